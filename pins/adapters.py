@@ -62,7 +62,7 @@ def measure_names() -> set[str]:
 
 def tie_rules() -> tuple[str, ...]:
     """The names of all tie rules."""
-    from diptych.metrics.ties import TIE_RULES
+    from diptych.metrics.ranks import TIE_RULES
 
     return tuple(TIE_RULES)
 
@@ -104,9 +104,9 @@ def evaluated(
 
 def evaluated_scores(scores: np.ndarray, truth: Any, measures: Sequence[str], **options: Any) -> Any:
     """The result of evaluating a score matrix (n_images, n_texts)."""
-    from diptych.evaluation import evaluate_scores
+    from diptych.evaluation import evaluate
 
-    return evaluate_scores(scores, truth, list(measures), **options)
+    return evaluate(scores, None, truth, list(measures), **options)
 
 
 def evaluated_sparse(
@@ -128,7 +128,7 @@ def evaluated_reranked(
     **options: Any,
 ) -> Any:
     """The result of evaluating candidates, per direction their items, contrastive and matching scores."""
-    from diptych.evaluation import evaluate_scores
+    from diptych.evaluation import evaluate
     from diptych.evaluation.evaluate import rows_source
     from diptych.evaluation.reranking import RerankedScores
     from diptych.metrics.candidates import Candidates, Reranked
@@ -136,8 +136,8 @@ def evaluated_reranked(
     reranked = Reranked(Candidates(*i2t), Candidates(*t2i))
     how = {name: options.pop(name) for name in ("k", "unranked") if name in options}
     first = rows_source(images, texts, options.pop("similarity", None))
-    return evaluate_scores(
-        RerankedScores(reranked, truth, first=first, **how), truth, list(measures), **options
+    return evaluate(
+        RerankedScores(reranked, truth, first=first, **how), None, truth, list(measures), **options
     )
 
 
@@ -185,7 +185,7 @@ def compared(results: Mapping[str, Any], **options: Any) -> dict[str, Any]:
 
 def evaluation_of(folder: Path) -> Scores:
     """The numbers that ``diptych evaluate`` left in a folder, or below it."""
-    return _scores_in(json.loads(_only(folder, "evaluation.json").read_text()))
+    return _scores_in(json.loads(_only(folder, "evaluation.json").read_text())["content"])
 
 
 # Indices
@@ -346,7 +346,7 @@ def stress_of(folder: Path) -> dict[str, Any]:
 
     A drop is clean, perturbed, difference, low, high, relative, p, corrected p; of changed queries the first six.
     """
-    given = json.loads((folder / "stress.json").read_text())
+    given = json.loads((folder / "stress.json").read_text())["content"]
     names = ("clean", "perturbed", "difference", "low", "high", "relative")
     rows = {
         f"{row['direction']} {row['name']}": {

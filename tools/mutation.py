@@ -36,7 +36,7 @@ import pytest
 from mutants import mutants
 
 # Room: mutants, folder of its sources, sources, tests.
-SPARSE_TESTS = "index/engines/test_inverted index/engines/test_impacts index/engines/test_cascade"
+SPARSE_TESTS = "index/engines/test_sparse"
 RANKS = (
     "ranks ties tiles tallies topk gaining candidate_ranks products sparse_products similarities sided discounted "
     "aggregates positives measures/*"
@@ -48,7 +48,7 @@ INDEX = (
 ROOMS = {
     "objectives": (110, "objectives", "**/*", "objectives/**/test_*"),
     "ranks": (110, "metrics", RANKS, "metrics/test_* metrics/measures/test_* evaluation/test_[!jr]*"),
-    "index": (100, "index", INDEX, f"index/test_* index/engines/test_exact {SPARSE_TESTS}"),
+    "index": (100, "index", INDEX, f"index/test_* {SPARSE_TESTS}"),
     "kernels": (30, "index/kernels", "[!_]*", f"index/test_kernels {SPARSE_TESTS}"),
 }
 # By Numba, whose calls cannot be traced: all tests run, with an empty cache for each mutant.

@@ -156,7 +156,7 @@ def test_numbers_say_which_captions_they_are_of(diptych: Command, run_folder: Pa
     done = diptych(f"evaluate {run_folder} --captions random:3 --samples 0 --out {tmp_path}/one")
     said = done.out.replace("\n", " ")
     assert "captions random:3" in said
-    result = json.loads((tmp_path / "one" / "evaluation" / "evaluation.json").read_text())
+    result = json.loads((tmp_path / "one" / "evaluation" / "evaluation.json").read_text())["content"]
     assert result["protocol"]["about"]["captions"] == "random:3"
     again = diptych(f"evaluate {tmp_path}/one/embeddings --samples 0")
     assert "captions random:3" in again.out.replace("\n", " ")
@@ -195,7 +195,7 @@ def test_the_explorer_finds_the_captions_that_were_drawn(
     """``--captions random:1`` and ``captions = random, seed 1`` are the same captions."""
     one = tmp_path / "one"
     diptych(f"evaluate {run_folder} --captions random:1 --samples 0 --out {one}")
-    scores = json.loads((one / "evaluation" / "evaluation.json").read_text())["scores"]
+    scores = json.loads((one / "evaluation" / "evaluation.json").read_text())["content"]["scores"]
     targets = [
         part
         for side in ("i2t", "t2i")

@@ -138,7 +138,7 @@ def test_a_checkpoint_of_pre_training_says_so_with_every_number(
     done = diptych(f"evaluate albef:pretraining:{file} {told}")
     assert " ".join(done.out.split()).count("stage pre-training") == 2  # of both stages
     for found in tmp_path.glob("out/evaluation*/evaluation.json"):
-        assert json.loads(found.read_text())["protocol"]["about"]["stage"] == "pre-training"
+        assert json.loads(found.read_text())["content"]["protocol"]["about"]["stage"] == "pre-training"
 
 
 def test_info_looks_into_checkpoints(

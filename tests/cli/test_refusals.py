@@ -24,10 +24,10 @@ adapt {run} => nowhere to write
 adapt {run} --out {here} => holds other things
 adapt {run}/best --data {run} --out {run}/best => is what is adapted
 adapt {run} --out {out} --pairs 1000 => 1,000 pairs of
-adapt {run} --out {out} --method lora => method 'lora'
+adapt {run} --out {out} --method lora => got 'lora'
 adapt {run} --out {out} --captions two => captions 'two'
 adapt {run} --out {out} --split nowhere => 'nowhere'
-adapt {run} --out {out} --strength 0 => strength 0.0
+adapt {run} --out {out} --strength 0 => strength: Input should be greater
 evaluate {run} --split tset => 'tset' & did you mean 'test'?
 evaluate {run} --captions two => captions is 'two'
 evaluate {embedded} --captions first => is embedded already
@@ -81,8 +81,8 @@ cocos {run} --objective siglip --compat published => is not among those that the
 cocos {run} --split tset => did you mean 'test'?
 shortcuts => one source of pictures is needed
 shortcuts {scenes} --setup bits => setup 'bits' needs bits, 0 to 13 & --help
-shortcuts {scenes} --setup bits --bits 14 => --bits: Input should be less than or equal to 13 & --help
-shortcuts {scenes} --setup twice => --setup: Input should be 'none', 'unique' & --help
+shortcuts {scenes} --setup bits --bits 14 => bits: Input should be less than or equal to 13 & --help
+shortcuts {scenes} --setup twice => setup: Input should be 'none', 'unique' & --help
 shortcuts {scenes} --digits nothing.npz => 'nothing.npz': there is no such file & MNIST
 shortcuts {scenes} --size 100 =1> take 168 × 28 pixels, the picture has 100 × 100 & digit_size to at most 16
 shortcuts {scenes} --split trian => unknown split of scenes 'trian' & did you mean 'train'
@@ -215,11 +215,11 @@ categories train {out} --out {out} => does not exist
 categories train {shop} --out {out} --text-encoder lsa:8 --model clip-x => unknown trained model 'clip-x'
 categories train {shop} --out {out} --text-encoder lsa:8 --model bm25 => unknown trained model 'bm25'
 categories train {shop} --out {out} --text-encoder lsa:8 --setting general => unknown setting
-categories train {shop} --out {out} --text-encoder lsa:8 --set temperature=0 => temperature = 0
-categories train {shop} --out {out} --text-encoder lsa:8 --set temperature=-1 => temperature = -1
-categories train {shop} --out {out} --text-encoder lsa:8 --set epoch=3 => unknown training option 'epoch'
+categories train {shop} --out {out} --text-encoder lsa:8 --set temperature=0 => temperature: Input should be greater
+categories train {shop} --out {out} --text-encoder lsa:8 --set temperature=-1 => got -1
+categories train {shop} --out {out} --text-encoder lsa:8 --set epoch=3 => unknown key 'epoch'
 categories train {shop} --out {out} --text-encoder lsa:8 --set seed=3 => --seed
-categories train {shop} --out {out} --text-encoder lsa:8 --query title => query = 'title'
+categories train {shop} --out {out} --text-encoder lsa:8 --query title => got 'title'
 categories train {shop} --out {out} --image-encoder grid --image-option size=3 => size
 categories train {shop} --out {out} --text-encoder lsa:8 --split-by colour => colour
 categories train {shop} --out {out} --text-encoder lsa:8 --reader xml => xml
@@ -229,7 +229,7 @@ categories evaluate {shop} --out {out} --relevance taste => one of label, path
 categories evaluate {shop} --out {out} --query picture => one of name, path
 categories evaluate {shop} --out {out} --set epoch=1 => did you mean 'epochs'
 categories evaluate {shop} --out {out} --set setting=all => --setting
-categories evaluate {shop} --out {out} --set epochs=0 => epochs = 0
+categories evaluate {shop} --out {out} --set epochs=0 => epochs: Input should be greater
 categories evaluate {shop} --out {out} --published --set epochs=1 => as in the thesis
 categories evaluate {shop} --out {out} --run {out} => holds no trained category model
 categories evaluate {shop} --out {out} --run none --model clip-i => measured as it is

@@ -44,7 +44,7 @@ def test_evaluate_a_run(diptych: Command, run_folder: Path) -> None:
     assert {"evaluation.json", "t2i.run", "t2i.qrels", "i2t.run", "i2t.qrels"} <= {
         p.name for p in folder.iterdir()
     }
-    assert json.loads((folder / "evaluation.json").read_text())
+    assert json.loads((folder / "evaluation.json").read_text())["content"]
 
 
 def test_evaluate_another_split_with_chosen_measures(

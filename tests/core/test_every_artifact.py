@@ -38,10 +38,15 @@ from diptych.commerce.purchase_intent.statistics.description import Description
 from diptych.core.artifact import Artifact, encode
 from diptych.core.errors import StorageError, UsageError
 from diptych.data.language.tagged import Tags
+from diptych.data.language.wordnet_tables import Entry, Records, Synset, WordNetTables
 from diptych.data.logs.log import Log
 from diptych.data.stored import Columns
+from diptych.evaluation import Result, evaluate
+from diptych.evaluation.stress import Condition, StressResult
+from diptych.evaluation.stress.conditions import Clean, StressJob
+from diptych.metrics import Candidates, GroundTruth, Reranked
 
-ROOMS = ("diptych.commerce", "diptych.data")
+ROOMS = ("diptych.commerce", "diptych.data", "diptych.evaluation", "diptych.metrics")
 
 ABOUT: dict[str, Any] = {"name": "ü", "n": 3, "rate": 0.1, "nested": {"rows": [1, None, "x"]}}
 NUMBERS = np.arange(4.0)
@@ -68,6 +73,13 @@ def cell() -> Cell:
     )
 
 
+CANDIDATES = Candidates(np.array([[1, 0], [0, 1]]), np.zeros((2, 2), np.float32), np.ones((2, 2), np.float32))
+
+
+def result() -> Result:
+    return evaluate(np.eye(2), None, GroundTruth.from_caption_image([0, 1], 2), about=ABOUT)
+
+
 EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     CategoryCell: lambda: CategoryCell(
         {"n": 1}, {"t2i": {"P@1": NUMBERS}, "i2t": {}}, np.ones((2, 2)), NUMBERS, NUMBERS, NUMBERS > 1, ABOUT
@@ -75,6 +87,24 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     Cells: lambda: Cells("0a"),
     Columns: lambda: Columns(3, 15, 2, ["train", "test"], ["a note"]),
     Description: lambda: Description(ABOUT, {"hours": [{"hour": 1}]}),
+    Clean: lambda: Clean({"t2i": {"R@1": NUMBERS}}, {"t2i": np.arange(4)}, {"t2i": "0a"}),
+    Condition: lambda: Condition(
+        "blur",
+        0,
+        "k",
+        "c",
+        ABOUT,
+        {"short": 1},
+        NUMBERS > 1,
+        NUMBERS > 2,
+        {"R@1": NUMBERS},
+        NUMBERS,
+        NUMBERS,
+        np.arange(1),
+        np.ones((1, 2), int),
+        ["a b"],
+        {"c0": "a b"},
+    ),
     FeatureHeader: lambda: FeatureHeader(ABOUT),
     FittedModel: classifier,
     FoldResult: lambda: FoldResult({"svm": FOLD}, IMPORTANCE),
@@ -95,12 +125,21 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
         "1",
         about=ABOUT,
     ),
+    Reranked: lambda: Reranked(CANDIDATES, CANDIDATES, True, ABOUT),
+    Result: result,
     Results: lambda: Results(ABOUT, [ABOUT], [], [], [], ["note"], NUMBERS > 1, np.arange(4)),
     ScoredTable: lambda: ScoredTable(ABOUT),
     Scorer: lambda: Scorer(ABOUT),
     SessionTables: lambda: SessionTables(ABOUT),
+    StressJob: StressJob,
+    StressResult: lambda: StressResult(
+        "k", "a model", ABOUT, "a method", ["R@1"], {"t2i": {"R@1": 0.5}}, (), {"blur": "why"}
+    ),
     Cell: cell,
     Tags: lambda: Tags(["NN", "JJ"], np.zeros(3, np.uint8), np.array([0, 1, 3])),
+    WordNetTables: lambda: WordNetTables.of(
+        Records("net", [Synset("dog.n", "noun", ["dog"])], [Entry("dog", "noun", ["dog.n"], ["dogs"])])
+    ),
 }
 
 every = pytest.mark.parametrize("kind", EXAMPLES, ids=lambda kind: kind.KIND)

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unicodedata import normalize
 
@@ -11,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from miniatures import cub, flickr30k, karpathy, picture, retrieval_json
-from PIL import Image
 
 from diptych.core.errors import CaptionError, DataError, UnknownNameError, UsageError
 from diptych.data import read_collection
@@ -20,6 +22,7 @@ from diptych.data.checking.check import held_against, nearest_form, same_caption
 from diptych.data.checking.inspection import scan
 from diptych.data.collection import Collection
 from diptych.data.known import Form, KnownDataset, Reading, Size
+from diptych.data.readers import READERS
 
 TINY = KnownDataset(
     name="tiny",
@@ -71,107 +74,72 @@ def test_a_whole_dataset_has_nothing_to_be_done(tmp_path: Path) -> None:
     assert json.loads(json.dumps(check.to_dict()))["complete"] is True
 
 
-def test_pictures_are_not_opened_unless_asked(tmp_path: Path) -> None:
-    tiny(tmp_path)
-    (tmp_path / "images" / "in" / "a.png").write_bytes(b"")
+def test_what_is_wrong_with_pictures_is_said(tmp_path: Path) -> None:
+    pictures = tiny(tmp_path) / "images"
+    (pictures / "in" / "a.png").write_bytes(b"")
     check = check_dataset(TINY, tmp_path)
-    assert check.complete
+    assert check.complete, "not opened unless asked"
     assert check.pictures.empty is None
     check = check_dataset(TINY, tmp_path, decode=True)
-    assert check.pictures.empty == Some(1, ("in/a.png",))
-    assert check.pictures.damaged == Some()
+    assert (check.pictures.empty, check.pictures.damaged) == (Some(1, ("in/a.png",)), Some())
     assert "1 pictures cannot be read, 1 of them are empty files; in/a.png is empty (0 bytes)" in said(check)
-
-
-@pytest.mark.parametrize("workers", [0, 3])
-def test_damaged_pictures(tmp_path: Path, workers: int) -> None:
-    tiny(tmp_path)
-    file = tmp_path / "images" / "out" / "c.png"
-    file.write_bytes(file.read_bytes()[:40])
-    (tmp_path / "images" / "in" / "b.png").write_text("no picture at all")
-    check = check_dataset(TINY, tmp_path, decode=True, workers=workers)
-    assert check.pictures.damaged == Some(2, ("in/b.png", "out/c.png"))
-    assert "2 pictures cannot be read, 0 of them are empty files" in said(check)
-    assert "--skip-bad-images" in said(check)
-
-
-def test_half_unpacked(tmp_path: Path) -> None:
-    tiny(tmp_path)
-    (tmp_path / "images" / "in" / "b.png").unlink()
+    (pictures / "in" / "a.png").write_text("no picture at all")
+    (pictures / "out" / "c.png").write_bytes((pictures / "out" / "c.png").read_bytes()[:40])
+    for workers in (0, 3):
+        check = check_dataset(TINY, tmp_path, decode=True, workers=workers)
+        assert check.pictures.damaged == Some(2, ("in/a.png", "out/c.png"))
+        assert "2 pictures cannot be read, 0 of them are empty files" in said(check)
+        assert "--skip-bad-images" in said(check)
+    (pictures / "in" / "b.png").unlink()
+    picture(pictures / "in" / "z.JPG")
+    (pictures / "Thumbs.db").write_text("x")
     check = check_dataset(TINY, tmp_path)
-    assert not check.complete
     assert check.pictures.missing == Some(1, ("in/b.png",))
     assert check.pictures.missing_by_folder == {"in": (1, 2)}
+    assert check.pictures.unused == Some(1, ("in/z.JPG",))
     assert "2 of 3 pictures are there, 1 are missing: in/b.png" in said(check)
     assert "unpack the pictures' archive again" in said(check)
-    (tmp_path / "images" / "in.zip").write_bytes(b"PK")
-    assert f"unpack in.zip in {tmp_path / 'images'}" in said(check_dataset(TINY, tmp_path))
+    (pictures / "in.zip").write_bytes(b"PK")
+    assert f"unpack in.zip in {pictures}" in said(check_dataset(TINY, tmp_path))
+    test = check_dataset(TINY, tmp_path, split="test")
+    assert test.complete, "pictures of other splits are neither missing nor over"
+    assert test.pictures.wanted == 1
 
 
-def test_no_pictures_at_all(tmp_path: Path) -> None:
-    karpathy(tmp_path, IMAGES, "tiny", pictures=False)
-    check = check_dataset(TINY, tmp_path)
-    assert "0 of 3 pictures are there, 3 are missing" in said(check)
-    assert f"unpack the pictures into {tmp_path}, or give their folder with --images" in said(check)
-    assert "diptych data tiny says how it is laid out" in said(check)
+def moved(folder: Path, name: Callable[[Path], str]) -> None:
+    """Give each picture below ``images/`` another name."""
+    for file in sorted((folder / "images").rglob("*.png")):
+        other = folder / "images" / name(file.relative_to(folder / "images"))
+        other.parent.mkdir(parents=True, exist_ok=True)
+        file.rename(other)
 
 
-def test_pictures_one_folder_further(tmp_path: Path) -> None:
-    tiny(tmp_path)
-    inner = tmp_path / "images" / "unpacked"
-    for part in ("in", "out"):
-        inner.mkdir(exist_ok=True)
-        (tmp_path / "images" / part).rename(inner / part)
-    check = check_dataset(TINY, tmp_path)
-    assert f"they lie one folder further: give --images {inner}" in said(check)
-    assert check_dataset(TINY, tmp_path, images=inner).complete
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        (lambda file: f"unpacked/{file}", "they lie one folder further: give --images IMAGES/unpacked"),
+        (lambda file: f"../in/{file}", "0 of 3 pictures are there, 3 are missing"),
+        (lambda file: f"../in/{file}", "unpack the pictures into IMAGES, or give their folder with --images"),
+        (lambda file: f"../in/{file}", "diptych data tiny says how it is laid out"),
+        (
+            lambda file: file.name,
+            "the captions say in/a.png and the folder has a.png: move the pictures into",
+        ),
+        (lambda file: f"{file.stem}.webp", "the captions say in/a.png and the folder has a.webp"),
+    ],
+)
+def test_where_pictures_are_is_found_out(tmp_path: Path, name: Callable[[Path], str], fix: str) -> None:
+    moved(tiny(tmp_path), name)
+    assert fix.replace("IMAGES", str(tmp_path / "images")) in said(check_dataset(TINY, tmp_path))
+    if "unpacked" in fix:
+        assert check_dataset(TINY, tmp_path, images=tmp_path / "images" / "unpacked").complete
 
 
-def test_pictures_one_folder_too_far(tmp_path: Path) -> None:
+def test_counts_and_splits_against_the_forms(tmp_path: Path) -> None:
     images = {name: value for name, value in IMAGES.items() if name.startswith("in")}
     karpathy(tmp_path, images, "tiny")
     check = check_dataset(None, tmp_path, images=tmp_path / "images" / "in")
     assert f"give the folder above, --images {tmp_path / 'images'}" in said(check)
-
-
-def test_pictures_without_their_folders(tmp_path: Path) -> None:
-    tiny(tmp_path)
-    for file in (tmp_path / "images").rglob("*.png"):
-        file.rename(tmp_path / "images" / file.name)
-    fix = said(check_dataset(TINY, tmp_path))
-    assert "the captions say in/a.png and the folder has a.png: move the pictures into" in fix
-    assert str(tmp_path / "images" / "in") in fix
-
-
-def test_pictures_of_another_format(tmp_path: Path) -> None:
-    tiny(tmp_path)
-    for file in (tmp_path / "images").rglob("*.png"):
-        file.rename(file.with_suffix(".webp"))
-    assert "the captions say in/a.png and the folder has in/a.webp" in said(check_dataset(TINY, tmp_path))
-
-
-def test_extra_files_are_told_and_are_no_fault(tmp_path: Path) -> None:
-    tiny(tmp_path)
-    picture(tmp_path / "images" / "in" / "z.JPG")
-    (tmp_path / "images" / "Thumbs.db").write_text("x")
-    check = check_dataset(TINY, tmp_path)
-    assert check.complete
-    assert check.pictures.unused == Some(1, ("in/z.JPG",))
-
-
-def test_wrong_counts_say_both_numbers(tmp_path: Path) -> None:
-    check = check_dataset(TINY, tiny(tmp_path, **{"in/a.png": ("train", ["one"])}))
-    assert check.complete  # four captions are in use
-    check = check_dataset(TINY, tiny(tmp_path, **{"in/b.png": ("train", ["1", "2", "3", "4", "5"])}))
-    assert (
-        "split train: 2 images and 5 (all) or 4 (two of each) captions expected (whole), "
-        "found 2 images and 7 captions" in said(check)
-    )
-
-
-def test_a_split_that_is_not_there_and_one_alone(tmp_path: Path) -> None:
-    images = {name: value for name, value in IMAGES.items() if name.startswith("in")}
-    karpathy(tmp_path, images, "tiny")
     check = check_dataset(TINY, tmp_path)
     assert "split test is not there, 1 images are expected (whole)" in said(check)
     assert "--split train" in said(check)
@@ -180,28 +148,16 @@ def test_a_split_that_is_not_there_and_one_alone(tmp_path: Path) -> None:
     assert [one.split for one in alone.splits] == ["train"]
     with pytest.raises(UnknownNameError, match="unknown split of tiny 'test'"):
         check_dataset(TINY, tmp_path, split="test")
-
-
-def test_of_one_split_other_splits_pictures_are_neither_missing_nor_over(tmp_path: Path) -> None:
-    tiny(tmp_path)
-    (tmp_path / "images" / "in" / "a.png").unlink()
-    check = check_dataset(TINY, tmp_path, split="test")
-    assert check.complete, said(check)
-    assert check.pictures.wanted == 1
-    assert check.pictures.unused == Some()
-
-
-def test_one_caption_of_each_is_always_in_use(tmp_path: Path) -> None:
-    check = check_dataset(TINY, tiny(tmp_path), max_captions=1)
-    assert check.complete
-    assert {one.meaning for one in check.splits} == {"one of each"}
-
-
-def test_sizes_that_do_not_bind_are_told(tmp_path: Path) -> None:
-    loose = KnownDataset(
-        **{**vars(TINY), "forms": (Form("guess", {"train": Size(9)}, binding=False),)}  # type: ignore[arg-type]
-    )
-    check = check_dataset(loose, tiny(tmp_path))
+    check = check_dataset(TINY, tiny(tmp_path, **{"in/a.png": ("train", ["one"])}))
+    assert check.complete, "four captions are in use"
+    check = check_dataset(TINY, tiny(tmp_path, **{"in/b.png": ("train", ["1", "2", "3", "4", "5"])}))
+    expected = "split train: 2 images and 5 (all) or 4 (two of each) captions expected (whole), "
+    assert f"{expected}found 2 images and 7 captions" in said(check)
+    single = check_dataset(TINY, tmp_path, max_captions=1)
+    assert single.complete
+    assert {one.meaning for one in single.splits} == {"one of each"}
+    loose = KnownDataset(**{**vars(TINY), "forms": (Form("guess", {"train": Size(9)}, binding=False),)})
+    check = check_dataset(loose, tmp_path)
     assert check.complete
     assert [one.verdict for one in check.splits] == ["differs", "not expected"]
     assert "its sizes are not those of guess, which alone is no fault" in check.notes
@@ -222,26 +178,18 @@ def test_the_form_that_fits_best() -> None:
     assert [one.verdict for one in held_against({"dev": (1, 1)}, None)] == ["not known"]
 
 
-def test_captions_that_cannot_be_used(tmp_path: Path) -> None:
+def test_captions_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tiny(tmp_path, **{"in/a.png": ("train", ["one", " ", "..."])})
     check = check_dataset(TINY, folder)
-    assert not check.complete
-    assert "2 empty captions left out; the first: dataset_tiny.json, caption 101 of a.png is empty" in said(
-        check
-    )
+    first = "the first: dataset_tiny.json, caption 101 of in/a.png is empty"
+    assert f"2 empty captions left out; {first}" in said(check)
     assert "skip_bad_captions=true" in said(check)
     assert check_dataset(TINY, folder, skip_bad_captions=True).complete
-
-
-def test_captions_that_cannot_be_used_and_a_reader_that_cannot_leave_them_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tiny(tmp_path, **{"in/a.png": ("train", [""])})
-    from diptych.data.readers import READERS
-
     monkeypatch.delitem(READERS.get("karpathy").options, "skip_bad_captions")
     with pytest.raises(CaptionError, match="is empty"):
         check_dataset(TINY, folder)
+    check = check_dataset(None, tiny(tmp_path, **{"in/a.png": ("train", [])}))
+    assert check.without_captions == Some(1, ("in/a.png",))
 
 
 def test_the_same_captions_twice(tmp_path: Path) -> None:
@@ -281,11 +229,6 @@ def test_same_captions_against_counting_by_hand(texts: list[tuple[int, str]]) ->
     assert same_captions(collection) == (Some.of(repeated), Some.of(shared))
 
 
-def test_images_without_captions(tmp_path: Path) -> None:
-    check = check_dataset(None, tiny(tmp_path, **{"in/a.png": ("train", [])}))
-    assert check.without_captions == Some(1, ("in/a.png",))
-
-
 def test_a_collection_of_another_name_or_kind(tmp_path: Path) -> None:
     karpathy(tmp_path, {"a.png": ("test", ["one"])}, "flickr8k")
     check = check_dataset(TINY, tmp_path, centric="object")
@@ -295,17 +238,12 @@ def test_a_collection_of_another_name_or_kind(tmp_path: Path) -> None:
     assert "tiny is scene-centric, and this is read as object-centric" in check.notes
 
 
-def test_pictures_that_are_no_files(tmp_path: Path) -> None:
-    class Numbers:
-        def read(self, row: int) -> Image.Image:
-            return Image.new("RGB", (1, 1))
-
-        def content(self, row: int) -> str:
-            return str(row)
-
-    source: Any = Numbers()
-    collection = made([(0, "a"), (1, "b")])
-    check = check_collection(Collection(**{**vars(collection), "source": source}), decode=True)
+def test_a_collection_that_was_read_already_and_pictures_that_are_no_files(tmp_path: Path) -> None:
+    collection = read_collection(tiny(tmp_path))
+    assert check_collection(collection, TINY, "karpathy") == check_dataset(TINY, tmp_path)
+    check = check_collection(
+        replace(collection, source=SimpleNamespace(read=collection.source.read)), decode=True
+    )
     assert check.complete
     assert check.pictures is None
     assert "not files of a folder" in check.notes[0]
@@ -358,12 +296,6 @@ def test_names_written_in_a_roundabout_way_and_twice(tmp_path: Path) -> None:
     picture(tmp_path / "in" / "a.png")
     found = scan(tmp_path, ["./in//a.png", "in/a.png", "b.png", "b.png"])
     assert found.there.tolist() == [True, True, False, False]
-
-
-def test_reading_is_done_once(tmp_path: Path) -> None:
-    folder = tiny(tmp_path)
-    by_hand = check_collection(read_collection(folder), TINY, "karpathy")
-    assert by_hand == check_dataset(TINY, folder)
 
 
 def test_the_folder_of_another_dataset_is_not_called_complete(tmp_path: Path) -> None:

@@ -1,12 +1,26 @@
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
-from diptych.core.errors import DataError, ImageError, UnknownNameError
+from diptych.core.errors import DataError, ImageError, UnknownNameError, UsageError
+from diptych.core.fingerprint import fingerprint, fingerprint_file
+from diptych.data import choose_captions
 from diptych.data.collection import Collection
-from diptych.data.contents import NO_PICTURE, picture_contents
+from diptych.data.columns import BLOCK, Column, Labels, first_duplicate
+from diptych.data.contents import NO_PICTURE, each_picture_content, picture_contents
+from diptych.data.images import FolderSource
+from diptych.data.overlay import OverlaidPicture, Overlay, Patch, pasted, split_overlay
+from diptych.data.readers import read_collection
 
 
 class Numbers:
@@ -147,3 +161,198 @@ def test_what_the_pictures_show_is_said_and_kept() -> None:
     three = collection(centric="object")
     assert three.describe().endswith("; train 2, test 1; object-centric")
     assert three.split("train").random_captions(seed=0).centric == "object"
+
+
+@pytest.fixture
+def whole() -> Collection:
+    """Forty pictures with five captions, one with three."""
+    counts = np.array([5] * 40 + [3])
+    names = [f"{row}.jpg" for row in range(len(counts))]
+    home = np.repeat(np.arange(len(counts)), counts)
+    ids = [f"{names[image]}#{place}" for image, place in zip(home, np.arange(len(home)), strict=True)]
+    return Collection(
+        name="made-up",
+        image_ids=names,
+        captions=[f"caption {place}" for place in range(len(home))],
+        caption_ids=ids,
+        caption_image=home,
+        splits=["test"] * len(names),
+        source=FolderSource("nowhere", names),
+        source_rows=np.arange(len(names)),
+        centric="scene",
+    )
+
+
+def test_words_and_what_they_choose(whole: Collection) -> None:
+    assert choose_captions(whole, "all") is whole
+    first = choose_captions(whole, "first")
+    assert first.captions == whole.first_captions().captions
+    assert first.notes == ("the first caption of each image",)
+    four = choose_captions(whole, "first:4")
+    assert four.captions_per_image.tolist() == [4] * 40 + [3]
+    assert four.notes == ("the first 4 captions of each image",)
+    for word, seed in (("random", 0), ("random:0", 0), ("random:7", 7)):
+        found = choose_captions(whole, word)
+        assert found.captions == whole.random_captions(seed=seed).captions
+        assert found.notes == (f"1 caption of each image, drawn with seed {seed}",)
+    assert choose_captions(whole, "random:7").captions != choose_captions(whole, "random").captions
+    assert choose_captions(replace(whole, centric="object"), "random").centric == "object"
+
+
+@pytest.mark.parametrize("word", ["", "one", "first:", "first:0", "random:x", "random:-1", "All", "all:2"])
+def test_other_words_are_refused(whole: Collection, word: str) -> None:
+    with pytest.raises(UsageError, match="all, first, first:K, random or random:SEED"):
+        choose_captions(whole, word)
+
+
+class Squares(Column[int]):
+    """Values that are computed, and count what was read of them."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.largest_read = 0
+
+    def read(self, rows: range | np.ndarray) -> list[int]:
+        self.largest_read = max(self.largest_read, len(rows))
+        return [int(row) ** 2 for row in rows]
+
+
+class Words(Column[str]):
+    def __init__(self, words: list[str]) -> None:
+        super().__init__(len(words))
+        self._words = words
+
+    def read(self, rows: range | np.ndarray) -> list[str]:
+        return [self._words[row] for row in rows]
+
+
+@given(st.integers(0, 40), st.data())
+def test_parts_of_parts_are_those_of_a_list(size: int, data: st.DataObject) -> None:
+    column: Column[int] = Squares(size)
+    plain = [row**2 for row in range(size)]
+    for _ in range(3):
+        rows = data.draw(st.lists(st.integers(0, len(plain) - 1), max_size=12)) if plain else []
+        if data.draw(st.booleans()) and plain:
+            first = data.draw(st.integers(0, len(plain) - 1))
+            rows = list(range(first, data.draw(st.integers(first, len(plain)))))
+        column, plain = column.take(rows), [plain[row] for row in rows]
+        assert list(column) == plain
+        assert len(column) == len(plain)
+        assert column[1:-1] == plain[1:-1]
+        assert column[::-2] == plain[::-2]
+        assert [column[-1 - at] for at in range(len(plain))] == plain[::-1]
+
+
+def test_a_column_reads_blocks_and_slices_are_lists() -> None:
+    column = Squares(3 * BLOCK + 1)
+    assert sum(column) == sum(row**2 for row in range(3 * BLOCK + 1))
+    assert column.largest_read == BLOCK
+    assert isinstance(column[:2], list)
+    assert 9 in column
+
+
+@pytest.mark.parametrize("row", [3, -4])
+def test_rows_outside_are_refused(row: int) -> None:
+    with pytest.raises(IndexError, match="column of 3"):
+        Squares(3)[row]
+    with pytest.raises(IndexError, match="column of 3"):
+        Squares(3).take([row])
+
+
+def test_labels_count_in_the_order_they_appear_in() -> None:
+    labels = Labels(["train", "val", "test"], np.array([2, 0, 2, 0, 0], dtype=np.uint8))
+    assert list(labels) == ["test", "train", "test", "train", "train"]
+    assert list(labels.sizes().items()) == [("test", 2), ("train", 3)]
+    assert labels.rows_of("train").tolist() == [1, 3, 4]
+    assert labels.rows_of("val").tolist() == labels.rows_of("dev").tolist() == []
+    part = labels.take([4, 0, 3])
+    assert list(part.sizes().items()) == [("train", 2), ("test", 1)]
+    assert part.rows_of("train").tolist() == [0, 2]
+    assert Labels([], np.empty(0, dtype=np.uint8)).sizes() == {}
+
+
+@given(st.lists(st.text("ab", max_size=3), max_size=12))
+def test_the_first_duplicate_is_that_of_a_plain_search(words: list[str]) -> None:
+    expected = next((word for at, word in enumerate(words) if word in words[:at]), None)
+    assert first_duplicate(words) == expected
+    assert first_duplicate(Words(words)) == expected
+
+
+def test_equal_hashes_of_different_strings_are_no_duplicates(monkeypatch: pytest.MonkeyPatch) -> None:
+    import diptych.data.columns as columns
+
+    monkeypatch.setattr(columns, "hash", len, raising=False)
+    assert first_duplicate(Words(["ab", "ba", "c"])) is None
+    assert first_duplicate(Words(["ab", "ba", "c", "ab"])) == "ab"
+
+
+def test_contents_are_those_of_the_files_in_order(scenes_folder: Path) -> None:
+    collection = read_collection(scenes_folder).split("val")
+    contents = picture_contents(collection)
+    assert contents == [fingerprint_file(scenes_folder / name) for name in collection.image_ids]
+    assert len(set(contents)) == 16
+    assert fingerprint("x", each_picture_content(collection)) == fingerprint("x", contents)
+
+
+def test_files_are_read_as_they_are_asked_for(scenes_folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(scenes_folder, tmp_path / "data")
+    collection = read_collection(tmp_path / "data").subset(range(80))
+    (tmp_path / "data" / collection.image_ids[79]).unlink()
+    whole = picture_contents(collection.subset(range(79)))
+    some = each_picture_content(collection.subset([*range(79), 79]))
+    assert list(islice(some, 5)) == whole[:5]
+    with pytest.raises(ImageError, match=collection.image_ids[79]):
+        list(some)
+
+
+@dataclass(frozen=True)
+class Corner:
+    key: str = "corner"
+
+    def patches(self, width: int, height: int) -> Sequence[Patch]:
+        return [
+            Patch(0, 0, np.full((2, 3, 3), 9, np.uint8)),
+            Patch(width - 2, height - 1, np.full((1, 2, 3), 7, np.uint8)),
+            Patch(1, 1, np.full((1, 1, 3), 5, np.uint8)),
+        ]
+
+
+class Source:
+    def read(self, row: int) -> Image.Image:
+        return Image.new("RGB", (4, 3), (row, row, row))
+
+    def content(self, row: int) -> str:
+        return str(row)
+
+
+class Overlaid(Source):
+    def overlay(self, row: int) -> Overlay | None:
+        return Corner() if row == 1 else None
+
+
+def collection_of_overlay(source: Source) -> Collection:
+    return Collection("c", ["a", "b"], [], [], np.zeros(0, np.int64), ["x", "x"], source, np.array([1, 0]))
+
+
+def test_patches_are_pasted_in_order_on_a_copy() -> None:
+    pixels = np.zeros((3, 4, 3), np.uint8)
+    found = pasted(pixels, Corner())
+    assert found[:, :, 1].tolist() == [[9, 9, 9, 0], [9, 5, 9, 0], [0, 0, 7, 7]]
+    assert not pixels.any()
+
+
+def test_items_carry_the_overlay_of_their_source_row() -> None:
+    item = collection_of_overlay(Overlaid()).item(0)
+    assert isinstance(item, OverlaidPicture)
+    picture, overlay = split_overlay(item)
+    assert (picture.getpixel((0, 0)), overlay) == ((1, 1, 1), Corner())
+    bare = collection_of_overlay(Overlaid()).item(1)
+    assert isinstance(bare, Image.Image)
+    assert split_overlay(bare) == (bare, None)
+    assert isinstance(collection_of_overlay(Source()).item(0), Image.Image)
+
+
+def test_a_subset_keeps_its_overlays() -> None:
+    part = collection_of_overlay(Overlaid()).subset([1, 0])
+    assert [isinstance(part.item(row), OverlaidPicture) for row in range(2)] == [False, True]
+    assert isinstance(replace(part, notes=("n",)).item(1), OverlaidPicture)

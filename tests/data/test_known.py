@@ -3,8 +3,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.data.known import KNOWN, Form, KnownDataset, centric_of, known_by_name
@@ -109,11 +107,3 @@ def test_centric_as_given_before_as_known() -> None:
     assert centric_of(None, "cc12m") is None
     with pytest.raises(UsageError, match="centric is 'both'"):
         centric_of("both", "coco")
-
-
-@given(st.text(alphabet="abc-_0", max_size=12))
-def test_any_name_is_known_or_not(name: str) -> None:
-    found = known_by_name(name)
-    assert found is None or any(
-        name.lower().replace("_", "-").startswith(one) for one in (found.name, *found.names)
-    )

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from diptych.data.product_gathering import find_pictures
 from diptych.data.products import attributes_of, paths_of, picture_name, plain_text, split_path
-from diptych.data.readers import read_collection
 
 FASHION = Path(__file__).parents[2].parent / "shared" / "data" / "fashion_products"
 
@@ -49,20 +48,8 @@ def test_plain_text_is_one_line_that_files_can_hold(text: str) -> None:
 
 
 _PIECES = (
-    "<!--",
-    "-->",
-    "/*",
-    "*/",
-    "<script",
-    "<style>",
-    "</script>",
-    "</STYLE >",
-    ">",
-    "<b",
-    "a",
-    " ",
-    "&lt;",
-    "&amp;",
+    *("<!--", "-->", "/*", "*/", "<script", "<style>", "</script>", "</STYLE >", ">", "<b", "a", " "),
+    *("&lt;", "&amp;"),
 )
 
 
@@ -148,17 +135,3 @@ def test_one_path_or_several() -> None:
         ("b", "3"),
     )
     assert attributes_of({"attributes": {}}) == attributes_of(None) == ()
-
-
-@pytest.mark.skipif(not FASHION.is_dir(), reason="the shop's real products are not here")
-def test_real_products_in_karpathys_form() -> None:
-    found = read_collection(FASHION)
-    assert all(record["title"] for record in found.records)
-    assert {len(path) for record in found.records for path in paths_of(record)} == {3}
-    assert len({path for record in found.records for path in paths_of(record)}) == 104
-    assert {name for record in found.records for name, _ in attributes_of(record)} == {
-        "base_colour",
-        "usage",
-        "gender_from_title",
-    }
-    assert found.pictured.all()

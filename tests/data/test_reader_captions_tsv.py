@@ -66,11 +66,8 @@ def test_the_address_first_and_lines_that_count_from_one(tmp_path: Path) -> None
 
 def test_a_column_of_files_with_several_lines_of_one(tmp_path: Path) -> None:
     lines = [
-        "title\tfilepath\turl",
-        "one\ta.png\tu1",
-        "two\ta.png\tu2",
-        "three\tb/c.png\t",
-        "four\tgone.png\t",
+        *("title\tfilepath\turl", "one\ta.png\tu1", "two\ta.png\tu2"),
+        *("three\tb/c.png\t", "four\tgone.png\t"),
     ]
     table(tmp_path / "pairs.tsv", *lines, "five\t\tu")
     pictures(tmp_path / "images", "a.png", "b/c.png")

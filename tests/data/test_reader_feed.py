@@ -133,16 +133,6 @@ def test_paths_of_a_field(text: str, paths: list[tuple[str, ...]]) -> None:
     assert paths_in(text) == paths
 
 
-NAME = st.text(st.sampled_from("abc &>"), min_size=1, max_size=5).filter(
-    lambda name: name.strip() == name and " >" not in name and "> " not in name and "  " not in name
-)
-
-
-@given(st.lists(st.lists(NAME, min_size=2, max_size=4), min_size=1, max_size=4))
-def test_paths_without_commas_are_read_back(paths: list[list[str]]) -> None:
-    assert paths_in(",".join(" > ".join(path) for path in paths)) == [tuple(path) for path in paths]
-
-
 def _slow_paths_in(text: str) -> list[tuple[str, ...]]:
     parts: list[str] = []
     for one in re.split(rf",\s+(?={re.escape(text.split(' > ')[0] + ' > ')})", text):
@@ -219,16 +209,12 @@ def test_lines_with_other_numbers_of_fields_and_stray_quotes(tmp_path: Path) -> 
     [
         (b"id,title,link\n,a,l\n", "line 2: '' is no id of a product"),
         (b"id,title,link\n" + b"i" * 300 + b",a,l\n", "is no id of a product"),
-        (b"id,title,link\n1,caf\xe9,l\n", "line 2 is not utf-8"),
-        ("id,title,link\n".encode("utf-16"), "cannot|no reader|not utf-8|no column"),
         (b"id,title,product_type\n1,a,%s\n" % b" > ".join([b"a"] * 60), "category of 1 has 60 levels"),
-        (b"id,title,link\n1," + b"x" * (1 << 23), "longer than 4,194,304 bytes"),
         (b"id,title,link\n", "feed has no products"),
         (b"", "has no column id"),
         (b"title,link\na,l\n", "has no column id"),
         (b",,\n1,a\n", "has no column id"),
     ],
-    ids=range(10),
 )
 def test_bad_tables(tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "feed.csv"
@@ -241,12 +227,8 @@ def test_bad_tables(tmp_path: Path, content: bytes, message: str) -> None:
 def test_bad_options_and_folders(tmp_path: Path) -> None:
     file = write(tmp_path, "id,title,link\n1,a,l\n", "feed.csv")
     for options in (
-        {"categories": "both"},
-        {"missing": "no"},
-        {"duplicates": "last"},
-        {"validation": 2},
-        {"keep": "id"},
-        {"separator": " "},
+        *({"categories": "both"}, {"missing": "no"}, {"duplicates": "last"}, {"validation": 2}),
+        *({"keep": "id"}, {"separator": " "}),
     ):
         with pytest.raises(UsageError):
             read_collection(file, **options)
@@ -317,6 +299,3 @@ def test_bad_xml(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
         read_collection(file)
     assert caught.value.fix
-    file.write_bytes(file.read_bytes()[:-6])
-    with pytest.raises(DataError):
-        read_collection(file, reader="feed")

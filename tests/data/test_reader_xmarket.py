@@ -215,7 +215,6 @@ def test_the_largest_picture(given: Any, address: str) -> None:
         ("{'asin': " * 40 + "1" + "}" * 40, "nested more than 32 deep"),
         ("9" * 5000, "neither JSON"),
         ("{'asin': 'B', 'x': '" + "x" * MAX_LITERAL + "'}", "too long for a literal"),
-        ("x" * (1 << 23), "longer than 4,194,304 bytes"),
         ("1", "line 1 is no product: it has no asin"),
         ('{"title": "lamp"}', "it has no asin"),
         ('[{"asin": "B1"}, {"asin": 3}]', "it has no asin"),
@@ -223,28 +222,12 @@ def test_the_largest_picture(given: Any, address: str) -> None:
         ('{"asin": "B\\ud800"}', "is no id of a product"),
         (json.dumps({"asin": "B1", "categories": ["a"] * 51}), "category of B1 has 51 levels, more than 50"),
     ],
-    ids=range(16),
 )
 def test_bad_lines(tmp_path: Path, line: str, message: str) -> None:
     file = write(tmp_path / "metadata_us_Home.json.gz", line)
     with pytest.raises(DataError, match=message) as caught:
         read_collection(file)
     assert caught.value.fix
-
-
-def test_an_endless_line_does_not_fill_the_memory(tmp_path: Path) -> None:
-    file = tmp_path / "metadata_us_Home.json.gz"
-    with gzip.open(file, "wb", compresslevel=1) as handle:
-        for _ in range(100):
-            handle.write(b"{'asin': " + b" " * (1 << 20))
-    import tracemalloc
-
-    tracemalloc.start()
-    with pytest.raises(DataError, match="line 1 is longer than"):
-        read_collection(file)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 50e6
 
 
 def test_bad_lines_are_left_out_when_asked(tmp_path: Path) -> None:

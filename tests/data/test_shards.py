@@ -168,12 +168,8 @@ def test_one_name_twice_in_a_sample_and_two_pictures(tmp_path: Path) -> None:
 
 def test_shards_of_folders_patterns_and_files(tmp_path: Path) -> None:
     for name in (
-        "train/08.tar",
-        "train/09.tar",
-        "train/10.tar",
-        "val/00.tar",
-        "val/._00.tar",
-        "val/readme.txt",
+        *("train/08.tar", "train/09.tar", "train/10.tar", "val/00.tar"),
+        *("val/._00.tar", "val/readme.txt"),
     ):
         put_at = tmp_path / name
         put_at.parent.mkdir(exist_ok=True)

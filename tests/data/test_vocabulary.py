@@ -7,8 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from diptych.core.errors import DataError
+from diptych.core.errors import DataError, StorageError
+from diptych.data.title_words import fold_plural, folded_by, title_words
 from diptych.data.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary, first_words, words
+from diptych.data.word_vectors import read_word_vectors
 
 
 def test_words_keep_inner_marks_and_split_others() -> None:
@@ -93,3 +95,92 @@ def test_first_words_keep_the_text_as_it_is_written() -> None:
 @example("İİ", 2)
 def test_first_words_are_the_first_words(text: str, count: int) -> None:
     assert words(first_words(text, count)) == words(text)[:count]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Men's T-shirt & Tops", ["mens", "tshirt", "tops"]),
+        ("For Her", ["for", "her"]),  # no word is dropped
+        ("A > B/C, 3.5", ["a", "b", "c", "3", "5"]),
+        ("Größe XL – Über", ["größe", "xl", "über"]),
+        ("  -- ' ", []),
+    ],
+)
+def test_words_of_a_title(text: str, expected: list[str]) -> None:
+    assert title_words(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("plural", "singular"),
+    [
+        *(("dresses", "dress"), ("watches", "watch"), ("brushes", "brush"), ("boxes", "box")),
+        *(("shoes", "shoe"), ("accessories", "accessory"), ("hoodies", "hoodie")),
+        *(("tshirts", "tshirt"), ("jeans", "jean"), ("glasses", "glass")),
+    ],
+)
+def test_a_plural_meets_its_singular(plural: str, singular: str) -> None:
+    assert fold_plural(plural) == fold_plural(singular)
+
+
+@pytest.mark.parametrize("word", ["dress", "bus", "tennis", "gas", "xl", "3", "women"])
+def test_what_is_no_plural_stays(word: str) -> None:
+    assert fold_plural(word) == word
+
+
+@given(st.text(max_size=20))
+def test_every_word_has_a_form(text: str) -> None:
+    folded = folded_by("plural")(text)
+    assert len(folded) == len(title_words(text))
+    assert all(folded)
+
+
+def test_kinds_of_folding() -> None:
+    text = "Running Shoes"
+    assert folded_by("none")(text) == ["running", "shoes"]
+    assert folded_by("plural")(text) == ["running", "shoe"]
+    assert folded_by("stem")(text) == ["run", "shoe"]
+
+
+def test_words_and_vectors(tmp_path: Path) -> None:
+    np.savez(tmp_path / "v.npz", words=np.array(["dog", "café"]), vectors=np.array([[1, 2], [3, 4]]))
+    rows, vectors = read_word_vectors(tmp_path / "v.npz", "the setting")
+    assert rows == {"dog": 0, "café": 1}
+    assert vectors.dtype == np.float32
+    assert vectors.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"numbers": np.zeros(3)}, "is not a file of word vectors"),
+        ({"words": np.array(["a"]), "vectors": np.zeros(3)}, r"1 words, vectors of shape \(3,\)"),
+        ({"words": np.array(["a"]), "vectors": np.zeros((2, 3))}, r"1 words, vectors of shape \(2, 3\)"),
+        (
+            {"words": np.array(["a"], dtype=object), "vectors": np.zeros((1, 3))},
+            "is not a file of word vectors",
+        ),
+    ],
+)
+def test_other_files(tmp_path: Path, content: dict[str, np.ndarray], message: str) -> None:
+    np.savez(tmp_path / "v.npz", **content)
+    with pytest.raises(StorageError, match=message):
+        read_word_vectors(tmp_path / "v.npz", "the setting")
+
+
+def test_no_file_names_the_setting(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"gone\.npz does not exist \(check the setting: "):
+        read_word_vectors(tmp_path / "gone.npz", "the setting")
+    (tmp_path / "text.npz").write_text("dog 1 2")
+    with pytest.raises(StorageError, match="is not a file of word vectors"):
+        read_word_vectors(tmp_path / "text.npz", "the setting")
+
+
+def test_files_that_are_no_archives(tmp_path: Path) -> None:
+    np.savez(tmp_path / "v.npz", words=np.array(["a"]), vectors=np.zeros((1, 3)))
+    whole = (tmp_path / "v.npz").read_bytes()
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    for content in (b"", b"dog 1 2\n", whole[:200], (tmp_path / "array.npy").read_bytes()):
+        (tmp_path / "v.npz").write_bytes(content)
+        with pytest.raises(StorageError, match="is not a file of word vectors"):
+            read_word_vectors(tmp_path / "v.npz", "the setting")

@@ -177,7 +177,9 @@ def test_rows_see_what_lies_over_an_image(tmp_path: Path) -> None:
     for folder in (open_clip_folder(tmp_path / "open"), transformers_folder("clip", tmp_path / "clip")):
         encoder = DualEncoder.load(folder, device="cpu")
         first, second, third = pictures(3)
-        rows = encoder.encode_images([OverlaidPicture(first, Square()), second, OverlaidPicture(third, Square(0))])
+        rows = encoder.encode_images(
+            [OverlaidPicture(first, Square()), second, OverlaidPicture(third, Square(0))]
+        )
         plain = encoder.encode_images(pictures(3))
         np.testing.assert_allclose(rows[1:], plain[1:], atol=1e-6)
         assert np.abs(rows[0] - plain[0]).max() > 1e-2

@@ -12,7 +12,7 @@ from ranking import ranks_from_scores
 from slow_ranking import slow_values
 
 from diptych.core.errors import DataError
-from diptych.evaluation import Result, evaluate, evaluate_scores
+from diptych.evaluation import Result, evaluate
 from diptych.metrics import Bootstrap, GroundTruth, RowProducts, read_qrels, read_run, write_trec
 
 MEASURES = ("R@1", "R@2", "medr", "mAP", "R-precision", "rsum")
@@ -74,7 +74,7 @@ def test_each_direction_is_ranked_by_its_own_positives(data: st.DataObject) -> N
     scores = random.integers(0, 4, (n, m)).astype(np.float64)
     pairs = [np.nonzero(random.random((n, m)) < 0.5) for _ in range(2)]
     truth = GroundTruth.from_directions(*pairs, n, m)
-    result = evaluate_scores(scores, truth, ("mAP", "R@2"), ties="expected")
+    result = evaluate(scores, None, truth, ("mAP", "R@2"), ties="expected")
     for way, matrix in (("i2t", scores), ("t2i", scores.T)):
         positives = [set(truth.positives(way).of(row).tolist()) for row in range(len(matrix))]
         for name, slow in (("mAP", ("mAP", None)), ("R@2", ("R", 2))):
@@ -99,8 +99,8 @@ def test_only_those_asked_count() -> None:
     pairs = (home, np.arange(60))
     truth = GroundTruth.from_directions(pairs, pairs, 30, 60, text_image=home, asked=asked)  # type: ignore[arg-type]
     how = Bootstrap(samples=200)
-    result = evaluate_scores(scores, truth, MEASURES, bootstrap=how)
-    plain = evaluate_scores(scores, GroundTruth.from_caption_image(home, 30), MEASURES, bootstrap=how)
+    result = evaluate(scores, None, truth, MEASURES, bootstrap=how)
+    plain = evaluate(scores, None, GroundTruth.from_caption_image(home, 30), MEASURES, bootstrap=how)
     for way, rows in asked.items():
         for name in ("R@1", "R@2", "mAP"):
             whole = plain.per_query[way][name]
@@ -122,7 +122,7 @@ def test_chance_is_that_of_the_queries_asked() -> None:
     truth = GroundTruth.from_directions(
         ([0, 1, 1], [0, 1, 2]), ([0, 1, 1], [0, 1, 2]), 2, 4, asked={"i2t": [1]}
     )
-    result = evaluate_scores(np.zeros((2, 4)), truth, ("R@1",))
+    result = evaluate(np.zeros((2, 4)), None, truth, ("R@1",))
     assert result.score("R@1", "i2t").chance == pytest.approx(2 / 4)
     assert result.value("R@1", "i2t") == pytest.approx(2 / 4)
     assert result.protocol.texts_per_image == (2, 2)
@@ -139,13 +139,13 @@ def test_intervals_are_of_the_queries_asked() -> None:
         truth = GroundTruth.from_directions(
             pairs, pairs, 12, 24, text_image=home, asked={"t2i": np.arange(first, 24, 2)}
         )
-        score = evaluate_scores(scores, truth, ("R@1",), bootstrap=Bootstrap(50)).score("R@1", "t2i")
+        score = evaluate(scores, None, truth, ("R@1",), bootstrap=Bootstrap(50)).score("R@1", "t2i")
         assert (score.value, score.low, score.high) == (value, value, value)
 
 
 def test_saved_and_opened_it_is_the_same(tmp_path: Path) -> None:
     scores = np.random.default_rng(2).normal(size=(3, 4))
-    result = evaluate_scores(scores, three_by_four(), ("R@1", "mAP"))
+    result = evaluate(scores, None, three_by_four(), ("R@1", "mAP"))
     opened = Result.open(result.save(tmp_path / "e"))
     assert opened.protocol == result.protocol
     assert opened.text_image is not None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ranking import ranks_from_scores
 from slow_ranking import orders
 
-from diptych.evaluation import evaluate_scores
+from diptych.evaluation import evaluate
 from diptych.metrics import TIE_RULES, GroundTruth, Measure, measure, tie_groups
 
 
@@ -79,7 +79,7 @@ def test_large_tie_groups_stay_exact() -> None:
 
 def test_a_collapsed_model_is_at_chance() -> None:
     truth = GroundTruth.from_caption_image(np.repeat(np.arange(8), 5), 8)
-    score = evaluate_scores(np.zeros((8, 40)), truth, ("mAP-hits@5",)).score("mAP-hits@5", "i2t")
+    score = evaluate(np.zeros((8, 40)), None, truth, ("mAP-hits@5",)).score("mAP-hits@5", "i2t")
     assert score.value == pytest.approx(score.chance)
     simulated = []
     random = np.random.default_rng(5)
@@ -94,7 +94,7 @@ def test_the_two_ways_of_the_papers_lie_far_apart() -> None:
     images = random.normal(size=(200, 64))
     texts = np.repeat(images, 5, axis=0) + 3.5 * random.normal(size=(1_000, 64))
     truth = GroundTruth.from_caption_image(np.repeat(np.arange(200), 5), 200)
-    result = evaluate_scores(images @ texts.T, truth, ("mAP@5", "mAP-hits@5", "mAP@R"))
+    result = evaluate(images @ texts.T, None, truth, ("mAP@5", "mAP-hits@5", "mAP@R"))
     assert result.value("mAP-hits@5", "i2t") > 2 * result.value("mAP@5", "i2t")
     assert result.value("mAP@R", "i2t") == pytest.approx(result.value("mAP@5", "i2t"))  # R is 5 here
     assert result.protocol.compat == ("mAP-hits@5",)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ranking import ranks_from_scores
 
-from diptych.evaluation import evaluate_scores
+from diptych.evaluation import evaluate
 from diptych.metrics import GroundTruth, Measure, measure, tie_groups
 
 
@@ -43,7 +43,7 @@ def test_ties_count_as_they_are_expected() -> None:
 def test_with_one_positive_each_it_is_recall_and_it_says_it_is_published() -> None:
     random = np.random.default_rng(0)
     truth = GroundTruth.from_caption_image(np.arange(8), 8)
-    result = evaluate_scores(random.random((8, 8)), truth, ["R@3", "R-cap@3"])
+    result = evaluate(random.random((8, 8)), None, truth, ["R@3", "R-cap@3"])
     assert result.value("R-cap@3", "t2i") == result.value("R@3", "t2i")
     assert result.score("R-cap@3", "i2t").chance == pytest.approx(3 / 8)
     assert result.protocol.compat == ("R-cap@3",)

@@ -11,7 +11,7 @@ from ranking import evaluate_reranked
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, MismatchError, UsageError
-from diptych.evaluation import Result, compare, evaluate, evaluate_scores
+from diptych.evaluation import Result, compare, evaluate
 from diptych.evaluation.evaluate import measure_queries
 from diptych.metrics import DIRECTIONS, Bootstrap, Candidates, Grades, GroundTruth, Relevance, Reranked
 
@@ -57,7 +57,7 @@ def test_chance_by_another_model_is_the_mean_over_random_orders(rows: tuple[np.n
     result = evaluate(*rows, TRUTH, NAMES, relevance=OTHER, grades=GRADES)
     random = np.random.default_rng(4)
     draws = [
-        evaluate_scores(random.random((24, 48)), TRUTH, NAMES, relevance=OTHER, grades=GRADES)
+        evaluate(random.random((24, 48)), None, TRUTH, NAMES, relevance=OTHER, grades=GRADES)
         for _ in range(300)
     ]
     for direction in DIRECTIONS:
@@ -101,7 +101,7 @@ def test_a_collapsed_model_has_chance_level(rows: tuple[np.ndarray, np.ndarray])
 def test_every_way_in_says_the_same(rows: tuple[np.ndarray, np.ndarray]) -> None:
     by_rows = evaluate(*rows, TRUTH, NAMES)
     wide = [side.astype(np.float64) for side in rows]
-    by_scores = evaluate_scores(wide[0] @ wide[1].T, TRUTH, NAMES)
+    by_scores = evaluate(wide[0] @ wide[1].T, None, TRUTH, NAMES)
     terms = [csr_array(np.abs(side)) for side in rows]
     by_terms = evaluate(*terms, TRUTH, NAMES, relevance=OTHER)
     by_dense = evaluate(*(np.abs(side) for side in rows), TRUTH, NAMES, relevance=OTHER)
@@ -171,23 +171,15 @@ def test_stored_and_read_back_and_compared(rows: tuple[np.ndarray, np.ndarray], 
     assert "cosines" not in only.line()
 
 
-def test_an_evaluation_of_before_there_were_gains_opens(
-    rows: tuple[np.ndarray, np.ndarray],
-) -> None:
-    said = evaluate(*rows, TRUTH, ["R@1"]).to_dict()
-    del said["protocol"]["gains"]
-    assert Result.from_dict(said).protocol.gains == {}
-
-
 def test_models_without_cosines_need_a_relevance_model(rows: tuple[np.ndarray, np.ndarray]) -> None:
     with pytest.raises(UsageError, match=r"DCG_CM@5 by the evaluated model need.*'order' gives penalties"):
         evaluate(*rows, TRUTH, ["DCG_CM@5"], similarity="order")
     with pytest.raises(UsageError, match="sums of term weights"):
         evaluate(*(csr_array(np.abs(side)) for side in rows), TRUTH, ["nDCG_CM@5"])
     with pytest.raises(UsageError, match="the given scores lie between 0 and 7"):
-        evaluate_scores(np.full((24, 48), 7.0), TRUTH, ["DCG_CM@5"])
+        evaluate(np.full((24, 48), 7.0), None, TRUTH, ["DCG_CM@5"])
     with pytest.raises(UsageError, match="the given scores lie between -3 and 0"):
-        evaluate_scores(np.full((24, 48), -3.0), TRUTH, ["DCG_CM@5"])
+        evaluate(np.full((24, 48), -3.0), None, TRUTH, ["DCG_CM@5"])
     assert evaluate(*rows, TRUTH, ["nDCG@5"], similarity="order").value("nDCG@5", "i2t") > 0
     assert evaluate(*rows, TRUTH, ["DCG_CM@5"], similarity="order", relevance=OTHER).value("DCG_CM@5", "i2t")
     with pytest.raises(DataError, match="model of 3: 23 image rows where 24"):

@@ -14,7 +14,7 @@ from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.evaluation.evaluate import measure_queries
 from diptych.metrics import TIE_RULES, GroundTruth, measure
 from diptych.metrics.ground_truth import Direction
-from diptych.metrics.measures.gains import CLAMPED, ROUNDED, discounted_gain, discounts, normalised_gain
+from diptych.metrics.measures import CLAMPED, ROUNDED, discounted_gain, discounts, normalised_gain
 from diptych.metrics.measuring import GainMeasure
 from diptych.metrics.products import cosine_rows
 from diptych.metrics.relevance import Grades, graded_gains, similar_gains

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
-from diptych.evaluation import evaluate, evaluate_scores
+from diptych.evaluation import evaluate
 from diptych.metrics import SIMILARITIES, GroundTruth, read_run, similarity, write_trec
 from diptych.metrics.sources import OrderScores
 from diptych.metrics.topk import best_of
@@ -66,7 +66,7 @@ def test_the_same_as_the_whole_matrix_whatever_the_block(block: int, every: bool
     truth = GroundTruth.from_caption_image(np.repeat(np.arange(20), 2), 20)
     measures = MEASURES if every else ("R@1", "MRR", "rsum")
     found = evaluate(images, texts, truth, measures, similarity="order", block=block, threads=1)
-    given = evaluate_scores(slow_scores(images, texts), truth, measures)
+    given = evaluate(slow_scores(images, texts), None, truth, measures)
     for key, value in given.values().items():
         assert found.values()[key] == pytest.approx(value), key
     assert found.protocol.similarity == "order"
@@ -81,7 +81,7 @@ def test_ties_are_exact(data: st.DataObject) -> None:
     images, texts = (random.integers(0, 3, (n, 3)).astype(np.float32) for n in (4, 5))
     truth = GroundTruth.from_pairs(*np.nonzero(random.random((4, 5)) < 0.4), 4, 5)
     found = evaluate(images, texts, truth, MEASURES, similarity="order")
-    given = evaluate_scores(slow_scores(images, texts), truth, MEASURES)
+    given = evaluate(slow_scores(images, texts), None, truth, MEASURES)
     for way in ("i2t", "t2i"):
         for name, expected in given.per_query[way].items():
             assert found.per_query[way][name].tolist() == pytest.approx(expected.tolist(), abs=1e-12)

@@ -15,7 +15,7 @@ from diptych.core.errors import (
     UsageError,
 )
 from diptych.core.files import write_json
-from diptych.evaluation import Result, compare, evaluate, evaluate_scores, spread_over_seeds
+from diptych.evaluation import Result, compare, evaluate, spread_over_seeds
 from diptych.metrics import Bootstrap, GroundTruth
 
 N = 80
@@ -132,7 +132,7 @@ def test_identical_runs(runs: dict[str, Result], test: str) -> None:
 
 def test_one_query() -> None:
     truth = GroundTruth.from_pairs([0], [1], 1, 3)
-    right, wrong = (evaluate_scores(np.array([scores]), truth, ("R@1",)) for scores in ([1, 3, 2], [3, 1, 2]))
+    right, wrong = (evaluate(np.array([scores]), None, truth, ("R@1",)) for scores in ([1, 3, 2], [3, 1, 2]))
     one = compare({"right": right, "wrong": wrong}).difference("wrong", "R@1", "i2t")
     assert (one.difference, one.low, one.high) == (-1, -1, -1)
     assert (one.p_randomisation, one.p_t) == (1.0, None)
@@ -140,7 +140,7 @@ def test_one_query() -> None:
 
 def test_everything_tied_and_everything_better() -> None:
     truth = GroundTruth.from_caption_image(np.arange(12), 12)
-    tied, best = evaluate_scores(np.zeros((12, 12)), truth), evaluate_scores(np.eye(12), truth)
+    tied, best = evaluate(np.zeros((12, 12)), None, truth), evaluate(np.eye(12), None, truth)
     one = compare({"tied": tied, "best": best}).difference("best", "R@1", "t2i")
     assert one.difference == pytest.approx(1 - 1 / 12)
     assert one.p_randomisation == pytest.approx(2 / 2**12)  # all swaps: no spread, so no t-test
@@ -200,7 +200,7 @@ def test_only_queries_that_were_asked_are_compared() -> None:
         pairs, pairs, N, 5 * N, text_image=HOME, asked={"t2i": np.arange(0, 5 * N, 2)}
     )
     random = np.random.default_rng(8)
-    one, two = (evaluate_scores(random.normal(size=(N, 5 * N)), truth, ("R@10",)) for _ in range(2))
+    one, two = (evaluate(random.normal(size=(N, 5 * N)), None, truth, ("R@10",)) for _ in range(2))
     gap = compare({"one": one, "two": two}, flips=300).difference("two", "R@10", "t2i")
     values = (two.per_query["t2i"]["R@10"] - one.per_query["t2i"]["R@10"])[::2]
     assert gap.difference == pytest.approx(values.mean())
@@ -229,7 +229,7 @@ def test_other_positives_and_other_images_are_refused(runs: dict[str, Result]) -
     scores = np.random.default_rng(0).normal(size=(N, 5 * N))
     more = GroundTruth.from_pairs(np.r_[HOME, 0], np.r_[np.arange(5 * N), 399], N, 5 * N, text_image=HOME)
     with pytest.raises(MismatchError, match="positives per image \\(5, 5\\) and \\(5, 6\\)"):
-        compare({"plain": runs["plain"], "more": evaluate_scores(scores, more, MEASURES)})
+        compare({"plain": runs["plain"], "more": evaluate(scores, None, more, MEASURES)})
     moved = replace(runs["again"], text_image=np.roll(HOME, 1))
     with pytest.raises(MismatchError, match="text 0 belongs to image 0 and to 79"):
         compare({"plain": runs["plain"], "moved": moved})
@@ -264,18 +264,15 @@ def test_bad_input(runs: dict[str, Result]) -> None:
     with pytest.raises(UsageError, match="flips are 0"):
         compare(runs, flips=0)
     with pytest.raises(UsageError, match="no measure in common"):
-        compare({"plain": plain, "other": evaluate_scores(np.zeros((N, 5 * N)), TRUTH, ("MRR",))})
+        compare({"plain": plain, "other": evaluate(np.zeros((N, 5 * N)), None, TRUTH, ("MRR",))})
     with pytest.raises(UsageError, match="no results"):
         spread_over_seeds([])
 
 
-def test_an_old_evaluation_says_what_to_do(runs: dict[str, Result], tmp_path: Path) -> None:
-    folder = runs["plain"].save(tmp_path / "old")
-    with np.load(folder / "per_query.npz") as stored:
-        arrays = {name: stored[name] for name in stored.files if name != "text_image"}
-    np.savez(folder / "per_query.npz", **arrays)
+def test_an_evaluation_without_values_per_query_says_what_to_do(runs: dict[str, Result]) -> None:
+    old = replace(runs["plain"], text_image=None)
     with pytest.raises(StorageError, match="old has no values per query.*evaluate it again"):
-        compare({"plain": runs["plain"], "old": Result.open(folder)})
+        compare({"plain": runs["plain"], "old": old})
 
 
 def test_saved_evaluations_compare_like_those_in_memory(runs: dict[str, Result], tmp_path: Path) -> None:

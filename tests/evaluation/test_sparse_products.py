@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
-from diptych.evaluation import evaluate, evaluate_scores
+from diptych.evaluation import evaluate
 from diptych.metrics import GroundTruth
 from diptych.metrics.sparse_products import SparseProducts, check_sparse_rows, sparse_top_k
 
@@ -81,7 +81,7 @@ def test_the_same_as_a_score_matrix(block: int, ties: str) -> None:
     truth = GroundTruth.from_caption_image(np.repeat(np.arange(20), 2), 20)
     found = evaluate(images, texts, truth, MEASURES, ties=ties, block=block)
     scores = images.toarray().astype(np.float64) @ texts.toarray().astype(np.float64).T
-    given_scores = evaluate_scores(scores, truth, MEASURES, ties=ties)
+    given_scores = evaluate(scores, None, truth, MEASURES, ties=ties)
     assert found.values() == pytest.approx(given_scores.values())
     for way, ranks in given_scores.ranks.items():
         assert np.array_equal(found.ranks[way], ranks)
@@ -110,7 +110,7 @@ def test_equal_rows_tie_whatever_stands_beside_them(data: st.DataObject) -> None
     found = evaluate(images, texts, truth, ["R@1", "MRR@10"], block=block)
     tile = SparseProducts(images, texts).careful(slice(0, 6), slice(0, 14), lambda *_: np.zeros(0))
     assert np.array_equal(tile[:, 3], tile[:, 12])
-    assert found.values() == pytest.approx(evaluate_scores(tile, truth, ["R@1", "MRR@10"]).values())
+    assert found.values() == pytest.approx(evaluate(tile, None, truth, ["R@1", "MRR@10"]).values())
 
 
 def slow_top(scores: np.ndarray, k: int) -> list[list[int]]:

@@ -140,11 +140,23 @@ assert Recorder.said == ["compiling the sparse engine (once per machine)", "over
 
 
 def test_compiled_when_first_needed_with_a_word_about_it():
+    run(LAZY)
+
+
+def run(program):
     source = os.pathsep.join(path for path in sys.path if path)
-    subprocess.run([sys.executable, "-c", LAZY], env=os.environ | {"PYTHONPATH": source}, check=True)
+    subprocess.run([sys.executable, "-c", program], env=os.environ | {"PYTHONPATH": source}, check=True)
 
 
-def test_where_nothing_can_be_cached_it_is_compiled_all_the_same(monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("cannot cache function 'twice': no locator available for file"),
+        OSError(28, "No space left on device"),
+    ],
+    ids=["no folder", "full disk"],
+)
+def test_where_nothing_can_be_cached_it_is_compiled_all_the_same(monkeypatch, error):
     import numba
 
     from diptych.index.kernels.jit import jit
@@ -153,7 +165,7 @@ def test_where_nothing_can_be_cached_it_is_compiled_all_the_same(monkeypatch):
 
     def without_cache(*signature, cache=False, **options):
         if cache:
-            raise RuntimeError("cannot cache function 'twice': no locator available for file")
+            raise error
         return plain(*signature, **options)
 
     monkeypatch.setattr(numba, "njit", without_cache)
@@ -163,27 +175,6 @@ def test_where_nothing_can_be_cached_it_is_compiled_all_the_same(monkeypatch):
         return 2 * number
 
     assert twice(21) == 42
-
-
-def test_a_full_disk_is_no_reason_not_to_search(monkeypatch):
-    import numba
-
-    from diptych.index.kernels.jit import jit
-
-    plain = numba.njit
-
-    def without_space(*signature, cache=False, **options):
-        if cache:
-            raise OSError(28, "No space left on device")
-        return plain(*signature, **options)
-
-    monkeypatch.setattr(numba, "njit", without_space)
-
-    @jit(numba.int64, numba.int64)
-    def thrice(number):
-        return 3 * number
-
-    assert thrice(14) == 42
 
 
 def test_kernels_kept_from_before_a_change_are_forgotten(tmp_path):
@@ -224,5 +215,4 @@ assert len(got) == 2, got
 
 
 def test_a_thread_waits_where_another_compiles():
-    source = os.pathsep.join(path for path in sys.path if path)
-    subprocess.run([sys.executable, "-c", THREADS], env=os.environ | {"PYTHONPATH": source}, check=True)
+    run(THREADS)

@@ -5,8 +5,7 @@ import pytest
 
 from diptych.core.errors import UsageError
 from diptych.metrics import Bootstrap, GroundTruth
-from diptych.metrics.aggregates import FLOOR_MEDIAN, MEAN, MEDIAN
-from diptych.metrics.bootstrap import clusters, interval, resample
+from diptych.metrics.bootstrap import FLOOR_MEDIAN, MEAN, MEDIAN, clusters, interval, resample
 
 
 @pytest.mark.parametrize("aggregate", [MEAN, MEDIAN, FLOOR_MEDIAN], ids=lambda one: one.name)

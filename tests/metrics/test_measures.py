@@ -10,7 +10,7 @@ from slow_ranking import slow_values
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.metrics import MEASURES, TIE_RULES, GroundTruth, Measure, Sum, measure, tie_groups
 from diptych.metrics.measuring import resolve
-from diptych.metrics.ties import tied_throughout
+from diptych.metrics.ranks import tied_throughout
 
 # What the slow implementation calls them.
 PLAIN = {

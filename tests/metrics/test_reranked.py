@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
+from diptych.core.errors import DataError, NumericalError
 from diptych.metrics import UNSCORED, Candidates, Reranked
 
 
@@ -40,46 +39,6 @@ def test_there_and_back(given: Reranked, tmp_path: Path) -> None:
 
 def test_the_published_matrix(given: Reranked) -> None:
     assert given.matrix("i2t").tolist() == [[-1, UNSCORED, 2], [UNSCORED, 1, 1]]  # matching + contrastive
-
-
-def test_damage_is_seen(given: Reranked, tmp_path: Path) -> None:
-    folder = given.save(tmp_path / "reranked")
-    header = json.loads((folder / "reranked.json").read_text())
-
-    def write(**changes: object) -> None:
-        (folder / "reranked.json").write_text(json.dumps(header | changes))
-
-    write(format=9)
-    with pytest.raises(StorageError, match="format 9, this version reads 1"):
-        Reranked.open(folder)
-    (folder / "reranked.json").write_text("[]")
-    with pytest.raises(StorageError, match="of format list"):
-        Reranked.open(folder)
-    write(shape={"i2t": [2, 2]})
-    with pytest.raises(StorageError, match="incomplete"):
-        Reranked.open(folder)
-    write(shape={"i2t": [2, 3], "t2i": [3, 2]})
-    with pytest.raises(StorageError, match=r"of shape \(2, 2\), reranked.json says int64 of \(2, 3\)"):
-        Reranked.open(folder)
-    write()
-    np.save(folder / "t2i_matching.npy", np.zeros((3, 2)))
-    with pytest.raises(StorageError, match=r"t2i_matching.npy holds float64 .* float32 of"):
-        Reranked.open(folder)
-    (folder / "t2i_matching.npy").write_bytes(b"nothing")
-    with pytest.raises(StorageError, match="t2i_matching.npy (is corrupt|does not exist)"):
-        Reranked.open(folder)
-    (folder / "t2i_matching.npy").unlink()
-    with pytest.raises(StorageError, match="t2i_matching.npy (is corrupt|does not exist)"):
-        Reranked.open(folder)
-    with pytest.raises(StorageError, match="does not exist"):
-        Reranked.open(tmp_path / "nowhere")
-
-
-def test_another_folder_is_not_replaced(given: Reranked, tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").write_text("mine")
-    with pytest.raises(UsageError, match="holds other things"):
-        given.save(tmp_path)
-    assert (tmp_path / "letter.txt").read_text() == "mine"
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ from diptych.evaluation.stress import (
     ChangedDrop,
     StressComparison,
     StressResult,
-    beside,
-    say_beside,
-    say_row,
-    sayings,
+    compare_stress,
     stress,
+    summarise,
+    summarise_comparison,
+    summarise_row,
 )
 from diptych.report.drawing import BLUE, ORANGE
 from diptych.report.page import LIGHT
@@ -54,7 +54,7 @@ def test_the_page_says_all_and_fetches_nothing(found: StressResult, parse: Calla
         assert f"{row.drop('rsum').perturbed:.1f}" in page.text
         for reason in row.reasons:
             assert reason in page.text
-    for line in sayings(found):
+    for line in summarise(found):
         assert f"{line}." in page.text
     for value in found.protocol.values():
         assert str(value) in page.text
@@ -129,18 +129,18 @@ def drop_of(found: StressResult, **changes: Any) -> Any:
 
 
 def test_what_a_row_says(found: StressResult) -> None:
-    assert say_row(drop_of(found)) == "reversed costs 31.0 of 113.2 rsum (27 %, p < 0.001)"
-    assert say_row(drop_of(found, difference=2.0, relative=0.02, verdict="better", corrected=0.03)) == (
+    assert summarise_row(drop_of(found)) == "reversed costs 31.0 of 113.2 rsum (27 %, p < 0.001)"
+    assert summarise_row(drop_of(found, difference=2.0, relative=0.02, verdict="better", corrected=0.03)) == (
         "reversed gains 2.0 of 113.2 rsum (2 %, p = 0.030)"
     )
-    assert say_row(drop_of(found, difference=-0.3, low=-1.0, high=0.4, verdict="")) == (
+    assert summarise_row(drop_of(found, difference=-0.3, low=-1.0, high=0.4, verdict="")) == (
         "reversed has no significant cost: -0.3 (95 % -1.0 to +0.4) of 113.2 rsum"
     )
     blind = dataclasses.replace(
         drop_of(found, difference=0.0, verdict=""), same=found.row("reversed").changed
     )
-    assert "changes nothing" in say_row(blind)
-    assert say_row(dataclasses.replace(blind, changed=[0, 0, 0])) == "reversed changed nothing"
+    assert "changes nothing" in summarise_row(blind)
+    assert summarise_row(dataclasses.replace(blind, changed=[0, 0, 0])) == "reversed changed nothing"
 
 
 def test_a_thinned_drop_is_said_beside_that_of_the_changed(found: StressResult) -> None:
@@ -150,18 +150,18 @@ def test_a_thinned_drop_is_said_beside_that_of_the_changed(found: StressResult) 
         },
     )  # fmt: skip
     said = "; -9.0 of 110.0 over the 22 % that it changed"
-    assert say_row(rare).endswith(said)
+    assert summarise_row(rare).endswith(said)
     quiet = {"rsum": dataclasses.replace(rare.drop("rsum"), verdict="")}
-    assert say_row(dataclasses.replace(rare, drops=quiet)) == (
+    assert summarise_row(dataclasses.replace(rare, drops=quiet)) == (
         "reversed has no significant cost: -2.0 (95 % -33.0 to -29.0) of 113.2 rsum" + said
     )
-    assert "over the" not in say_row(dataclasses.replace(rare, changed=[18, 18, 18]))
+    assert "over the" not in summarise_row(dataclasses.replace(rare, changed=[18, 18, 18]))
 
 
 def test_seeds_that_do_the_same_have_no_spread(found: StressResult, parse: Callable[[str], Any]) -> None:
     assert found.row("reversed").draws == 1
     assert found.row("character-swap").draws == 3
-    assert "Every seed does the same, so there is no spread: reversed" in sayings(found)
+    assert "Every seed does the same, so there is no spread: reversed" in summarise(found)
     page = parse(render_stress(found))
     spreads = [words for words in page.text.split("±")[1:]]
     drawn = [row for row in found.rows if row.draws > 1]
@@ -173,12 +173,12 @@ def test_groups_are_said_once_and_one_alone_is_not_the_most(found: StressResult)
     row = drop_of(found)
     names = ("typos", "word order", "typos", "word order")
     rows = tuple(dataclasses.replace(row, group=group, name=f"{group} {n}") for n, group in enumerate(names))
-    said = sayings(dataclasses.replace(found, rows=rows, left_out={}))
+    said = summarise(dataclasses.replace(found, rows=rows, left_out={}))
     assert [line.partition(":")[0] for line in said[1:3]] == ["Typos", "Word order"]
-    alone = sayings(dataclasses.replace(found, rows=(row,), left_out={}))
+    alone = summarise(dataclasses.replace(found, rows=(row,), left_out={}))
     assert alone[0] == "Of captions, reversed costs 31.0 of 113.2 rsum (27 %, p < 0.001)"
     quiet = drop_of(found, difference=-0.3, low=-1.0, high=0.4, verdict="")
-    assert "No significant loss by reversed" in sayings(dataclasses.replace(found, rows=(quiet,)))
+    assert "No significant loss by reversed" in summarise(dataclasses.replace(found, rows=(quiet,)))
 
 
 def test_pairs_without_a_similarity_are_counted(found: StressResult, parse: Callable[[str], Any]) -> None:
@@ -241,7 +241,7 @@ def stress_comparison_found(tmp_path_factory: pytest.TempPathFactory) -> StressC
         folders[name] = folder / parts
         stress(Reader(parts), painted(), folders[name], perturbations=chosen, **some)
         chosen = chosen[:2]
-    return beside(folders, samples=50, flips=199)
+    return compare_stress(folders, samples=50, flips=199)
 
 
 def test_the_page_says_all_and_fetches_nothing_stress_comparison(
@@ -254,7 +254,7 @@ def test_the_page_says_all_and_fetches_nothing_stress_comparison(
         assert name in page.text
     for row in stress_comparison_found.rows:
         assert row.name in page.text
-    for line in (*say_beside(stress_comparison_found), *stress_comparison_found.notes):
+    for line in (*summarise_comparison(stress_comparison_found), *stress_comparison_found.notes):
         assert f"{line}." in page.text
     for value in (
         *stress_comparison_found.protocol.values(),

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
-from diptych.evaluation import compare, evaluate, evaluate_scores
+from diptych.evaluation import compare, evaluate
 from diptych.metrics import GroundTruth
 from diptych.sparse.deviation import SparseMeasures
 from diptych.sparse.evaluate import measure_sparsified
@@ -103,7 +103,7 @@ def test_every_number_is_that_of_its_definition(
     images, texts = sparsified.images.rows, sparsified.texts.rows
     names = ["R@1", "R@5", "R@10", "MRR@10", "rsum"]
     dense = evaluate(encoded.images.rows, encoded.texts.rows, truth, names)
-    sparse = evaluate_scores((images @ texts.T).toarray(), truth, names)
+    sparse = evaluate((images @ texts.T).toarray(), None, truth, names)
     assert found.dense.values() == pytest.approx(dense.values())
     assert found.sparse.values() == pytest.approx(sparse.values())
     assert found.kept("R@5", "t2i") == sparse.value("R@5", "t2i") / dense.value("R@5", "t2i")

@@ -19,11 +19,11 @@ from diptych.core.errors import UnknownNameError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.scenes import read_scenes
 from diptych.encoders.encode import encode_collection
-from diptych.evaluation.changes import jaccard_over
 from diptych.evaluation.drops import Drop
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.evaluation.stress import ChangedDrop, StressResult, StressRow
-from diptych.evaluation.stress.asking import RSUM
+from diptych.evaluation.stress.queries import RSUM
+from diptych.evaluation.stress.summary import jaccard_over
 from diptych.studies import STUDIES, Choices, Results, collect, compare
 from diptych.studies.brittleness_checks import (
     average_gain,

@@ -309,7 +309,7 @@ def test_the_command_that_makes_the_like_of_it() -> None:
         ({"values": {"measure.jobs": 0}}, UsageError, "whole number from 1"),
         ({"values": {"train": 3}}, UsageError, "is a section"),
         ({"values": {"train.setting": "all"}}, UnknownNameError, "key of train"),
-        ({"values": {"train.epochs": "many"}}, UsageError, r"train\.epochs"),
+        ({"values": {"train.epochs": "many"}}, UsageError, r"train: epochs"),
         ({"values": {"features.text": ""}}, UsageError, r"features\.text"),
         ({"setting": "paper", "values": {"train.epochs": 3}}, UsageError, "trains as the thesis says"),
         ({"targets": "lsa"}, UsageError, "--targets lsa"),

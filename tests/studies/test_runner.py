@@ -23,7 +23,7 @@ from diptych.core.errors import (
 from diptych.core.locking import exclusive_folder
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
-from diptych.evaluation.stress.asking import part_of
+from diptych.evaluation.stress.queries import part_of
 from diptych.studies.brittleness_measuring import BESIDE, with_whole_folder
 from diptych.studies.making import changed_keys
 from diptych.studies.results import Results, StudyFolder, collect, entries_of

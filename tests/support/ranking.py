@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from diptych.evaluation import RerankedScores, Result, evaluate_scores
+from diptych.evaluation import RerankedScores, Result, evaluate
 from diptych.metrics import (
     DEFAULT_MEASURES,
     Direction,
@@ -53,4 +53,4 @@ def evaluate_reranked(
     """Measure candidates; with rows of the first stage where they are given."""
     first = None if images is None or texts is None else similarity(by).source(images, texts)
     second = RerankedScores(reranked, truth, k=k, unranked=unranked, first=first)
-    return evaluate_scores(second, truth, measures, **options)
+    return evaluate(second, None, truth, measures, **options)

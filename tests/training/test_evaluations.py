@@ -15,7 +15,7 @@ from diptych.data import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.encode import encode_collection
-from diptych.evaluation import Result, evaluate_scores
+from diptych.evaluation import Result, evaluate
 from diptych.evaluation.evaluate_encoder import evaluate_encoded, ground_truth_of, positives_of
 from diptych.metrics import GroundTruth, read_qrels
 from diptych.metrics.products import cosine_rows
@@ -78,14 +78,14 @@ def test_order_embeddings_are_scored_as_such(tmp_path: Path) -> None:
     given = encoded("order")
     result = evaluate_encoded(given, tmp_path / "e", ("R@1", "MRR"), samples=0)
     excess = np.maximum(0, given.texts.rows[None].astype(float) - given.images.rows[:, None].astype(float))
-    expected = evaluate_scores(-(excess**2).sum(axis=2), ground_truth_of(given), ("R@1", "MRR"))
+    expected = evaluate(-(excess**2).sum(axis=2), None, ground_truth_of(given), ("R@1", "MRR"))
     assert result.values() == pytest.approx(expected.values())
     assert "similarity order" in result.protocol_line()
     assert (tmp_path / "e" / "t2i.run").is_file()
 
 
 def small(value: float) -> Result:
-    return evaluate_scores(value * np.eye(6)[:, HOME], ground_truth_of(encoded()), ("R@1",))
+    return evaluate(value * np.eye(6)[:, HOME], None, ground_truth_of(encoded()), ("R@1",))
 
 
 def test_an_evaluation_is_found_where_it_is(tmp_path: Path) -> None:
@@ -182,8 +182,8 @@ def test_an_order_encoders_rows_are_scored_as_such_everywhere(scenes_folder: Pat
     images, texts = encoder._rows(part.n_images, 0), encoder._rows(part.n_captions, 1)
     excess = np.maximum(0, texts[None].astype(float) - images[:, None].astype(float))
     truth = ground_truth_of(stored)
-    expected = evaluate_scores(-(excess**2).sum(axis=2), truth, ("rsum",)).value("rsum")
-    assert expected != evaluate_scores(images @ texts.T, truth, ("rsum",)).value("rsum")
+    expected = evaluate(-(excess**2).sum(axis=2), None, truth, ("rsum",)).value("rsum")
+    assert expected != evaluate(images @ texts.T, None, truth, ("rsum",)).value("rsum")
     assert evaluate_encoded(stored, None, ("rsum",), samples=0).value("rsum") == pytest.approx(expected)
     validation = Validation(part, encoder, tmp_path, None)  # type: ignore[arg-type]
     assert validation.measure()["rsum"] == pytest.approx(expected)

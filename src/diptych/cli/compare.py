@@ -14,7 +14,7 @@ from diptych.core.errors import UsageError
 if TYPE_CHECKING:
     from diptych.evaluation import Comparison, Difference, Spread
     from diptych.evaluation.drops import DropDifference, OwnDrop
-    from diptych.evaluation.stress import BesideRow, StressComparison
+    from diptych.evaluation.stress import ComparedRow, StressComparison
 
 
 def compare(
@@ -185,15 +185,16 @@ def compare_stress(
 ) -> None:
     """Print the tables, write the numbers to ``out`` and the page beside it."""
     from diptych.core.files import write_json
-    from diptych.evaluation.stress import beside, say_beside
-    from diptych.evaluation.stress.beside_sayings import say_left_out
+    from diptych.evaluation.stress import compare_stress as compared
+    from diptych.evaluation.stress import summarise_comparison
+    from diptych.evaluation.stress.summary_text import left_out_text
     from diptych.report.stress_comparison import write_stress_comparison
 
     if test != "randomisation":
         raise UsageError(f"stress runs are compared by randomisation, not by {test}", "leave --test out")
     if evaluation is not None:
         raise UsageError(f"--evaluation {evaluation} is given for stress runs", "leave it out")
-    found = beside(
+    found = compared(
         folders,
         measures,
         baseline=baseline,
@@ -209,9 +210,9 @@ def compare_stress(
             title = f"{measure}: {model} against {found.baseline}"
             print_table(title, columns, _compare_stress_rows(found, measure, model), numbers=columns[1:5])
     say("clean, what is lost, and that in per cent of clean; a difference above 0: loses less; p corrected")
-    for line in say_left_out(found):
+    for line in left_out_text(found):
         say(f"left out {line}")
-    for line in (*say_beside(found), *found.notes):
+    for line in (*summarise_comparison(found), *found.notes):
         say(line)
     say(found.protocol_line())
     say(found.method)
@@ -222,7 +223,7 @@ def compare_stress(
 
 
 def _compare_stress_rows(found: StressComparison, measure: str, model: str) -> Iterator[tuple[str, ...]]:
-    from diptych.evaluation.stress.beside_sayings import verdict_of
+    from diptych.evaluation.stress.summary_text import verdict_of
 
     for row in found.of(measure):
         one = row.differences[model]
@@ -236,9 +237,8 @@ def _compare_stress_rows(found: StressComparison, measure: str, model: str) -> I
         )
 
 
-def _own(row: BesideRow, model: str) -> str:
-    from diptych.evaluation.stress.beside_sayings import shown_lost
-    from diptych.evaluation.stress.sayings import shown
+def _own(row: ComparedRow, model: str) -> str:
+    from diptych.evaluation.stress.summary_text import shown, shown_lost
 
     own: OwnDrop = row.own(model)
     share = "" if own.relative is None or own.difference == 0 else f" ({100 * own.relative:+.1f} %)"
@@ -246,7 +246,7 @@ def _own(row: BesideRow, model: str) -> str:
 
 
 def _compare_stress_difference(measure: str, one: DropDifference) -> str:
-    from diptych.evaluation.stress.beside_sayings import shown_lost
+    from diptych.evaluation.stress.summary_text import shown_lost
 
     text = shown_lost(measure, one.difference)
     if one.low is None or one.high is None:

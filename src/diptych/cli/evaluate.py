@@ -29,7 +29,6 @@ from diptych.cli.sources import (
 )
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import safe_name
-from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
@@ -325,9 +324,11 @@ def _base(source: str, encoded: EncodedCollection, origin: Origin) -> Path:
     run = run_of(source)
     if run is not None and not is_own_data(origin, run):
         return other
+    from diptych.evaluation import Result
+
     try:
-        there = read_json(base / "evaluation.json")["protocol"]["about"].get("data", data)
-    except (StorageError, KeyError, TypeError, AttributeError):
+        there = Result.open(base).protocol.about.get("data", data)
+    except StorageError:
         return base
     return base if there == data else other
 
@@ -390,7 +391,7 @@ class SecondStage:
     """What ``--rerank`` and ``--unranked`` ask for."""
 
     def __init__(self, k: int, unranked: str, protocol: str) -> None:
-        from diptych.evaluation.partitioning import one_gallery
+        from diptych.evaluation.protocol import one_gallery
         from diptych.evaluation.reranking import check_unranked
 
         check_unranked(unranked)

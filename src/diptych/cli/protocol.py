@@ -187,9 +187,9 @@ def sources_of(
 
 def _beside(folder: Path) -> Path | None:
     """The candidates that ``diptych evaluate --rerank`` stored with embeddings; None where it did not."""
-    from diptych.metrics.candidates import MARKER
+    from diptych.metrics.candidates import Reranked
 
-    return folder / "reranked" if (folder / "reranked" / MARKER).is_file() else None
+    return folder / "reranked" if Reranked.is_at(folder / "reranked") else None
 
 
 def _source(

@@ -12,7 +12,7 @@ from diptych.cli.sources import DataChoice, Images, ReaderName, ReaderOptions
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
+    from diptych.analysis.shortcuts import Shortcuts
     from diptych.data.collection import Collection
     from diptych.report.sheets import Example
 
@@ -64,7 +64,7 @@ def shortcuts(
 
       [bold]diptych shortcuts --scenes --setup bits --bits 8 --epoch 1[/bold]
     """
-    from diptych.analysis.shortcuts import Shortcuts
+    from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
     from diptych.report.sheets import write_shortcut_sheet
     from diptych.training.sections import Data
     from diptych.training.source import collection_of
@@ -78,7 +78,7 @@ def shortcuts(
         "digit_size": digit_size,
         "compat": compat,
     }
-    options = _options(given)
+    options = ShortcutOptions.read(given, "shortcuts", fix="see diptych shortcuts --help")
     if scenes == (data is not None):
         raise UsageError("one source of pictures is needed", "give a dataset, or --scenes")
     section = {"scenes": _FEW_SCENES}
@@ -94,7 +94,7 @@ def shortcuts(
         say(f"{example.name}: {example.captions[0] if example.captions else 'no captions'}")
     say(made.line())
     say(f"drawn in {out}")
-    usual = _options({}).model_dump()
+    usual = ShortcutOptions().model_dump()
     chosen = {"setup": setup} | {key: value for key, value in given.items() if value != usual[key]}
     words = [word for key, value in chosen.items() for word in ("--set", f"shortcuts.{key}={_toml(value)}")]
     next_step(["diptych", "train", "RECIPE", *([] if data is None else ["--data", data]), *words])
@@ -102,21 +102,6 @@ def shortcuts(
 
 def _toml(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _options(given: dict[str, Any]) -> ShortcutOptions:
-    """The options, or the first thing that is wrong with them in one line."""
-    from pydantic import ValidationError
-
-    from diptych.analysis.shortcuts import ShortcutOptions
-
-    try:
-        return ShortcutOptions.model_validate(given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        flag = "".join(f"--{part}: ".replace("_", "-") for part in first["loc"])
-        message = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{flag}{message}", "see diptych shortcuts --help") from None
 
 
 def _examples(

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 def show_stress(found: StressResult) -> None:
     """Print what a run found: tables by group, sentences, protocol."""
     from diptych.analysis.perturbations import GROUPS
-    from diptych.evaluation.stress import sayings
+    from diptych.evaluation.stress import summarise
 
     gains = [name for name in found.measures if name.startswith("DCG")][:1]
     first = "rsum" if "rsum" in found.measures else found.measures[0]
@@ -66,14 +66,14 @@ def show_stress(found: StressResult) -> None:
     )
     for name, reason in found.left_out.items():
         say(f"left out {name}: {reason}")
-    for line in sayings(found):
+    for line in summarise(found):
         say(line)
     for line in (*found.notes, found.protocol_line(), found.method):
         say(line)
 
 
 def _rows(rows: list[StressRow], first: str, gains: list[str]) -> Iterator[tuple[str, ...]]:
-    from diptych.evaluation.stress.sayings import shown, shown_difference
+    from diptych.evaluation.stress.summary_text import shown, shown_difference
 
     for row in rows:
         drop = row.drop(first)

@@ -52,10 +52,16 @@ class UnknownNameError(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-        guess = f"did you mean {near[0]!r}? " if near else ""
-        super().__init__(f"unknown {kind} {name!r}", f"{guess}known: {', '.join(names) or 'none'}")
+        super().__init__(
+            f"unknown {kind} {name!r}", f"{nearest(name, names)}known: {', '.join(names) or 'none'}"
+        )
         self.known = names
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return the question for the name that was probably meant, empty where none is near."""
+    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}? " if near else ""
 
 
 class RecipeError(UsageError):

@@ -39,7 +39,7 @@ class Batch:
     caption_image: np.ndarray
 
     def shard(self, rank: int, world: int) -> Batch:
-        """The part of one of ``world`` processes: whole images with their captions, in order."""
+        """Return the part of one of ``world`` processes: whole images with their captions, in order."""
         places = np.array_split(np.arange(len(self.images)), world)[rank]
         first, stop = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
         mine = (self.caption_image >= first) & (self.caption_image < stop)
@@ -89,7 +89,7 @@ class BatchPlan:
         return self._steps
 
     def epoch(self, epoch: int) -> list[Batch]:
-        """All batches of one epoch, the same for the same seed and epoch."""
+        """Return all batches of one epoch, the same for the same seed and epoch."""
         random = np.random.default_rng([self._seed, epoch])
         if self._plan == "grouped":
             order = random.permutation(self._described)

@@ -49,7 +49,7 @@ def _is_picture(file: str) -> bool:
 
 
 def folder_state(root: Path, every: bool = False) -> tuple[int, int]:
-    """How many pictures, or files at all, are below ``root``, and a number that changes with their names."""
+    """Return how many pictures, or files at all, are below ``root``, and a number that changes with their names."""
     count = names = 0
     for folder, file in _files(root):
         if not (every or _is_picture(file)):
@@ -96,7 +96,7 @@ class NumberedPictures:
             )
 
     def name(self, place: int) -> str:
-        """The file below the folder of the picture at that place in :attr:`numbers`."""
+        """Return the file below the folder of the picture at that place in :attr:`numbers`."""
         folder, width, ending = self._known[self._forms[place]]
         return f"{folder}{self.numbers[place]:0{width}d}.{ending}"
 
@@ -126,25 +126,15 @@ class Row:
 
 @dataclass(frozen=True)
 class CaptionTable:
-    """Where what is in a table of captions.
+    """Where what is in a table of captions."""
 
-    Attributes:
-        file: the table.
-        headings: whether its first line names the columns.
-        caption: the column of captions.
-        url: the column of addresses; -1 for none.
-        image: the column of files of pictures; -1 for none.
-        n_columns: fields per line.
-        quoted: whether fields may be in quotation marks, as CSV files have them.
-    """
-
-    file: Path
-    headings: bool
-    caption: int
-    url: int
-    image: int
-    n_columns: int
-    quoted: bool
+    file: Path  # the table
+    headings: bool  # whether its first line names the columns
+    caption: int  # the column of captions
+    url: int  # the column of addresses; -1 for none
+    image: int  # the column of files of pictures; -1 for none
+    n_columns: int  # fields per line
+    quoted: bool  # whether fields may be in quotation marks, as CSV files have them
 
     @classmethod
     def of(
@@ -185,7 +175,7 @@ class CaptionTable:
 
     @classmethod
     def looks_like(cls, file: Path) -> bool:
-        """Whether a file's first line is a caption and an address, or names such columns; reads that line."""
+        """Return whether a file's first line is a caption and an address, or names such columns; reads that line."""
         try:
             with open_regular(file) as handle:
                 line = handle.readline(_LOOK_BYTES)
@@ -239,23 +229,16 @@ def _fields(file: Path, quoted: bool) -> Iterator[tuple[int, list[str]]]:
 
 @dataclass(frozen=True)
 class Part:
-    """A table and where its pictures are.
+    """A table and where its pictures are."""
 
-    Attributes:
-        table: the table.
-        split: of all of its lines; None where nothing says one.
-        root: what pictures' names are below.
-        prefix: the folder of this table's pictures below it, with a ``/`` at its end, or empty.
-    """
-
-    table: CaptionTable
-    split: str | None
-    root: Path
-    prefix: str
+    table: CaptionTable  # the table
+    split: str | None  # of all of its lines; None where nothing says one
+    root: Path  # what pictures' names are below
+    prefix: str  # the folder of this table's pictures below it, with a / at its end, or empty
 
     @property
     def folder(self) -> Path:
-        """The folder of this table's pictures."""
+        """Return the folder of this table's pictures."""
         return self.root / self.prefix
 
 

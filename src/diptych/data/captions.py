@@ -13,7 +13,7 @@ MAX_CHARACTERS = 20_000
 
 
 def checked_caption(text: str, name: str) -> str:
-    """The caption without surrounding white space."""
+    """Return the caption without surrounding white space."""
     stripped = text.strip()
     if not any(character.isalnum() for character in stripped):
         raise CaptionError(
@@ -74,7 +74,7 @@ _WORD = re.compile(r"(?P<what>first|random)(:(?P<number>[0-9]+))?")
 
 
 def choose_captions(collection: Collection, choice: str) -> Collection:
-    """The same images with the captions that a word names."""
+    """Return the same images with the captions that a word names."""
     what, number = _parsed(choice)
     if what == "first":
         return collection.first_captions(1 if number is None else number)

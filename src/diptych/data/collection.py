@@ -33,14 +33,14 @@ class ImageSource(Protocol):
     """Where a collection's pictures are: a folder of files, a table, a generator."""
 
     def read(self, row: int) -> Image:
-        """The picture of source row ``row``, upright, RGB.
+        """Return the picture of source row ``row``, upright, RGB.
 
         Raises:
             ImageError: it is missing or cannot be decoded; the message names it.
         """
 
     def content(self, row: int) -> str:
-        """A fingerprint of the picture's bytes."""
+        """Return a fingerprint of the picture's bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,12 +108,12 @@ class Collection:
 
     @property
     def n_images(self) -> int:
-        """How many images."""
+        """Return how many images."""
         return len(self.image_ids)
 
     @property
     def n_captions(self) -> int:
-        """How many captions."""
+        """Return how many captions."""
         return len(self.captions)
 
     @cached_property
@@ -128,11 +128,11 @@ class Collection:
         return np.diff(self.caption_start)
 
     def captions_of(self, image: int) -> list[str]:
-        """The captions that describe image row ``image``."""
+        """Return the captions that describe image row ``image``."""
         return list(self.captions[self.caption_start[image] : self.caption_start[image + 1]])
 
     def image(self, row: int) -> Image:
-        """The picture of image row ``row``, upright, RGB.
+        """Return the picture of image row ``row``, upright, RGB.
 
         Raises:
             ImageError: it is missing or cannot be decoded, or there are region features alone, or none; the
@@ -153,11 +153,11 @@ class Collection:
 
     @property
     def holds(self) -> Literal["pictures", "regions"]:
-        """What :meth:`item` gives, and so what an encoder of this collection has to take."""
+        """Return what :meth:`item` gives, and so what an encoder of this collection has to take."""
         return "regions" if isinstance(self.source, RegionSource) else "pictures"
 
     def item(self, row: int) -> Image | OverlaidPicture | np.ndarray:
-        """What an encoder takes of image row ``row``: its (regions, d) float32 features where the
+        """Return what an encoder takes of image row ``row``: its (regions, d) float32 features where the
         collection has them, else its picture, with an overlay where it has one.
 
         Raises:
@@ -171,7 +171,7 @@ class Collection:
         return self.image(row)
 
     def images(self) -> Iterator[Image]:
-        """All pictures in order, one at a time."""
+        """Yield all pictures in order, one at a time."""
         for row in range(self.n_images):
             yield self.image(row)
 
@@ -186,7 +186,7 @@ class Collection:
         return sizes
 
     def split(self, name: str) -> Collection:
-        """The images of split ``name`` with their captions.
+        """Return the images of split ``name`` with their captions.
 
         Raises:
             UnknownNameError: there is no such split; the message lists those there are.
@@ -200,14 +200,14 @@ class Collection:
         return self if len(rows) == self.n_images else self.subset(rows)
 
     def subset(self, rows: Sequence[int] | np.ndarray) -> Collection:
-        """The images ``rows``, in that order, with all their captions."""
+        """Return the images ``rows``, in that order, with all their captions."""
         rows = np.asarray(rows, dtype=np.int64)
         starts, counts = self.caption_start[rows], self.captions_per_image[rows]
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         return self._take(rows, np.repeat(starts, counts) + within, np.repeat(np.arange(len(rows)), counts))
 
     def first_captions(self, k: int = 1) -> Collection:
-        """The same images with at most their first ``k`` captions each (a protocol choice)."""
+        """Return the same images with at most their first ``k`` captions each (a protocol choice)."""
         position = np.arange(self.n_captions) - self.caption_start[self.caption_image]
         keep = np.flatnonzero(position < k)
         made = self._take(np.arange(self.n_images), keep, self.caption_image[keep])
@@ -215,7 +215,7 @@ class Collection:
         return replace(made, notes=(*made.notes, f"{first} of each image"))
 
     def random_captions(self, k: int = 1, *, seed: int) -> Collection:
-        """The same images with at most ``k`` captions each, drawn without replacement (a protocol choice).
+        """Return the same images with at most ``k`` captions each, drawn without replacement (a protocol choice).
 
         An image's draw is a function of the seed, its id and the places of its captions, so it is the
         same in the whole collection, in a split and in any order. What is kept stays in order.
@@ -256,7 +256,7 @@ class Collection:
         return fingerprint_lists(self.image_ids, self.captions, self.caption_ids, whose)
 
     def describe(self) -> str:
-        """One line: name, sizes, captions per image, splits, what the pictures show."""
+        """Return one line: name, sizes, captions per image, splits, what the pictures show."""
         counts = self.captions_per_image
         per_image = (
             "no captions"
@@ -277,6 +277,6 @@ class Collection:
 
 
 def _decreases(values: np.ndarray) -> bool:
-    """Whether a value is smaller than the one before; looked at in blocks, for there may be many."""
+    """Return whether a value is smaller than the one before; looked at in blocks, for there may be many."""
     starts = range(0, len(values) - 1, _BLOCK)
     return any(bool(np.any(np.diff(values[start : start + _BLOCK + 1]) < 0)) for start in starts)

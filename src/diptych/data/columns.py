@@ -29,7 +29,7 @@ class Column(Sequence[T]):
 
     @abstractmethod
     def read(self, rows: range | np.ndarray) -> list[T]:
-        """The values of these stored rows; :meth:`__getitem__` counts within the part, this does not."""
+        """Return the values of these stored rows; :meth:`__getitem__` counts within the part, this does not."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -54,7 +54,7 @@ class Column(Sequence[T]):
             yield from self.read(self._rows[start : start + BLOCK])
 
     def take(self, rows: Sequence[int] | np.ndarray) -> Self:
-        """A view of the values at ``rows``, in that order; nothing is read."""
+        """Return a view of the values at ``rows``, in that order; nothing is read."""
         wanted = np.asarray(rows, dtype=np.int64)
         if len(wanted) and (wanted.min() < 0 or wanted.max() >= len(self)):
             raise IndexError(f"rows {wanted.min()} to {wanted.max()} of a column of {len(self)}")
@@ -82,11 +82,11 @@ class Labels(Column[str]):
         self._names, self._codes = tuple(names), codes
 
     def read(self, rows: range | np.ndarray) -> list[str]:
-        """The names of these stored rows."""
+        """Return the names of these stored rows."""
         return [self._names[code] for code in self._at(rows).tolist()]
 
     def sizes(self) -> dict[str, int]:
-        """Rows per name, in the order of first appearance."""
+        """Return rows per name, in the order of first appearance."""
         codes = self._at(self._rows)
         counts = np.bincount(codes, minlength=len(self._names))
         found = [(int(np.argmax(codes == code)), code) for code in np.flatnonzero(counts)]
@@ -105,7 +105,7 @@ class Labels(Column[str]):
 
 
 def first_duplicate(values: Sequence[str]) -> str | None:
-    """The first string that was there before, None when all differ.
+    """Return the first string that was there before, None when all differ.
 
     Of a column 8 bytes per value are held, not the values: those with equal hashes are compared.
     """

@@ -12,7 +12,7 @@ NO_PICTURE = "no picture"
 
 
 def each_picture_content(collection: Collection) -> Iterator[str]:
-    """One fingerprint per image, of its file's bytes, as it is asked for; reads every file once, in parallel.
+    """Yield one fingerprint per image, of its file's bytes, as it is asked for; reads every file once, in parallel.
 
     Of an item without a picture it is :data:`NO_PICTURE`.
     """
@@ -24,5 +24,5 @@ def each_picture_content(collection: Collection) -> Iterator[str]:
 
 
 def picture_contents(collection: Collection) -> list[str]:
-    """All of :func:`each_picture_content`."""
+    """Return all of :func:`each_picture_content`."""
     return list(each_picture_content(collection))

@@ -163,7 +163,7 @@ Lists = Mapping[str, frozenset[str]]
 
 
 def read_document(path: Path | str) -> Any:
-    """A JSON file's content."""
+    """Return a JSON file's content."""
     try:
         return read_json(path)
     except StorageError as error:
@@ -188,7 +188,7 @@ def read_lists(path: Path | str) -> Lists:
 
 
 def listed_of(what: str, i2t: Lists | None, t2i: Lists | None) -> Listed:
-    """Both directions of the lists; a direction that is not given has the other's pairs."""
+    """Return both directions of the lists; a direction that is not given has the other's pairs."""
     from_images = {(image, text) for image, texts in (i2t or {}).items() for text in texts}
     from_texts = {(image, text) for text, images in (t2i or {}).items() for image in images}
     pairs_i2t = from_images if i2t is not None else from_texts
@@ -300,7 +300,7 @@ class ExtendedPositives:
     grades: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def line(self) -> str:
-        """What the protocol says: what was added to how many, what was taken away, what was not found."""
+        """Return what the protocol says: what was added to how many, what was taken away, what was not found."""
         changes = [
             f"{name} {self.before[name]:,} + {self.added[name]:,} − {self.removed[name]:,}"
             for name in ("i2t", "t2i")
@@ -323,7 +323,7 @@ def match(
     *,
     originals: bool = False,
 ) -> ExtendedPositives:
-    """What a file says of one collection.
+    """Return what a file says of one collection.
 
     Args:
         caption_image: (n_captions,) the collection's own pairs.
@@ -385,7 +385,7 @@ def match(
 def _graded(
     grades: Mapping[Pair, float], images: RowsById, captions: RowsById
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows and grade of each pair of the collection; of two names for one pair, their mean."""
+    """Return rows and grade of each pair of the collection; of two names for one pair, their mean."""
     found: dict[tuple[int, int], list[float]] = {}
     for (image, caption), grade in grades.items():
         pair = images.of(image), captions.of(caption)

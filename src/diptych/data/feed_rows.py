@@ -72,7 +72,7 @@ class _Items:
 
     @property
     def _depth(self) -> int:
-        """How far below the item."""
+        """Return how far below the item."""
         place = next(place for place, name in enumerate(self._way) if name in _ITEMS)
         return len(self._way) - 1 - place
 
@@ -106,7 +106,7 @@ class _Items:
 
 
 def feed_items(file: Path) -> Iterator[tuple[int, dict[str, list[str]]]]:
-    """The line in which an item begins, and its elements: name without namespace → their texts."""
+    """Yield the line in which an item begins, and its elements: name without namespace → their texts."""
     items, given = _Items(file.name), 0
     try:
         with file_errors(file, DataError), open_bytes(file) as handle:
@@ -137,18 +137,18 @@ def _start(file: Path) -> str:
 
 
 def is_xml(file: Path) -> bool:
-    """Whether the feed is in XML: whether it begins so, or its name ends so."""
+    """Return whether the feed is in XML: whether it begins so, or its name ends so."""
     return _start(file).startswith("<") or file.name.lower().removesuffix(".gz").endswith(".xml")
 
 
 def is_xml_feed(file: Path) -> bool:
-    """Whether a file begins as RSS or Atom does."""
+    """Return whether a file begins as RSS or Atom does."""
     start = _start(file)
     return start.startswith("<") and _FEED.search(start) is not None
 
 
 def feed_columns(file: Path) -> set[str]:
-    """The columns of a table, by their plain names; empty where it is none. Cheap: the beginning is read."""
+    """Return the columns of a table, by their plain names; empty where it is none. Cheap: the beginning is read."""
     header = next(iter(_start(file).splitlines()), "")
     delimiter = max(DELIMITERS.values(), key=header.count)
     return {plain_column(name.strip('" ')) for name in header.split(delimiter)} - {""}
@@ -162,7 +162,7 @@ def feed_rows(
     quotes: bool = True,
     skip_bad_lines: bool = False,
 ) -> Iterator[FeedRow]:
-    """The rows of a feed, one at a time.
+    """Yield the rows of a feed, one at a time.
 
     Args:
         file: CSV, TSV or XML (RSS, Atom), plain or gzipped.
@@ -190,7 +190,7 @@ def feed_rows(
 
 
 def values_in(text: str) -> list[str]:
-    """The values of a field that may hold several: parted by commas, in double quotes where they have commas."""
+    """Return the values of a field that may hold several: parted by commas, in double quotes where they have commas."""
     try:
         return [
             value.strip() for value in next(csv.reader([text], skipinitialspace=True), []) if value.strip()
@@ -200,7 +200,7 @@ def values_in(text: str) -> list[str]:
 
 
 def paths_in(text: str, separator: str = SEPARATOR) -> list[tuple[str, ...]]:
-    """The category paths of a field: ``"Books > Sports,Books > Business"`` are two.
+    """Return the category paths of a field: ``"Books > Sports,Books > Business"`` are two.
 
     Names hold commas as well, so a comma ends a path only where no blank follows it and what follows has a separator of
     its own, or where what follows begins with the same root; or each path stands in double quotes.
@@ -215,7 +215,7 @@ def paths_in(text: str, separator: str = SEPARATOR) -> list[tuple[str, ...]]:
 
 
 def _at_root(text: str, separator: str) -> list[str]:
-    """The text parted where a comma, blanks and the first path's root stand."""
+    """Return the text parted where a comma, blanks and the first path's root stand."""
     root = text[: text.index(separator)] + separator
     parts, begin = [], 0
     at = text.find(root, 1)
@@ -231,7 +231,7 @@ def _at_root(text: str, separator: str) -> list[str]:
 
 
 def _at_commas(text: str, separator: str) -> list[str]:
-    """The text parted at commas between two paths, each with a separator of its own."""
+    """Return the text parted at commas between two paths, each with a separator of its own."""
     first, *others = text.split(",")
     parts, current, is_path = [], [first], separator in first
     for other in others:

@@ -221,13 +221,13 @@ class FolderSource:
             check_inside(name, self.root)
 
     def path(self, row: int) -> Path:
-        """The file of source row ``row``."""
+        """Return the file of source row ``row``."""
         return self.root / self.names[row]
 
     def read(self, row: int) -> Image:
-        """The picture of source row ``row``, upright, RGB."""
+        """Return the picture of source row ``row``, upright, RGB."""
         return read_image(self.path(row))
 
     def content(self, row: int) -> str:
-        """A fingerprint of the file's bytes."""
+        """Return a fingerprint of the file's bytes."""
         return image_content(self.path(row))

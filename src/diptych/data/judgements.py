@@ -90,7 +90,7 @@ _COLUMNS = 5
 
 
 def _file(path: Path, name: str) -> Path:
-    """The file given, or the one of that name in a folder, gzipped or not."""
+    """Return the file given, or the one of that name in a folder, gzipped or not."""
     if not path.is_dir():
         return path
     for file in (path / name, path / f"{name}.gz"):
@@ -100,7 +100,7 @@ def _file(path: Path, name: str) -> Path:
 
 
 def _rows(path: Path, columns: str) -> Iterator[tuple[int, list[str]]]:
-    """Line numbers and fields of lines that are not empty."""
+    """Yield line numbers and fields of lines that are not empty."""
     some = False
     for number, line in read_lines(path, error=DataError):
         if not line.strip():
@@ -256,7 +256,7 @@ class MatchedJudgements:
     by_place: int = 0
 
     def line(self) -> str:
-        """What a protocol says: how many pairs, and how many were not found."""
+        """Return what a protocol says: how many pairs, and how many were not found."""
         parts = [f"{len(self.ratings):,} pairs"]
         if self.repeated:
             parts.append(f"{self.repeated:,} more were repetitions, averaged")
@@ -289,7 +289,7 @@ class _Captions:
         self.by_place: set[str] = set()
 
     def of(self, name: str) -> int:
-        """The row, -1 for none."""
+        """Return the row, -1 for none."""
         row = self._by_id.of(name)
         counted = _COUNTED.fullmatch(name)
         if row >= 0 or counted is None:
@@ -312,7 +312,7 @@ def match_judgements(
     *,
     in_order: bool = True,
 ) -> MatchedJudgements:
-    """What a file says of one collection.
+    """Return what a file says of one collection.
 
     Args:
         caption_image: (n_captions,) the picture of each caption.

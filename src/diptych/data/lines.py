@@ -18,7 +18,7 @@ DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"}
 
 
 def plain_column(name: str) -> str:
-    """A column's name as it is compared: ``g:Image Link`` is ``image_link``."""
+    """Return a column's name as it is compared: ``g:Image Link`` is ``image_link``."""
     return "_".join(name.strip().lower().removeprefix("g:").replace("_", " ").replace("-", " ").split())
 
 
@@ -45,7 +45,7 @@ class DelimitedTable:
         self.columns: tuple[str, ...] = tuple(name.strip() for name in named[1])
 
     def where(self, line: int) -> str:
-        """How errors call a row that begins in ``line``."""
+        """Return how errors call a row that begins in ``line``."""
         return f"{self.file.name}, line {line}"
 
     def places(self, known: Sequence[str]) -> list[int]:
@@ -54,7 +54,7 @@ class DelimitedTable:
         return [place for name in known for place, own in enumerate(plain) if own == plain_column(name)]
 
     def place(self, given: str | None, known: Sequence[str], what: str, option: str) -> int:
-        """The column that was named, else the first of the known names that there is."""
+        """Return the column that was named, else the first of the known names that there is."""
         found = self.places([given] if given is not None else known)
         if found:
             return found[0]
@@ -64,7 +64,7 @@ class DelimitedTable:
         )
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """The line in which a row begins, and its fields, which may be more or fewer than there are columns."""
+        """Yield the line in which a row begins, and its fields, which may be more or fewer than there are columns."""
         records = self._records()
         next(records)
         yield from records

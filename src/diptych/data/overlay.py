@@ -35,10 +35,10 @@ class Overlay(Protocol):
 
     @property
     def key(self) -> str:
-        """A name by content: the same overlay has the same key."""
+        """Return a name by content: the same overlay has the same key."""
 
     def patches(self, width: int, height: int) -> Sequence[Patch]:
-        """The patches for a prepared picture of ``width`` × ``height`` pixels, the last on top."""
+        """Return the patches for a prepared picture of ``width`` × ``height`` pixels, the last on top."""
 
 
 @dataclass(frozen=True)
@@ -54,18 +54,18 @@ class OverlaySource(Protocol):
     """An image source whose pictures have overlays."""
 
     def overlay(self, row: int) -> Overlay | None:
-        """What goes over the picture of source row ``row``; None for nothing."""
+        """Return what goes over the picture of source row ``row``; None for nothing."""
 
 
 def split_overlay(item: Any) -> tuple[Any, Overlay | None]:
-    """A picture and its overlay; anything else as it is, with None."""
+    """Return a picture and its overlay; anything else as it is, with None."""
     if isinstance(item, OverlaidPicture):
         return item.picture, item.overlay
     return item, None
 
 
 def pasted(pixels: np.ndarray, overlay: Overlay) -> np.ndarray:
-    """A copy of (height, width, 3) uint8 ``pixels`` with the overlay's patches on it."""
+    """Return a copy of (height, width, 3) uint8 ``pixels`` with the overlay's patches on it."""
     copy = pixels.copy()
     for left, top, patch in overlay.patches(pixels.shape[1], pixels.shape[0]):
         copy[top : top + patch.shape[0], left : left + patch.shape[1]] = patch

@@ -28,7 +28,7 @@ def check_missing(missing: str) -> None:
 
 
 def picture_folder(given: Path | str | None, beside: Path) -> Path:
-    """The folder of pictures: as given, else ``images/`` beside the data, which need not be there."""
+    """Return the folder of pictures: as given, else ``images/`` beside the data, which need not be there."""
     if given is None:
         return beside / "images"
     folder = Path(given)
@@ -40,7 +40,7 @@ def picture_folder(given: Path | str | None, beside: Path) -> Path:
 def find_pictures(
     folder: Path, ids: Sequence[str], missing: Literal["none", "error", "skip"] = "none"
 ) -> tuple[FolderSource, np.ndarray, list[str]]:
-    """The picture file of each product.
+    """Return the picture file of each product.
 
     A file is a product's when its name without the ending is :func:`~diptych.data.products.picture_name` of the id, or
     else the id itself (if that holds no ``~``: it could be the name of another one's picture); of several endings the
@@ -86,7 +86,7 @@ _SHORT = 24
 
 
 def short_text(value: Any) -> str:
-    """One line of plain text, of the first :data:`~diptych.data.captions.MAX_CHARACTERS` characters at most."""
+    """Return one line of plain text, of the first :data:`~diptych.data.captions.MAX_CHARACTERS` characters at most."""
     return "" if value is None else plain_text(str(value)[:MAX_CHARACTERS])
 
 
@@ -169,7 +169,7 @@ class ProductGathering:
         test: float,
         notes: tuple[str, ...] = (),
     ) -> Collection:
-        """What was gathered."""
+        """Return what was gathered."""
         ids = list(self._rows)
         source, rows, said = find_pictures(pictures, ids, missing)
         kept = np.flatnonzero(rows >= 0) if missing == "skip" else np.arange(len(ids))

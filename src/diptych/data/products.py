@@ -43,7 +43,7 @@ _RESERVED = re.compile(r"CON|PRN|AUX|NUL|COM[0-9]|LPT[0-9]")  # no file of that 
 
 
 def plain_text(text: str) -> str:
-    """One line of text: tags, scripts, styles and comments gone, entities read, white space made single blanks.
+    """Return one line of text: tags, scripts, styles and comments gone, entities read, white space made single blanks.
 
     ``3 < 5`` and ``<3`` stay: a tag begins with a letter. Plain text stays as it is, so that readers and whoever reads
     their records may both ask for it. The time is in proportion to the text, whatever a stranger wrote.
@@ -59,7 +59,7 @@ def plain_text(text: str) -> str:
 
 
 def _without_hidden(text: str) -> str:
-    """The text without scripts, styles and comments; one that nothing closes stays.
+    """Return the text without scripts, styles and comments; one that nothing closes stays.
 
     One expression with ``.*?`` would look for the end of each of a thousand openings anew.
     """
@@ -78,7 +78,7 @@ def _without_hidden(text: str) -> str:
 
 
 def split_path(text: str, separator: str = " > ") -> tuple[str, ...]:
-    """The names of a category path as shops write it: ``"Home > Women > Dresses"``.
+    """Return the names of a category path as shops write it: ``"Home > Women > Dresses"``.
 
     Names may hold the separator's character alone (``"A>B"`` is one name), commas and ampersands. Empty names are
     dropped.
@@ -87,7 +87,7 @@ def split_path(text: str, separator: str = " > ") -> tuple[str, ...]:
 
 
 def paths_of(record: Mapping[str, Any] | None) -> tuple[tuple[str, ...], ...]:
-    """The category paths of a product's record, each once, none of them empty."""
+    """Return the category paths of a product's record, each once, none of them empty."""
     if not record:
         return ()
     given = record.get("category_paths") or ([record["category_path"]] if record.get("category_path") else [])
@@ -108,7 +108,7 @@ def attributes_of(record: Mapping[str, Any] | None) -> tuple[tuple[str, str], ..
 
 
 def picture_name(product_id: str) -> str:
-    """The name, without an ending, of the file that holds a product's picture.
+    """Return the name, without an ending, of the file that holds a product's picture.
 
     An id of capital letters, digits, ``_`` and ``-`` is its own name (``B00ABC123``); of any other, what is harmless of
     it and 16 hexadecimal digits of its fingerprint (``red-shoe~1f8c40d2a96be357``). So no name leads out of a folder or

@@ -10,7 +10,7 @@ _SENTENCE = ":sentid:"
 
 
 def image_name(name: str) -> str:
-    """A picture's name without folders and suffix; COCO's ``COCO_val2014_000000391895`` as ``391895``."""
+    """Return a picture's name without folders and suffix; COCO's ``COCO_val2014_000000391895`` as ``391895``."""
     stem = name.rsplit("/", 1)[-1]
     stem = stem.rsplit(".", 1)[0] if "." in stem else stem
     found = _NUMBERED.fullmatch(stem)
@@ -18,7 +18,7 @@ def image_name(name: str) -> str:
 
 
 def caption_name(name: str) -> str:
-    """A caption's number in CxC's ``COCO_val2014:sentid:732091``; any other id as it is."""
+    """Return a caption's number in CxC's ``COCO_val2014:sentid:732091``; any other id as it is."""
     return name.rsplit(_SENTENCE, 1)[-1]
 
 
@@ -34,6 +34,6 @@ class RowsById:
             self._by_plain[key] = -1 if key in self._by_plain else row
 
     def of(self, name: str) -> int:
-        """The row, -1 for none or for several that could be meant."""
+        """Return the row, -1 for none or for several that could be meant."""
         row = self._exact.get(name)
         return self._by_plain.get(self._plain(name), -1) if row is None else row

@@ -125,7 +125,7 @@ class Stored:
             raise StorageError(f"{self._folder} names a split that is none", "delete it")
 
     def texts(self, name: str) -> StringTable:
-        """The strings of that name, one per image."""
+        """Return the strings of that name, one per image."""
         return StringTable(self._folder / name)
 
     def collection(
@@ -135,7 +135,7 @@ class Stored:
         records: Sequence[Mapping[str, Any]] | None = None,
         centric: Centric | None = None,
     ) -> Collection:
-        """All of it as a collection; source rows are rows of :attr:`places`."""
+        """Return all of it as a collection; source rows are rows of :attr:`places`."""
         n_images = self._header.images
         return Collection(
             name=name,
@@ -153,7 +153,7 @@ class Stored:
 
 
 def stored(key: str, write: Callable[[StoredWriter], None], places: int, texts: Sequence[str] = ()) -> Stored:
-    """The columns stored under ``key``; written first when they are not there, or are damaged.
+    """Return the columns stored under ``key``; written first when they are not there, or are damaged.
 
     Processes that ask for the same key at the same time write it once.
     """

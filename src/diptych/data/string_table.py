@@ -67,7 +67,7 @@ class NumberTable(Column[tuple[int, ...]]):
         return np.frombuffer(content, dtype="<i8").reshape(-1, self._width)
 
     def read(self, rows: range | np.ndarray) -> list[tuple[int, ...]]:
-        """The numbers of these stored rows."""
+        """Return the numbers of these stored rows."""
         if isinstance(rows, range) and rows.step == 1:
             found = self.block(rows.start, rows.stop).tolist() if len(rows) else []
         else:
@@ -100,7 +100,7 @@ class StringTable(Column[str]):
             )
 
     def read(self, rows: range | np.ndarray) -> list[str]:
-        """The strings of these stored rows."""
+        """Return the strings of these stored rows."""
         if not len(rows):
             return []
         low, high = (int(f(rows)) for f in (min, max)) if isinstance(rows, range) else _bounds(rows)

@@ -29,7 +29,7 @@ def title_words(text: str) -> list[str]:
 
 
 def fold_plural(word: str) -> str:
-    """One form for an English noun's singular and plural, which need not be either.
+    """Return one form for an English noun's singular and plural, which need not be either.
 
     Harman's S-stemmer, with the endings that English adds ``es`` to, and one form for ``ie`` and ``ies``.
 
@@ -50,7 +50,7 @@ def fold_plural(word: str) -> str:
 
 
 def folded_by(fold: Fold) -> Callable[[str], list[str]]:
-    """A text's words, folded in that way."""
+    """Return a text's words, folded in that way."""
     if fold == "none":
         return title_words
     if fold == "plural":

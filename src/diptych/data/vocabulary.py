@@ -35,7 +35,7 @@ def words(text: str) -> list[str]:
 
 
 def first_words(text: str, count: int) -> str:
-    """The beginning of ``text`` that has its first ``count`` words; all of it when it has no more.
+    """Return the beginning of ``text`` that has its first ``count`` words; all of it when it has no more.
 
     >>> first_words("A man's T-shirt, red.", 3)
     "A man's T-shirt"
@@ -91,7 +91,7 @@ class Vocabulary:
     def encode_all(
         self, captions: Iterable[str], max_tokens: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """All captions' ids end to end, (n_tokens,) int32, and where each starts, (n + 1,) int64."""
+        """Return all captions' ids end to end, (n_tokens,) int32, and where each starts, (n + 1,) int64."""
         flat: list[int] = []
         starts = [0]
         for caption in captions:

@@ -11,7 +11,7 @@ from diptych.core.reading import file_errors, read_arrays
 
 
 def read_word_vectors(path: Path | str, setting: str) -> tuple[dict[str, int], np.ndarray]:
-    """The rows of words and the vectors of an .npz with ``words`` (n,) and ``vectors`` (n, width).
+    """Return the rows of words and the vectors of an .npz with ``words`` (n,) and ``vectors`` (n, width).
 
     Returns:
         Word → row, and (n, width) float32.

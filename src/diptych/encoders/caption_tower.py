@@ -19,11 +19,12 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from diptych.core.errors import MismatchError, UsageError
+from diptych.core.options import Options
 from diptych.data.vocabulary import PADDING, UNKNOWN, Vocabulary, first_words
 from diptych.encoders.caption_inputs import TokenInputs, start_from_vectors
 from diptych.encoders.tower import ProjectionConfig, Tower, make_head
@@ -31,7 +32,7 @@ from diptych.encoders.tower import ProjectionConfig, Tower, make_head
 logger = logging.getLogger(__name__)
 
 
-class CaptionTowerConfig(BaseModel):
+class CaptionTowerConfig(Options):
     """What a caption tower is made of.
 
     Attributes:
@@ -56,8 +57,6 @@ class CaptionTowerConfig(BaseModel):
         vocabulary_splits: the splits whose captions the vocabulary is built from.
         compat: ``last-token`` gathers both directions at the last token, as published.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["gru"] = "gru"
     word_width: int = Field(300, ge=1)
@@ -214,7 +213,7 @@ class CaptionTower(Tower):
         return outputs.masked_fill(~inside[:, :, None], -math.inf).amax(dim=1)
 
 
-class BagTowerConfig(BaseModel):
+class BagTowerConfig(Options):
     """What a bag-of-words tower is made of.
 
     Attributes:
@@ -229,8 +228,6 @@ class BagTowerConfig(BaseModel):
         min_count: words seen less often in the vocabulary's captions are unknown.
         vocabulary_splits: the splits whose captions the vocabulary is built from.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["bag"] = "bag"
     word_width: int | None = Field(None, ge=1)

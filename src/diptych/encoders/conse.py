@@ -23,11 +23,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from diptych.core.errors import MismatchError, NumericalError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import write_json, write_text
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.core.options import Options
 from diptych.core.reading import read_json, read_text
 from diptych.data.overlay import split_overlay
 from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader, unit_rows
@@ -41,7 +42,7 @@ from diptych.encoders.targets.kinds.sentence import SentenceEncoder
 from diptych.encoders.tensors import load_tensors, save_tensors
 
 
-class ClassifierConfig(BaseModel):
+class ClassifierConfig(Options):
     """Which network, and where its weights are.
 
     Attributes:
@@ -52,8 +53,6 @@ class ClassifierConfig(BaseModel):
         preprocessing: what the network sees; as timm describes the network when not given. Weights of
             another source may want another one.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     network: str
     network_options: dict[str, Any] = Field(default_factory=dict)
@@ -231,18 +230,6 @@ class ConseConfig(ClassifierConfig):
     top: int = Field(10, ge=1)
     temperature: float = Field(1.5, gt=0, allow_inf_nan=False)
 
-    @classmethod
-    def read(cls, folder: Path) -> ConseConfig:
-        """That of a folder."""
-        file = folder / CONSE_FILE
-        try:
-            return cls.model_validate(read_json(file))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            key = ".".join(map(str, first["loc"])) or "the file"
-            known = ", ".join(cls.model_fields)
-            raise StorageError(f"{file}: {key}: {first['msg']}", f"its keys: {known}") from None
-
 
 def convex_combination(logits: np.ndarray, rows: np.ndarray, top: int, temperature: float) -> np.ndarray:
     """(n, classes) logits and (classes, d) rows of the classes → (n, d), of any length.
@@ -382,7 +369,8 @@ class ConseEncoder(DualEncoder):
     def open(cls, folder: Path | str, device: str | None = None) -> ConseEncoder:
         """Load a folder with a ``conse.json``, written by hand or by ``save``."""
         folder = Path(folder).expanduser()
-        config = ConseConfig.read(folder)
+        file = Path(folder) / CONSE_FILE
+        config = ConseConfig.read(read_json(file), str(file), StorageError)
         texts = class_texts(config.names, folder, config.template)
         inside = folder / Path(config.sentences).expanduser()
         if TargetHeader.is_at(inside):

@@ -12,10 +12,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor, nn
 
 from diptych.core.errors import MismatchError, RecipeError, UnknownNameError
+from diptych.core.options import Options
 from diptych.core.reading import file_errors
 from diptych.data.overlay import split_overlay
 from diptych.encoders.hub import LOADING_ERRORS, hub_within_reach, loading_failure
@@ -25,7 +26,7 @@ from diptych.encoders.tensors import load_tensors
 from diptych.encoders.tower import ProjectionConfig, Tower, make_head, unit_rows
 
 
-class ImageTowerConfig(BaseModel):
+class ImageTowerConfig(Options):
     """What an image tower is made of.
 
     Attributes:
@@ -45,8 +46,6 @@ class ImageTowerConfig(BaseModel):
         freeze_batch_norm: keep batch-norm statistics as they are even when the backbone is trained;
             needed where they are folded away or batches are small.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["pictures"] = "pictures"
     backbone: str = "resnet50"

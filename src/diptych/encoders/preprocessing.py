@@ -14,8 +14,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from diptych.core.options import Options
 from diptych.encoders.inputs import ByteTable
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from diptych.data.overlay import Overlay
 
 
-class Augmentation(BaseModel):
+class Augmentation(Options):
     """Random resized crop and horizontal flip, as VSE++ and most of its successors train.
 
     PCME and Bleeker et al. 2022 also erase a rectangle of every fifth picture (``erasing = 0.2``).
@@ -38,8 +39,6 @@ class Augmentation(BaseModel):
         erasing_area: smallest and largest share of the crop that is erased.
         erasing_ratio: flattest and tallest rectangle, height over width.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     scale: tuple[float, float] = (0.08, 1.0)
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
@@ -57,7 +56,7 @@ class Augmentation(BaseModel):
         return self
 
 
-class Preprocessing(BaseModel):
+class Preprocessing(Options):
     """How a picture becomes a (3, size, size) float32 array.
 
     Attributes:
@@ -66,8 +65,6 @@ class Preprocessing(BaseModel):
         interpolation: ``bilinear`` or ``bicubic``, with Pillow's antialiasing.
         mean, std: per channel, of values in [0, 1].
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     size: int = Field(224, ge=8, le=4096)
     resize: int = Field(256, ge=8, le=8192)

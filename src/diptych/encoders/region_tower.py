@@ -14,14 +14,15 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor, nn
 
+from diptych.core.options import Options
 from diptych.encoders.inputs import as_regions
 from diptych.encoders.tower import ProjectionConfig, Tower, start_uniform
 
 
-class RegionTowerConfig(BaseModel):
+class RegionTowerConfig(Options):
     """What a region tower is made of.
 
     The published model for COCO is the default with ``compat = "region-axis"``, the one for Flickr30k
@@ -39,8 +40,6 @@ class RegionTowerConfig(BaseModel):
         batch_norm: normalise the fused row over the batch.
         compat: ``region-axis`` takes unit length over the regions, as published.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["regions"] = "regions"
     regions: int = Field(36, ge=1)

@@ -36,9 +36,9 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.matching import MatchingEncoder, PairInputs
 from diptych.encoders.rerank_pairs import PairBlock, PairPlan, match_pairs
-from diptych.metrics.candidates import MARKER, Candidates, Reranked
+from diptych.metrics.candidates import Candidates, Reranked
 from diptych.metrics.ground_truth import DIRECTIONS
-from diptych.metrics.similarities import similarity as similarity_of
+from diptych.metrics.sources import similarity as similarity_of
 
 # Where re-ranking keeps what it has: candidates, what the head reads of texts, scores block by block.
 #
@@ -71,9 +71,11 @@ class Workplace:
                 yield cls(Path(temporary), None)
             return
         target = Path(target)
-        strange = target.exists() and not (target / MARKER).is_file()
+        strange = target.exists() and not Reranked.is_at(target)
         if strange and (not target.is_dir() or any(target.iterdir())):  # seen before the work, not after it
-            raise UsageError(f"{target} holds other things (no {MARKER})", "give a new or empty folder")
+            raise UsageError(
+                f"{target} holds other things (no {Reranked.marker()})", "give a new or empty folder"
+            )
         folder = target.with_name(f".{target.name}.work")
         with _writing(folder):
             if folder.exists() and not _is_of(folder, key):
@@ -219,7 +221,7 @@ def require_matching(encoder: DualEncoder) -> MatchingEncoder:
 
 def stored_candidates(folder: Path | str, encoded: EncodedCollection, k: int) -> Reranked | None:
     """The ``k`` best candidates of each query that ``folder`` holds of ``encoded``; None where it does not."""
-    if not (Path(folder) / MARKER).is_file():
+    if not Reranked.is_at(folder):
         return None
     found = Reranked.open(folder)
     made = {"encoder": encoded.images.encoder, "data": encoded.about["data"]}

@@ -15,13 +15,14 @@ from typing import Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from diptych.core.artifact import Artifact
 from diptych.core.context import task
 from diptych.core.errors import NumericalError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.locking import taking_turns
+from diptych.core.options import Options
 from diptych.data.collection import Collection
 from diptych.data.contents import picture_contents
 from diptych.data.loading import default_workers, read_ahead
@@ -36,7 +37,7 @@ logger = logging.getLogger(__name__)
 _BLOCK_IMAGES = 32
 
 
-class FeatureOptions(BaseModel):
+class FeatureOptions(Options):
     """How features are cached.
 
     Attributes:
@@ -47,8 +48,6 @@ class FeatureOptions(BaseModel):
         storage: ``float32`` or ``float16`` on disk.
         seed: of the random views.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     views: int = Field(0, ge=0, le=1000)
     augmentation: Augmentation = Augmentation()

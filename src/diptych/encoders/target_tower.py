@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
+from diptych.core.options import Options
 from diptych.encoders.caption_inputs import TargetInputs
 from diptych.encoders.targets.contract import TargetModel, TargetOptions
 from diptych.encoders.tower import ProjectionConfig, Tower, make_head
 
 
-class TargetTowerConfig(BaseModel):
+class TargetTowerConfig(Options):
     """What a target tower is made of.
 
     Attributes:
@@ -30,8 +31,6 @@ class TargetTowerConfig(BaseModel):
         bias: whether the head's layers have one.
         batch_norm: normalise the head's output over the batch, before unit length.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["targets"] = "targets"
     targets: TargetOptions = TargetOptions()

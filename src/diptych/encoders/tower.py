@@ -9,9 +9,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from pydantic_core import PydanticCustomError
 from torch import Tensor, nn
+
+from diptych.core.options import Options
 
 
 def unit_rows(rows: Tensor) -> Tensor:
@@ -78,7 +80,7 @@ def make_head(
     return MLPHead(features, width, hidden, dropout, bias, batch_norm)
 
 
-class ProjectionConfig(BaseModel):
+class ProjectionConfig(Options):
     """A non-linear projection on top of both towers, each with its own weights.
 
     Linear(base, hidden) → ReLU → Linear(hidden, width). The towers below are then those of a model
@@ -91,8 +93,6 @@ class ProjectionConfig(BaseModel):
 
     Source: Jain and Verma, Contrastive Learning of Visual-Semantic Embeddings, 2021, IV-A2.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     base: int = Field(1024, ge=2)
     hidden: int = Field(2048, ge=1)
@@ -124,7 +124,7 @@ class Tower(nn.Module):
         return rows.abs() if self.absolute else rows
 
 
-def choose_kind(*kinds: type[BaseModel]) -> Callable[[Any], Any]:
+def choose_kind(*kinds: type[Options]) -> Callable[[Any], Any]:
     """A validator that reads a table by its key ``kind``, the first kind when the key is missing.
 
     Other than pydantic's tagged unions it keeps the tag out of the places that errors name.

@@ -8,12 +8,13 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import torch
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 from torch import nn
 
 from diptych.core.errors import MismatchError, StorageError
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.core.options import Options
 from diptych.core.reading import opening, read_json
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import BagTower, BagTowerConfig, CaptionTower, CaptionTowerConfig
@@ -31,7 +32,7 @@ CaptionSource: TypeAlias = Vocabulary | TargetModel
 """What turns a caption into numbers: the words a GRU or bag tower knows, or a target tower's model."""
 
 
-class ModelConfig(BaseModel):
+class ModelConfig(Options):
     """What a two-tower model is made of.
 
     Attributes:
@@ -44,8 +45,6 @@ class ModelConfig(BaseModel):
             al., Order-Embeddings of Images and Language, ICLR 2016); ``order-root`` trains on the root
             of the violation, as VSE++'s published code does, and ranks as ``order``.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     width: int = Field(1024, ge=2)
     image: Annotated[

@@ -1,9 +1,8 @@
 """An encoder, or its embeddings, on a collection: results, comparisons, protocols, stress."""
 
 from diptych.evaluation.comparison import Comparison, Difference, Spread, spread_over_seeds
-from diptych.evaluation.evaluate import evaluate, evaluate_scores
-from diptych.evaluation.partitioning import PARTITIONS, Partition, partition
-from diptych.evaluation.protocol import Protocol, Reranking
+from diptych.evaluation.evaluate import evaluate
+from diptych.evaluation.protocol import PARTITIONS, Partition, Protocol, Reranking, partition
 from diptych.evaluation.reranking import UNRANKED_RULES, RerankedScores
 from diptych.evaluation.result import BOTH, Result, Score, TableRow
 from diptych.evaluation.significance import compare
@@ -25,7 +24,6 @@ __all__ = [
     "TableRow",
     "compare",
     "evaluate",
-    "evaluate_scores",
     "explore_rows",
     "explore_scores",
     "partition",

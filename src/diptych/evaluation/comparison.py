@@ -37,13 +37,9 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Spread:
-    """A number over seeds.
+    """A number over seeds."""
 
-    Attributes:
-        values: one per seed.
-    """
-
-    values: tuple[float, ...]
+    values: tuple[float, ...]  # one per seed
 
     @property
     def mean(self) -> float:
@@ -66,32 +62,20 @@ class Spread:
 
 @dataclass(frozen=True)
 class Difference:
-    """One measure of one run against the baseline's.
+    """One measure of one run against the baseline's."""
 
-    Attributes:
-        run: the run's name.
-        direction: ``"i2t"``, ``"t2i"``, or ``"both"`` for a sum.
-        measure: the measure's name.
-        difference: the run's value less the baseline's, in the measure's unit: a share in [0, 1], a
-            rank, or per cent for a sum.
-        low: lower end of its interval; None without resamples.
-        high: upper end.
-        p_randomisation: of sign flips of images; None for a measure that is no mean over queries.
-        p_t: of the paired t-test over images; None where it says nothing.
-        p: of the chosen test, corrected, at most 1.
-        better: whether the run is better at all: more of a share, less of a rank; None for a tie.
-    """
-
-    run: str
-    direction: str
-    measure: str
+    run: str  # the run's name
+    direction: str  # ``"i2t"``, ``"t2i"``, or ``"both"`` for a sum
+    measure: str  # the measure's name
+    # the run's value less the baseline's, in the measure's unit: a share in [0, 1], a rank, or per cent for a
+    # sum
     difference: float
-    low: float | None
-    high: float | None
-    p_randomisation: float | None
-    p_t: float | None
-    p: float | None
-    better: bool | None
+    low: float | None  # lower end of its interval; None without resamples
+    high: float | None  # upper end
+    p_randomisation: float | None  # of sign flips of images; None for a measure that is no mean over queries
+    p_t: float | None  # of the paired t-test over images; None where it says nothing
+    p: float | None  # of the chosen test, corrected, at most 1
+    better: bool | None  # whether the run is better at all: more of a share, less of a rank; None for a tie
 
     @property
     def verdict(self) -> str:
@@ -103,33 +87,19 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What :func:`~diptych.evaluation.significance.compare` returns.
+    """What :func:`~diptych.evaluation.significance.compare` returns."""
 
-    Attributes:
-        runs: names, the baseline's among them.
-        baseline: the baseline's name.
-        values: per direction and measure, each run's values over its seeds.
-        differences: of every other run and measure.
-        test: which p-value was corrected.
-        correction: ``"bonferroni"``, ``"holm"`` or ``"none"``.
-        tested: how many p-values the correction is for.
-        how: the bootstrap.
-        flips: random swaps of the randomisation test.
-        protocol: the line of what the runs have in common.
-        notes: what a reader of the p-values should know.
-    """
-
-    runs: tuple[str, ...]
-    baseline: str
-    values: dict[Cell, dict[str, Spread]]
-    differences: tuple[Difference, ...]
-    test: Test
-    correction: Correction
-    tested: int
-    how: Bootstrap
-    flips: int
-    protocol: str
-    notes: tuple[str, ...] = ()
+    runs: tuple[str, ...]  # names, the baseline's among them
+    baseline: str  # the baseline's name
+    values: dict[Cell, dict[str, Spread]]  # per direction and measure, each run's values over its seeds
+    differences: tuple[Difference, ...]  # of every other run and measure
+    test: Test  # which p-value was corrected
+    correction: Correction  # ``"bonferroni"``, ``"holm"`` or ``"none"``
+    tested: int  # how many p-values the correction is for
+    how: Bootstrap  # the bootstrap
+    flips: int  # random swaps of the randomisation test
+    protocol: str  # the line of what the runs have in common
+    notes: tuple[str, ...] = ()  # what a reader of the p-values should know
 
     def difference(self, run: str, measure: str, direction: str = BOTH) -> Difference:
         """Return one difference."""

@@ -29,111 +29,68 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class Paired:
-    """One measure of the same queries, clean and changed.
+    """One measure of the same queries, clean and changed."""
 
-    Attributes:
-        condition: what changed them.
-        measure: what was measured.
-        clean: (n,) one value per query; NaN for a query that is not evaluated.
-        perturbed: (seeds, n) the same queries changed; or (n,) of one seed.
-        cluster: (n,) a number for each query's image, the same in all pairs that are compared together.
-        less_is_better: of ranks.
-    """
-
-    condition: str
-    measure: str
-    clean: np.ndarray
-    perturbed: np.ndarray
+    condition: str  # what changed them
+    measure: str  # what was measured
+    clean: np.ndarray  # (n,) one value per query; NaN for a query that is not evaluated
+    perturbed: np.ndarray  # (seeds, n) the same queries changed; or (n,) of one seed
+    # (n,) a number for each query's image, the same in all pairs that are compared together
     cluster: np.ndarray
-    less_is_better: bool = False
+    less_is_better: bool = False  # of ranks
 
 
 @dataclass(frozen=True)
 class Drop:
-    """What one condition does to one measure; means, in the unit of the values that were given.
+    """What one condition does to one measure; means, in the unit of the values that were given."""
 
-    Attributes:
-        condition: what changed the queries.
-        measure: what was measured.
-        clean: mean of the clean queries.
-        perturbed: mean of the changed ones, over seeds too.
-        spread: sample standard deviation of the changed mean over seeds; None of one seed.
-        difference: changed less clean, so below 0 where a share drops.
-        low: lower end of its interval; None without resamples.
-        high: upper end.
-        relative: ``difference / clean``; None where the clean mean is not above 0.
-        relative_low: lower end of its interval, of the ratio in every resample whose clean mean is above 0.
-        relative_high: upper end.
-        p: of sign flips of images, two-sided; 1 where no query differs.
-        corrected: the same corrected for all that was tested together.
-        verdict: ``"worse"`` or ``"better"`` where the corrected p-value is at most 0.05, else nothing.
-    """
-
-    condition: str
-    measure: str
-    clean: float
-    perturbed: float
-    spread: float | None
-    difference: float
-    low: float | None
-    high: float | None
-    relative: float | None
+    condition: str  # what changed the queries
+    measure: str  # what was measured
+    clean: float  # mean of the clean queries
+    perturbed: float  # mean of the changed ones, over seeds too
+    spread: float | None  # sample standard deviation of the changed mean over seeds; None of one seed
+    difference: float  # changed less clean, so below 0 where a share drops
+    low: float | None  # lower end of its interval; None without resamples
+    high: float | None  # upper end
+    relative: float | None  # ``difference / clean``; None where the clean mean is not above 0
+    # lower end of its interval, of the ratio in every resample whose clean mean is above 0
     relative_low: float | None
-    relative_high: float | None
-    p: float
-    corrected: float
-    verdict: str
+    relative_high: float | None  # upper end
+    p: float  # of sign flips of images, two-sided; 1 where no query differs
+    corrected: float  # the same corrected for all that was tested together
+    verdict: str  # ``"worse"`` or ``"better"`` where the corrected p-value is at most 0.05, else nothing
 
 
 @dataclass(frozen=True)
 class OwnDrop:
-    """What one model loses; means, in the unit of the values that were given.
+    """What one model loses; means, in the unit of the values that were given."""
 
-    Attributes:
-        clean: mean of the clean queries.
-        difference: changed less clean, over seeds too.
-        relative: ``difference / clean``; None where the clean mean is not above 0.
-    """
-
-    clean: float
-    difference: float
-    relative: float | None
+    clean: float  # mean of the clean queries
+    difference: float  # changed less clean, over seeds too
+    relative: float | None  # ``difference / clean``; None where the clean mean is not above 0
 
 
 @dataclass(frozen=True)
 class DropDifference:
-    """Two models under one condition by one measure.
+    """Two models under one condition by one measure."""
 
-    Attributes:
-        condition: what changed the queries.
-        measure: what was measured.
-        first: what the baseline loses.
-        second: what the other model loses.
-        difference: the drop of the second less that of the first; of shares above 0 where the second loses
-            less.
-        low: lower end of its interval; None without resamples.
-        high: upper end.
-        relative: the same of drops as shares of each model's own clean mean; None where one has none.
-        relative_low: lower end of its interval, of resamples in which both clean means are above 0.
-        relative_high: upper end.
-        p: of swapping the two models image by image, two-sided; 1 where no query differs.
-        corrected: the same corrected for all that was tested together.
-        verdict: ``"more robust"`` or ``"less robust"``, of the second, where the corrected p-value is at
-            most 0.05, else nothing.
-    """
-
-    condition: str
-    measure: str
-    first: OwnDrop
-    second: OwnDrop
+    condition: str  # what changed the queries
+    measure: str  # what was measured
+    first: OwnDrop  # what the baseline loses
+    second: OwnDrop  # what the other model loses
+    # the drop of the second less that of the first; of shares above 0 where the second loses less
     difference: float
-    low: float | None
-    high: float | None
+    low: float | None  # lower end of its interval; None without resamples
+    high: float | None  # upper end
+    # the same of drops as shares of each model's own clean mean; None where one has none
     relative: float | None
+    # lower end of its interval, of resamples in which both clean means are above 0
     relative_low: float | None
-    relative_high: float | None
-    p: float
-    corrected: float
+    relative_high: float | None  # upper end
+    p: float  # of swapping the two models image by image, two-sided; 1 where no query differs
+    corrected: float  # the same corrected for all that was tested together
+    # ``"more robust"`` or ``"less robust"``, of the second, where the corrected p-value is at most 0.05, else
+    # nothing
     verdict: str
 
 
@@ -187,22 +144,17 @@ def drops(
 def drop_differences(
     pairs: Sequence[tuple[Paired, Paired]],
     *,
-    samples: int = 1000,
-    flips: int = 10_000,
-    seed: int = 0,
-    confidence: float = 0.95,
-    correction: str = "holm",
+    samples: int = 1000,  # resamples for the intervals; 0 for none
+    flips: int = 10_000,  # random swaps
+    seed: int = 0,  # of resamples and swaps
+    confidence: float = 0.95,  # coverage of the intervals
+    correction: str = "holm",  # ``"bonferroni"``, ``"holm"`` or ``"none"``
 ) -> list[DropDifference]:
     """Return how the drop of each pair's second model differs from that of its first, corrected over all.
 
     Args:
         pairs: per condition and measure the first model's queries and the second's: the same queries in the
             same order, with the same clusters. Each model's seeds are averaged query by query.
-        samples: resamples for the intervals; 0 for none.
-        flips: random swaps.
-        seed: of resamples and swaps.
-        confidence: coverage of the intervals.
-        correction: ``"bonferroni"``, ``"holm"`` or ``"none"``.
     """
     both = [_both(first, second) for first, second in pairs]
     tests = paired(

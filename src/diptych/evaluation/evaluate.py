@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from diptych.core.errors import DataError, UsageError
-from diptych.evaluation.partitioning import Fold, one_gallery, partition
-from diptych.evaluation.protocol import OWN_GAINS, Reranking, protocol_of
+from diptych.evaluation.protocol import OWN_GAINS, Fold, Reranking, one_gallery, partition, protocol_of
 from diptych.evaluation.result import BOTH, Result, Score
 from diptych.metrics.bootstrap import Bootstrap, interval, resample
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
-from diptych.metrics.measures.rank import best_ranks
+from diptych.metrics.measures import best_ranks
 from diptych.metrics.measuring import (
     DEFAULT_MEASURES,
     AnyMeasure,
@@ -29,11 +28,10 @@ from diptych.metrics.measuring import (
     Sum,
     resolve,
 )
-from diptych.metrics.ranks import Ranks, check_sizes, ranks_of
+from diptych.metrics.ranks import Ranks, check_rule, check_sizes, ranks_of, tie_groups
 from diptych.metrics.relevance import Grades, Relevance, graded_gains, similar_gains
-from diptych.metrics.similarities import similarity as similarity_of
 from diptych.metrics.sources import CosineRows, GivenScores, ScoreSource
-from diptych.metrics.ties import check_rule, tie_groups
+from diptych.metrics.sources import similarity as similarity_of
 from diptych.metrics.topk import BLOCK
 
 if TYPE_CHECKING:
@@ -67,72 +65,14 @@ class Ranker(Protocol):
 
 
 def evaluate(
-    images: np.ndarray | csr_array,
-    texts: np.ndarray | csr_array,
+    images: np.ndarray | csr_array | ScoreSource | Ranker,
+    texts: np.ndarray | csr_array | None,
     ground_truth: GroundTruth,
     measures: Iterable[str | AnyMeasure] = DEFAULT_MEASURES,
     *,
     similarity: str | None = None,
     image_ids: Sequence[str] | None = None,
     text_ids: Sequence[str] | None = None,
-    about: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Result:
-    """Measure retrieval in both directions by the scores of image and text rows.
-
-    Args:
-        images: (n, d) float32 rows, possibly memory-mapped; or (n, |V|) sparse rows of term weights.
-        texts: (m, d) float32 rows, or sparse rows over the same terms.
-        ground_truth: which texts are relevant to which images.
-        measures: names such as ``"R@5"`` (any cut-off), or measures.
-        similarity: ``"cosine"``, whatever the lengths of the rows; ``"dot"``, their inner product; or
-            ``"order"``, the score of order embeddings. Dense rows are compared by the cosine unless another
-            is named, sparse rows by their inner product. A sparse row without terms scores 0 with
-            everything; the protocol says how many there are.
-        image_ids: for messages.
-        text_ids: for messages.
-        about: dataset, split, fingerprints, seed, ...: JSON-able, printed with the numbers.
-        options: as of :func:`evaluate_scores`.
-
-    Raises:
-        DataError: sizes that disagree, an empty side, a test set that is not the protocol's.
-        NumericalError: a row that is not finite, named.
-        UnknownNameError: a measure, similarity, protocol or tie rule that does not exist.
-        UsageError: a measure by the evaluated model's similarities with order embeddings, which have none.
-    """
-    measures = list(measures)
-    _check_names(measures, options.get("protocol", "full"), options.get("ties"))
-    said, source = dict(about or {}), rows_source(images, texts, similarity, image_ids, text_ids)
-    empty = getattr(source, "empty", (0, 0))
-    if any(empty):
-        said["rows without terms"] = "{:,} images, {:,} texts".format(*empty)
-    return evaluate_scores(source, ground_truth, measures, about=said, **options)
-
-
-def rows_source(
-    images: np.ndarray | csr_array,
-    texts: np.ndarray | csr_array,
-    similarity: str | None = None,
-    image_ids: Sequence[str] | None = None,
-    text_ids: Sequence[str] | None = None,
-) -> ScoreSource:
-    """Return the scores of dense or sparse rows; arguments and errors as of :func:`evaluate`."""
-    from scipy.sparse import issparse
-
-    if not issparse(images) and not issparse(texts):
-        return similarity_of(similarity or "cosine").source(images, texts, image_ids, text_ids)
-    from diptych.metrics.sparse_products import SparseProducts
-
-    if similarity not in (None, "dot"):
-        raise UsageError(f"sparse rows are compared by 'dot', not by {similarity!r}", "leave similarity out")
-    return SparseProducts(images, texts, image_ids, text_ids)
-
-
-def evaluate_scores(
-    scores: np.ndarray | ScoreSource | Ranker,
-    ground_truth: GroundTruth,
-    measures: Iterable[str | AnyMeasure] = DEFAULT_MEASURES,
-    *,
     protocol: str = "full",
     ties: str | None = None,
     relevance: Relevance | None = None,
@@ -142,16 +82,24 @@ def evaluate_scores(
     threads: int | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Result:
-    """Measure retrieval in both directions by given scores: re-ranking, ensembles, other models.
+    """Measure retrieval in both directions by embeddings of images and texts, or by given scores.
 
     Args:
-        scores: (n_images, n_texts) a score matrix, which serves as similarities for DCG_CM only where all lie
-            between -1 and 1; any score source; or candidates that a second stage scored, see
-            :class:`~diptych.evaluation.reranking.RerankedScores`.
+        images: (n, d) float32 rows, possibly memory-mapped; (n, |V|) sparse rows of term weights; or, without
+            texts, scores: an (n, m) matrix, which serves as similarities for DCG_CM only where all lie between
+            -1 and 1, any score source, or candidates that a second stage scored
+            (:class:`~diptych.evaluation.reranking.RerankedScores`).
+        texts: (m, d) float32 rows, or sparse rows over the same terms; None where scores are given.
         ground_truth: which texts are relevant to which images.
         measures: names such as ``"R@5"`` (any cut-off), or measures.
-        protocol: how the test set is cut into galleries; see :mod:`diptych.evaluation.partitioning`.
-        ties: the tie rule; see :mod:`diptych.metrics.ties`. ``"expected"`` by default, ``"compat"`` for
+        similarity: ``"cosine"``, whatever the lengths of the rows; ``"dot"``, their inner product; or
+            ``"order"``, the score of order embeddings. Dense rows are compared by the cosine unless another
+            is named, sparse rows by their inner product. A sparse row without terms scores 0 with
+            everything; the protocol says how many there are.
+        image_ids: for messages.
+        text_ids: for messages.
+        protocol: how the test set is cut into galleries; see :mod:`diptych.evaluation.protocol`.
+        ties: the tie rule; see :mod:`diptych.metrics.ranks`. ``"expected"`` by default, ``"compat"`` for
             candidates whose rest ties as published.
         relevance: the model that says how relevant an item without a label is to DCG_CM and its like; the
             evaluated one by default.
@@ -162,11 +110,20 @@ def evaluate_scores(
         about: dataset, split, fingerprints, seed, ...: JSON-able, printed with the numbers.
 
     Raises:
-        DataError, NumericalError, UnknownNameError, UsageError: as of :func:`evaluate`.
+        DataError: sizes that disagree, an empty side, a test set that is not the protocol's.
+        NumericalError: a row that is not finite, named.
+        UnknownNameError: a measure, similarity, protocol or tie rule that does not exist.
+        UsageError: a measure by the evaluated model's similarities with order embeddings, which have none.
     """
-    source = GivenScores(scores) if isinstance(scores, np.ndarray) else scores
-    truth, how = ground_truth, bootstrap or Bootstrap(samples=0)
     _check_names(measures := list(measures), protocol, ties)
+    source: Any = images
+    if texts is not None:
+        source = rows_source(source, texts, similarity, image_ids, text_ids)
+        if any(empty := getattr(source, "empty", (0, 0))):
+            about = {**(about or {}), "rows without terms": "{:,} images, {:,} texts".format(*empty)}
+    elif isinstance(images, np.ndarray):
+        source = GivenScores(images)
+    truth, how = ground_truth, bootstrap or Bootstrap(samples=0)
     plain, sums = resolve(measures)
     second = None if isinstance(source, ScoreSource) else source.protocol
     ties = ties or ("expected" if isinstance(source, ScoreSource) else source.usual_ties)
@@ -225,19 +182,32 @@ def evaluate_scores(
     )
 
 
+def rows_source(
+    images: np.ndarray | csr_array,
+    texts: np.ndarray | csr_array,
+    similarity: str | None = None,
+    image_ids: Sequence[str] | None = None,
+    text_ids: Sequence[str] | None = None,
+) -> ScoreSource:
+    """Return the scores of dense or sparse rows; arguments and errors as of :func:`evaluate`."""
+    from scipy.sparse import issparse
+
+    if not issparse(images) and not issparse(texts):
+        return similarity_of(similarity or "cosine").source(images, texts, image_ids, text_ids)
+    from diptych.metrics.sparse_products import SparseProducts
+
+    if similarity not in (None, "dot"):
+        raise UsageError(f"sparse rows are compared by 'dot', not by {similarity!r}", "leave similarity out")
+    return SparseProducts(images, texts, image_ids, text_ids)
+
+
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """One direction of one gallery.
+    """One direction of one gallery."""
 
-    Attributes:
-        values: per measure, (n_queries,) float64.
-        chances: per measure, the chance level; empty unless wanted.
-        best: (n_queries,) the rank of each query's best positive; empty where no rank was asked for.
-    """
-
-    values: dict[str, np.ndarray]
-    chances: dict[str, float]
-    best: np.ndarray
+    values: dict[str, np.ndarray]  # per measure, (n_queries,) float64
+    chances: dict[str, float]  # per measure, the chance level; empty unless wanted
+    best: np.ndarray  # (n_queries,) the rank of each query's best positive; empty where no rank was asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,12 +300,12 @@ def _gains(
 
 
 def measure_queries(
-    queries: np.ndarray,
-    gallery: np.ndarray,
-    positives: Positives,
-    measures: Sequence[str],
+    queries: np.ndarray,  # (n, d) float32 rows
+    gallery: np.ndarray,  # (m, d) float32 rows
+    positives: Positives,  # relevant gallery rows of these queries
+    measures: Sequence[str],  # names; no sums over both directions
     *,
-    query_side: Direction,
+    query_side: Direction,  # ``"i2t"`` where images are the queries
     similarity: str = "cosine",
     relevance: tuple[np.ndarray, np.ndarray] | None = None,
     ties: str = "expected",
@@ -346,11 +316,6 @@ def measure_queries(
     """Return per measure (n,) values of some queries of one direction, the same that :func:`evaluate` has.
 
     Args:
-        queries: (n, d) float32 rows.
-        gallery: (m, d) float32 rows.
-        positives: relevant gallery rows of these queries.
-        measures: names; no sums over both directions.
-        query_side: ``"i2t"`` where images are the queries.
         relevance: rows of queries and gallery by a relevance model.
     """
     plain, sums = resolve(measures)

@@ -17,7 +17,7 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.given_rows import GivenRows
-from diptych.evaluation.evaluate import evaluate_scores
+from diptych.evaluation.evaluate import evaluate
 from diptych.evaluation.reranking import RerankedScores
 from diptych.evaluation.result import Result
 from diptych.metrics.bootstrap import Bootstrap
@@ -25,8 +25,7 @@ from diptych.metrics.candidates import Reranked
 from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
 from diptych.metrics.measuring import DEFAULT_MEASURES
 from diptych.metrics.relevance import Grades, Relevance
-from diptych.metrics.similarities import similarity
-from diptych.metrics.sources import ScoreSource
+from diptych.metrics.sources import ScoreSource, similarity
 from diptych.metrics.trec import write_qrels, write_run, write_trec
 
 TREC_DEPTH = 100
@@ -60,40 +59,30 @@ def evaluate_encoder(
 
 
 def evaluate_encoded(
-    encoded: EncodedCollection,
+    encoded: EncodedCollection,  # the embeddings
     folder: Path | str | None = None,
-    measures: Sequence[str] = DEFAULT_MEASURES,
+    measures: Sequence[str] = DEFAULT_MEASURES,  # names such as ``"R@5"``
     *,
     reranked: Reranked | None = None,
-    k: int | None = None,
+    k: int | None = None,  # as if so many candidates of each query had been re-ranked
     unranked: str = "miss",
-    positives: ExtendedPositives | None = None,
+    positives: ExtendedPositives | None = None,  # extended positives of what was embedded
     ground_truth: GroundTruth | None = None,
-    protocol: str = "full",
-    ties: str | None = None,
-    relevance: Relevance | None = None,
-    samples: int = 1000,
-    trec: bool = True,
-    about: dict[str, Any] | None = None,
+    protocol: str = "full",  # how the test set is cut into galleries
+    ties: str | None = None,  # the tie rule
+    relevance: Relevance | None = None,  # the model that says how relevant an item without a label is
+    samples: int = 1000,  # resamples for 95 % intervals; 0 for none
+    trec: bool = True,  # write TREC runs and qrels too
+    about: dict[str, Any] | None = None,  # what else the numbers depend on
 ) -> Result:
     """Measure retrieval in both directions on stored embeddings.
 
     Args:
-        encoded: the embeddings.
         folder: where the result goes, with values per query and TREC files; nothing is written without it.
-        measures: names such as ``"R@5"``.
         reranked: candidates that a matching head scored, made of these embeddings: the second stage is
             measured instead of the first.
-        k: as if so many candidates of each query had been re-ranked.
         unranked: what becomes of positives that are no candidates; see :mod:`diptych.evaluation.reranking`.
-        positives: extended positives of what was embedded.
         ground_truth: which captions are relevant to which images, instead of the collection's pairs.
-        protocol: how the test set is cut into galleries.
-        ties: the tie rule.
-        relevance: the model that says how relevant an item without a label is.
-        samples: resamples for 95 % intervals; 0 for none.
-        trec: write TREC runs and qrels too.
-        about: what else the numbers depend on.
     """
     truth = _truth_of(encoded, positives, ground_truth)
     images, texts = encoded.images, encoded.texts
@@ -102,8 +91,9 @@ def evaluate_encoded(
     )
     if reranked is not None:
         _check_same(encoded, reranked)
-    result = evaluate_scores(
+    result = evaluate(
         source if reranked is None else RerankedScores(reranked, truth, k=k, unranked=unranked, first=source),
+        None,
         truth,
         measures,
         protocol=protocol,
@@ -116,12 +106,15 @@ def evaluate_encoded(
     items = fingerprint_lists(images.ids, texts.ids)
     result = replace(result, protocol=replace(result.protocol, items=items, data_kind=kind_of_data(encoded)))
     if folder is not None:
-        folder = result.save(folder)
         names = [["_".join(name.split()) for name in side.ids] for side in (images, texts)]
-        if trec and reranked is None:
-            write_trec(folder, source, truth, *names, k=TREC_DEPTH)
-        elif trec and reranked is not None:
-            _write_candidates(folder, reranked if k is None else reranked.first(k), truth, *names)
+
+        def write_runs(folder: Path) -> None:
+            if trec and reranked is None:
+                write_trec(folder, source, truth, *names, k=TREC_DEPTH)
+            elif trec and reranked is not None:
+                _write_candidates(folder, reranked if k is None else reranked.first(k), truth, *names)
+
+        result.save(folder, also=write_runs)
     return result
 
 

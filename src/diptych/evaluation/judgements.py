@@ -28,32 +28,23 @@ from diptych.evaluation.result import Result
 from diptych.metrics.bootstrap import Bootstrap, clusters
 from diptych.metrics.correlation import Coefficient, correlate
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
-from diptych.metrics.measures.gains import discounts
+from diptych.metrics.measures import discounts
 from diptych.metrics.measuring import Sum, measure
 from diptych.metrics.relevance import GradeTable, Relevance
-from diptych.metrics.similarities import similarity
-from diptych.metrics.sources import ScoreSource
+from diptych.metrics.sources import ScoreSource, similarity
 
 _LEAST = 2  # judged items that make an order
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedPairs:
-    """What people said of pairs.
+    """What people said of pairs."""
 
-    Attributes:
-        images: (n,) image rows.
-        texts: (n,) text rows; no pair twice.
-        ratings: (n,) float64, the more the better.
-        lowest: the rating of a pair that has nothing to do with each other: it is no gain.
-        what: where they come from, for protocols.
-    """
-
-    images: np.ndarray
-    texts: np.ndarray
-    ratings: np.ndarray
-    lowest: float = 0.0
-    what: str = "judgements"
+    images: np.ndarray  # (n,) image rows
+    texts: np.ndarray  # (n,) text rows; no pair twice
+    ratings: np.ndarray  # (n,) float64, the more the better
+    lowest: float = 0.0  # the rating of a pair that has nothing to do with each other: it is no gain
+    what: str = "judgements"  # where they come from, for protocols
 
     def __post_init__(self) -> None:
         sizes = [len(one) for one in (self.images, self.texts, self.ratings)]
@@ -69,35 +60,22 @@ class JudgedPairs:
 
 @dataclass(frozen=True)
 class Agreement:
-    """One correlation with people.
+    """One correlation with people."""
 
-    Attributes:
-        what: a kind of gain, or a measure.
-        over: what is correlated: pairs, or queries of a direction.
-        n: how many.
-        coefficients: Kendall's tau_b and tau_c, Spearman's and Pearson's.
-    """
-
-    what: str
-    over: str
-    n: int
-    coefficients: dict[str, Coefficient]
+    what: str  # a kind of gain, or a measure
+    over: str  # what is correlated: pairs, or queries of a direction
+    n: int  # how many
+    coefficients: dict[str, Coefficient]  # Kendall's tau_b and tau_c, Spearman's and Pearson's
 
 
 @dataclass(frozen=True)
 class HumanAgreement:
-    """What :func:`agreement_with_people` returns.
+    """What :func:`agreement_with_people` returns."""
 
-    Attributes:
-        line: what was judged, by whom, and how intervals are made.
-        pairs: per kind of gain.
-        queries: per direction and measure.
-        left_out: per direction, queries with judged items that have no condensed list to be judged, by reason.
-    """
-
-    line: str
-    pairs: tuple[Agreement, ...]
-    queries: tuple[Agreement, ...]
+    line: str  # what was judged, by whom, and how intervals are made
+    pairs: tuple[Agreement, ...]  # per kind of gain
+    queries: tuple[Agreement, ...]  # per direction and measure
+    # per direction, queries with judged items that have no condensed list to be judged, by reason
     left_out: dict[str, dict[str, int]]
 
     def to_dict(self) -> dict[str, Any]:

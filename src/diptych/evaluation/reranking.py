@@ -93,7 +93,7 @@ class RerankedScores:
         }
         self.similarity = "" if first is None else first.similarity
         self.usual_ties = "compat" if unranked == "published" else "expected"
-        self.protocol = self._protocol(cut)
+        self.protocol: Reranking | None = self._protocol(cut)
 
     def ranks(self, every: bool, block: int = BLOCK, threads: int | None = None) -> dict[Direction, Ranks]:
         """Return the ranks of both directions."""
@@ -123,17 +123,11 @@ class RerankedScores:
 
 @dataclass(frozen=True, eq=False)
 class FirstStage:
-    """One direction of the first stage: what follows the candidates under the rule ``contrastive``.
+    """One direction of the first stage: what follows the candidates under the rule ``contrastive``."""
 
-    Attributes:
-        ranks: of every positive in the whole gallery.
-        rows: the gallery row of every entry of ``ranks``.
-        scores: exact scores of queries and gallery.
-    """
-
-    ranks: Ranks
-    rows: np.ndarray
-    scores: DirectedScores
+    ranks: Ranks  # of every positive in the whole gallery
+    rows: np.ndarray  # the gallery row of every entry of ``ranks``
+    scores: DirectedScores  # exact scores of queries and gallery
 
 
 def first_stages(

@@ -40,17 +40,12 @@ class ConditionRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BothConditions:
-    """Retrieval of one encoder on one split.
+    """Retrieval of one encoder on one split."""
 
-    Attributes:
-        without: pictures and captions as they are.
-        with_shortcuts: with the shortcuts of training; None where it had none on both sides.
-        shortcuts: what they are, in one line; empty without any.
-    """
-
-    without: Result
+    without: Result  # pictures and captions as they are
+    # with the shortcuts of training; None where it had none on both sides
     with_shortcuts: Result | None = None
-    shortcuts: str = ""
+    shortcuts: str = ""  # what they are, in one line; empty without any
 
     def table(self) -> Iterator[ConditionRow]:
         """Every measure and direction, both conditions and chance side by side."""

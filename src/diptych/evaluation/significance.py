@@ -25,10 +25,9 @@ from diptych.evaluation.comparison import (
     common_measures,
     text_image_of,
 )
-from diptych.evaluation.partitioning import Fold, partition
+from diptych.evaluation.protocol import Fold, partition
 from diptych.evaluation.result import BOTH, Result
-from diptych.metrics.aggregates import MEAN, Aggregate
-from diptych.metrics.bootstrap import Bootstrap, clusters, interval, resample
+from diptych.metrics.bootstrap import MEAN, Aggregate, Bootstrap, clusters, interval, resample
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.metrics.measuring import GainMeasure, Measure, resolve
 from diptych.metrics.paired import (

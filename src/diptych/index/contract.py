@@ -6,23 +6,24 @@ Dense or sparse, exact or approximate, here or on a server: an engine is a file 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
 from diptych.core.files import atomic_folder, write_json
 from diptych.core.reading import opening, read_json
+from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, term_fingerprint
-from diptych.index.engine import ENGINES, Engine
-from diptych.index.hits import Hits, measure_recall, own_queries
-from diptych.index.hooks import AnyEmbeddings, Hooks, Vectors
+from diptych.index.engine import ENGINES, AnyEmbeddings, Engine, Known, OptionValue, Vectors
+from diptych.index.hits import Hits, Recall, measure_recall, own_queries
 from diptych.index.sparse_rows import sparse_vectors
 from diptych.index.storage import Header, records_of
-from diptych.index.vectors import check_ids, check_k, check_width, count_rows
+from diptych.index.vectors import check_ids, check_k, check_width, count_rows, dense_vectors, row_norms
 
-_NAME = "terms.json"
+_TERMS = "terms.json"
 
 
 def check_kind(engine: Engine, embeddings: AnyEmbeddings) -> None:
@@ -37,39 +38,109 @@ def check_kind(engine: Engine, embeddings: AnyEmbeddings) -> None:
         )
 
 
-def checked_sparse(embeddings: SparseEmbeddings) -> SparseEmbeddings:
-    """The embeddings with checked, canonical rows, which are not copied when they are that already."""
-    rows = sparse_vectors(embeddings.rows, embeddings.width, embeddings.ids, "item")
-    return replace(embeddings, rows=rows)
-
-
-def write_terms(folder: Path, terms: tuple[str, ...]) -> None:
-    """Write the vocabulary beside the engine's files; nothing for a dense engine."""
-    if terms:
-        write_json(folder / _NAME, list(terms))
-
-
 def read_terms(folder: Path, header: Header, engine: Engine) -> tuple[str, ...]:
-    """The vocabulary of a saved index; nothing for a dense engine."""
+    """Return the vocabulary of a saved index; nothing for a dense engine."""
     if engine.vectors != "sparse":
         return ()
-    terms = read_json(folder / _NAME)
+    terms = read_json(folder / _TERMS)
     if len(terms) != header.width or term_fingerprint(terms) != header.about.get("vocabulary"):
         raise StorageError(
-            f"{folder / _NAME}: the {header.width:,} terms of vocabulary {header.about.get('vocabulary')} "
+            f"{folder / _TERMS}: the {header.width:,} terms of vocabulary {header.about.get('vocabulary')} "
             f"expected, got {len(terms):,} of {term_fingerprint(terms)}",
             "build the index again",
         )
     return tuple(terms)
 
 
-class Index(Hooks):
+class Index(ABC):
     """Items with ids and vectors, found by inner product with a query.
 
-    Equal scores are ordered by insertion (an item that was replaced counts as inserted then). Every
-    method checks all of what it is given before it changes anything. Attributes: see
-    :class:`diptych.index.hooks.Hooks`.
+    Equal scores are ordered by insertion (an item that was replaced counts as inserted then). Every method checks all
+    of what it is given before it changes anything; an engine's own methods, whose names begin with ``_``, are given
+    checked values.
+
+    Attributes:
+        engine_name: the name of the engine's declaration.
+        mapped: files of a saved index that are mapped, not read, when it is opened.
+        encoder: fingerprint of the weights and preprocessing that made the vectors.
+        width: the length of one vector: d, or |V| of a sparse engine.
+        terms: the vocabulary, one term per column, of a sparse engine; of a dense one nothing.
+        options: every option of the engine with its value.
+        about: what else is known, JSON-able: ``kind`` of the items, fingerprint of the ``data``,
+            ``embeddings`` (what they said of themselves), for a sparse engine the fingerprint of its
+            ``vocabulary`` and, for an approximate engine, its
+            ``recall`` (see :class:`diptych.index.hits.Recall`); absent when nothing was there to
+            measure it on.
     """
+
+    engine_name: ClassVar[str]
+    mapped: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(
+        self, *, encoder: str, width: int, options: dict[str, OptionValue], about: dict[str, Any]
+    ) -> None:
+        self.encoder = encoder
+        self.width = width
+        self.terms: tuple[str, ...] = ()  # the contract sets a sparse engine's
+        self.options = options
+        self.about = about
+
+    @classmethod
+    def engine(cls) -> Engine:
+        """The engine's declaration."""
+        return ENGINES.get(cls.engine_name)
+
+    @classmethod
+    @abstractmethod
+    def _build(cls, embeddings: Any, known: Known) -> Self:
+        """A new index of ``embeddings``, which are of the engine's kind.
+
+        Ids and width are checked. Dense rows the engine checks itself, which may have to read them anyway;
+        sparse ones are checked and canonical.
+        """
+
+    @classmethod
+    @abstractmethod
+    def _read(cls, folder: Path, header: Header) -> Self:
+        """Return the index whose files lie in ``folder``; their sizes and fingerprints are as written."""
+
+    @abstractmethod
+    def _write(self, folder: Path) -> None:
+        """Write the engine's files into an empty ``folder``."""
+
+    @abstractmethod
+    def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
+        """Insert checked vectors under ids that are not there yet."""
+
+    @abstractmethod
+    def _delete(self, ids: Sequence[str]) -> None:
+        """Remove ids that are there."""
+
+    @abstractmethod
+    def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
+        """The best ``1 <= k <= len(self)`` items for each of at least one checked query.
+
+        A dense engine returns k of them; a sparse one may return fewer, those that share a term.
+        """
+
+    @abstractmethod
+    def _search_exact(self, queries: Vectors, k: int) -> Hits:
+        """As :meth:`_search`, missing nothing; the same item gets the same score as there."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many items can be found."""
+
+    @abstractmethod
+    def __contains__(self, item_id: object) -> bool: ...
+
+    @abstractmethod
+    def rebuild(self, *, sample: Vectors | None = None, **options: Any) -> Self:
+        """A new index of the items that can be found, without a trace of those deleted."""
+
+    def _reference(self, embeddings: Any) -> Any:
+        """The exact index of ``embeddings`` that recall is measured against; None: this one's exact search."""
+        return None
 
     @classmethod
     def build(cls, embeddings: AnyEmbeddings, *, sample: Vectors | None = None, **options: Any) -> Self:
@@ -99,9 +170,17 @@ class Index(Hooks):
             check_width(sample, embeddings.width, "sample")  # before the long work, not after it
         about = {"kind": embeddings.kind, "data": embeddings.data, "embeddings": dict(embeddings.about)}
         if isinstance(embeddings, SparseEmbeddings):
-            embeddings = checked_sparse(embeddings)
+            # Checked and canonical; not copied when they are that already.
+            rows = sparse_vectors(embeddings.rows, embeddings.width, embeddings.ids, "item")
+            embeddings = replace(embeddings, rows=rows)
             about["vocabulary"] = embeddings.vocabulary
-        index = cls._build(embeddings, resolved, about)
+        known = {
+            "encoder": embeddings.encoder,
+            "width": embeddings.width,
+            "options": resolved,
+            "about": about,
+        }
+        index = cls._build(embeddings, known)
         if isinstance(embeddings, SparseEmbeddings):
             index.terms = tuple(embeddings.terms)
         if cls.engine().approximate:
@@ -251,7 +330,8 @@ class Index(Hooks):
         """
         with atomic_folder(folder, Header.marker()) as temporary:
             self._write(temporary)
-            write_terms(temporary, self.terms)
+            if self.terms:
+                write_json(temporary / _TERMS, list(self.terms))
             Header(
                 engine=self.engine_name,
                 encoder=self.encoder,
@@ -290,6 +370,59 @@ class Index(Hooks):
                 f"{folder}: {header.items:,} items expected, got {len(index):,}", "build the index again"
             )
         return index
+
+    def describe(self) -> str:
+        """One line: engine, size, width, encoder, recall."""
+        recall = Recall(**self.about["recall"]).describe() if "recall" in self.about else ""
+        exact = "" if self.engine().approximate else "exact"
+        return (
+            f"{self.engine_name} index: {len(self):,} {self.about.get('kind', 'item')} vectors of width "
+            f"{self.width}, encoder {self.encoder}; {recall or exact or 'recall not measured'}"
+        )
+
+    def _checked(self, vectors: Any, names: Sequence[str] | None, what: str) -> Vectors:
+        if self.engine().vectors == "sparse":
+            return sparse_vectors(vectors, self.width, names, what)
+        checked = dense_vectors(vectors, self.width, what)
+        row_norms(checked, names, what)
+        return checked
+
+    def _embedded(self, ids: Sequence[str], rows: Vectors) -> AnyEmbeddings:
+        """Return rows of this index as embeddings like those that it was built from."""
+        about = self.about
+        said = (self.encoder, about["data"], about["kind"], about["embeddings"])
+        if self.engine().vectors == "sparse":
+            return SparseEmbeddings(list(ids), rows, self.terms, *said)
+        return Embeddings(list(ids), rows, *said)
+
+    def check_encoder(self, encoder: str) -> None:
+        """Refuse vectors that other weights made."""
+        if encoder != self.encoder:
+            raise MismatchError(
+                f"the vectors given were made by encoder {encoder}, those of the index by {self.encoder}",
+                "rebuild the index with this encoder, or use the encoder the index was built with",
+            )
+
+    def check_vocabulary(self, vocabulary: str) -> None:
+        """Refuse vectors over other terms, whose columns mean other things."""
+        if "vocabulary" not in self.about:
+            raise UsageError(
+                f"the {self.engine_name} engine holds dense vectors, which have no vocabulary",
+                "check the encoder instead",
+            )
+        if vocabulary != self.about["vocabulary"]:
+            raise MismatchError(
+                f"an index opened with another vocabulary: the vectors given are over {vocabulary}, those of "
+                f"the index over {self.about['vocabulary']} ({self.width:,} terms)",
+                "use the head that the index was built with, or rebuild the index with this one",
+            )
+
+    def _check_origin(self, encoder: str | None, vocabulary: str | None) -> None:
+        """Compare those fingerprints that are given."""
+        if encoder is not None:
+            self.check_encoder(encoder)
+        if vocabulary is not None:
+            self.check_vocabulary(vocabulary)
 
 
 def build_index(

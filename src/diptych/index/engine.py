@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.registry import Registry
+from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.sparse_embeddings import SparseEmbeddings
 
 if TYPE_CHECKING:
     from diptych.index.contract import Index
 
 OptionValue = int | float | str | bool
+
+AnyEmbeddings = Embeddings | SparseEmbeddings
+"""What an index is built of: dense rows or bags of weighted terms."""
+
+Vectors = Any
+"""(n, width) rows: a float32 array for dense engines, a ``scipy.sparse.csr_array`` for sparse ones."""
+
+Known = dict[str, Any]
+"""What every index knows: ``encoder``, ``width``, ``options`` and ``about``, as its constructor takes them."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from diptych.encoders.sparse_embeddings import SparseEmbeddings
 
 if TYPE_CHECKING:
     from diptych.index.contract import Index
-    from diptych.index.hooks import AnyEmbeddings
+    from diptych.index.engine import AnyEmbeddings
 
 
 @dataclass(frozen=True, eq=False)

@@ -253,11 +253,11 @@ def upload(
     ids: Sequence[str],
     rows: Any,
     stamp: Stamp,
-    *,
     orders: Sequence[int],
     records: Sequence[Record] | None,
     batch: int,
-    resume: bool,
+    *,
+    resume: bool = False,
 ) -> int:
     """Send items, those excepted that are there with the same content.
 

@@ -15,18 +15,16 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import write_json
-from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.index.engine import OptionValue
+from diptych.index.engine import OptionValue, Vectors
 from diptych.index.hits import Hits
-from diptych.index.hooks import Vectors
 from diptych.index.kernels import load_kernels
 from diptych.index.postings import Found
 from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
-from diptych.index.storage import Header, load_ids
+from diptych.index.storage import Header
 
 _CANDIDATES = 1 << 20  # of the queries of one call of the library
 
@@ -36,8 +34,8 @@ class RescoredIndex(SlotIndex):
 
     mapped = SparseRows.mapped
 
-    def __init__(self, rows: SparseRows, ids: Sequence[str], **said: Any) -> None:
-        super().__init__(IdTable(ids), **said)
+    def __init__(self, rows: SparseRows, ids: IdTable, **known: Any) -> None:
+        super().__init__(ids, **known)
         self._rows = rows
 
     @abstractmethod
@@ -118,25 +116,17 @@ class RescoredIndex(SlotIndex):
             )
         return Hits.ragged(self._ids.names, *best, k)
 
-    def _embeddings(self, slots: np.ndarray) -> SparseEmbeddings:
-        return SparseEmbeddings(
-            ids=self._ids.names[slots].tolist(),
-            rows=self._rows.take(slots),
-            terms=self.terms,
-            encoder=self.encoder,
-            data=self.about["data"],
-            kind=self.about["kind"],
-            about=self.about["embeddings"],
-        )
+    def _take(self, slots: np.ndarray) -> csr_array:
+        return self._rows.take(slots)
 
     def _write(self, folder: Path) -> None:
         self._rows.write(folder)
-        write_json(folder / "ids.json", self.ids)
+        self._ids.write(folder, live=True)
 
     @classmethod
-    def _read_items(cls, folder: Path, header: Header) -> tuple[SparseRows, list[str]]:
-        """What :meth:`_write` wrote."""
-        return SparseRows.read(folder, header.items, header.width), load_ids(folder / "ids.json")
+    def _items(cls, folder: Path, header: Header) -> tuple[SparseRows, IdTable]:
+        """Read what :meth:`_write` wrote."""
+        return SparseRows.read(folder, header.items, header.width), IdTable.read(folder)
 
     def _add(self, ids: Sequence[str], vectors: Vectors) -> NoReturn:
         raise NotImplementedError(f"the contract refuses additions to {self.engine_name}")

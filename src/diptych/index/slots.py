@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from diptych.encoders.embeddings import Embeddings
+from diptych.core.errors import StorageError
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.index.contract import Index
-from diptych.index.engine import OptionValue
+from diptych.index.engine import Vectors
 from diptych.index.hits import Hits
-from diptych.index.hooks import AnyEmbeddings, Vectors
+from diptych.index.storage import REBUILD, Header, load_array
 from diptych.index.topk import top_k
 from diptych.index.vectors import RowStore
+
+_IDS, _DEAD = "ids.json", "dead.npy"
 
 
 class IdTable:
@@ -72,25 +77,45 @@ class IdTable:
         slots = self._slots()
         self._alive[[slots.pop(name) for name in names]] = False
 
+    def write(self, folder: Path, *, live: bool) -> None:
+        """Write the ids: of all slots, with which of them are dead, or of live ones alone."""
+        write_json(folder / _IDS, (self._names[self.live_slots()] if live else self._names).tolist())
+        if not live:
+            np.save(folder / _DEAD, ~self._alive)
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read what :meth:`write` wrote."""
+        names = load_ids(folder / _IDS)
+        if not (folder / _DEAD).exists():
+            return cls(names)
+        return cls(names, load_array(folder / _DEAD, (len(names),), np.bool_, mapped=False))
+
+
+def load_ids(path: Path) -> list[str]:
+    """Read the ids of a saved index."""
+    ids = read_json(path)
+    if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
+        raise StorageError(f"{path} does not hold a list of ids", REBUILD)
+    return ids
+
 
 class SlotIndex(Index):
-    """An index whose items have slots in order of insertion; deleted ones leave tombstones."""
+    """An index whose items have slots in order of insertion; deleted ones leave tombstones.
 
-    def __init__(
-        self,
-        ids: IdTable,
-        *,
-        encoder: str,
-        width: int,
-        options: dict[str, OptionValue],
-        about: dict[str, Any],
-    ) -> None:
-        super().__init__(encoder=encoder, width=width, options=options, about=about)
+    Attributes:
+        reopens: whether a saved index searches its files from then on, with which tombstones are gone.
+    """
+
+    reopens: ClassVar[bool] = False
+
+    def __init__(self, ids: IdTable, **known: Any) -> None:
+        super().__init__(**known)
         self._ids = ids
 
     @abstractmethod
-    def _embeddings(self, slots: np.ndarray) -> AnyEmbeddings:
-        """The items in ``slots`` as they were given, copied into memory."""
+    def _take(self, slots: np.ndarray) -> Vectors:
+        """The vectors in ``slots`` as they were given, copied into memory."""
 
     def _delete(self, ids: Sequence[str]) -> None:
         self._ids.kill(ids)
@@ -113,8 +138,16 @@ class SlotIndex(Index):
 
     def rebuild(self, *, sample: Vectors | None = None, **options: Any) -> Self:
         """A new index of the live items in the same order; their vectors are copied into memory."""
-        alive = self._embeddings(self._ids.live_slots())
+        alive = self._embedded(self.ids, self._take(self._ids.live_slots()))
         return type(self).build(alive, sample=sample, **{**self.options, **options})
+
+    def save(self, folder: Path | str) -> Path:
+        """As the contract says."""
+        saved = super().save(folder)
+        if self.reopens:
+            opened = vars(self._read(saved, Header.open(saved)))
+            vars(self).update({name: value for name, value in opened.items() if name.startswith("_")})
+        return saved
 
 
 class LocalIndex(SlotIndex):
@@ -128,12 +161,5 @@ class LocalIndex(SlotIndex):
         slots, scores = top_k(self._rows(), queries, k, self._ids.alive)
         return Hits.from_slots(self._ids.names, slots, scores, k)
 
-    def _embeddings(self, slots: np.ndarray) -> Embeddings:
-        return Embeddings(
-            ids=self._ids.names[slots].tolist(),
-            rows=self._rows().take(slots),
-            encoder=self.encoder,
-            data=self.about["data"],
-            kind=self.about["kind"],
-            about=self.about["embeddings"],
-        )
+    def _take(self, slots: np.ndarray) -> np.ndarray:
+        return self._rows().take(slots)

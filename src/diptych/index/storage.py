@@ -11,10 +11,10 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_file
-from diptych.core.reading import map_array, read_array, read_json
+from diptych.core.reading import map_array, read_array
 from diptych.index.engine import ENGINES, Engine
 
-_REBUILD = "build the index again from its embeddings"
+REBUILD = "build the index again from its embeddings"
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,15 @@ class Header(Artifact, kind="index", version=2, recreate="diptych index"):
         if self.width < 1 or self.items < 0:
             raise ValueError(f"{self.items} items of width {self.width} are impossible")
 
+    def known(self) -> dict[str, Any]:
+        """Return what the index's constructor takes."""
+        return {
+            "encoder": self.encoder,
+            "width": self.width,
+            "options": self.options,
+            "about": self.about,
+        }
+
     def declared_engine(self, folder: Path | str) -> Engine:
         """Return the declaration of the engine that wrote the index."""
         try:
@@ -59,7 +68,7 @@ class Header(Artifact, kind="index", version=2, recreate="diptych index"):
         except UsageError as error:
             raise StorageError(
                 f"the index in {folder} cannot be opened: {error.message}",
-                "open it with the version that wrote it, or " + _REBUILD,
+                "open it with the version that wrote it, or " + REBUILD,
             ) from None
         return engine
 
@@ -68,13 +77,13 @@ class Header(Artifact, kind="index", version=2, recreate="diptych index"):
         for name, written in self.files.items():
             path = folder / name
             if not path.is_file():
-                raise StorageError(f"{path} is missing", _REBUILD)
+                raise StorageError(f"{path} is missing", REBUILD)
             size = path.stat().st_size
             if size != written.bytes:
-                raise StorageError(f"{path} is corrupt: {written.bytes} bytes expected, got {size}", _REBUILD)
+                raise StorageError(f"{path} is corrupt: {written.bytes} bytes expected, got {size}", REBUILD)
             if name not in by_size_only and (content := fingerprint_file(path)) != written.fingerprint:
                 raise StorageError(
-                    f"{path} is corrupt: fingerprint {written.fingerprint} expected, got {content}", _REBUILD
+                    f"{path} is corrupt: fingerprint {written.fingerprint} expected, got {content}", REBUILD
                 )
 
 
@@ -91,12 +100,4 @@ def load_array(
 ) -> np.ndarray:
     """Read or map an array of a saved index."""
     read = map_array if mapped else read_array
-    return read(path, kind, shape, fix=_REBUILD)
-
-
-def load_ids(path: Path) -> list[str]:
-    """Read the ids of a saved index."""
-    ids = read_json(path)
-    if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
-        raise StorageError(f"{path} does not hold a list of ids", _REBUILD)
-    return ids
+    return read(path, kind, shape, fix=REBUILD)

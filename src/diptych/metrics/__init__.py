@@ -13,11 +13,16 @@ from diptych.metrics.measuring import (
     measure,
 )
 from diptych.metrics.paired import PairedTest, paired
-from diptych.metrics.ranks import Ranks, ranks_of
+from diptych.metrics.ranks import TIE_RULES, Ranks, TieGroups, ranks_of, tie_groups
 from diptych.metrics.relevance import Grades, Relevance
-from diptych.metrics.similarities import SIMILARITIES, Similarity, similarity
-from diptych.metrics.sources import GivenScores, RowProducts, ScoreSource
-from diptych.metrics.ties import TIE_RULES, TieGroups, tie_groups
+from diptych.metrics.sources import (
+    SIMILARITIES,
+    GivenScores,
+    RowProducts,
+    ScoreSource,
+    Similarity,
+    similarity,
+)
 from diptych.metrics.topk import top_k
 from diptych.metrics.trec import read_qrels, read_run, write_qrels, write_run, write_trec
 

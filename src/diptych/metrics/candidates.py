@@ -9,42 +9,31 @@ Sources: Li et al., ALBEF, NeurIPS 2021; Zeng et al., X-VLM, ICML 2022; Li et al
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
-from diptych.core.files import atomic_folder, recover_folder, write_json
-from diptych.core.reading import map_array, read_json
+from diptych.core.artifact import Artifact
+from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.metrics.ground_truth import DIRECTIONS, Direction
-
-MARKER = "reranked.json"
-"""The file that marks a folder as stored candidates; written last."""
 
 UNSCORED = -100.0
 """What the published evaluations write into the cells that were not scored."""
 
 _PARTS = {"items": np.int64, "contrastive": np.float32, "matching": np.float32}
-_FORMAT = 1
 _CHECKED = 1 << 21  # candidates checked at once
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """One direction: the candidates of every query, best contrastive score first.
+    """One direction: the candidates of every query, best contrastive score first."""
 
-    Attributes:
-        items: (n_queries, k) int64 rows of the gallery.
-        contrastive: (n_queries, k) float32 contrastive scores, not increasing along a row.
-        matching: (n_queries, k) float32 scores of the matching head.
-    """
-
-    items: np.ndarray
-    contrastive: np.ndarray
-    matching: np.ndarray
+    items: np.ndarray  # (n_queries, k) int64 rows of the gallery
+    contrastive: np.ndarray  # (n_queries, k) float32 contrastive scores, not increasing along a row
+    matching: np.ndarray  # (n_queries, k) float32 scores of the matching head
 
     def __post_init__(self) -> None:
         if not self.items.shape == self.contrastive.shape == self.matching.shape or self.items.ndim != 2:
@@ -110,21 +99,15 @@ class Candidates:
 
 
 @dataclass(frozen=True, eq=False)
-class Reranked:
-    """The candidates of both directions.
+class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate --rerank", mapped=DIRECTIONS):
+    """The candidates of both directions."""
 
-    Attributes:
-        i2t: candidates of every image: rows of texts.
-        t2i: candidates of every text: rows of images.
-        adds_contrastive: whether the final score is matching + contrastive score (BLIP) instead of the
-            matching score alone (ALBEF, X-VLM).
-        about: what made it: encoder, fingerprints; JSON-able.
-    """
-
-    i2t: Candidates
-    t2i: Candidates
+    i2t: Candidates  # candidates of every image: rows of texts
+    t2i: Candidates  # candidates of every text: rows of images
+    # whether the final score is matching + contrastive score (BLIP) instead of the matching score alone
+    # (ALBEF, X-VLM)
     adds_contrastive: bool = False
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)  # what made it: encoder, fingerprints; JSON-able
 
     @property
     def n_images(self) -> int:
@@ -174,59 +157,12 @@ class Reranked:
         self.i2t.check(self.n_texts, "i2t")
         self.t2i.check(self.n_images, "t2i")
 
-    def save(self, folder: Path | str) -> Path:
-        """Write six .npy files and ``reranked.json``; all or nothing."""
+    def save(self, path: Path | str, of: str = "", also: Callable[[Path], object] | None = None) -> Path:
+        """Write the candidates, once all of them are checked."""
         self.check()
-        folder = Path(folder)
-        with atomic_folder(folder, MARKER) as temporary:
-            for name in DIRECTIONS:
-                for part, kind in _PARTS.items():
-                    values = np.ascontiguousarray(getattr(self.candidates(name), part), dtype=kind)
-                    np.save(temporary / f"{name}_{part}.npy", values)
-            write_json(temporary / MARKER, self.header())
-        return folder
 
-    def header(self) -> dict[str, Any]:
-        """What ``reranked.json`` holds."""
-        return {
-            "format": _FORMAT,
-            "adds_contrastive": self.adds_contrastive,
-            "shape": {name: list(self.candidates(name).items.shape) for name in DIRECTIONS},
-            "about": dict(self.about),
-        }
+        def typed(one: Candidates) -> Candidates:
+            return Candidates(*(np.asarray(getattr(one, part), kind) for part, kind in _PARTS.items()))
 
-    @classmethod
-    def open(cls, folder: Path | str) -> Reranked:
-        """Memory-map what :meth:`save` wrote."""
-        folder = Path(folder)
-        recover_folder(folder)
-        header = read_json(folder / MARKER)
-        if not isinstance(header, dict) or header.get("format") != _FORMAT:
-            found = header.get("format") if isinstance(header, dict) else type(header).__name__
-            raise StorageError(
-                f"{folder} holds re-ranked candidates of format {found}, this version reads {_FORMAT}",
-                f"remove {folder} and re-rank again with this version",
-            )
-        try:
-            shapes = {name: tuple(header["shape"][name]) for name in DIRECTIONS}
-            adds, about = bool(header["adds_contrastive"]), dict(header["about"])
-        except (KeyError, TypeError, ValueError):
-            raise StorageError(
-                f"{folder / MARKER} is incomplete", f"remove {folder} and re-rank again"
-            ) from None
-        sides = {name: Candidates(**_mapped(folder, name, shapes[name])) for name in DIRECTIONS}
-        return cls(sides["i2t"], sides["t2i"], adds, about)
-
-
-def _mapped(folder: Path, name: str, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
-    arrays = {}
-    for part, kind in _PARTS.items():
-        file = folder / f"{name}_{part}.npy"
-        arrays[part] = map_array(file, fix=f"remove {folder} and re-rank again")
-        if arrays[part].shape != shape or arrays[part].dtype != kind:
-            raise StorageError(
-                f"{file} holds {arrays[part].dtype} numbers of shape {arrays[part].shape}, "
-                f"{MARKER} says {np.dtype(kind)} of {shape}",
-                f"the files are of different candidates: remove {folder} and re-rank again",
-            )
-    return arrays
+        whole = replace(self, i2t=typed(self.i2t), t2i=typed(self.t2i))
+        return super(Reranked, whole).save(path, of, also)

@@ -34,19 +34,12 @@ _CHUNK_SAMPLES = 50
 
 @dataclass(frozen=True)
 class Coefficient:
-    """One correlation.
+    """One correlation."""
 
-    Attributes:
-        value: in [-1, 1]; None where a list is constant, which correlates with nothing.
-        low: lower end of its interval; None without one.
-        high: upper end.
-        few: an interval was asked for, and there are fewer than :data:`LEAST_HITS`.
-    """
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    few: bool = False
+    value: float | None  # in [-1, 1]; None where a list is constant, which correlates with nothing
+    low: float | None = None  # lower end of its interval; None without one
+    high: float | None = None  # upper end
+    few: bool = False  # an interval was asked for, and there are fewer than :data:`LEAST_HITS`
 
 
 def correlate(

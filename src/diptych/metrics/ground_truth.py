@@ -18,17 +18,11 @@ DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 @dataclass(frozen=True, eq=False)
 class Positives:
-    """One direction of a ground truth: the relevant gallery rows of every query.
+    """One direction of a ground truth: the relevant gallery rows of every query."""
 
-    Attributes:
-        start: (n_queries + 1,) int64; query q's positives are ``rows[start[q]:start[q + 1]]``.
-        rows: gallery rows, ascending within a query.
-        gallery: how many rows the gallery has.
-    """
-
-    start: np.ndarray
-    rows: np.ndarray
-    gallery: int
+    start: np.ndarray  # (n_queries + 1,) int64; query q's positives are ``rows[start[q]:start[q + 1]]``
+    rows: np.ndarray  # gallery rows, ascending within a query
+    gallery: int  # how many rows the gallery has
 
     @classmethod
     def of_pairs(cls, queries: np.ndarray, rows: np.ndarray, n_queries: int, gallery: int) -> Positives:

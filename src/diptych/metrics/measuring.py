@@ -17,8 +17,8 @@ import numpy as np
 
 from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
-from diptych.metrics.aggregates import MEAN, Aggregate
-from diptych.metrics.ties import TieGroups, tied_throughout
+from diptych.metrics.bootstrap import MEAN, Aggregate
+from diptych.metrics.ranks import TieGroups, tied_throughout
 
 DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "medr", "meanr", "MRR", "rsum")
 FAMILY = "@k"
@@ -34,29 +34,19 @@ def figures(value: float) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredMeasure:
-    """One measure, or a family ``NAME@k`` until its cut-off is given.
+    """One measure, or a family ``NAME@k`` until its cut-off is given."""
 
-    Attributes:
-        name: as it is asked for and printed.
-        description: one line of what it is, any conventions included.
-        citation: where it comes from.
-        positives: ``"best"``: any-of-k, only the best positive of a query counts;
-            ``"all"``: every positive counts.
-        kind: ``"share"`` in [0, 1], the more the better, printed in per cent; ``"rank"`` from 1, the
-            less the better; ``"gain"`` from 0, the more the better, printed as it is.
-        aggregate: from values per query to the number.
-        compat: whether it is a published convention rather than the plain definition.
-        cutoff: k.
-    """
-
-    name: str
-    description: str
-    citation: str
+    name: str  # as it is asked for and printed
+    description: str  # one line of what it is, any conventions included
+    citation: str  # where it comes from
+    # ``"best"``: any-of-k, only the best positive of a query counts; ``"all"``: every positive counts
     positives: Literal["best", "all"]
+    # ``"share"`` in [0, 1], the more the better, printed in per cent; ``"rank"`` from 1, the less the better;
+    # ``"gain"`` from 0, the more the better, printed as it is
     kind: Literal["share", "rank", "gain"] = "share"
-    aggregate: Aggregate = MEAN
-    compat: bool = False
-    cutoff: int | None = None
+    aggregate: Aggregate = MEAN  # from values per query to the number
+    compat: bool = False  # whether it is a published convention rather than the plain definition
+    cutoff: int | None = None  # k
 
     @property
     def higher_is_better(self) -> bool:
@@ -80,15 +70,12 @@ class DeclaredMeasure:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure(DeclaredMeasure):
-    """One measure of where the positives stand, or a family ``NAME@k`` until its cut-off is given.
+    """One measure of where the positives stand, or a family ``NAME@k`` until its cut-off is given."""
 
-    Attributes:
-        per_query: from tie groups and cut-off to one float64 per query.
-        chance_of: from positives per query, gallery size and how many items are ranked to the chance
-            level, where that is not the aggregate of the expectations per query.
-    """
-
+    # from tie groups and cut-off to one float64 per query
     per_query: Callable[[TieGroups, int | None], np.ndarray] = field(repr=False)
+    # from positives per query, gallery size and how many items are ranked to the chance level, where that is
+    # not the aggregate of the expectations per query
     chance_of: Callable[[np.ndarray, int, int], float] | None = field(default=None, repr=False)
 
     def values(self, groups: TieGroups) -> np.ndarray:
@@ -159,49 +146,37 @@ def truncated_chance(
 
 @dataclass(frozen=True)
 class Gain:
-    """What an item is worth to a query.
+    """What an item is worth to a query."""
 
-    Attributes:
-        of: ``"similarity"``: 1 for a labelled match, else the transformed similarity of the two;
-            ``"grade"``: the transformed grade of the pair, 0 for one without a grade.
-        transform: elementwise, never descending; of a grade 0 it gives 0.
-        says: what it does, for the protocol.
-    """
-
+    # ``"similarity"``: 1 for a labelled match, else the transformed similarity of the two; ``"grade"``: the
+    # transformed grade of the pair, 0 for one without a grade
     of: Literal["similarity", "grade"]
+    # elementwise, never descending; of a grade 0 it gives 0
     transform: Callable[[np.ndarray], np.ndarray] = field(repr=False)
-    says: str
+    says: str  # what it does, for the protocol
 
 
 @dataclass(frozen=True, eq=False)
 class Gained:
-    """Gains of one direction's queries.
+    """Gains of one direction's queries."""
 
-    Attributes:
-        first: (n, places) the gain at each of the first places, expected where ties leave it open.
-        best: (n, places) the greatest gains of the gallery, descending; None unless wanted.
-        chance: (n, places) the gain expected at each place of a ranking that knows nothing of what is
-            relevant; None unless wanted.
-    """
-
-    first: np.ndarray
+    first: np.ndarray  # (n, places) the gain at each of the first places, expected where ties leave it open
+    # (n, places) the greatest gains of the gallery, descending; None unless wanted
     best: np.ndarray | None = None
+    # (n, places) the gain expected at each place of a ranking that knows nothing of what is relevant; None
+    # unless wanted
     chance: np.ndarray | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class GainMeasure(DeclaredMeasure):
-    """One measure of gains, or a family ``NAME@k`` until its cut-off is given.
+    """One measure of gains, or a family ``NAME@k`` until its cut-off is given."""
 
-    Attributes:
-        gain: what an item is worth.
-        per_query: from (n, k) gains at the first places and the (n, k) best gains to one float64 per query;
-            linear in the former, so that expectations over tied orders, and chance, are exact.
-        needs_best: whether the best gains are looked at; computing them takes one more list per query.
-    """
-
-    gain: Gain
+    gain: Gain  # what an item is worth
+    # from (n, k) gains at the first places and the (n, k) best gains to one float64 per query; linear in the
+    # former, so that expectations over tied orders, and chance, are exact
     per_query: Callable[[np.ndarray, np.ndarray | None], np.ndarray] = field(repr=False)
+    # whether the best gains are looked at; computing them takes one more list per query
     needs_best: bool = False
     positives: Literal["best", "all"] = "all"
     kind: Literal["share", "rank", "gain"] = "gain"
@@ -220,19 +195,12 @@ class GainMeasure(DeclaredMeasure):
 
 @dataclass(frozen=True)
 class Sum:
-    """A sum of measures over both directions, in per cent.
+    """A sum of measures over both directions, in per cent."""
 
-    Attributes:
-        name: as it is asked for and printed.
-        description: one line of what it is.
-        citation: where it comes from.
-        parts: names of the measures that are added up.
-    """
-
-    name: str
-    description: str
-    citation: str
-    parts: tuple[str, ...]
+    name: str  # as it is asked for and printed
+    description: str  # one line of what it is
+    citation: str  # where it comes from
+    parts: tuple[str, ...]  # names of the measures that are added up
 
     def show(self, value: float) -> str:
         """Format a value as tables print it."""

@@ -35,17 +35,11 @@ _TOLERANCE = 1e-9  # of the sum of absolute shares: what counts as equal between
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """What each cluster adds to one difference of means, and how far it is from its fair part.
+    """What each cluster adds to one difference of means, and how far it is from its fair part."""
 
-    Attributes:
-        parts: (clusters,) they add up to the difference.
-        residuals: (clusters,) of mean 0; their spread is what the difference's error is made of.
-        used: (clusters,) booleans: clusters that hold a query.
-    """
-
-    parts: np.ndarray
-    residuals: np.ndarray
-    used: np.ndarray
+    parts: np.ndarray  # (clusters,) they add up to the difference
+    residuals: np.ndarray  # (clusters,) of mean 0; their spread is what the difference's error is made of
+    used: np.ndarray  # (clusters,) booleans: clusters that hold a query
 
     @property
     def difference(self) -> float:
@@ -55,24 +49,15 @@ class Shares:
 
 @dataclass(frozen=True, eq=False)
 class PairedTest:
-    """One difference of means, tested.
+    """One difference of means, tested."""
 
-    Attributes:
-        difference: the mean of the differences.
-        low: lower end of its interval; None without resamples.
-        high: upper end.
-        p: of sign flips of clusters, two-sided.
-        p_t: of the paired t-test over clusters; None where it says nothing.
-        corrected: ``p`` corrected for all that were tested together.
-        sums: (columns + 1, samples) resampled sums of the columns given, and how many queries were drawn.
-    """
-
-    difference: float
-    low: float | None
-    high: float | None
-    p: float
-    p_t: float | None
-    corrected: float
+    difference: float  # the mean of the differences
+    low: float | None  # lower end of its interval; None without resamples
+    high: float | None  # upper end
+    p: float  # of sign flips of clusters, two-sided
+    p_t: float | None  # of the paired t-test over clusters; None where it says nothing
+    corrected: float  # ``p`` corrected for all that were tested together
+    # (columns + 1, samples) resampled sums of the columns given, and how many queries were drawn
     sums: np.ndarray
 
 

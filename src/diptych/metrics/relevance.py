@@ -14,23 +14,18 @@ import numpy as np
 from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.metrics.ground_truth import Direction, Positives
 from diptych.metrics.measuring import Gain, Gained
+from diptych.metrics.ranks import check_rule
 from diptych.metrics.sources import CosineRows, DirectedScores, Rows, ScoreSource
-from diptych.metrics.ties import check_rule
 from diptych.metrics.topk import BLOCK, Firsts, first_places
 
 
 @dataclass(frozen=True, eq=False)
 class Relevance:
-    """A named model's rows of the same images and texts; their cosine says how relevant an item is.
+    """A named model's rows of the same images and texts; their cosine says how relevant an item is."""
 
-    Attributes:
-        images: (n, d) float32 rows; d need not be the evaluated model's.
-        texts: (m, d) float32 rows. Where queries are perturbed, of the perturbed queries.
-        name: of the model, for the protocol, its fingerprint included where it has one.
-    """
-
-    images: np.ndarray
-    texts: np.ndarray
+    images: np.ndarray  # (n, d) float32 rows; d need not be the evaluated model's
+    texts: np.ndarray  # (m, d) float32 rows. Where queries are perturbed, of the perturbed queries
+    # of the model, for the protocol, its fingerprint included where it has one
     name: str = "a given relevance model"
 
     def source(self, n_images: int, n_texts: int) -> CosineRows:
@@ -49,20 +44,13 @@ class Grades:
     """How relevant pairs are, by people: e.g. ratings from 0 to 5. A pair that is not there has grade 0.
 
     A labelled match without a grade has the highest grade there is.
-
-    Attributes:
-        images: (p,) image rows.
-        texts: (p,) text rows; no pair twice.
-        values: (p,) float64, 0 or more.
-        what: where they come from, for the protocol.
-        top: the highest grade of the scale; that of ``values`` where it is 0.
     """
 
-    images: np.ndarray
-    texts: np.ndarray
-    values: np.ndarray
-    what: str = "given grades"
-    top: float = 0.0
+    images: np.ndarray  # (p,) image rows
+    texts: np.ndarray  # (p,) text rows; no pair twice
+    values: np.ndarray  # (p,) float64, 0 or more
+    what: str = "given grades"  # where they come from, for the protocol
+    top: float = 0.0  # the highest grade of the scale; that of ``values`` where it is 0
 
     def __post_init__(self) -> None:
         if not len(self.images) == len(self.texts) == len(self.values):
@@ -246,9 +234,6 @@ def similar_gains(
     ``by`` are the cosines of a relevance model; without it, those of the evaluated model, which then orders
     items by their own gains: the chance level keeps that order and puts the matches anywhere in it. By
     another model it is that of a random order.
-
-    Raises:
-        UsageError: no relevance model, and the scores give no similarity.
     """
     check_rule(ties)
     similar = source.cosines() if by is None else by

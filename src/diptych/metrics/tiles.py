@@ -49,15 +49,10 @@ def count_columns(mask: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """The j-th best positive of every query that has one.
+    """The j-th best positive of every query that has one."""
 
-    Attributes:
-        queries: (q,) ascending.
-        entries: (q,) where each query's counts are kept in the counter.
-    """
-
-    queries: np.ndarray
-    entries: np.ndarray
+    queries: np.ndarray  # (q,) ascending
+    entries: np.ndarray  # (q,) where each query's counts are kept in the counter
 
     def within(self, begin: int, end: int) -> Layer:
         """Only the queries in [begin, end)."""

@@ -33,20 +33,13 @@ BLOCK = 2_500_000
 
 @dataclass(frozen=True, eq=False)
 class Firsts:
-    """The beginning of some queries' rankings.
+    """The beginning of some queries' rankings."""
 
-    Attributes:
-        queries: (q,) which queries.
-        start: (q + 1,) each query's slice of the arrays below.
-        rows: gallery rows, best first, of equal scores the lower row first; none that ties with the last
-            is left out.
-        scores: their exact scores, float64.
-    """
-
-    queries: np.ndarray
-    start: np.ndarray
+    queries: np.ndarray  # (q,) which queries
+    start: np.ndarray  # (q + 1,) each query's slice of the arrays below
+    # gallery rows, best first, of equal scores the lower row first; none that ties with the last is left out
     rows: np.ndarray
-    scores: np.ndarray
+    scores: np.ndarray  # their exact scores, float64
 
     @property
     def local(self) -> np.ndarray:

@@ -16,10 +16,10 @@ from diptych.core.context import track
 from diptych.core.errors import DataError
 from diptych.core.files import write_bytes
 from diptych.data.collection import Collection
-from diptych.evaluation.changes import CHANGE_GROUPS
-from diptych.evaluation.stress import Agreement, Example, StressResult, StressRow, sayings
-from diptych.evaluation.stress.asking import RSUM
-from diptych.evaluation.stress.sayings import shown, shown_difference
+from diptych.evaluation.stress import Agreement, Example, StressResult, StressRow, summarise
+from diptych.evaluation.stress.queries import RSUM
+from diptych.evaluation.stress.summary import CHANGE_GROUPS
+from diptych.evaluation.stress.summary_text import shown, shown_difference
 from diptych.report.drawing import BLUE, INK, ORANGE, draw
 from diptych.report.html import CAPTION_LIMIT
 from diptych.report.page import DARK, LIGHT, shorten
@@ -183,7 +183,7 @@ def render_stress(result: StressResult, collection: Collection | None = None, na
         .render(
             name=name or result.model,
             result=result,
-            says=sayings(result),
+            says=summarise(result),
             headlines=_headlines(result, main),
             main=main,
             gains=gains,

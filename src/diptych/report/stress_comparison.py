@@ -11,9 +11,8 @@ import numpy as np
 
 from diptych.analysis.perturbations import GROUPS
 from diptych.core.files import write_bytes
-from diptych.evaluation.stress import BesideRow, StressComparison, say_beside
-from diptych.evaluation.stress.beside_sayings import blind_to, say_left_out, shown_lost, verdict_of
-from diptych.evaluation.stress.sayings import shown
+from diptych.evaluation.stress import ComparedRow, StressComparison, summarise_comparison
+from diptych.evaluation.stress.summary_text import is_blind_to, left_out_text, shown, shown_lost, verdict_of
 from diptych.report.drawing import BLUE, ORANGE, draw
 from diptych.report.page import DARK, LIGHT
 
@@ -132,8 +131,8 @@ def render_stress_comparison(found: StressComparison) -> str:
         .get_template("stress_comparison.html.j2")
         .render(
             found=found,
-            says=say_beside(found),
-            left_out=say_left_out(found),
+            says=summarise_comparison(found),
+            left_out=left_out_text(found),
             headlines=_headlines(found),
             figures=[(measure, Markup(beside_figure(found, measure))) for measure in found.measures],
             tables=[
@@ -232,7 +231,7 @@ def _groups(found: StressComparison, measure: str, model: str) -> list[dict[str,
     return made
 
 
-def _table_row(found: StressComparison, row: BesideRow, model: str) -> dict[str, Any]:
+def _table_row(found: StressComparison, row: ComparedRow, model: str) -> dict[str, Any]:
     one, measure = row.differences[model], row.measure
     ends = relative_ends = ""
     if one.low is not None and one.high is not None:
@@ -254,13 +253,13 @@ def _table_row(found: StressComparison, row: BesideRow, model: str) -> dict[str,
     }
 
 
-def _own(row: BesideRow, model: str) -> dict[str, str]:
+def _own(row: ComparedRow, model: str) -> dict[str, str]:
     own = row.own(model)
     return {
         "clean": shown(row.measure, own.clean),
         "lost": shown_lost(row.measure, own.difference),
         "share": "" if own.relative is None or own.difference == 0 else f"{_percent(100 * own.relative)} %",
-        "blind": "not seen" if blind_to(row, model) else "",
+        "blind": "not seen" if is_blind_to(row, model) else "",
     }
 
 

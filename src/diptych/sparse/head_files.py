@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import ValidationError
 from torch import Tensor
 
 from diptych.core.errors import StorageError, UsageError
@@ -142,14 +141,10 @@ def read_head_files(name_or_folder: str | Path) -> HeadFiles:
             f"{folder} is a head of format {found}, this version reads {FORMAT}",
             "train it again: diptych sparsify",
         )
-    try:
-        options = SparsifyOptions.model_validate(ours.get("options"))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise StorageError(
-            f"{folder / CONFIG_FILE}: {'.'.join(map(str, first['loc'])) or 'options'}: {first['msg']}",
-            "it was written by another version: train the head again",
-        ) from None
+    again = "it was written by another version: train the head again"
+    options = SparsifyOptions.read(
+        ours.get("options"), f"{folder / CONFIG_FILE}: options", StorageError, again
+    )
     heads, vocabulary = _heads(folder, weights, options.head.eps), TermVocabulary.load(folder)
     # Heads of before it was written down do not say which terms they have.
     if ours.get("vocabulary", vocabulary.fingerprint) != vocabulary.fingerprint:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from diptych.core.errors import RecipeError
-from diptych.training.recipe_errors import recipe_error
+from diptych.core.options import Options
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+class _Section(Options):
+    model_config = ConfigDict(allow_inf_nan=False)
 
 
 class VocabularyOptions(_Section):
@@ -159,7 +159,4 @@ def sparsify_options(values: Mapping[str, Any]) -> SparsifyOptions:
             nested[section][name] = value
         else:
             raise RecipeError(f"options of the head have no place for {key!r}", "e.g. loss.eta=1e-4")
-    try:
-        return SparsifyOptions.model_validate(nested)
-    except ValidationError as error:
-        raise recipe_error("options of the head", error, nested, SparsifyOptions) from None
+    return SparsifyOptions.read(nested, "options of the head", RecipeError)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
-from diptych.evaluation import evaluate_scores
+from diptych.evaluation import evaluate
 from diptych.metrics import DIRECTIONS, GroundTruth
 from diptych.sparse.head import Kind, SparseHeads, head_of
 from diptych.sparse.pairs import check_pairs, pairs_fingerprint, term_mask
@@ -83,7 +83,7 @@ class Validation:
             scores[:, start : start + len(block)] = (images @ block.T).cpu().numpy()
             used += (block > 0).sum(dim=0).cpu()
             start += len(block)
-        result = evaluate_scores(scores, self._truth, (*_RECALLS, "rsum"))
+        result = evaluate(scores, None, self._truth, (*_RECALLS, "rsum"))
         of_images = (images > 0).sum(dim=0).cpu() / len(images)
         of_texts = used / len(self._texts)
         values = {"rsum": result.score("rsum").value, "flops": float(of_images.double() @ of_texts)}

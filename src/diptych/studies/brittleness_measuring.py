@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.core.context import stopping
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from diptych.data.language import Language
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.evaluation.stress import StressResult
-    from diptych.evaluation.stress.asking import Part
+    from diptych.evaluation.stress.queries import Part
 
 
 FOLDER = "folder"
@@ -94,7 +93,7 @@ class Chosen:
 
     def part(self, collection: Collection) -> Part:
         """What is encoded, and who asks."""
-        from diptych.evaluation.stress.asking import part_of
+        from diptych.evaluation.stress.queries import part_of
 
         return part_of(self.searched(collection), self.split, "split" if self.gallery == "split" else "all")
 
@@ -189,7 +188,7 @@ class Clean:
         """Evaluate; embeddings are kept in the row's folder."""
         from diptych.encoders.encode import encode_collection
         from diptych.evaluation.evaluate import measure_queries
-        from diptych.evaluation.stress.asking import askings
+        from diptych.evaluation.stress.queries import queries_of
 
         chosen, folder = chosen_of(subject.measuring), subject.run.folder
         part = chosen.part(subject.collection)
@@ -202,7 +201,7 @@ class Clean:
             relevant = encode_collection(relevance, part.encoded, folder / "relevance" / name, **how)
         as_published = chosen.compat == "published"
         values: dict[str, float] = {}
-        for way, side in askings(part, encoded, relevant).items():
+        for way, side in queries_of(part, encoded, relevant).items():
             own = [*_RECALLS, *([_GAIN] if encoded.similarity == "cosine" else [])]
             wanted = own + [f"R-cap@{name.removeprefix('R@')}" for name in _RECALLS]
             scored: dict[str, Any] = {"similarity": side.similarity, "query_side": way}
@@ -258,7 +257,7 @@ class Suite:
         """Run the suite, or find it there; the values of every query are kept in its folder."""
         from diptych.analysis.perturbations import choose_perturbations
         from diptych.evaluation.stress import stress
-        from diptych.evaluation.stress.asking import RSUM
+        from diptych.evaluation.stress.queries import RSUM
 
         chosen, folder = chosen_of(subject.measuring), subject.run.folder
         name = safe_name(f"{subject.collection.name}-{chosen.place}")
@@ -276,7 +275,6 @@ class Suite:
             gallery="split" if chosen.gallery == "split" else "all",
             measures=(RSUM,),
             embeddings=folder / "embeddings" / name,
-            should_stop=stopping,
         )
         part = chosen.part(subject.collection)
         _keep_queries(result, chosen.drawn, target, part, folder / "embeddings" / name)
@@ -292,13 +290,13 @@ def _keep_queries(
 ) -> None:
     """Keep the sum of recalls of every query: clean, and with each perturbation, the mean over seeds."""
     from diptych.encoders.embeddings import EncodedCollection
-    from diptych.evaluation.stress import Condition
-    from diptych.evaluation.stress.asking import RSUM, askings
+    from diptych.evaluation.stress import open_condition
+    from diptych.evaluation.stress.queries import RSUM, queries_of
 
-    side = askings(part, EncodedCollection.open(embeddings))["t2i"]
+    side = queries_of(part, EncodedCollection.open(embeddings))["t2i"]
     values = {NONE: side.measured([RSUM])[RSUM]}
     for row in result.rows:
-        each = [Condition.open(target / "conditions", row.name, seed) for seed in seeds]
+        each = [open_condition(target, row.name, seed) for seed in seeds]
         values[row.name] = np.mean([one.values[RSUM] for one in each], axis=0)
     keep(target, values, side.cluster)
 
@@ -306,7 +304,7 @@ def _keep_queries(
 def rsum_values(result: StressResult) -> dict[str, float]:
     """Sums of recalls, the printed kinds' means among them; for each perturbation the shares of captions that
     are changed and of queries that move, in per cent."""
-    from diptych.evaluation.stress.asking import RSUM
+    from diptych.evaluation.stress.queries import RSUM
 
     values = {NONE: result.clean["t2i"][RSUM]}
     for row in result.rows:

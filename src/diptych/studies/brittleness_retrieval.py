@@ -61,12 +61,11 @@ _SIGNS = {"worse": " ↓", "better": " ↑", "": ""}
 def runs_of(evidence: Evidence) -> Iterator[tuple[str, str, StressResult]]:
     """Row, collection and the run of the suite behind them, of the first seed."""
     from diptych.evaluation.stress import StressResult
-    from diptych.evaluation.stress.result import MARKER
 
     for row in evidence.figures:
         for name in sorted(evidence.centric, key=str.lower):  # a collection before its finer one
             folders: list[Path] = list(evidence.kept.get(f"{name} {row}", ()))
-            if folders and (folders[0] / MARKER).is_file():
+            if folders and (folders[0] / StressResult.marker()).is_file():
                 yield row, name, StressResult.open(folders[0])
 
 
@@ -107,8 +106,8 @@ def drop_tables(evidence: Evidence) -> list[Table]:
 
 
 def _cell(row: StressRow | None) -> str:
-    from diptych.evaluation.stress.asking import RSUM
-    from diptych.evaluation.stress.sayings import NEARLY_ALL
+    from diptych.evaluation.stress.queries import RSUM
+    from diptych.evaluation.stress.summary_text import NEARLY_ALL
 
     if row is None:
         return "–"

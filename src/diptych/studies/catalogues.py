@@ -138,8 +138,6 @@ class CatalogueOptions:
 
     def training(self) -> TrainOptions | None:
         """Options of training; None for the thesis's."""
-        from pydantic import ValidationError
-
         from diptych.commerce.category_to_image.options import TrainOptions
 
         if self.published:
@@ -148,14 +146,7 @@ class CatalogueOptions:
         for key in self.train:
             if key not in known:
                 raise UnknownNameError("key of train", key, known)
-        try:
-            return TrainOptions(**self.train)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise UsageError(
-                f"train.{where}: {first['msg']}, got {first['input']!r}", "diptych categories train --help"
-            ) from None
+        return TrainOptions.read(self.train, "train")
 
     def protocol(self) -> str:
         """How is measured, in the words of printed numbers."""

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from diptych.core.context import track
 from diptych.core.errors import RecipeError
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.options import Options
 from diptych.core.reading import read_json
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
@@ -66,9 +67,6 @@ def make_search(wanted: Wanted, collections: Collections, machine: Machine) -> M
 
 def options_of_search(wanted: Wanted) -> SearchOptions:
     """How a row is searched."""
-    from pydantic import ValidationError
-
-    from diptych.training.recipe_errors import recipe_error
 
     chosen = wanted.study.settings[wanted.setting]
     nested: dict[str, Any] = {"options": {}}
@@ -77,10 +75,7 @@ def options_of_search(wanted: Wanted) -> SearchOptions:
         if dot and section != "options":
             raise RecipeError(f"searches have no section {section!r}", "e.g. search.items=20000")
         (nested["options"] if dot else nested)[name or section] = value
-    try:
-        return SearchOptions.model_validate(nested)
-    except ValidationError as error:
-        raise recipe_error("options of the search", error, nested, SearchOptions) from None
+    return SearchOptions.read(nested, "options of the search", RecipeError)
 
 
 @dataclass(frozen=True)
@@ -201,10 +196,8 @@ Search = Callable[[slice, int], "Hits"]
 """From which of the queries ask, and k, to hits."""
 
 
-class SearchOptions(BaseModel):
+class SearchOptions(Options):
     """How a row of table 3.6 is made."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     engine: str = "inverted"
     options: dict[str, int | float | str | bool] = Field(default_factory=dict)

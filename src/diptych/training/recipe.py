@@ -12,17 +12,17 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from diptych.analysis.shortcuts import ShortcutOptions, check_fit
 from diptych.core.errors import ImageError, RecipeError, UnknownNameError
+from diptych.core.options import Options
 from diptych.core.reading import file_errors, read_text
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.store import FeatureOptions
 from diptych.encoders.two_tower import ModelConfig
 from diptych.objectives import OBJECTIVES, Objective
-from diptych.training.recipe_errors import recipe_error
 from diptych.training.sections import (
     Averaging,
     Batches,
@@ -31,12 +31,11 @@ from diptych.training.sections import (
     Data,
     Optimizer,
     Reconstruction,
-    Section,
     Stage,
 )
 
 
-class Recipe(Section):
+class Recipe(Options):
     """One training, complete.
 
     Attributes:
@@ -239,10 +238,7 @@ def parse_recipe(text: str, name: str, overrides: dict[str, Any] | None = None) 
         values = tomllib.loads(text)
     for key, value in (overrides or {}).items():
         _override(values, key, value, name)
-    try:
-        return Recipe.model_validate(values)
-    except ValidationError as error:
-        raise recipe_error(name, error, values, Recipe) from None
+    return Recipe.read(values, name, RecipeError)
 
 
 def _override(values: dict[str, Any], key: str, value: Any, name: str) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from diptych.core.options import Options
 from diptych.data.batches import PlanName
 from diptych.encoders.targets import TargetOptions
 
@@ -13,13 +14,7 @@ DEFAULT_TRAINED = ("image.head.*", "image.projection.*", "text.*", "objective.*"
 """What a stage trains when it does not say: everything but the backbone."""
 
 
-class Section(BaseModel):
-    """A part of a recipe: unknown keys are errors, values do not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Data(Section):
+class Data(Options):
     """What is trained on.
 
     Attributes:
@@ -47,7 +42,7 @@ class Data(Section):
         return self
 
 
-class Batches(Section):
+class Batches(Options):
     """Which captions and images meet in a batch; see :mod:`diptych.data.batches`.
 
     Attributes:
@@ -63,7 +58,7 @@ class Batches(Section):
     chunk: int | None = Field(None, ge=1)
 
 
-class CaptionAugmentation(Section):
+class CaptionAugmentation(Options):
     """Noise on training captions' tokens (Bleeker et al. 2022, after PCME).
 
     Attributes:
@@ -75,7 +70,7 @@ class CaptionAugmentation(Section):
     deleted: float = Field(0.1, ge=0, lt=1)
 
 
-class Constraint(Section):
+class Constraint(Options):
     """L_rec ≤ η by a Lagrange multiplier: L_con + λ (L_rec / η − 1), λ raised by gradient ascent.
 
     Attributes:
@@ -97,7 +92,7 @@ class Constraint(Section):
     compat: Literal["none", "unprojected"] = "none"
 
 
-class Reconstruction(Section):
+class Reconstruction(Options):
     """A decoder on caption embeddings that has to give the caption back.
 
     Attributes:
@@ -121,7 +116,7 @@ class Reconstruction(Section):
     compat: Literal["none", "time-axis"] = "none"
 
 
-class Averaging(Section):
+class Averaging(Options):
     """Stochastic weight averaging inside every epoch (Izmailov et al. 2018; Bleeker et al. 2022).
 
     Attributes:
@@ -140,7 +135,7 @@ class Averaging(Section):
     compat: Literal["none", "published"] = "none"
 
 
-class Optimizer(Section):
+class Optimizer(Options):
     """How a gradient becomes a step.
 
     Attributes:
@@ -167,7 +162,7 @@ class Optimizer(Section):
         return self
 
 
-class Stage(Section):
+class Stage(Options):
     """A part of training with its own learning rate and its own trained parameters.
 
     Attributes:
@@ -197,7 +192,7 @@ class Stage(Section):
     scales: dict[str, float] = Field(default_factory=dict)
 
 
-class Checkpoints(Section):
+class Checkpoints(Options):
     """When a run is saved, and which of its encoders is kept.
 
     Attributes:

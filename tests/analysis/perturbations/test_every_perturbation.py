@@ -191,7 +191,7 @@ def test_the_thesis_has_thirteen() -> None:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_options_are_checked(name: str) -> None:
-    with pytest.raises(UsageError, match=f"{name}: option 'no such option'"):
+    with pytest.raises(UsageError, match=f"{name}: unknown key 'no such option'"):
         perturbed(name, ["a dog"], options={"no such option": 1})
     for option, field in TEXTS[name].options.model_fields.items():
         assert TEXTS[name].options(**{option: field.default}) == TEXTS[name].options()

@@ -1,9 +1,8 @@
-"""A language by name: what is found where, in which order, and what is said about the rest."""
-
 from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,9 @@ from tiny_wordnet import write_database, write_json, write_json_lines
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.data.collection import Collection
+from diptych.data.language.nltk_tagger import TAGGER
 from diptych.data.language.open import LANGUAGES, is_of_scenes, open_language
+from diptych.data.language.resources import Resource, Resources, find_resources
 from diptych.data.scenes import read_scenes
 
 
@@ -135,3 +136,55 @@ def test_without_nltk(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setenv("NLTK_DATA", str(data))
     assert "WordNet 3.0" in open_language().line()  # which is read without it
+
+
+def by_name(found: Resources) -> dict[str, Resource]:
+    return {row.name: row for row in found.rows}
+
+
+def test_all_is_there(tmp_path: Path) -> None:
+    net = write_json(tmp_path / "json")
+    found = find_resources(net, write_tagger(tmp_path / "data"))
+    rows = by_name(found)
+    assert not found.missing
+    assert rows["NLTK"].what == metadata.version("nltk")
+    assert rows["tagger"].path == str(tmp_path / "data" / TAGGER)
+    assert rows["tagger"].size == sum(file.stat().st_size for file in (tmp_path / "data" / TAGGER).iterdir())
+    assert rows["WordNet"].size == sum(file.stat().st_size for file in net.iterdir())
+    assert ": 14 synsets, 19 lemmas (JSON, named)" in rows["WordNet"].what
+    assert found.tagger is not None
+    assert found.wordnet is not None
+
+
+def test_nothing_is_there_but_the_language_of_scenes() -> None:
+    found = find_resources()
+    rows = by_name(found)
+    assert [row.name for row in found.missing] == ["tagger", "WordNet"]
+    assert found.folders == ()
+    assert rows["tagger"].fix == "python -m nltk.downloader averaged_perceptron_tagger_eng wordnet"
+    assert "en-word.net" in rows["WordNet"].fix
+    assert rows["language of scenes"].state == "there"
+    assert (found.tagger, found.wordnet) == (None, None)
+
+
+def test_what_was_named_and_is_not_there_or_damaged(tmp_path: Path) -> None:
+    rows = by_name(find_resources(tmp_path, tmp_path))
+    assert (rows["tagger"].state, rows["WordNet"].state) == ("missing", "missing")
+    assert rows["tagger"].what == f"{tmp_path} holds no {TAGGER}"
+    data, net = write_tagger(tmp_path / "data"), write_json(tmp_path / "json")
+    (data / TAGGER / "averaged_perceptron_tagger_eng.classes.json").unlink()
+    (net / "entries-d.json").write_text("[")
+    found = find_resources(net, data)
+    assert [row.state for row in found.missing] == ["damaged", "damaged"]
+    assert all(row.fix and row.path and row.size == 0 for row in found.missing)
+
+
+def test_nltk_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr("diptych.data.language.resources.metadata.version", none)
+    found = find_resources(nltk_data=write_tagger(tmp_path))
+    assert by_name(found)["NLTK"].fix == "pip install 'diptych[language]'"
+    assert by_name(found)["tagger"].state == "there"
+    assert found.tagger is None

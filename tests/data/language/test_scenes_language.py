@@ -14,7 +14,6 @@ from diptych.data.language.scenes_language import ScenesTagger, scenes_wordnet
 from diptych.data.language.tagged import tag_captions
 from diptych.data.scenes import facts as words
 from diptych.data.scenes.captions import write_captions
-from diptych.data.scenes.facts import TOPICS
 from diptych.data.scenes.world import world_of
 
 ALL_WORDS = [
@@ -72,27 +71,6 @@ def test_a_word_that_is_not_of_scenes(word: str) -> None:
     assert "NLTK" in caught.value.fix
 
 
-@pytest.mark.parametrize(
-    "table", [words.SHAPE_WORDS, words.COLOUR_WORDS, words.SIZE_WORDS, words.MATERIAL_WORDS]
-)
-def test_synonyms_are_the_words_of_one_value(table: words.Words) -> None:
-    part = "noun" if table is words.SHAPE_WORDS else "adjective"
-    for phrases in table.values():
-        for phrase in phrases:
-            (sense,) = NET.senses(phrase, part)
-            assert tuple(NET.lemmas(sense)) == phrases
-            assert NET.base_forms(phrase, part)[0] == phrase
-
-
-def test_a_word_has_one_sense_per_part_of_speech() -> None:
-    """Which sense is meant is never a question, so a synonym is always one."""
-    for phrase in {
-        word for caption in map(captions_of, range(200)) for text in caption for word in tagged(text)
-    }:
-        for part in ("noun", "adjective"):
-            assert len(NET.senses(phrase, part)) <= 1
-
-
 def test_shapes_are_things_and_colours_are_coloured() -> None:
     (disc,) = NET.senses("disc", "noun")
     assert NET.depth(disc) == (4, 4)
@@ -104,26 +82,3 @@ def test_shapes_are_things_and_colours_are_coloured() -> None:
     (shape,) = NET.senses("figure")
     assert len(NET.hyponyms(shape)) == 4
     assert NET.base_forms("blossoms", "noun") == ("blossom",)
-
-
-def test_topics_are_those_that_the_words_were_made_for() -> None:
-    """A topic that is new has words of its own, which the language has to learn."""
-    assert set(TOPICS) == {
-        *(
-            "background",
-            "size",
-            "material",
-            "place",
-            "count",
-            "second",
-            "second size",
-            "second material",
-            "third",
-        ),
-    }
-
-
-def test_it_is_named_by_content() -> None:
-    assert NET.name == f"scenes WordNet {NET.fingerprint[:8]}"
-    assert ScenesTagger().fingerprint == ScenesTagger().fingerprint
-    assert ScenesTagger().fingerprint != NET.fingerprint

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import zipfile
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,9 +15,13 @@ from diptych.data.language import PartOfSpeech
 from diptych.data.language.open import open_wordnet
 from diptych.data.language.table_wordnet import TableWordNet
 from diptych.data.language.wordnet_files import wordnet_files
-from diptych.data.language.wordnet_tables import WordNetTables
 
 FORMS = ["database", "JSON lines", "JSON", "WN-LMF"]
+FORMS_OF_WORDS: list[tuple[str, PartOfSpeech, list[str]]] = [
+    *(("dogs", "noun", ["dog"]), ("Wolves", "noun", ["wolf"]), ("Paris", "noun", ["paris"])),
+    *(("cities", "noun", ["city"]), ("dogs", "verb", ["dog"]), ("reddish", "adjective", ["reddish"])),
+    *(("redder", "adjective", ["red"]), ("cat", "noun", []), ("", "noun", []), ("🙂", "noun", [])),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -28,87 +30,40 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "wordnet"
 
 
-@pytest.fixture(params=FORMS)
-def net(request: pytest.FixtureRequest, tmp_path: Path) -> TableWordNet:
-    path = in_all_forms(tmp_path)[request.param]
-    assert wordnet_files(path).form == request.param
-    open_wordnet(path)
-    return open_wordnet(path)  # from the cache
-
-
 def words(net: TableWordNet, synsets: Sequence[str]) -> list[list[str]]:
     return [list(net.lemmas(synset)) for synset in synsets]
 
 
-def test_its_synsets_are_all_there(net: TableWordNet) -> None:
-    assert len(net) == len(SYNSETS)
-    assert net.n_lemmas == len({lemma for made in SYNSETS.values() for lemma in made.lemmas})
-    for made in SYNSETS.values():
-        for lemma in made.lemmas:
-            assert list(made.lemmas) in words(net, net.senses(lemma))
-
-
-def test_the_usual_sense_comes_first_and_nouns_before_verbs(net: TableWordNet) -> None:
-    dog, frump, pursue = net.senses("dog")
-    assert net.senses("dog", "noun") == [dog, frump]
-    assert net.senses("dog", "verb") == [pursue]
-    assert words(net, [dog]) == [["dog", "domestic dog", "Canis familiaris"]]
-    assert net.senses("dog", "adverb") == []
-
-
-def test_capitals_and_underscores_do_not_matter(net: TableWordNet) -> None:
-    assert net.senses("DOG") == net.senses("dog")
-    assert net.senses("paris") == net.senses("Paris") != []
-    assert net.senses("domestic_dog") == net.senses("canis familiaris") == net.senses("dog", "noun")[:1]
-
-
-def test_satellites_are_adjectives(net: TableWordNet) -> None:
-    (red,) = net.senses("red", "adjective")
-    assert net.lemmas(red) == ["red", "reddish"]
-    assert net.hypernyms(red) == []
-
-
-def test_what_lies_above_and_below(net: TableWordNet) -> None:
-    dog = net.senses("dog")[0]
-    assert sorted(words(net, net.hypernyms(dog))) == [["canine", "canid"], ["pet"]]
-    (canine,) = net.senses("canid")
-    assert sorted(words(net, net.hyponyms(canine))) == [list(SYNSETS["dog"].lemmas), ["wolf"]]
-    assert words(net, net.hypernyms(net.senses("Paris")[0])) == [["city"]]
-    assert net.hypernyms(net.senses("entity")[0]) == []
-
-
-def test_depths(net: TableWordNet) -> None:
-    # dog – pet – animal – entity, and dog – canine – carnivore – animal – entity
-    assert net.depth(net.senses("dog")[0]) == (3, 4)
-    assert net.depth(net.senses("wolf")[0]) == (4, 4)
-    assert net.depth(net.senses("entity")[0]) == (0, 0)
-    assert net.depth(net.senses("dog", "verb")[0]) == (0, 0)
-
-
-@pytest.mark.parametrize(
-    ("word", "part", "lemmas"),
-    [
-        ("dogs", "noun", ["dog"]),
-        ("Wolves", "noun", ["wolf"]),
-        ("Paris", "noun", ["paris"]),
-        ("cities", "noun", ["city"]),
-        ("reddish", "adjective", ["reddish"]),
-        ("redder", "adjective", ["red"]),
-        ("dogs", "verb", ["dog"]),
-        ("cat", "noun", []),
-        ("", "noun", []),
-        ("🙂", "noun", []),
-    ],
-)
-def test_base_forms(net: TableWordNet, word: str, part: PartOfSpeech, lemmas: list[str]) -> None:
-    assert list(net.base_forms(word, part)) == lemmas
-    assert list(net.base_forms(word, part)) == lemmas  # remembered
-
-
-def test_what_it_does_not_know(net: TableWordNet) -> None:
-    assert net.senses("cat") == [] == net.senses("")
-    with pytest.raises(UsageError, match=r"has no synset 'cat\.n\.01'"):
-        net.lemmas("cat.n.01")
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_answers(form: str, tmp_path: Path) -> None:
+    path = in_all_forms(tmp_path)[form]
+    assert wordnet_files(path).form == form
+    for net in (open_wordnet(path), open_wordnet(path)):  # the second from the cache
+        assert len(net) == len(SYNSETS)
+        assert net.n_lemmas == len({lemma for made in SYNSETS.values() for lemma in made.lemmas})
+        for made in SYNSETS.values():
+            for lemma in made.lemmas:
+                assert list(made.lemmas) in words(net, net.senses(lemma))
+        # the usual sense first, nouns before verbs, whatever the capitals and blanks
+        dog, frump, pursue = net.senses("dog")
+        assert net.senses("DOG", "noun") == [dog, frump]
+        assert (net.senses("dog", "verb"), net.senses("dog", "adverb")) == ([pursue], [])
+        assert net.senses("domestic_dog") == net.senses("canis familiaris") == [dog]
+        assert net.senses("paris") == net.senses("Paris") != []
+        # what is above and below: dog – pet – animal – entity, and dog – canine – carnivore – animal – entity
+        assert words(net, [dog]) == [["dog", "domestic dog", "Canis familiaris"]]
+        assert sorted(words(net, net.hypernyms(dog))) == [["canine", "canid"], ["pet"]]
+        (canine,), (wolf,), (entity,) = map(net.senses, ("canid", "wolf", "entity"))
+        assert sorted(words(net, net.hyponyms(canine))) == [list(SYNSETS["dog"].lemmas), ["wolf"]]
+        assert words(net, net.hypernyms(net.senses("Paris")[0])) == [["city"]]
+        assert [net.depth(one) for one in (dog, wolf, entity, pursue)] == [(3, 4), (4, 4), (0, 0), (0, 0)]
+        (red,) = net.senses("red", "adjective")  # a satellite
+        assert (net.lemmas(red), net.hypernyms(red), net.hypernyms(entity)) == (["red", "reddish"], [], [])
+        for word, part, lemmas in FORMS_OF_WORDS * 2:  # remembered
+            assert list(net.base_forms(word, part)) == lemmas
+        assert net.senses("cat") == [] == net.senses("")
+        with pytest.raises(UsageError, match=r"has no synset 'cat\.n\.01'"):
+            net.lemmas("cat.n.01")
 
 
 def test_it_says_what_it_is(tmp_path: Path) -> None:
@@ -210,44 +165,6 @@ def test_the_cache_is_keyed_by_content(tmp_path: Path, cache: Path, form: str) -
 def folders(cache: Path) -> list[Path]:
     """Of tables; locks lie beside them."""
     return [path for path in cache.iterdir() if path.is_dir()]
-
-
-def test_who_opens_it_while_another_writes_its_tables_waits(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write_json(tmp_path / "json")
-    save, others = WordNetTables.save, ThreadPoolExecutor(1)
-    waiting: list[Future[TableWordNet]] = []
-
-    def slow_save(tables: WordNetTables, folder: Path) -> None:
-        waiting.append(others.submit(open_wordnet, path))
-        assert wait(waiting, timeout=0.2).not_done
-        save(tables, folder)
-
-    monkeypatch.setattr(WordNetTables, "save", slow_save)
-    with others:
-        made = open_wordnet(path)
-        assert waiting[0].result().senses("dog") == made.senses("dog") != []
-    assert len(waiting) == len(folders(cache)) == 1
-
-
-@pytest.mark.parametrize("damage", ["arrays.npz", "lemmas.utf8", "senses"])
-def test_damaged_tables_are_made_again(
-    tmp_path: Path, cache: Path, damage: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = write_json(tmp_path / "json")
-    senses = open_wordnet(path).senses("dog")
-    (folder,) = folders(cache)
-    if damage == "senses":
-        (folder / "arrays.npz").unlink()
-    else:
-        (folder / damage).write_bytes(b"PK and nothing more")
-    with caplog.at_level(logging.WARNING):
-        assert open_wordnet(path).senses("dog") == senses
-    assert "is corrupt and recreated" in caplog.text
-    caplog.clear()
-    assert open_wordnet(path).senses("dog") == senses
-    assert not caplog.text
 
 
 def test_where_there_is_none(tmp_path: Path) -> None:

@@ -45,14 +45,8 @@ def test_rees46(tmp_path: Path) -> None:
     log = ingest(folder / "oct.csv", tmp_path / "log")
     assert (log.about["importer"], log.about["purchases"], log.about["visitors"]) == ("rees46", 1, 2)
     columns = (
-        "client_id",
-        "visitor_id",
-        "given_session",
-        "action",
-        "page_type",
-        "item_id",
-        "price",
-        "is_purchase",
+        *("client_id", "visitor_id", "given_session", "action", "page_type", "item_id"),
+        *("price", "is_purchase"),
     )
     assert told(log, *columns) == [
         ("541312140", "541312140", "72d76fde", "page", "product", "44600062", 35.79, False),

@@ -1,14 +1,13 @@
-"""What is dropped, by which rule, and that nothing is dropped uncounted."""
-
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from imported import dropped_of, events_of, import_text
 
 from diptych.core.errors import UsageError
-from diptych.data.logs import Cleaning
+from diptych.data.logs import Cleaning, ColumnMapping, read_mapping
 
 HEADER = "time,client,visitor,device,country,action,agent\n"
 DIRTY = HEADER + "\n".join(
@@ -118,3 +117,156 @@ def test_numbers_that_cannot_be() -> None:
 def test_countries_are_two_letters(country: str) -> None:
     with pytest.raises(UsageError, match=f"no country '{country}'"):
         Cleaning(countries=("be", country))
+
+
+MAPPING = """
+time_format = "%d.%m.%Y %H:%M"
+missing = ["0"]
+[columns]
+time = "ts"
+client = "cookie"
+visitor = "customer"
+action = "event"
+device = "screen"
+page_type = "template"
+purchase = "template"
+[values.action]
+page = ["screen_view"]
+other = ["view"]
+[values.device]
+tablet = ["iPad"]
+[values.page_type]
+confirmation = ["order_done"]
+[values.purchase]
+yes = ["order_done"]
+[constants]
+channel = "Paid"
+country = "nl"
+"""
+
+
+def test_a_file_says_which_column_holds_what_and_what_values_mean(tmp_path: Path) -> None:
+    (tmp_path / "mapping.toml").write_text(MAPPING)
+    content = "\n".join(
+        [
+            "ts|cookie|customer|event|screen|template",
+            "01.10.2019 10:00|a|0|screen_view|iPad|home",
+            "01.10.2019 10:01|a|7|VIEW|desktop|home",
+            "01.10.2019 10:02|0|7|pageview|Watch|order_done",
+            "01.10.2019 10:03|0|0|pageview||home",
+            "01.10.2019 10:04|a||zoom||home",
+        ]
+    )
+    mapping = read_mapping(tmp_path / "mapping.toml")
+    log = import_text(tmp_path, content, mapping=mapping)
+    columns = (
+        *("client_id", "visitor_id", "action", "device", "page_type", "is_purchase"),
+        *("channel", "country"),
+    )
+    assert [tuple(event[name] for name in columns) for event in events_of(log)] == [
+        ("a", None, "page", "tablet", "home", False, "paid", "NL"),
+        ("a", "7", "other", "pc", None, False, "paid", "NL"),
+        ("visitor:7", "7", "page", "watch", "confirmation", True, "paid", "NL"),
+    ]
+    assert dropped_of(log) == {"no client": 1, "unknown action": 1}
+    assert any(note.startswith("1 events have a visitor and no client") for note in log.about["notes"])
+    assert log.about["options"]["mapping"] == mapping.to_dict()
+
+
+def test_without_an_action_a_row_is_a_query_where_it_has_one(tmp_path: Path) -> None:
+    content = "2019-10-01,a,\n2019-10-02,a,red shoes\n"
+    mapping = ColumnMapping({}).with_columns(["time=1", "client=2", "query=3"])
+    log = import_text(tmp_path, content, mapping=mapping)
+    assert [(event["action"], event["query"]) for event in events_of(log)] == [
+        ("page", None),
+        ("query", "red shoes"),
+    ]
+
+
+def test_columns_called_like_what_they_hold_need_no_mapping(tmp_path: Path) -> None:
+    content = "visitor\ttime\taction\tnothing\n7\t2019-10-01\tpurchase\tx\n"
+    event = events_of(import_text(tmp_path, content, "events.tsv"))[0]
+    assert (event["client_id"], event["visitor_id"], event["is_purchase"]) == ("visitor:7", "7", True)
+
+
+def test_names_and_values_of_strangers_are_never_sql(tmp_path: Path) -> None:
+    bad = "x'); DROP TABLE events; --"
+    column = '"cookie"\'; --'
+    content = f'time,"{column.replace(chr(34), chr(34) * 2)}",event\n2019-10-01,"{bad}","{bad}"\n2019-10-01,b,other\n'
+    mapping = ColumnMapping(
+        {"time": "time", "client": column, "action": "event", "device": "event"},
+        {"action": {"page": (bad,)}, "device": {bad: (bad,)}},
+        {"channel": bad},
+        missing=(f"{bad}{bad}",),
+    )
+    found = events_of(import_text(tmp_path, content, mapping=mapping))
+    assert [(event["client_id"], event["action"], event["device"], event["channel"]) for event in found] == [
+        (bad, "page", bad.lower(), bad.lower()),
+        ("b", "other", "other", bad.lower()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"columns": {"tme": "x"}}, r"column of 'tme'.*targets: time \(when, required\); client"),
+        ({"columns": {}, "values": {"price": {}}}, "values of 'price'"),
+        ({"columns": {}, "constants": {"time": "now"}}, "constant of 'time'"),
+        ({"columns": {}, "values": {"action": {"zoom": ("z",)}}}, "no action 'zoom'.*page, query, add"),
+        ({"columns": {}, "constants": {"action": "zoom"}}, "no action 'zoom'"),
+        ({"columns": {"device": "x"}, "constants": {"device": "pc"}}, "a column and a constant"),
+        ({"columns": {}, "values": {"purchase": {"no": ("0",)}}}, "listed under yes"),
+    ],
+)
+def test_mappings_that_cannot_be(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        ColumnMapping(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        (["client=who"], "no column holds the time.*columns of events.csv: when, who"),
+        (["time=when"], "no column holds the client or the visitor.*columns of events.csv: when, who"),
+        (["time=when", "client=cookie"], "no column 'cookie'.*its columns: when, who"),
+    ],
+)
+def test_what_a_mapping_lacks_is_said_beside_the_columns_there_are(
+    columns: list[str], says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        import_text(tmp_path, "when,who\n1,2\n", mapping=ColumnMapping({}).with_columns(columns))
+
+
+def test_columns_are_named_by_target_and_column() -> None:
+    with pytest.raises(UsageError, match="'client' names no column"):
+        ColumnMapping({}).with_columns(["client"])
+    with pytest.raises(UsageError, match="time is in two columns, a and b"):
+        ColumnMapping({}).with_columns(["time=a", "time=b"])
+    assert ColumnMapping({}).with_columns(["time=a", "time=a"]).columns == {"time": "a"}
+    assert ColumnMapping({"time": "a"}).with_columns(["time=b=c"]).columns == {"time": "b=c"}
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("[columns", "is not TOML"),
+        ("[column]\n", "'column', which is no part of a mapping.*columns, values"),
+        ("columns = 3", "columns of the mapping is not a table"),
+        ("[columns]\ntime = [1]", "columns.time of the mapping is not a text"),
+        ("[values]\naction = 1", "values.action of the mapping is not a table"),
+        ('[values.action]\npage = "view"', "values.action.page of the mapping is not a list"),
+        ("missing = 0", "missing of the mapping is not a list"),
+    ],
+)
+def test_files_that_are_no_mapping(content: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "mapping.toml").write_text(content)
+    with pytest.raises(UsageError, match=says):
+        read_mapping(tmp_path / "mapping.toml")
+
+
+def test_a_mapping_is_not_for_a_known_format(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'rees46' takes no columns"):
+        import_text(tmp_path, "a,b\n1,2\n", mapping=ColumnMapping({}), format="rees46")
+    with pytest.raises(UsageError, match=r"none\.toml does not exist"):
+        read_mapping(tmp_path / "none.toml")

@@ -28,18 +28,10 @@ def times(tmp_path: Path, texts: list[str], **options: str) -> list[int | None]:
 
 def test_iso_8601_in_many_ways(tmp_path: Path) -> None:
     same = [
-        "2019-10-01T10:00:00Z",
-        "2019-10-01 10:00:00 UTC",
-        "2019-10-01 12:00:00+02:00",
-        "2019-10-01T12:00:00+0200",
-        "2019-10-01 12:00:00+02",
-        "2019-10-01T10:00:00.000Z",
-        "2019-10-01t10:00:00z",
-        "2019-10-01T10:00:00,000Z",
-        "2019-10-01 10:00:00GMT",
-        "2019-10-01 10:00",
-        "2019-10-01T10:00Z",
-        "2019-10-01 12:00 +02:00",
+        *("2019-10-01T10:00:00Z", "2019-10-01 10:00:00 UTC", "2019-10-01 12:00:00+02:00"),
+        *("2019-10-01T12:00:00+0200", "2019-10-01 12:00:00+02", "2019-10-01T10:00:00.000Z"),
+        *("2019-10-01t10:00:00z", "2019-10-01T10:00:00,000Z", "2019-10-01 10:00:00GMT"),
+        *("2019-10-01 10:00", "2019-10-01T10:00Z", "2019-10-01 12:00 +02:00"),
     ]
     assert times(tmp_path, same, time_format="iso") == [1_569_924_000_000_000] * len(same)
 
@@ -55,17 +47,8 @@ def test_a_zone_by_name_is_no_time_and_changes_no_other(tmp_path: Path) -> None:
 
 def test_what_is_no_time(tmp_path: Path) -> None:
     none = [
-        "",
-        "nan",
-        "infinity",
-        "epoch",
-        "0",
-        "-5",
-        "2019-13-01",
-        "1e300",
-        "2300-01-01",
-        "2019-10-01 (BC)",
-        "12:00",
+        *("", "nan", "infinity", "epoch", "0", "-5", "2019-13-01", "1e300", "2300-01-01"),
+        *("2019-10-01 (BC)", "12:00"),
     ]
     assert times(tmp_path, none) == [None] * len(none)
 
@@ -146,11 +129,8 @@ def test_times_without_a_zone_are_in_the_one_that_is_said(tmp_path: Path) -> Non
 
 def test_hours_that_the_clocks_repeat_are_noted(tmp_path: Path) -> None:
     naive = [
-        "2019-10-27 01:59",
-        "2019-10-27 02:00",
-        "2019-10-27 02:59",
-        "2019-10-27 03:00",
-        "2020-03-29 02:30",
+        *("2019-10-27 01:59", "2019-10-27 02:00", "2019-10-27 02:59"),
+        *("2019-10-27 03:00", "2020-03-29 02:30"),
     ]
     content = "\n".join(["time,client", *(f"{time},c" for time in naive)])
     here = import_text(tmp_path, content, times_in="Europe/Amsterdam").about["notes"]
@@ -161,11 +141,8 @@ def test_hours_that_the_clocks_repeat_are_noted(tmp_path: Path) -> None:
 def test_a_period_is_of_days_in_the_logs_zone(tmp_path: Path) -> None:
     content = "\n".join(
         [
-            "time,client",
-            "2019-09-30T21:59:59.999999Z,too early",
-            "2019-09-30T22:00:00Z,first",
-            "2019-10-28T22:59:59.999999Z,last",
-            "2019-10-28T23:00:00Z,too late",
+            *("time,client", "2019-09-30T21:59:59.999999Z,too early", "2019-09-30T22:00:00Z,first"),
+            *("2019-10-28T22:59:59.999999Z,last", "2019-10-28T23:00:00Z,too late"),
         ]
     )
     log = import_text(

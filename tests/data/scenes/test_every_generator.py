@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from raw_shop_logs import raw_rows
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.data.scenes import make, make_product_scenes, make_scenes, make_shop_log
+from diptych.data.collection import Collection
+from diptych.data.scenes import (
+    make,
+    make_product_scenes,
+    make_scenes,
+    make_shop_log,
+    read_product_scenes,
+    read_scenes,
+)
 from diptych.data.scenes.products import make as make_products
 from diptych.data.scenes.shop_log import make as make_log
 
@@ -29,6 +41,41 @@ every_generator = pytest.mark.parametrize("name", list(MAKE))
 
 def every_byte(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def digest(value: object) -> Any:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=list).encode())
+
+
+def told(collection: Collection) -> str:
+    """Of captions, facts and pixels."""
+    records = list(collection.caption_records) if collection.caption_records else None
+    texts = [list(collection.captions), list(collection.caption_ids), list(collection.records or ())]
+    found = digest([*texts, records])
+    for row in np.flatnonzero(collection.pictured):
+        found.update(np.asarray(collection.image(int(row))).tobytes())
+    return str(found.hexdigest()[:16])
+
+
+def test_a_seed_means_the_same_for_ever(tmp_path: Path) -> None:
+    """If this fails on purpose, raise VERSION, so that nobody's cache holds what was there before."""
+    usual = make_scenes(tmp_path / "a", 8, 2, 2, size=32, k=3)
+    other = make_scenes(tmp_path / "b", 8, 2, 2, size=48, seed=3, objects=(1, 3))
+    assert told(read_scenes(usual)) == "c5b61240bfa0e278"
+    assert told(read_scenes(other, finer=2)) == "626001d85707d6f1"
+    lacking: Any = {"skew": 0.3, "dirt": 0.3, "without_title": 0.2, "in_two_places": 0.2}
+    usual = make_product_scenes(tmp_path / "c", 40, size=32)
+    other = make_product_scenes(tmp_path / "d", 40, size=32, seed=3, levels=(1, 4), **lacking)
+    assert told(read_product_scenes(usual)) == "06fb70dc77ac4b4b"
+    assert told(read_product_scenes(other)) == "0b37afdfe1566a18"
+    assert digest(json.loads((other / "truth.json").read_text())).hexdigest()[:16] == "35e1de4e8bab2567"
+    usual = make_shop_log(tmp_path / "e", visitors=200)
+    other = make_shop_log(
+        tmp_path / "f", visitors=200, seed=3, days=40, dirt=0.1, format="parquet", zone="UTC"
+    )
+    assert digest(raw_rows(usual)).hexdigest()[:16] == "aee7db0d97872567"
+    assert digest(raw_rows(other)).hexdigest()[:16] == "6edc31e5904b83b5"
+    assert [module.VERSION for module in MODULES.values()] == [1, 1, 2]
 
 
 @every_generator

@@ -13,10 +13,11 @@ import pytest
 from stressed import LAST_WORD, REVERSED, Reader, Tags, painted
 
 from diptych.analysis.perturbations import choose_perturbations
+from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted, StorageError
 from diptych.core.locking import exclusive_folder
 from diptych.data.language import Language
-from diptych.evaluation.stress import Condition, StressResult, stress
+from diptych.evaluation.stress import StressResult, open_condition, stress
 
 SMALL: dict[str, Any] = {"samples": 50, "flips": 99, "split": "test"}
 PICTURES = choose_perturbations(["brightness", "occlusion"])
@@ -34,7 +35,7 @@ def test_seeds_that_draw_the_same_are_one_experiment(tmp_path: Path) -> None:
     encoder = Reader("letters")
     stress(encoder, painted(), tmp_path / "out", perturbations=[REVERSED, *PICTURES], seeds=(0, 1), **SMALL)
     assert max(encoder.texts.values()) == 1
-    one, other = (Condition.open(tmp_path / "out" / "conditions", "reversed", seed) for seed in (0, 1))
+    one, other = (open_condition(tmp_path / "out", "reversed", seed) for seed in (0, 1))
     assert (one.seed, other.seed) == (0, 1)
     assert one.key != other.key
     assert one.content == other.content
@@ -53,9 +54,9 @@ def test_a_kill_at_every_moment_loses_nothing_finished(tmp_path: Path, stops: in
         return asked > stops
 
     broken = tmp_path / "broken"
-    with pytest.raises(Interrupted):
-        stress(Reader("letters"), painted(), broken, should_stop=should_stop, **some)
-    with pytest.raises(StorageError, match="not finished"):
+    with pytest.raises(Interrupted), stop_when(should_stop):
+        stress(Reader("letters"), painted(), broken, **some)
+    with pytest.raises(StorageError, match="holds no stress"):
         StressResult.open(broken)
     kept = files_of(broken)
     again = stress(Reader("letters"), painted(), broken, **some)
@@ -86,7 +87,9 @@ def test_a_damaged_condition_is_made_again(tmp_path: Path) -> None:
     some: dict[str, Any] = {"perturbations": [LAST_WORD], "seeds": (0, 1), **SMALL}
     first = stress(Reader("letters"), painted(), tmp_path / "out", **some)
     files = files_of(tmp_path / "out")
-    (tmp_path / "out" / "conditions" / "last-word-0.npz").write_bytes(b"PK\x03\x04 damaged")
+    (tmp_path / "out" / "conditions" / "units" / "last-word-0" / "arrays.npz").write_bytes(
+        b"PK\x03\x04 damaged"
+    )
     (tmp_path / "out" / "stress.json").write_text("{")
     assert stress(Reader("letters"), painted(), tmp_path / "out", **some) == first
     assert files_of(tmp_path / "out") == files
@@ -97,8 +100,8 @@ def test_what_is_missing_from_a_finished_run_is_mended(tmp_path: Path) -> None:
     first = stress(Reader("letters"), painted(), tmp_path / "out", **some)
     assert not first.opened
     files = files_of(tmp_path / "out")
-    (tmp_path / "out" / "conditions" / "last-word-0.npz").write_bytes(b"PK")
-    (tmp_path / "out" / "conditions" / "last-word-1.jsonl.gz").unlink()
+    (tmp_path / "out" / "conditions" / "units" / "last-word-0" / "arrays.npz").write_bytes(b"PK")
+    (tmp_path / "out" / "conditions" / "units" / "last-word-1" / "texts.jsonl.gz").unlink()
     again = stress(Reader("letters"), painted(), tmp_path / "out", **some)
     assert again == first
     assert again.opened
@@ -114,7 +117,9 @@ def test_another_version_of_a_perturbation_is_another_experiment(tmp_path: Path)
     found = stress(encoder, painted(), tmp_path / "out", perturbations=[LAST_WORD, forth], **some)
     assert not found.opened
     assert encoder.texts.total() == before + 18  # the changed one's, and nothing of the other
-    texts = gzip.decompress((tmp_path / "out" / "conditions" / "reversed-0.jsonl.gz").read_bytes()).decode()
+    texts = gzip.decompress(
+        (tmp_path / "out" / "conditions" / "units" / "reversed-0" / "texts.jsonl.gz").read_bytes()
+    ).decode()
     assert [json.loads(line)["text"] for line in texts.splitlines()] == [
         text[::-1] for text in painted().split("test").captions
     ]
@@ -138,9 +143,9 @@ def test_other_questions_in_one_folder_are_other_results(tmp_path: Path) -> None
 
     published = dataclasses.replace(REVERSED, published=lambda caption, seed, options: caption.text.upper())
     first = asked()
-    condition = Condition.open(out / "conditions", "reversed", 42)
+    condition = open_condition(out, "reversed", 42)
     assert asked(compat="published").key != first.key
-    assert Condition.open(out / "conditions", "reversed", 42).content != condition.content
+    assert open_condition(out, "reversed", 42).content != condition.content
     few = asked(measures=["R@1"])
     assert (list(few.measures), few.opened) == (["R@1"], False)
     assert asked(measures=["R@1"]).opened
@@ -173,10 +178,7 @@ def test_another_wordnet_is_another_experiment(tmp_path: Path) -> None:
         stress(
             Reader(), painted(), tmp_path / "out", perturbations=asked, language=language, seeds=(0,), **SMALL
         )
-        opened = [
-            Condition.open(tmp_path / "out" / "conditions", name, 0)
-            for name in ("synonym-noun", "character-swap")
-        ]
+        opened = [open_condition(tmp_path / "out", name, 0) for name in ("synonym-noun", "character-swap")]
         keys.append([one.key for one in opened])
     assert keys[0][0] != keys[1][0]
     assert keys[0][1] == keys[1][1]  # it looks nothing up

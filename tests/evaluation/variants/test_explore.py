@@ -10,7 +10,7 @@ import pytest
 from two_stage import TwoStage, cut_off, folded_recalls, published_recalls, rounded
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.evaluation import evaluate_scores
+from diptych.evaluation import evaluate
 from diptych.evaluation.printed import Target, read_digits
 from diptych.evaluation.variants import (
     AXES,
@@ -278,7 +278,7 @@ def test_an_axis_of_ones_own(model: TwoStage, rows: Scored) -> None:
             Choice("three best", "only three are ranked", lambda settings: replace(settings, depth=3)),
         ],
     )
-    printed = evaluate_scores(model.contrastive, rows.truth, ["R@3"])
+    printed = evaluate(model.contrastive, None, rows.truth, ["R@3"])
     target = Target.of({"i2t R@10": round(100 * printed.value("R@3", "i2t"), 2)}, 2)
     found = explore(
         Inputs({"test": rows}, target), axes=[scale, "captions"], threads=1, exhaustive=1, changes=1

@@ -14,7 +14,7 @@ from two_stage import TwoStage, folded_recalls, published_recalls
 from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.data import Collection
 from diptych.data.images import FolderSource
-from diptych.evaluation import evaluate_scores
+from diptych.evaluation import evaluate
 from diptych.evaluation.printed import Target
 from diptych.evaluation.variants import (
     AXES,
@@ -74,7 +74,7 @@ def stored(model: TwoStage, k: int, adds: bool = False) -> Reranked:
 
 def test_the_default_is_what_evaluate_says(model: TwoStage, truth: GroundTruth) -> None:
     found = cells(RowScores(model.images, model.texts, truth), Settings("test"), (*CELLS, "i2t medr", "rsum"))
-    wanted = evaluate_scores(model.contrastive, truth, ["R@1", "R@5", "R@10", "medr", "rsum"])
+    wanted = evaluate(model.contrastive, None, truth, ["R@1", "R@5", "R@10", "medr", "rsum"])
     for name in CELLS:
         assert found[name] == pytest.approx(100 * wanted.values()[name])
     assert found["i2t medr"] == wanted.value("medr", "i2t")
@@ -99,7 +99,7 @@ def test_unranked_missed_or_after_the_candidates(model: TwoStage, truth: GroundT
     """With 2 candidates R@5 is R@2 of the first stage when the others are missed; else they follow."""
     source = RowScores(model.images, model.texts, truth, reranked=stored(model, 16))
     missed = cells(source, chosen(source, k_test="2", unranked="miss"))
-    two = evaluate_scores(model.contrastive, truth, ["R@2", "R@5", "R@10"])
+    two = evaluate(model.contrastive, None, truth, ["R@2", "R@5", "R@10"])
     followed = cells(source, chosen(source, k_test="2", unranked="contrastive"))
     for side in ("i2t", "t2i"):
         assert missed[f"{side} R@5"] == missed[f"{side} R@10"] == pytest.approx(100 * two.value("R@2", side))
@@ -128,7 +128,7 @@ def test_matching_and_contrastive_score_added(model: TwoStage, truth: GroundTrut
 def test_a_ranking_that_is_cut(model: TwoStage, truth: GroundTruth) -> None:
     source = RowScores(model.images, model.texts, truth)
     found = cells(source, chosen(source, k_test="3"))
-    three = evaluate_scores(model.contrastive, truth, ["R@1", "R@3"])
+    three = evaluate(model.contrastive, None, truth, ["R@1", "R@3"])
     for side in ("i2t", "t2i"):
         assert found[f"{side} R@1"] == pytest.approx(100 * three.value("R@1", side))
         assert found[f"{side} R@5"] == found[f"{side} R@10"] == pytest.approx(100 * three.value("R@3", side))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import numpy as np
@@ -20,6 +21,7 @@ from diptych.core.errors import (
 )
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.index import build_index, open_index
+from diptych.index.rescored import silenced
 
 LIBRARIES = {"seismic": "seismic", "pisa": "pyterrier_pisa"}
 THOROUGH = {
@@ -243,3 +245,25 @@ def test_items_that_are_not_there_are_not_scored(engine, monkeypatch):
     )
     with pytest.raises(StorageError, match="names item 1000000000, the index holds 20"):
         index.search(rows[:1], 2)
+
+
+def test_nothing_is_heard_inside_and_all_of_it_after(capfd):
+    print("before")
+    with silenced():
+        print("python")
+        print("python", file=sys.stderr)
+        os.write(1, b"compiled")
+        os.write(2, b"compiled")
+    print("after")
+    os.write(2, b"compiled after")
+    assert capfd.readouterr() == ("before\nafter\n", "compiled after")
+
+
+def test_errors_come_through_and_the_terminal_is_back(capfd):
+    open_before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else None
+    with pytest.raises(ValueError, match="inside"), silenced():
+        raise ValueError("inside")
+    print("after")
+    assert capfd.readouterr().out == "after\n"
+    if open_before is not None:
+        assert len(os.listdir("/proc/self/fd")) == open_before

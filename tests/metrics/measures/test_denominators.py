@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ranking import ranks_from_scores
 from slow_ranking import orders
 
-from diptych.evaluation import evaluate_scores
+from diptych.evaluation import evaluate
 from diptych.metrics import TIE_RULES, GroundTruth, Measure, measure, tie_groups
 
 GOLDEN = Path(__file__).parents[4] / "shared" / "golden" / "cti_metrics.json"
@@ -78,7 +78,7 @@ def test_agrees_with_the_golden_file() -> None:
     assert set(golden["per_query"]) == set(NAMES)
     for theirs, ours in NAMES.items():
         assert values(scores, truth, ours) == pytest.approx(golden["per_query"][theirs], abs=1e-12), ours
-        mean = evaluate_scores(scores, truth, [ours]).value(ours, "i2t")
+        mean = evaluate(scores, None, truth, [ours]).value(ours, "i2t")
         assert mean == pytest.approx(golden["mean"][theirs], abs=1e-12), ours
 
 
@@ -131,7 +131,7 @@ def test_agrees_with_ir_measures() -> None:
 
 def test_chance_is_the_mean_over_orders_and_only_one_is_a_published_convention() -> None:
     truth = GroundTruth.from_pairs([0, 0, 0], [0, 1, 2], 1, 30)
-    result = evaluate_scores(np.zeros((1, 30)), truth, ["mAP-positives@2", "mAP-cutoff@2"])
+    result = evaluate(np.zeros((1, 30)), None, truth, ["mAP-positives@2", "mAP-cutoff@2"])
     random = np.random.default_rng(0)
     mean = np.mean([float(_precisions(random.permutation(30).tolist(), {0, 1, 2}, 2)) for _ in range(8_000)])
     for name, below in (("mAP-positives@2", 3), ("mAP-cutoff@2", 2)):

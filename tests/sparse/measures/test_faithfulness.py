@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, pearsonr
 
 from diptych.core.errors import DataError, MismatchError
-from diptych.evaluation import evaluate_scores
+from diptych.evaluation import evaluate
 from diptych.metrics import GroundTruth, top_k
 from diptych.sparse.measures import faithfulness, overlap_at, pearson, rank_agreement
 
@@ -71,7 +71,7 @@ def test_of_two_evaluations() -> None:
     truth = GroundTruth.from_caption_image(np.repeat(np.arange(30), 2), 30)
     measures = ["R@1", "R@5", "MRR@10"]
     rough = images + random.normal(scale=0.4, size=images.shape)
-    results = [evaluate_scores(rows @ texts.T, truth, measures) for rows in (images, rough)]
+    results = [evaluate(rows @ texts.T, None, truth, measures) for rows in (images, rough)]
     lists = [top_k(texts.astype(np.float32), rows.astype(np.float32), 10) for rows in (images, rough)]
     found = faithfulness(*results, *lists)
     mine, theirs = (result.per_query["t2i"]["R@5"] for result in results)
@@ -92,7 +92,7 @@ def test_of_two_evaluations() -> None:
 
 def test_queries_without_order_are_counted() -> None:
     truth = GroundTruth.from_caption_image([0, 1], 2)
-    result = evaluate_scores(np.eye(2), truth, ["R@1"])
+    result = evaluate(np.eye(2), None, truth, ["R@1"])
     lists = (np.array([[0], [1]]), np.ones((2, 1)))
     found = faithfulness(result, result, lists, lists, measures=["R@1"])
     assert found.overlap == 1

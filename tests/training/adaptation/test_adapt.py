@@ -76,11 +76,11 @@ def test_all_captions_are_used(base: DualEncoder, train: Collection) -> None:
 def test_wrong_wishes_are_told(base: DualEncoder, train: Collection) -> None:
     with pytest.raises(UsageError, match=r"1,000 pairs of .* 48 pictures with captions"):
         adapt_linear(base, train, pairs=1000)
-    with pytest.raises(UsageError, match="method 'lora'"):
+    with pytest.raises(UsageError, match="method: .*'lora'"):
         adapt_linear(base, train, method="lora")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="strength 0.0"):
+    with pytest.raises(UsageError, match="strength: .*got 0.0"):
         adapt_linear(base, train, strength=0.0)
-    with pytest.raises(UsageError, match="strength nan"):
+    with pytest.raises(UsageError, match="strength: Input should be a finite"):
         adapt_linear(base, train, strength=float("nan"))
 
 

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.draws import Draws
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.options import Options
 from diptych.core.registry import Registry
 
 if TYPE_CHECKING:
@@ -31,10 +32,8 @@ GROUPS: Mapping[str, str] = {
 """The kinds of change, in the order reports print them."""
 
 
-class NoOptions(BaseModel):
+class NoOptions(Options):
     """Options of a perturbation; this one has none."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Perturbation:
     group: str
     source: str
     keeps_meaning: bool
-    options: type[BaseModel] = NoOptions
+    options: type[Options] = NoOptions
     version: int = 1
 
     def __post_init__(self) -> None:
@@ -145,21 +144,13 @@ def choose_perturbations(names: Iterable[str]) -> list[Perturbation]:
     return [one for one in every if one.name in chosen]
 
 
-def options_of(perturbation: Perturbation, given: Mapping[str, Any] | None = None) -> BaseModel:
+def options_of(perturbation: Perturbation, given: Mapping[str, Any] | None = None) -> Options:
     """The perturbation's options, checked.
 
     Raises:
         UsageError: a key it does not have, or an impossible value.
     """
-    try:
-        return perturbation.options(**(given or {}))
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        known = ", ".join(perturbation.options.model_fields) or "none"
-        where = f"option {key!r}: " if key else ""
-        message = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{perturbation.name}: {where}{message}", f"its options: {known}") from None
+    return perturbation.options.read(dict(given or {}), perturbation.name)
 
 
 DEFAULT_SEVERITY = 3

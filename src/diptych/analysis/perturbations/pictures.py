@@ -27,8 +27,8 @@ from diptych.data.overlay import OverlaySource
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-    from pydantic import BaseModel
 
+    from diptych.core.options import Options
     from diptych.data.collection import ImageSource
     from diptych.data.overlay import Overlay
 
@@ -55,7 +55,7 @@ class PerturbedSource:
         ids: Sequence[str],
         perturbation: PicturePerturbation,
         seed: int,
-        options: BaseModel,
+        options: Options,
     ) -> None:
         self.perturbation = perturbation
         self.seed = seed

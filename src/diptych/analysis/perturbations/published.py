@@ -19,11 +19,11 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged
 from diptych.core.errors import UsageError
 from diptych.core.extras import require
+from diptych.core.options import Options
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, is_word, words_of
 
 _WORD_CHARACTER = re.compile(r"\w")
@@ -126,7 +126,7 @@ def published_form(change: Callable[[str, int], str]) -> Callable[[Caption, int,
     The published code had no options: others than the usual ones are refused.
     """
 
-    def published(caption: Caption, seed: int, options: BaseModel) -> str:
+    def published(caption: Caption, seed: int, options: Options) -> str:
         if options != type(options)():
             given = ", ".join(f"{key}={value}" for key, value in options if key in options.model_fields_set)
             raise UsageError(f"compat=published with options ({given})", "the published code has none")

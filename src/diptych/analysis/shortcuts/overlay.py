@@ -7,11 +7,12 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from diptych.analysis.shortcuts.digits import SizedDigits
 from diptych.core.errors import ImageError
 from diptych.core.fingerprint import fingerprint_arrays
+from diptych.core.options import Options
 from diptych.data.overlay import Patch
 
 N_DIGITS = 6
@@ -20,7 +21,7 @@ N_DIGITS = 6
 MOST_BITS = 13
 
 
-class ShortcutOptions(BaseModel):
+class ShortcutOptions(Options):
     """Synthetic shortcuts: numbers laid over pictures as digits and appended to captions.
 
     Attributes:
@@ -42,8 +43,6 @@ class ShortcutOptions(BaseModel):
 
     Source: Hendriksen's thesis, chapter 4 (Bleeker et al., TMLR 2024), sections 4.3 and 4.D.4.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     setup: Literal["none", "unique", "captions", "images", "bits", "per-caption"] = "unique"
     bits: int | None = Field(None, ge=0, le=MOST_BITS)

@@ -45,24 +45,13 @@ def training_options(
     given: list[str] | None, named: Mapping[str, str], base: Mapping[str, Any] | None = None
 ) -> TrainOptions:
     """The options of training that ``--set`` and the verb's own options say."""
-    from pydantic import ValidationError
-
     from diptych.commerce.category_to_image.options import TrainOptions
 
     values = parse_values(given, "--set")
     for key in values:
         if key in named:
             raise UsageError(f"--set {key}", f"say it with {named[key]}")
-        if key not in TrainOptions.model_fields:
-            raise UnknownNameError("training option", key, {*TrainOptions.model_fields} - {*named})
-    try:
-        return TrainOptions.model_validate({**(base or {}), **values})
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UsageError(
-            f"{where} = {first['input']!r}: {first['msg']}", "see the command's --help"
-        ) from None
+    return TrainOptions.read({**(base or {}), **values}, "options of the training")
 
 
 def say_data(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from diptych.commerce.category_to_image.features.rows import MODALITIES, Modality
+from diptych.core.options import Options
 
 
-class TrainOptions(BaseModel):
+class TrainOptions(Options):
     """Options of one training; the thesis's own are :meth:`published`.
 
     Attributes:
@@ -40,8 +41,6 @@ class TrainOptions(BaseModel):
         patience: stop after so many epochs without a better validation measure; None trains all epochs.
         seed: of weights, order and draws.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     modalities: tuple[Modality, ...] = MODALITIES
     setting: str = "most-specific"

@@ -231,7 +231,7 @@ class Gallery:
     """Products that may be shown, and how they score.
 
     Scores are exact, equal ones in the order of the products: see :mod:`diptych.metrics.products`, of sparse rows
-    :mod:`diptych.metrics.sparse_products`.
+    :mod:`diptych.metrics.sources`.
 
     Args:
         categories: (q, d) float32 rows, dense or sparse.

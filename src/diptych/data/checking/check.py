@@ -19,7 +19,7 @@ Found = Mapping[str, tuple[int, int]]
 
 
 def held_against(found: Found, form: Form | None) -> list[SplitCheck]:
-    """Each split of ``found`` and of ``form``, one beside the other; the form's order first."""
+    """Return each split of ``found`` and of ``form``, one beside the other; the form's order first."""
     sizes: Mapping[str, Size] = {} if form is None else form.sizes
     checks = [_one(split, found.get(split), size) for split, size in sizes.items()]
     for split, (images, captions) in found.items():
@@ -42,7 +42,7 @@ def _one(split: str, found: tuple[int, int] | None, size: Size) -> SplitCheck:
 
 
 def nearest_form(found: Found, forms: Sequence[Form]) -> Form | None:
-    """The form with the most splits as expected and the fewest others; of equals, the first.
+    """Return the form with the most splits as expected and the fewest others; of equals, the first.
 
     None where there are no forms.
     """
@@ -59,7 +59,7 @@ def nearest_form(found: Found, forms: Sequence[Form]) -> Form | None:
 def size_problems(
     splits: Sequence[SplitCheck], form: Form | None, known: KnownDataset | None
 ) -> list[Problem]:
-    """What is wrong with the splits of a form that binds."""
+    """Return what is wrong with the splits of a form that binds."""
     if form is None or known is None or not form.binding:
         return []
     problems = []
@@ -223,7 +223,7 @@ def _layout(dataset: KnownDataset | None) -> str:
 
 
 def _reader_of(dataset: KnownDataset | None, path: Path) -> str:
-    """The dataset's first reader that recognises the path; of one of nobody's knowing, anybody's."""
+    """Return the dataset's first reader that recognises the path; of one of nobody's knowing, anybody's."""
     known = {reader.name: reader for reader in READERS}
     anybody = [
         one.name for one in sorted(known.values(), key=lambda one: one.general) if one.recognises(path)
@@ -247,7 +247,7 @@ def _reader_of(dataset: KnownDataset | None, path: Path) -> str:
 
 
 def _file_of(dataset: KnownDataset | None, reader: str, path: Path) -> Path:
-    """The dataset's own file of a folder that may hold others of the same form."""
+    """Return the dataset's own file of a folder that may hold others of the same form."""
     if dataset is None or not path.is_dir():
         return path
     files = (path / one.file for one in dataset.readings if one.file and one.reader == reader)
@@ -255,7 +255,7 @@ def _file_of(dataset: KnownDataset | None, reader: str, path: Path) -> Path:
 
 
 def _sizes_of_others(sizes: Found, known: KnownDataset | None) -> list[str]:
-    """A note where the sizes are exactly those of other known datasets."""
+    """Return a note where the sizes are exactly those of other known datasets."""
     fitting = [
         one.name
         for one in KNOWN
@@ -277,7 +277,7 @@ def _sizes(collection: Collection) -> dict[str, tuple[int, int]]:
 
 
 def _form(collection: Collection, known: KnownDataset | None, split: str | None) -> Form | None:
-    """The form to hold it against; of one split alone, forms that have it count by it alone."""
+    """Return the form to hold it against; of one split alone, forms that have it count by it alone."""
     if known is None:
         return None
     forms, sizes = known.forms, _sizes(collection)

@@ -21,7 +21,7 @@ _FIRST = 5
 
 
 def printable(name: str) -> str:
-    """A file's name as it can be shown: bytes that are no UTF-8 as ``\\udcff``."""
+    """Return a file's name as it can be shown: bytes that are no UTF-8 as ``\\udcff``."""
     return name.encode(errors="backslashreplace").decode()
 
 
@@ -34,7 +34,7 @@ class Some:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> Some:
-        """All of ``names``."""
+        """Return all of ``names``."""
         count = 0
         first: list[str] = []
         for name in names:
@@ -44,7 +44,7 @@ class Some:
         return cls(count, tuple(first))
 
     def listed(self) -> str:
-        """The first ones, with … where there are more."""
+        """Return the first ones, with … where there are more."""
         return ", ".join(self.first) + (", …" if self.count > len(self.first) else "")
 
 
@@ -136,12 +136,12 @@ class Check:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing has to be put right."""
+        """Return whether nothing has to be put right."""
         return not self.problems
 
     @property
     def verdict(self) -> str:
-        """One line."""
+        """Return one line."""
         if self.complete:
             return "complete: nothing has to be done"
         count = len(self.problems)
@@ -157,21 +157,15 @@ _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """What one walk through a folder found.
+    """What one walk through a folder found."""
 
-    Attributes:
-        there: (n_names,) whether each wanted name is there.
-        unused: pictures that are not wanted, sorted.
-        archives: archives that lie about, sorted.
-    """
-
-    there: np.ndarray
-    unused: list[str]
-    archives: list[str]
+    there: np.ndarray  # (n_names,) whether each wanted name is there
+    unused: list[str]  # pictures that are not wanted, sorted
+    archives: list[str]  # archives that lie about, sorted
 
 
 def _files(root: Path) -> Iterator[str]:
-    """Names below ``root`` of all files, with ``/``; one listing per folder, no look at any file."""
+    """Yield names below ``root`` of all files, with ``/``; one listing per folder, no look at any file."""
     waiting = [("", str(root))]
     seen: set[Path] = set()
     while waiting:
@@ -223,7 +217,7 @@ def scan(root: Path, names: Sequence[str]) -> Scan:
 
 
 def where_they_are(root: Path, missing: Sequence[str], unused: Sequence[str]) -> str:
-    """How to make most of the missing pictures be found among those that are not used; empty where not so."""
+    """Return how to make most of the missing pictures be found among those that are not used; empty where not so."""
     by_stem = {_stem(name): name for name in unused}
     pairs = [(name, by_stem.get(_stem(name))) for name in missing]
     found = [(name, other) for name, other in pairs if other is not None]

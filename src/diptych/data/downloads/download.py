@@ -59,11 +59,11 @@ class Work:
 
     @property
     def n_hosts(self) -> int:
-        """How many hosts there are."""
+        """Return how many hosts there are."""
         return len(self._queues)
 
     def next(self) -> Job | None:
-        """The job whose turn is first, waited for; None when there is none left, or when asked to stop."""
+        """Return the job whose turn is first, waited for; None when there is none left, or when asked to stop."""
         with self._changed:
             while not self._stop.is_set():
                 now = time.monotonic()
@@ -190,7 +190,7 @@ class Downloads:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """How many failed for which kind of reason, most frequent first."""
+        """Return how many failed for which kind of reason, most frequent first."""
         return dict(Counter(str(one["kind"]) for one in self.failures).most_common())
 
 
@@ -235,7 +235,7 @@ def download_pictures(
 
 
 def _settled(line: Mapping[str, Any] | None, one: Wanted, folder: Path, retry_failed: bool) -> bool:
-    """Whether the journal says that there is nothing more to do for a picture."""
+    """Return whether the journal says that there is nothing more to do for a picture."""
     if line is None or line.get("address") != one.address:
         return False
     if "error" in line:

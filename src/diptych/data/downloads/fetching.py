@@ -23,12 +23,9 @@ class Trouble(Exception):
 
     Args:
         after: seconds that the host asks to wait.
-
-    Attributes:
-        host: where it happened, which after a redirect is not where it began.
     """
 
-    host: str | None = None
+    host: str | None = None  # where it happened, which after a redirect is not where it began
 
     def __init__(
         self,
@@ -53,7 +50,7 @@ _TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def proper_address(address: str) -> str:
-    """An address as it is asked for: http or https, a host, in ASCII, without a fragment."""
+    """Return an address as it is asked for: http or https, a host, in ASCII, without a fragment."""
     shown = address if len(address) <= 200 else address[:200] + "…"
     try:
         parts = urlsplit(address.strip())
@@ -77,12 +74,12 @@ def origin_of(address: str) -> str:
 
 
 def host_of(address: str) -> str:
-    """The host and port that a turn is waited for."""
+    """Return the host and port that a turn is waited for."""
     return urlsplit(address).netloc
 
 
 def is_public(number: str) -> bool:
-    """Whether an IP address is one of the public internet: not private, loopback, link-local or multicast."""
+    """Return whether an IP address is one of the public internet: not private, loopback, link-local or multicast."""
     address = ipaddress.ip_address(number.split("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
@@ -125,7 +122,7 @@ class Turns:
             self._next[host] = max(self._next.get(host, 0.0), time.monotonic() + seconds)
 
     def next_at(self, host: str) -> float:
-        """When the host's next turn is, by ``time.monotonic``."""
+        """Return when the host's next turn is, by ``time.monotonic``."""
         with self._lock:
             return self._next.get(host, 0.0)
 
@@ -194,7 +191,7 @@ class Fetcher:
         allowed: Callable[[str], None] | None = None,
         accept: str = "image/*",
     ) -> Fetched:
-        """The content at ``address``, redirects followed.
+        """Return the content at ``address``, redirects followed.
 
         Args:
             max_bytes: more is refused, at the latest when so much has come.
@@ -215,7 +212,7 @@ class Fetcher:
         raise Trouble("redirects", f"more than {self._options.redirects} redirects, the last to {here}")
 
     def _asked(self, address: str, max_bytes: int, accept: str) -> Fetched | str:
-        """What one request gives; errors of the network become troubles."""
+        """Return what one request gives; errors of the network become troubles."""
         import httpcore
 
         until = time.monotonic() + self._options.seconds
@@ -231,7 +228,7 @@ class Fetcher:
             raise Trouble("cut", f"the answer was cut: {error or type(error).__name__}", again=True) from None
 
     def _one(self, address: str, max_bytes: int, until: float, accept: str) -> Fetched | str:
-        """The content, or where the host says that it is."""
+        """Return the content, or where the host says that it is."""
         headers = [
             ("User-Agent", self._options.user_agent),
             ("Accept", accept),

@@ -74,7 +74,7 @@ class DownloadOptions:
 
     @property
     def user_agent(self) -> str:
-        """What is sent to hosts."""
+        """Return what is sent to hosts."""
         return f"{AGENT}/{__version__} (+{self.contact.strip()})"
 
 
@@ -110,7 +110,7 @@ def wanted_of(collection: Collection) -> list[Wanted]:
 
 
 def is_list(path: Path | str) -> bool:
-    """Whether a file is a CSV file with the columns ``id`` and ``address``."""
+    """Return whether a file is a CSV file with the columns ``id`` and ``address``."""
     path = Path(path)
     if path.suffix.lower() != ".csv" or not path.is_file():
         return False
@@ -144,7 +144,7 @@ def read_wanted(path: Path | str) -> list[Wanted]:
 
 
 def checked(wanted: Iterable[Wanted]) -> Iterable[Wanted]:
-    """The same, each id once."""
+    """Yield the same, each id once."""
     seen: set[str] = set()
     for one in wanted:
         if one.id in seen:
@@ -174,7 +174,7 @@ class Journal:
             raise
 
     def _read(self) -> int:
-        """How many bytes are whole lines."""
+        """Return how many bytes are whole lines."""
         self._handle.seek(0)
         whole = 0
         for number, line in enumerate(self._handle, 1):
@@ -191,7 +191,7 @@ class Journal:
         return whole
 
     def get(self, identifier: str) -> Mapping[str, Any] | None:
-        """The newest line of an id, None where there is none."""
+        """Return the newest line of an id, None where there is none."""
         line = self._lines.get(identifier)
         found: Mapping[str, Any] | None = None if line is None else json.loads(line)
         return found

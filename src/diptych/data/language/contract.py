@@ -26,14 +26,14 @@ class Tagger(Protocol):
 
     @property
     def name(self) -> str:
-        """What numbers that depend on it print."""
+        """Return what numbers that depend on it print."""
 
     @property
     def fingerprint(self) -> str:
         """Name by content: what changes a tag changes it."""
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """A Penn treebank tag for every token of every sentence.
+        """Return a Penn treebank tag for every token of every sentence.
 
         Args:
             sentences: each the words and marks of a caption (``words_of(caption, marks=True)``).
@@ -45,32 +45,32 @@ class WordNet(Protocol):
 
     @property
     def name(self) -> str:
-        """What numbers that depend on it print."""
+        """Return what numbers that depend on it print."""
 
     @property
     def fingerprint(self) -> str:
         """Name by content."""
 
     def base_forms(self, word: str, part: PartOfSpeech) -> Sequence[str]:
-        """The lemmas that ``word`` may be a form of, likeliest first: ``dogs`` → ``dog``; none if unknown."""
+        """Return the lemmas that ``word`` may be a form of, likeliest first: ``dogs`` → ``dog``; none if unknown."""
 
     def morphy(self, word: str, part: PartOfSpeech) -> Sequence[str]:
-        """The lemmas that NLTK looks ``word`` up by, in its order: itself first, nothing but WordNet's rules."""
+        """Return the lemmas that NLTK looks ``word`` up by, in its order: itself first, nothing but WordNet's rules."""
 
     def senses(self, lemma: str, part: PartOfSpeech | None = None) -> Sequence[str]:
-        """Names of a lemma's synsets, its usual sense first; of all parts of speech by default."""
+        """Return names of a lemma's synsets, its usual sense first; of all parts of speech by default."""
 
     def lemmas(self, synset: str) -> Sequence[str]:
-        """The words of a synset, in its order, with blanks (``traffic light``)."""
+        """Return the words of a synset, in its order, with blanks (``traffic light``)."""
 
     def hypernyms(self, synset: str) -> Sequence[str]:
-        """The synsets that it is a kind of, directly."""
+        """Return the synsets that it is a kind of, directly."""
 
     def hyponyms(self, synset: str) -> Sequence[str]:
-        """The synsets that are a kind of it, directly."""
+        """Return the synsets that are a kind of it, directly."""
 
     def depth(self, synset: str) -> tuple[int, int]:
-        """The shortest and the longest way to a root, in steps; (0, 0) for a root."""
+        """Return the shortest and the longest way to a root, in steps; (0, 0) for a root."""
 
 
 @dataclass(frozen=True)
@@ -90,19 +90,19 @@ class Language:
     missing: str = "run: diptych resources"
 
     def need_tagger(self, purpose: str) -> Tagger:
-        """The tagger."""
+        """Return the tagger."""
         if self.tagger is None:
             raise UsageError(f"{purpose} needs a part-of-speech tagger, and none is there", self.missing)
         return self.tagger
 
     def need_wordnet(self, purpose: str) -> WordNet:
-        """The net of meanings."""
+        """Return the net of meanings."""
         if self.wordnet is None:
             raise UsageError(f"{purpose} needs a WordNet, and none is there", self.missing)
         return self.wordnet
 
     def line(self) -> str:
-        """What numbers that depend on it print."""
+        """Return what numbers that depend on it print."""
         parts = [part.name for part in (self.tagger, self.wordnet) if part is not None]
         return f"{self.name}: {', '.join(parts) or 'nothing'}"
 
@@ -123,7 +123,7 @@ class Word(NamedTuple):
 
 
 def words_of(text: str, *, marks: bool = False) -> list[Word]:
-    """The words of ``text`` in order."""
+    """Return the words of ``text`` in order."""
     return [
         Word(found.group(), found.start(), found.end())
         for found in _pattern().finditer(text)
@@ -132,13 +132,13 @@ def words_of(text: str, *, marks: bool = False) -> list[Word]:
 
 
 def is_word(token: str) -> bool:
-    """Whether one of :func:`words_of` is a word rather than a mark."""
+    """Return whether one of :func:`words_of` is a word rather than a mark."""
     return token[0] == "_" or token[0].isalnum()
 
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """A word or one other character. Python's ``\\w`` leaves out combining marks; they are added."""
+    """Return a word or one other character. Python's ``\\w`` leaves out combining marks; they are added."""
     ranges: list[list[int]] = []
     for code in range(sys.maxunicode + 1):
         if unicodedata.category(chr(code))[0] == "M":

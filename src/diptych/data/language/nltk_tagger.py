@@ -39,12 +39,12 @@ _MOST = 1 << 28  # the largest file that is read is a sixteenth of it
 
 
 def how_to_get() -> str:
-    """What to do to have NLTK and its data."""
+    """Return what to do to have NLTK and its data."""
     return DOWNLOAD if find_spec("nltk") else f"pip install 'diptych[{EXTRA}]', then {DOWNLOAD}"
 
 
 def data_folders() -> list[Path]:
-    """The folders that NLTK looks in: those of ``NLTK_DATA``, then its own where it is installed."""
+    """Return the folders that NLTK looks in: those of ``NLTK_DATA``, then its own where it is installed."""
     folders = os.environ.get("NLTK_DATA", "").split(os.pathsep)
     with suppress(MissingExtraError):  # what was named can be read without it
         # NLTK reads the variable when it is imported; it may have been set since.
@@ -53,7 +53,7 @@ def data_folders() -> list[Path]:
 
 
 def find_resource(folders: Sequence[Path], name: str) -> Path | None:
-    """The folder or the zip file of a resource such as ``corpora/wordnet``; None where there is none."""
+    """Return the folder or the zip file of a resource such as ``corpora/wordnet``; None where there is none."""
     for folder in folders:
         for path in (folder / name, folder / f"{name}.zip"):
             if path.exists():
@@ -62,7 +62,7 @@ def find_resource(folders: Sequence[Path], name: str) -> Path | None:
 
 
 def read_member(resource: Path, name: str) -> bytes:
-    """A file of a resource that :func:`find_resource` found."""
+    """Return a file of a resource that :func:`find_resource` found."""
     try:
         if resource.suffix != ".zip":
             return (resource / name).read_bytes()
@@ -119,11 +119,11 @@ class NltkTagger:
         return model
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """A Penn treebank tag for every token of every sentence."""
+        """Return a Penn treebank tag for every token of every sentence."""
         return [self._tags(tokens) for tokens in sentences]
 
     def tag_as_given(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """The tags of tokens that are read as they stand, as NLTK's own ``pos_tag`` reads them."""
+        """Return the tags of tokens that are read as they stand, as NLTK's own ``pos_tag`` reads them."""
         return [[tag for _, tag in self._model.tag(list(tokens))] for tokens in sentences]
 
     def _tags(self, tokens: Sequence[str]) -> list[str]:

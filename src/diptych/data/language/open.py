@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Self
 
 from diptych.core.errors import UnknownNameError
-from diptych.core.files import atomic_folder, cache_root
+from diptych.core.files import cache_root
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import cached
 from diptych.data.collection import Collection
 from diptych.data.language.contract import Language
 from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, data_folders, find_resource, how_to_get
 from diptych.data.language.table_wordnet import TableWordNet
-from diptych.data.language.wordnet_files import WORDNET, WordNetFiles, wordnet_files
+from diptych.data.language.wordnet_files import WORDNET, wordnet_files
 from diptych.data.language.wordnet_tables import WordNetTables
 
 PAGE = "https://en-word.net"
 """Where Open English WordNet is to be had."""
 
 # A change of the tables' layout, or of how the files are read, makes them anew.
-_VERSION = 2
+_VERSION = 3
 
 logger = logging.getLogger(__name__)
 
@@ -34,14 +34,8 @@ def open_wordnet(path: Path | str) -> TableWordNet:
     files = wordnet_files(path)
     key = fingerprint(_VERSION, files.fingerprint())
     folder = cache_root() / "wordnet" / key
-    tables = cached(folder, WordNetTables.open, lambda target: _write(files, target))
+    tables = cached(folder, WordNetTables.open, lambda target: WordNetTables.of(files.read()).save(target))
     return TableWordNet(tables, key)
-
-
-def _write(files: WordNetFiles, folder: Path) -> None:
-    tables = WordNetTables.of(files.read())
-    with atomic_folder(folder) as temporary:
-        tables.save(temporary)
 
 
 WORDNET_VARIABLE = "DIPTYCH_WORDNET"
@@ -50,19 +44,13 @@ WORDNET_VARIABLE = "DIPTYCH_WORDNET"
 
 @dataclass(frozen=True)
 class Places:
-    """Where a language's parts are, or were said to be.
+    """Where a language's parts are, or were said to be."""
 
-    Attributes:
-        folders: of NLTK data that were looked in.
-        tagger: a folder of NLTK data with a tagger in it, or the one that was named; None where none was found.
-        wordnet: a folder or file of a WordNet, found or named; None where none was found.
-        wordnet_by: who said so.
-    """
-
-    folders: tuple[Path, ...]
+    folders: tuple[Path, ...]  # of NLTK data that were looked in
+    # a folder of NLTK data with a tagger in it, or the one that was named; None where none was found
     tagger: Path | None
-    wordnet: Path | None
-    wordnet_by: str
+    wordnet: Path | None  # a folder or file of a WordNet, found or named; None where none was found
+    wordnet_by: str  # who said so
 
     @classmethod
     def find(cls, wordnet: Path | str | None = None, nltk_data: Path | str | None = None) -> Self:
@@ -97,7 +85,7 @@ def open_language(
     nltk_data: Path | str | None = None,
     collection: Collection | None = None,
 ) -> Language:
-    """What is at hand of a language."""
+    """Return what is at hand of a language."""
     if name not in LANGUAGES:
         raise UnknownNameError("language", name, LANGUAGES)
     if name == "none":
@@ -115,12 +103,12 @@ def open_language(
 
 
 def other_wordnets() -> str:
-    """What to do to have a WordNet that is not NLTK's."""
+    """Return what to do to have a WordNet that is not NLTK's."""
     return f"name Open English WordNet ({PAGE}) with --wordnet or {WORDNET_VARIABLE}"
 
 
 def is_of_scenes(collection: Collection | None) -> bool:
-    """Whether a collection is of generated scenes: its pictures' facts and what its captions state are known."""
+    """Return whether a collection is of generated scenes: its pictures' facts and what its captions state are known."""
     if collection is None or not collection.records or not collection.caption_records:
         return False
     return "facts" in collection.records[0] and "states" in collection.caption_records[0]

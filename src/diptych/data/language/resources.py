@@ -54,7 +54,7 @@ class Resources:
 
     @property
     def missing(self) -> tuple[Resource, ...]:
-        """What is not there, or is damaged."""
+        """Return what is not there, or is damaged."""
         return tuple(row for row in self.rows if row.state != "there")
 
 

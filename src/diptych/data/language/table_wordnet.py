@@ -53,7 +53,7 @@ def base_forms(
     irregular: Mapping[str, Sequence[str]],
     known: Callable[[str], bool],
 ) -> list[str]:
-    """The lemmas that a word may be a form of: those of its irregular form, itself, those of the rules.
+    """Return the lemmas that a word may be a form of: those of its irregular form, itself, those of the rules.
 
     Returns:
         Lemmas in lower case, each once; none if none is known. WordNet puts the word itself before the lemma
@@ -77,7 +77,7 @@ def morphy(
     irregular: Mapping[str, Sequence[str]],
     known: Callable[[str], bool],
 ) -> list[str]:
-    """The lemmas that NLTK looks a word up by: itself, then those of its irregular form or else of the rules.
+    """Return the lemmas that NLTK looks a word up by: itself, then those of its irregular form or else of the rules.
 
     Nothing here is ours: no rules beyond WordNet's, and none for a word that has an irregular form.
     """
@@ -174,7 +174,7 @@ class TableWordNet:
 
     @cached_property
     def _capitalised(self) -> dict[str, list[int]]:
-        """The rows of lemmas with capitals, by the lemma without."""
+        """Return the rows of lemmas with capitals, by the lemma without."""
         rows: dict[str, list[int]] = {}
         for row, lemma in enumerate(self._tables.lemmas):
             lower = lemma.lower()
@@ -188,7 +188,7 @@ class TableWordNet:
 
     @cached_property
     def _own_irregular(self) -> Mapping[PartOfSpeech, Mapping[str, Sequence[str]]]:
-        """The WordNet's own irregular forms; the common ones where it has none at all."""
+        """Return the WordNet's own irregular forms; the common ones where it has none at all."""
         own: dict[PartOfSpeech, dict[str, list[str]]] = {part: {} for part in PART_ORDER}
         for form, (lemma, part) in zip(self._tables.forms, self._tables.form_of.tolist(), strict=True):
             own[PART_ORDER[part]].setdefault(form.lower(), []).append(self._tables.lemmas[lemma].lower())
@@ -196,20 +196,20 @@ class TableWordNet:
 
     @cached_property
     def _irregular(self) -> Mapping[PartOfSpeech, Mapping[str, Sequence[str]]]:
-        """The WordNet's own irregular forms, and the common ones where it has none of that word."""
+        """Return the WordNet's own irregular forms, and the common ones where it has none of that word."""
         return {part: {**IRREGULAR[part], **self._own_irregular[part]} for part in PART_ORDER}
 
     def __len__(self) -> int:
-        """How many synsets."""
+        """Return how many synsets."""
         return len(self._tables.synsets)
 
     @property
     def n_lemmas(self) -> int:
-        """How many lemmas have a sense."""
+        """Return how many lemmas have a sense."""
         return int(np.count_nonzero(np.diff(self._tables.senses.starts)))
 
     def base_forms(self, word: str, part: PartOfSpeech) -> Sequence[str]:
-        """The lemmas, in lower case, that ``word`` may be a form of: of its irregular form, itself, of rules."""
+        """Return the lemmas, in lower case, that ``word`` may be a form of: of its irregular form, itself, of rules."""
         key = word, part
         if key not in self._bases:
             found = base_forms(
@@ -219,11 +219,11 @@ class TableWordNet:
         return self._bases[key]
 
     def morphy(self, word: str, part: PartOfSpeech) -> Sequence[str]:
-        """The lemmas that NLTK looks ``word`` up by, in its order."""
+        """Return the lemmas that NLTK looks ``word`` up by, in its order."""
         return morphy(word, part, self._own_irregular[part], lambda lemma: bool(self.senses(lemma, part)))
 
     def senses(self, lemma: str, part: PartOfSpeech | None = None) -> Sequence[str]:
-        """Names of a lemma's synsets, its usual sense first; nouns, verbs, adjectives, adverbs by default."""
+        """Return names of a lemma's synsets, its usual sense first; nouns, verbs, adjectives, adverbs by default."""
         lemma = lemma.replace("_", " ")
         lower = lemma.lower()
         written = [self._lemma_rows[word] for word in (lemma, lower) if word in self._lemma_rows]
@@ -238,19 +238,19 @@ class TableWordNet:
         return [tables.synsets[row] for row in dict.fromkeys(found)]
 
     def lemmas(self, synset: str) -> Sequence[str]:
-        """The words of a synset, in its order, with blanks (``traffic light``)."""
+        """Return the words of a synset, in its order, with blanks (``traffic light``)."""
         return [self._tables.lemmas[row] for row in self._tables.members[self._row(synset)]]
 
     def hypernyms(self, synset: str) -> Sequence[str]:
-        """The synsets that it is a kind (or an instance) of, directly."""
+        """Return the synsets that it is a kind (or an instance) of, directly."""
         return [self._tables.synsets[row] for row in self._tables.hypernyms[self._row(synset)]]
 
     def hyponyms(self, synset: str) -> Sequence[str]:
-        """The synsets that are a kind (or an instance) of it, directly."""
+        """Return the synsets that are a kind (or an instance) of it, directly."""
         return [self._tables.synsets[row] for row in self._tables.hyponyms[self._row(synset)]]
 
     def depth(self, synset: str) -> tuple[int, int]:
-        """The shortest and the longest way to a root, in steps; (0, 0) for a root."""
+        """Return the shortest and the longest way to a root, in steps; (0, 0) for a root."""
         low, high = self._tables.depths[self._row(synset)].tolist()
         return low, high
 

@@ -24,7 +24,7 @@ _WORTH_KEEPING = 1000
 
 
 def tag_captions(captions: Sequence[str], tagger: Tagger) -> list[list[str]]:
-    """A Penn treebank tag for each word (``words_of``) of each caption; marks are read and left out.
+    """Return a Penn treebank tag for each word (``words_of``) of each caption; marks are read and left out.
 
     The tags of many captions are kept in the cache, by the content of the tagger and the captions.
     """

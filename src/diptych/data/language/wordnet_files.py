@@ -32,7 +32,7 @@ from diptych.data.language.wordnet_tables import ABOVE, PARTS, Entry, Records, S
 
 
 def read_lmf(path: Path) -> Records:
-    """One lexicon; what is no noun, verb, adjective or adverb has no place here and is left out."""
+    """Return one lexicon; what is no noun, verb, adjective or adverb has no place here and is left out."""
     records = Records()
     lemma_of: dict[str, str] = {}  # by the ids of entries and of senses: a synset's members are either
     listed: list[list[str]] = []
@@ -101,7 +101,7 @@ _VERSION = re.compile(r"WordNet (\d[\d.]*\+?) Copyright", re.IGNORECASE)
 
 
 def read_database(read: Callable[[str], bytes]) -> Records:
-    """All of WordNet; synsets are named as NLTK names them, ``dog.n.01``."""
+    """Return all of WordNet; synsets are named as NLTK names them, ``dog.n.01``."""
     records = Records()
     for letter, file in _FILES.items():
         senses = {lemma: offsets for lemma, offsets in _index(read(f"index.{file}").decode())}
@@ -131,7 +131,7 @@ def _plain(word: str) -> str:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """All but the licence at the top, whose lines begin with two blanks."""
+    """Yield all but the licence at the top, whose lines begin with two blanks."""
     return (line for line in text.splitlines() if line and not line.startswith(" "))
 
 
@@ -169,7 +169,7 @@ _TITLE = "Open English WordNet"
 
 
 def read_json_lines(lemmas: Path, synsets: Path) -> Records:
-    """The compact form: a line per lemma (``l``, and synsets by part of speech in ``s``) and per synset
+    """Return the compact form: a line per lemma (``l``, and synsets by part of speech in ``s``) and per synset
     (``id``, part of speech ``p``, members ``m``, hypernyms ``h``); it has no irregular forms.
     """
     records = Records(_TITLE)
@@ -187,7 +187,7 @@ def _values(path: Path) -> Iterator[Any]:
 
 
 def read_json_release(paths: Sequence[Path]) -> Records:
-    """The release: entries by lemma and part of speech in ``entries-*.json``, synsets in the other files."""
+    """Return the release: entries by lemma and part of speech in ``entries-*.json``, synsets in the other files."""
     records = Records(_TITLE)
     for path in track(paths, f"reading {_TITLE}", unit="files"):
         content = read_json(path)
@@ -212,24 +212,18 @@ WORDNET = "corpora/wordnet"
 
 @dataclass(frozen=True)
 class WordNetFiles:
-    """Where a WordNet is and in which form.
+    """Where a WordNet is and in which form."""
 
-    Attributes:
-        path: as it was named.
-        form: one of :data:`FORMS`.
-        files: all that is read.
-    """
-
-    path: Path
-    form: str
-    files: tuple[Path, ...]
+    path: Path  # as it was named
+    form: str  # one of FORMS
+    files: tuple[Path, ...]  # all that is read
 
     def fingerprint(self) -> str:
         """Of the files' names and contents."""
         return fingerprint(self.form, *((file.name, fingerprint_file(file)) for file in self.files))
 
     def read(self) -> Records:
-        """All of it."""
+        """Return all of it."""
         try:
             return FORMS[self.form](self)
         except (OSError, EOFError, zlib.error, ValueError, ParseError) as error:
@@ -265,7 +259,7 @@ def wordnet_files(path: Path | str) -> WordNetFiles:
 
 
 def _holds_database(zipped: Path) -> bool:
-    """Whether a zip has WordNet's database; a damaged one may, and is found out when it is read."""
+    """Return whether a zip has WordNet's database; a damaged one may, and is found out when it is read."""
     if not zipfile.is_zipfile(zipped):
         return zipped.is_file()
     with zipfile.ZipFile(zipped) as archive:

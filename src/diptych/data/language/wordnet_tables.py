@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, Self, TypeVar, get_args
+from typing import Any, NamedTuple, Self, TypeVar, get_args
 
 import numpy as np
 
+from diptych.core.artifact import Artifact
 from diptych.core.context import task
-from diptych.core.errors import DataError, StorageError
-from diptych.core.reading import file_errors, read_arrays
+from diptych.core.errors import DataError
 from diptych.data.language.contract import PartOfSpeech
 from diptych.data.string_table import StringTable, write_strings
 
@@ -56,17 +56,11 @@ class Entry(NamedTuple):
 
 @dataclass
 class Records:
-    """All of a WordNet.
+    """All of a WordNet."""
 
-    Attributes:
-        title: what it calls itself, with its version where it says so.
-        synsets: in the order of its files.
-        entries: in the order of its files.
-    """
-
-    title: str = ""
-    synsets: list[Synset] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
+    title: str = ""  # what it calls itself, with its version where it says so
+    synsets: list[Synset] = field(default_factory=list)  # in the order of its files
+    entries: list[Entry] = field(default_factory=list)  # in the order of its files
 
 
 def in_blocks(items: Iterable[T], description: str, unit: str) -> Iterator[T]:
@@ -79,7 +73,7 @@ def in_blocks(items: Iterable[T], description: str, unit: str) -> Iterator[T]:
 
 
 def depths(above: Sequence[Sequence[int]]) -> np.ndarray:
-    """The shortest and the longest way from each thing to a root, in steps.
+    """Return the shortest and the longest way from each thing to a root, in steps.
 
     Returns:
         (n, 2) int32. A way that comes back to where it was is not gone further, so that a cycle, which no
@@ -117,9 +111,7 @@ def inverted(above: Sequence[Sequence[int]]) -> list[list[int]]:
 PART_ORDER: tuple[PartOfSpeech, ...] = get_args(PartOfSpeech)
 """The order in which the senses of a lemma of several parts of speech come, as in WordNet."""
 
-_ARRAYS = "arrays.npz"
-_TEXTS = ("title", "lemmas", "synsets", "forms")
-_LISTS = ("senses", "members", "hypernyms", "hyponyms")
+_TEXTS = ("lemmas", "synsets", "forms")
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,34 +135,20 @@ class Ragged:
 
 
 @dataclass(frozen=True, eq=False)
-class WordNetTables:
-    """Numbers of lemmas and synsets instead of their names.
+class WordNetTables(Artifact, kind="wordnet", files=_TEXTS):
+    """Numbers of lemmas and synsets instead of their names."""
 
-    Attributes:
-        title: what the WordNet calls itself.
-        lemmas: sorted.
-        synsets: their names.
-        parts: (n_synsets,) uint8, each one's place in :data:`PART_ORDER`.
-        senses: for each lemma its synsets, by part of speech and then the usual one first.
-        members: for each synset its lemmas.
-        hypernyms: for each synset those directly above it.
-        hyponyms: for each synset those directly below it.
-        depths: (n_synsets, 2) int32, the shortest and the longest way to a root.
-        forms: irregular forms.
-        form_of: (n_forms, 2) int32, each one's lemma and part of speech.
-    """
-
-    title: str
-    lemmas: list[str]
-    synsets: list[str]
-    parts: np.ndarray
-    senses: Ragged
-    members: Ragged
-    hypernyms: Ragged
-    hyponyms: Ragged
-    depths: np.ndarray
-    forms: list[str]
-    form_of: np.ndarray
+    title: str  # what the WordNet calls itself
+    lemmas: list[str]  # sorted
+    synsets: list[str]  # their names
+    parts: np.ndarray  # (n_synsets,) uint8, each one's place in PART_ORDER
+    senses: Ragged  # for each lemma its synsets, by part of speech and then the usual one first
+    members: Ragged  # for each synset its lemmas
+    hypernyms: Ragged  # for each synset those directly above it
+    hyponyms: Ragged  # for each synset those directly below it
+    depths: np.ndarray  # (n_synsets, 2) int32, the shortest and the longest way to a root
+    forms: list[str]  # irregular forms
+    form_of: np.ndarray  # (n_forms, 2) int32, each one's lemma and part of speech
 
     @classmethod
     def of(cls, records: Records) -> Self:
@@ -204,45 +182,15 @@ class WordNetTables:
             form_of=np.asarray([rest for _, *rest in forms], dtype=np.int32).reshape(-1, 2),
         )
 
-    def save(self, folder: Path) -> None:
-        """Write it into a folder; the caller cares for all or nothing."""
-        texts = {"title": [self.title], "lemmas": self.lemmas, "synsets": self.synsets, "forms": self.forms}
-        for name, strings in texts.items():
-            write_strings(folder / name, strings)
-        numbers = {"parts": self.parts, "depths": self.depths, "form_of": self.form_of}
-        for name in _LISTS:
-            ragged: Ragged = getattr(self, name)
-            numbers |= {name: ragged.values, f"{name}_starts": ragged.starts}
-        np.savez(folder / _ARRAYS, allow_pickle=False, **numbers)
+    def write_files(self, folder: Path) -> None:
+        """Write the strings, which are too many for a header."""
+        for name in _TEXTS:
+            write_strings(folder / name, getattr(self, name))
 
     @classmethod
-    def open(cls, folder: Path) -> Self:
-        """Read what :meth:`save` wrote."""
-        texts = {name: StringTable(folder / name)[:] for name in _TEXTS}
-        with file_errors(folder / _ARRAYS, fix="delete its folder"):
-            file = read_arrays(folder / _ARRAYS, fix="delete its folder")
-            lists = {name: Ragged(file[name], file[f"{name}_starts"]) for name in _LISTS}
-            made = cls(
-                title="".join(texts["title"]),
-                lemmas=texts["lemmas"],
-                synsets=texts["synsets"],
-                parts=file["parts"],
-                senses=lists["senses"],
-                members=lists["members"],
-                hypernyms=lists["hypernyms"],
-                hyponyms=lists["hyponyms"],
-                depths=file["depths"],
-                forms=texts["forms"],
-                form_of=file["form_of"],
-            )
-        sizes = {
-            len(made.parts),
-            len(made.depths),
-            *(len(getattr(made, name).starts) - 1 for name in _LISTS[1:]),
-        }
-        if sizes != {len(made.synsets)} or len(made.senses.starts) != len(made.lemmas) + 1:
-            raise StorageError(f"{folder} holds tables of different sizes", "delete it")
-        return made
+    def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
+        """Return the strings that :meth:`write_files` wrote."""
+        return {name: StringTable(folder / name)[:] for name in _TEXTS}
 
 
 def _numbers(names: Sequence[str], number: dict[str, int], of: str) -> list[int]:

@@ -54,16 +54,16 @@ class Database:
         self._connection = connection
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query."""
+        """Return the rows of a query."""
         with _explained():
             return list(self._connection.execute(sql, list(values)).fetchall())
 
     def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        """The one value of a query."""
+        """Return the one value of a query."""
         return self.rows(sql, values)[0][0]
 
     def batches(self, sql: str, rows: int) -> Iterator[Any]:
-        """The result of a query as Arrow record batches of exactly so many rows, the last of fewer."""
+        """Yield the result of a query as Arrow record batches of exactly so many rows, the last of fewer."""
         import pyarrow as pa
 
         with _explained():

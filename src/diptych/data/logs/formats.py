@@ -48,7 +48,7 @@ _TIME = {"sessionid", "userid", "eventdate"}
 
 
 def _names(file: SourceFile) -> dict[str, str]:
-    """The columns by their names without capitals, dots and underscores: both editions have the same then."""
+    """Return the columns by their names without capitals, dots and underscores: both editions have the same then."""
     plain = str.maketrans("", "", "._")
     return {name.lower().translate(plain).replace("timeframems", "timeframe"): name for name in file.first}
 
@@ -280,7 +280,7 @@ _CLICK, _BUY = 4, 5  # values in a line without names
 
 
 def _columns(file: SourceFile) -> dict[str, str]:
-    """What is in which column: by their names, or else by their number."""
+    """Return what is in which column: by their names, or else by their number."""
     by_name = {name.lower().replace("_", ""): name for name in file.first}
     found = {what: by_name[name] for what, names in _NAMES.items() for name in names if name in by_name}
     if {"session", "time", "item"} <= set(found):

@@ -34,7 +34,7 @@ _SHOWN = 5
 
 
 def log_notes(counts: LogCounts, people: BucketCounts, marks: Mapping[str, int]) -> list[str]:
-    """What is odd, in a fixed order."""
+    """Return what is odd, in a fixed order."""
     return [
         *_days(counts.days),
         *_clocks(counts),
@@ -72,7 +72,7 @@ def _clocks(counts: LogCounts) -> Iterator[str]:
 
 
 def _edge(days: list[tuple[date, int]], total: int) -> list[tuple[date, int]]:
-    """The days at one end that hold next to nothing, or little and far from the others."""
+    """Return the days at one end that hold next to nothing, or little and far from the others."""
     odd, seen, gap = 0, 0, 0
     for place, (_, events) in enumerate(days):
         if events:
@@ -123,19 +123,12 @@ _SESSIONS = ("Administrative", "ProductRelated", "PageValues", "Revenue")
 
 @dataclass(frozen=True)
 class Chosen:
-    """What is read.
+    """What is read."""
 
-    Attributes:
-        format: the format of all files.
-        files: of events, in the order of their names, which is the order of arrival.
-        left_out: names of files that hold no events.
-        zone: that the log says its days are in.
-    """
-
-    format: LogFormat
-    files: tuple[SourceFile, ...]
-    left_out: tuple[str, ...] = ()
-    zone: str | None = None
+    format: LogFormat  # the format of all files
+    files: tuple[SourceFile, ...]  # of events, in the order of their names, which is the order of arrival
+    left_out: tuple[str, ...] = ()  # names of files that hold no events
+    zone: str | None = None  # that the log says its days are in
 
 
 def choose_format(
@@ -184,7 +177,7 @@ def _looked_at(paths: Sequence[Path], source: Path) -> tuple[SourceFile, ...]:
 
 
 def _recognised(files: Sequence[SourceFile]) -> LogFormat:
-    """The least general format that recognises all files but those that it knows to hold no events."""
+    """Return the least general format that recognises all files but those that it knows to hold no events."""
     best: tuple[int, SourceFile | None] = (0, None)
     for one in sorted(LOG_FORMATS, key=lambda one: one.general):
         unknown = [file for file in files if file.stem not in one.others and not one.recognises(file)]
@@ -290,13 +283,13 @@ def ingest(
 
 
 def _checked(file: SourceFile) -> dict[str, Any]:
-    """What the log says of a file, which is whole."""
+    """Return what the log says of a file, which is whole."""
     check_whole(file)
     return {"file": file.name, "bytes": file.size, "fingerprint": fingerprint_file(file.path)}
 
 
 def _buckets(rows: int) -> int:
-    """A power of two, so that about as many rows as fit into memory are in each."""
+    """Return a power of two, so that about as many rows as fit into memory are in each."""
     needed = 1
     while needed < MOST_BUCKETS and needed * _BUCKET_ROWS < rows:
         needed *= 2
@@ -324,7 +317,7 @@ def _two_passes(
 
 
 def _dropped(staged: Staged, people: BucketCounts, rules: Sequence[Rule]) -> list[dict[str, Any]]:
-    """What every rule dropped, in the order of rules."""
+    """Return what every rule dropped, in the order of rules."""
     dropped = staged.dropped | people.dropped
     named = staged.named | people.named
     return [
@@ -339,7 +332,7 @@ def _dropped(staged: Staged, people: BucketCounts, rules: Sequence[Rule]) -> lis
 
 
 def _lost(dropped: Sequence[Mapping[str, Any]]) -> str:
-    """What every rule dropped, and the most frequent of it."""
+    """Return what every rule dropped, and the most frequent of it."""
     parts = []
     for one in dropped:
         names = [*one.get("named", {})][:_NAMED]

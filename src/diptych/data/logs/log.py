@@ -37,7 +37,7 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Return what reports call it."""
         return str(self.about["name"])
 
     @property
@@ -52,14 +52,14 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
 
     @property
     def zone(self) -> str:
-        """The zone of local hours and days."""
+        """Return the zone of local hours and days."""
         return str(self.about["zone"])
 
     @property
     def buckets(self) -> list[Path]:
-        """The files of events, one per bucket that has any."""
+        """Return the files of events, one per bucket that has any."""
         return sorted((self.folder / EVENTS).glob("bucket=*/*.parquet"))
 
     def describe(self) -> str:
-        """One line."""
+        """Return one line."""
         return f"{self.name}: {self.n_events:,} events, {self.about['first']} to {self.about['last']} ({self.zone})"

@@ -83,7 +83,7 @@ class ColumnMapping:
             raise UsageError("values of purchase are listed under yes", "[values.purchase] yes = [...]")
 
     def given(self, file: SourceFile) -> Given:
-        """What the rows of a file say."""
+        """Return what the rows of a file say."""
         row = self._row(file)
         texts = {target: row[column] for target, column in self.columns.items() if target != "time"}
         texts |= {target: literal(value) for target, value in self.constants.items()}
@@ -120,7 +120,7 @@ class ColumnMapping:
         return row
 
     def with_columns(self, options: Iterable[str]) -> ColumnMapping:
-        """The same with further columns, each written ``target=column``."""
+        """Return the same with further columns, each written ``target=column``."""
         more: dict[str, str] = {}
         for target, column in map(_pair, options):
             if more.setdefault(target, column) != column:

@@ -84,7 +84,7 @@ class Row:
         return self._cleaned(rows, quoted=file.kind == "text")
 
     def _cleaned(self, rows: str, quoted: bool) -> str:
-        """Every step is a query of its own: nested, each would be computed many times over."""
+        """Return every step is a query of its own: nested, each would be computed many times over."""
         for step in ("trimmed", "unquoted", "trimmed") if quoted else ("trimmed",):
             texts = [f"{step}({alias}) AS {alias}" for alias in self._taken.values()]
             rows = f"SELECT event_id, readable, {', '.join([*texts, *self._typed.values()])} FROM ({rows})"
@@ -97,7 +97,7 @@ longer than two megabytes."""
 
 
 def _lines(path: str, file: SourceFile) -> str:
-    """Lines as one column; NUL is the delimiter, so whatever is in the second column says that there was one."""
+    """Return lines as one column; NUL is the delimiter, so whatever is in the second column says that there was one."""
     packed = "gzip" if file.gzipped else "none"
     return f"""read_csv({path}, auto_detect = false, header = false, delim = chr(0), quote = '', escape = '',
         comment = '', nullstr = chr(1), columns = {{'line': 'VARCHAR', 'rest': 'VARCHAR'}}, null_padding = true,
@@ -118,7 +118,7 @@ def _fields(delimiter: str) -> str:
 
 
 def _line_pattern(delimiter: str, inside: str) -> str:
-    """A regular expression of a whole line, whose quoted fields are made of ``inside`` and doubled marks."""
+    """Return a regular expression of a whole line, whose quoted fields are made of ``inside`` and doubled marks."""
     other = delimiter.replace("|", r"\|").replace("\t", r"\t")
     blank = " *"
     field = f'(?:{blank}"(?:{inside}|"")*"{blank}|{blank}[^" {other}][^{other}]*|{blank})'

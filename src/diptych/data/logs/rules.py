@@ -61,20 +61,15 @@ def _words(given: Iterable[str]) -> tuple[str, ...]:
 
 
 class Rule(NamedTuple):
-    """A reason to drop events.
+    """A reason to drop events."""
 
-    Attributes:
-        name: in reports.
-        description: one line of what is dropped.
-        drops: SQL; of a row's rule a condition over the columns of :mod:`diptych.data.logs.canonical`, never NULL;
-            of a bucket's rule the ``event_id`` of what is dropped of the table ``events``, each once.
-        names: SQL of what was dropped, NULL or empty for nothing of the kind; of a row's rule a text, of a bucket's
-            rule texts and numbers of events.
-    """
-
-    name: str
-    description: str
+    name: str  # in reports
+    description: str  # one line of what is dropped
+    # SQL; of a row's rule a condition over the columns of diptych.data.logs.canonical, never NULL; of a
+    # bucket's rule the event_id of what is dropped of the table events, each once
     drops: str
+    # SQL of what was dropped, NULL or empty for nothing of the kind; of a row's rule a text, of a
+    # bucket's rule texts and numbers of events
     names: str = ""
 
 

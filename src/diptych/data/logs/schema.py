@@ -40,19 +40,12 @@ LENGTH_ACTIONS = ("page", "query", "add", "remove")
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the table.
+    """One column of the table."""
 
-    Attributes:
-        name: of the column.
-        type: as Arrow calls it.
-        nullable: whether a value may be missing.
-        meaning: one line, for documentation and errors.
-    """
-
-    name: str
-    type: str
-    nullable: bool
-    meaning: str
+    name: str  # of the column
+    type: str  # as Arrow calls it
+    nullable: bool  # whether a value may be missing
+    meaning: str  # one line, for documentation and errors
 
 
 COLUMNS = (
@@ -174,5 +167,5 @@ NO_BOT = "cubot"
 
 
 def printable(word: str) -> str:
-    """A log's word without what a terminal would take for a command."""
+    """Return a log's word without what a terminal would take for a command."""
     return "".join(letter if letter.isprintable() else "?" for letter in word)

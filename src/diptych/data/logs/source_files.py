@@ -29,29 +29,20 @@ _UNPACKED = 6  # times as large as gzipped, roughly
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file of a raw log.
+    """One file of a raw log."""
 
-    Attributes:
-        path: where it is.
-        kind: ``text`` with a delimiter, ``json`` lines or ``parquet``.
-        first: of text, the fields of its first line, which may be names or values; else the columns' names.
-            Fields of JSON objects inside objects are called ``outer.inner``.
-        size: bytes.
-        rows: how many there are, of text roughly.
-        delimiter: of text.
-        gzipped: whether it is.
-        timed: columns that hold dates or timestamps (Parquet).
-        pointers: of JSON, where each value is in its object (RFC 6901).
-    """
-
-    path: Path
-    kind: Literal["text", "json", "parquet"]
+    path: Path  # where it is
+    kind: Literal["text", "json", "parquet"]  # text with a delimiter, json lines or parquet
+    # of text, the fields of its first line, which may be names or values; else the columns' names. Fields
+    # of JSON objects inside objects are called outer.inner
     first: tuple[str, ...]
-    size: int
-    rows: int
-    delimiter: str = ","
-    gzipped: bool = False
+    size: int  # bytes
+    rows: int  # how many there are, of text roughly
+    delimiter: str = ","  # of text
+    gzipped: bool = False  # whether it is
+    # columns that hold dates or timestamps (Parquet)
     timed: frozenset[str] = field(default_factory=frozenset)
+    # of JSON, where each value is in its object (RFC 6901)
     pointers: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -65,12 +56,12 @@ class SourceFile:
         return self.path.name.lower().removesuffix(".gz").rpartition(".")[0]
 
     def has(self, *columns: str) -> bool:
-        """Whether there are columns of these names."""
+        """Return whether there are columns of these names."""
         return set(columns) <= set(self.first)
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The files of a folder that a log may be in, sorted by name."""
+    """Return the files of a folder that a log may be in, sorted by name."""
     return sorted(
         path
         for path in folder.iterdir()
@@ -125,7 +116,7 @@ def check_whole(file: SourceFile) -> None:
 
 
 def _first_lines(path: Path, gzipped: bool) -> list[str]:
-    """The lines of a file's beginning that are not blank, each whole but for a very long first."""
+    """Return the lines of a file's beginning that are not blank, each whole but for a very long first."""
     with file_errors(path, DataError), open_bytes(path, gzipped) as handle:
         content = handle.read(_BEGINNING)
     if content.startswith(_UTF16):
@@ -145,7 +136,7 @@ def _first_lines(path: Path, gzipped: bool) -> list[str]:
 
 
 def _pointers(lines: list[str]) -> dict[str, str]:
-    """All keys of the first objects, in the order in which they come, and where their values are."""
+    """Return all keys of the first objects, in the order in which they come, and where their values are."""
     found: dict[str, str] = {}
 
     def add(value: Mapping[str, Any], name: str = "", pointer: str = "") -> None:

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def identifier(name: str) -> str:
-    """A name in double quotes."""
+    """Return a name in double quotes."""
     return '"' + _whole(name).replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text in single quotes."""
+    """Return a text in single quotes."""
     return "'" + _whole(text).replace("'", "''") + "'"
 
 
@@ -33,7 +33,7 @@ def literals(texts: Iterable[str]) -> str:
 
 
 def choose(value: str, words: Mapping[str, Iterable[str]], otherwise: str = "NULL") -> str:
-    """What a value means: the key of ``words`` under which it is listed, in whatever capitals."""
+    """Return what a value means: the key of ``words`` under which it is listed, in whatever capitals."""
     # One by one: for a list of many words DuckDB would plan a join.
     meanings = {word.lower(): meaning for meaning, said in [*words.items()][::-1] for word in said}
     cases = [f"WHEN {literal(word)} THEN {literal(meaning)}" for word, meaning in meanings.items()]

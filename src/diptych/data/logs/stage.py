@@ -30,24 +30,17 @@ _MB = 1 << 20
 
 @dataclass
 class Staged:
-    """What the first pass found.
+    """What the first pass found."""
 
-    Attributes:
-        folder: where the rows wait.
-        rows: that were read, also those that were dropped.
-        dropped: rule → how many rows.
-        named: rule → what was dropped, and how often, the most frequent first.
-        marks: what was counted beside.
-    """
-
-    folder: Path
-    rows: int = 0
-    dropped: dict[str, int] = field(default_factory=dict)
+    folder: Path  # where the rows wait
+    rows: int = 0  # that were read, also those that were dropped
+    dropped: dict[str, int] = field(default_factory=dict)  # rule → how many rows
+    # rule → what was dropped, and how often, the most frequent first
     named: dict[str, dict[str, int]] = field(default_factory=dict)
-    marks: dict[str, int] = field(default_factory=dict)
+    marks: dict[str, int] = field(default_factory=dict)  # what was counted beside
 
     def bucket(self, number: int) -> list[Path]:
-        """The files of one bucket."""
+        """Return the files of one bucket."""
         return sorted(self.folder.glob(f"*/bucket={number}/*.parquet"))
 
 
@@ -131,23 +124,14 @@ _BUCKET_NAMED = 10
 
 @dataclass
 class BucketCounts:
-    """What the second pass found; of several buckets the counts are added up.
+    """What the second pass found; of several buckets the counts are added up."""
 
-    Attributes:
-        events: that were kept.
-        clients: different ones.
-        shared: clients with more than one visitor.
-        busiest: most events of one client.
-        dropped: rule → how many events.
-        named: rule → what was dropped, and how often.
-    """
-
-    events: int = 0
-    clients: int = 0
-    shared: int = 0
-    busiest: int = 0
-    dropped: dict[str, int] = field(default_factory=dict)
-    named: dict[str, dict[str, int]] = field(default_factory=dict)
+    events: int = 0  # that were kept
+    clients: int = 0  # different ones
+    shared: int = 0  # clients with more than one visitor
+    busiest: int = 0  # most events of one client
+    dropped: dict[str, int] = field(default_factory=dict)  # rule → how many events
+    named: dict[str, dict[str, int]] = field(default_factory=dict)  # rule → what was dropped, and how often
 
     def add(self, other: BucketCounts) -> None:
         """Count those of another bucket, too."""
@@ -163,7 +147,7 @@ class BucketCounts:
 
 
 def arrow_schema() -> Any:
-    """The canonical table's columns in Arrow."""
+    """Return the canonical table's columns in Arrow."""
     import pyarrow as pa
 
     kinds = {"double": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
@@ -240,29 +224,17 @@ _FIRST = date(1970, 1, 1)
 
 @dataclass(frozen=True)
 class LogCounts:
-    """Events of a log, by what they are.
+    """Events of a log, by what they are."""
 
-    Attributes:
-        first_us: the earliest time.
-        last_us: the latest.
-        visitors: different ones.
-        purchases: events that mean one.
-        days: local day → events; days without any in between have 0.
-        actions: action → events.
-        devices: device type → events.
-        channels: channel → events.
-        repeated: events in the later of two hours that the clocks of a zone show alike.
-    """
-
-    first_us: int
-    last_us: int
-    visitors: int
-    purchases: int
-    days: Mapping[date, int]
-    actions: Mapping[str, int]
-    devices: Mapping[str, int]
-    channels: Mapping[str, int]
-    repeated: int = 0
+    first_us: int  # the earliest time
+    last_us: int  # the latest
+    visitors: int  # different ones
+    purchases: int  # events that mean one
+    days: Mapping[date, int]  # local day → events; days without any in between have 0
+    actions: Mapping[str, int]  # action → events
+    devices: Mapping[str, int]  # device type → events
+    channels: Mapping[str, int]  # channel → events
+    repeated: int = 0  # events in the later of two hours that the clocks of a zone show alike
 
 
 def count_log(database: Database, files: Sequence[Path], times_in: str) -> LogCounts:

@@ -41,27 +41,18 @@ _ABOVE_ALL = "Categories"
 
 @dataclass(frozen=True)
 class Listing:
-    """What is kept of a listing.
+    """What is kept of a listing."""
 
-    Attributes:
-        where: its file and line.
-        item: its item's id.
-        image: the id of its main picture, ``""`` where it has none.
-        field: the name in :data:`FIELDS` of what its caption was.
-        caption: the text, white space made single blanks.
-        record: title, attributes, product type, category path or paths, country and domain.
-    """
-
-    where: str
-    item: str
-    image: str
-    field: str
-    caption: str
-    record: dict[str, Any]
+    where: str  # its file and line
+    item: str  # its item's id
+    image: str  # the id of its main picture, "" where it has none
+    field: str  # the name in FIELDS of what its caption was
+    caption: str  # the text, white space made single blanks
+    record: dict[str, Any]  # title, attributes, product type, category path or paths, country and domain
 
 
 def _values(listing: Mapping[str, Any], key: str, language: str | None = None) -> list[str]:
-    """The texts of a field, those in one language where one is given; ``en`` is also ``en_GB``."""
+    """Return the texts of a field, those in one language where one is given; ``en`` is also ``en_GB``."""
     found = []
     for entry in listing.get(key) or ():
         tag = str(entry.get("language_tag", ""))
@@ -71,7 +62,7 @@ def _values(listing: Mapping[str, Any], key: str, language: str | None = None) -
 
 
 def _texts(listing: Mapping[str, Any], field: str, language: str) -> str:
-    """The caption a field gives: all bullet points in their order, of other fields the first text."""
+    """Return the caption a field gives: all bullet points in their order, of other fields the first text."""
     values = _values(listing, FIELDS[field], language)
     return " ".join(values if field == "bullets" else values[:1])
 
@@ -91,7 +82,7 @@ def _attributes(listing: Mapping[str, Any], language: str) -> dict[str, list[str
 
 
 def _paths(listing: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """The paths of all nodes, each once: ``/Categories/Home/Lamps`` without what stands above every category."""
+    """Return the paths of all nodes, each once: ``/Categories/Home/Lamps`` without what stands above every category."""
     found: dict[tuple[str, ...], None] = {}
     for node in listing.get("node") or ():
         given = str(node.get("node_name") or node.get("path") or "")
@@ -167,7 +158,7 @@ def _folder(path: Path, wanted: str, archive: str) -> Path:
 
 
 def _image_files(folder: Path, wanted: set[str]) -> dict[str, str]:
-    """The file of each wanted picture, as ``images.csv`` has it."""
+    """Return the file of each wanted picture, as ``images.csv`` has it."""
     for name in ("images.csv.gz", "images.csv"):
         file = folder / "metadata" / name
         if file.is_file():

@@ -41,7 +41,7 @@ class _Records(Column[Mapping[str, Any]]):
         super().__init__(len(self._lines))
 
     def read(self, rows: range | np.ndarray) -> list[Mapping[str, Any]]:
-        """The records of these stored rows."""
+        """Return the records of these stored rows."""
         both = zip(self._lines.read(rows), self._addresses.read(rows), strict=True)
         return [{"line": line, "url": url} for (line,), url in both]
 
@@ -56,7 +56,7 @@ def _tables(path: Path, options: Mapping[str, Any]) -> list[CaptionTable]:
 
 
 def _parts(tables: Sequence[CaptionTable], images: Path | None, split: str | None) -> list[Part]:
-    """Each table with its split and its pictures' folder: the split's or the file's own, else the common one."""
+    """Return each table with its split and its pictures' folder: the split's or the file's own, else the common one."""
     top = tables[0].file.parent
     root = images if images is not None else top / "images" if (top / "images").is_dir() else top
     if not root.is_dir():

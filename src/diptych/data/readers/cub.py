@@ -56,7 +56,7 @@ def _numbered(file: Path) -> dict[str, str]:
 
 
 def _of_images(file: Path, images: Mapping[str, str]) -> dict[str, str]:
-    """A value for every image's number."""
+    """Return a value for every image's number."""
     values = _numbered(file)
     without = [number for number in images if number not in values]
     if without:
@@ -68,7 +68,7 @@ def _of_images(file: Path, images: Mapping[str, str]) -> dict[str, str]:
 
 
 def _captions(file: Path) -> list[str] | None:
-    """The lines of one file of captions; None where there is no such file."""
+    """Return the lines of one file of captions; None where there is no such file."""
     if not file.exists():
         return None
     # A few of the published files hold bytes that are no UTF-8, in the middle of usable captions.
@@ -78,7 +78,7 @@ def _captions(file: Path) -> list[str] | None:
 
 
 def _listed_splits(file: Path, names: Sequence[str]) -> list[str]:
-    """The split of each image in a table of file names and splits; ``dev`` is ``val``."""
+    """Return the split of each image in a table of file names and splits; ``dev`` is ``val``."""
     with open_text(file, newline="", error=DataError, fix="check --reader-option split_file") as handle:
         table = csv.DictReader(handle, delimiter="\t" if file.suffix == ".tsv" else ",")
         columns = table.fieldnames or []

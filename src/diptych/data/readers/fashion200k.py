@@ -45,7 +45,7 @@ class _Image:
 
 
 def _files(path: Path) -> list[tuple[Path, str, str]]:
-    """Files of labels with their category and split; all ten must be there."""
+    """Return files of labels with their category and split; all ten must be there."""
     folder = path / "labels" if (path / "labels").is_dir() else path
     found = [
         (folder / f"{category}_{split}{_ENDING}", category, split)
@@ -62,7 +62,7 @@ def _files(path: Path) -> list[tuple[Path, str, str]]:
 
 
 def _lines(file: Path, encoding: str) -> Iterator[tuple[str, str, float, str]]:
-    """Where it is, picture, score and description of each line."""
+    """Yield where it is, picture, score and description of each line."""
     for number, line in read_lines(file, encoding, error=DataError):
         where = f"{file.name}, line {number}"
         fields = line.split("\t")

@@ -96,7 +96,7 @@ class _Places:
                 raise DataError(f"{taxonomy} has no ids", "give the file of the taxonomy with ids")
 
     def of(self, values: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-        """The paths of a row, each once."""
+        """Return the paths of a row, each once."""
         found: dict[tuple[str, ...], None] = {}
         for text in values.get(self._column, ()):
             if self._column == _COLUMNS["google"]:

@@ -57,7 +57,7 @@ def _find_tokens(path: Path) -> Path:
 
 
 def _lines(file: Path) -> Iterator[tuple[str, str, str]]:
-    """File name, number and caption of each line."""
+    """Yield file name, number and caption of each line."""
     for line, text in read_lines(file, error=DataError):
         if not text.strip() or (line == 1 and _HEADER.match(text)):
             continue
@@ -78,7 +78,7 @@ def _lines(file: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _split_of(folder: Path) -> dict[str, str]:
-    """The split of each image that a list names, by its file name without ending."""
+    """Return the split of each image that a list names, by its file name without ending."""
     found: dict[str, str] = {}
     for split, files in _LISTS.items():
         file = next((folder / name for name in files if (folder / name).is_file()), None)

@@ -99,7 +99,7 @@ class Gathering:
 
 
 def first_folder(given: Path | str | None, candidates: Iterable[Path], flag: str) -> Path | None:
-    """The folder that was given, else the first of the candidates that is there; None where none is."""
+    """Return the folder that was given, else the first of the candidates that is there; None where none is."""
     if given is not None:
         folder = Path(given)
         if not folder.is_dir():

@@ -28,7 +28,7 @@ _HUGGING_FACE = {"dataset_info.json", "dataset_dict.json"}
 
 
 def karpathy_files(folder: Path) -> list[Path]:
-    """The files of a folder that are named as Karpathy's are; sorted."""
+    """Return the files of a folder that are named as Karpathy's are; sorted."""
     files = [*folder.glob("dataset*.json"), *folder.glob("dataset*.json.gz")]
     return sorted(file for file in files if file.name not in _HUGGING_FACE)
 

@@ -25,7 +25,7 @@ _SUFFIXES = (".csv", ".tsv", ".jsonl")
 
 
 def _rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number and fields, one line at a time."""
+    """Yield line number and fields, one line at a time."""
     if file.suffix == ".jsonl":
         for number, value in read_jsonl(file, DataError, "give one JSON object per line"):
             if not isinstance(value, dict):

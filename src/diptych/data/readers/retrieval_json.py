@@ -41,7 +41,7 @@ def _stem(file: Path) -> str:
 
 
 def _split_and_rest(file: Path) -> tuple[str, str] | None:
-    """The split that a file's name says, and the name without it; None where it says none."""
+    """Return the split that a file's name says, and the name without it; None where it says none."""
     found = list(_PART.finditer(_stem(file).lower()))
     if not found:
         return None
@@ -65,7 +65,7 @@ def _lists_in(folder: Path) -> list[Path]:
 
 
 def _chosen(path: Path, dataset: str | None, split: str | None) -> tuple[str, list[tuple[str, Path]]]:
-    """The dataset's name and its splits' files."""
+    """Return the dataset's name and its splits' files."""
     if not path.is_dir():
         said = _split_and_rest(path)
         if split is None and said is None:

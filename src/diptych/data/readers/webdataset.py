@@ -27,7 +27,7 @@ _VERSION = 1
 
 
 def _splits(shards: Sequence[Shard], split: str | None) -> list[str | None]:
-    """The split of each shard: as given, as its name says, or None where no name says one."""
+    """Return the split of each shard: as given, as its name says, or None where no name says one."""
     if split is not None:
         return [split] * len(shards)
     named = [split_named(shard.name) for shard in shards]

@@ -48,7 +48,7 @@ def _check_depth(brackets: str, where: str) -> None:
 
 
 def parse_line(line: str, where: str) -> Any:
-    """The value of a line: JSON, else a literal of Python's.
+    """Return the value of a line: JSON, else a literal of Python's.
 
     A literal is texts, numbers, True, False and None in lists, tuples and dicts; names, calls and sums are refused
     before anything parses them.
@@ -121,7 +121,7 @@ def _is_code(text: str) -> bool:
 
 
 def attributes_in(record: Mapping[str, Any], wanted: Sequence[str]) -> tuple[dict[str, list[str]], int]:
-    """The attributes of a product, and how many were left out as not of the product.
+    """Return the attributes of a product, and how many were left out as not of the product.
 
     Left out are ranks (they name the category that is asked for), reviews, the shop's own id and dates, style sheets
     and scripts. A value that was there under the same name counts once.
@@ -153,7 +153,7 @@ def _area(size: Any) -> float:
 
 
 def largest_picture(given: Any) -> str:
-    """The address of a product's largest picture, ``""`` where there is none."""
+    """Return the address of a product's largest picture, ``""`` where there is none."""
     if isinstance(given, str) and given.lstrip()[:1] in ("{", "["):
         try:
             given = json.loads(given)
@@ -187,7 +187,7 @@ _ATTRIBUTES = "overview,details"
 
 
 def _files(path: Path) -> list[tuple[Path, str, str]]:
-    """Files of metadata with their market and category; of a file that is there both ways, the unpacked one."""
+    """Return files of metadata with their market and category; of a file that is there both ways, the unpacked one."""
     files = [path] if path.is_file() else sorted(path.iterdir(), reverse=True)
     found = {}
     for file in files:

@@ -24,22 +24,14 @@ HEADER = "dataset.json"
 
 @dataclass(frozen=True)
 class Specification:
-    """What a folder should hold.
+    """What a folder should hold."""
 
-    Attributes:
-        dataset: the header's ``dataset``.
-        called: in messages, with the article that it needs: ``scenes``, ``a shop log``.
-        parameters: the header's further entries.
-        further: what the fingerprint depends on beyond the parameters.
-        usual: values of parameters that a header leaves out.
-    """
-
-    dataset: str
-    called: str
+    dataset: str  # the header's dataset
+    called: str  # in messages, with the article that it needs: scenes, a shop log
     version: int
-    parameters: Mapping[str, Any]
-    further: tuple[Any, ...] = ()
-    usual: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any]  # the header's further entries
+    further: tuple[Any, ...] = ()  # what the fingerprint depends on beyond the parameters
+    usual: Mapping[str, Any] = field(default_factory=dict)  # values of parameters that a header leaves out
 
     @property
     def fingerprint(self) -> str:

@@ -136,7 +136,7 @@ def _adjectives(
 
 
 def _others(facts: Mapping[str, str], states: Container[str], chance: random.Random) -> list[str]:
-    """The other objects: by name with their relation, or only as 'something small'."""
+    """Return the other objects: by name with their relation, or only as 'something small'."""
     named = [role for role in ("second", "third") if f"{role}.shape" in states]
     parts = []
     if named:
@@ -173,7 +173,7 @@ def _joined(
 
 
 def finer(collection: Collection, topics: int = 2, *, seed: int = 0) -> Collection:
-    """The same scenes with captions that state more facts.
+    """Return the same scenes with captions that state more facts.
 
     Args:
         seed: of what is added and how it is worded. A caption is a function of (seed, its id, its facts), so it
@@ -208,7 +208,7 @@ def finer(collection: Collection, topics: int = 2, *, seed: int = 0) -> Collecti
 
 
 def _added(facts: Mapping[str, str], states: Container[str], topics: int, chance: random.Random) -> list[str]:
-    """The keys of ``topics`` topics that this scene has and the caption does not state yet."""
+    """Return the keys of ``topics`` topics that this scene has and the caption does not state yet."""
     left = [topic for topic, keys in TOPICS.items() if keys[0] in facts and keys[0] not in states]
     chosen = chance.sample(left, min(topics, len(left)))
     return [key for topic in chosen for key in TOPICS[topic]]

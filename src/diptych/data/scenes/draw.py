@@ -33,7 +33,7 @@ def smooth_noise(chance: np.random.Generator, size: int, down: int, across: int)
 
 
 def _tone(chance: np.random.Generator, *colour: float) -> Array:
-    """A colour, a little brighter or darker and a little off in hue."""
+    """Return a colour, a little brighter or darker and a little off in hue."""
     shade = np.asarray(colour, dtype=np.float32) * chance.uniform(0.88, 1.08)
     return np.asarray(shade + chance.uniform(-8, 8, 3), dtype=np.float32)
 
@@ -132,7 +132,7 @@ _STEPS = 40
 
 
 def _polar(radius: float, turn: float, y: float = 0.0) -> Point:
-    """A point at ``turn`` of a full circle, clockwise from straight up."""
+    """Return a point at ``turn`` of a full circle, clockwise from straight up."""
     angle = 2 * math.pi * turn
     return radius * math.sin(angle), y - radius * math.cos(angle)
 
@@ -199,7 +199,7 @@ def _drop() -> list[Point]:
 
 @cache
 def contours(shape: str) -> tuple[Contour, ...]:
-    """The contours of ``shape``: the first is filled, further ones are holes; about one unit in radius."""
+    """Return the contours of ``shape``: the first is filled, further ones are holes; about one unit in radius."""
     side = 0.84
     outlines: dict[str, Callable[[], list[list[Point]]]] = {
         "circle": lambda: [_arc(0.95, 0, 1)[:-1]],

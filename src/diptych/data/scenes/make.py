@@ -160,7 +160,7 @@ def check_workers(workers: int) -> None:
 
 
 def _range_of(objects: int | Sequence[int]) -> tuple[int, int]:
-    """The least and the most objects of a scene."""
+    """Return the least and the most objects of a scene."""
     both = (objects, objects) if isinstance(objects, int) else tuple(objects)
     if len(both) != 2:
         raise UsageError(

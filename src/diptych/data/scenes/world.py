@@ -90,7 +90,7 @@ class World:
 
 
 def relation(first: SceneObject, other: SceneObject) -> str:
-    """Where ``first`` is, seen from ``other``, along the axis on which they are further apart."""
+    """Return where ``first`` is, seen from ``other``, along the axis on which they are further apart."""
     across, down = first.x - other.x, first.y - other.y
     if abs(across) > abs(down):
         return "left of" if across < 0 else "right of"
@@ -108,12 +108,12 @@ def place(x: float, y: float) -> str:
 
 
 def generator(seed: int, split: str, index: int, purpose: str) -> random.Random:
-    """The generator of one purpose (world, captions, picture) of one scene."""
+    """Return the generator of one purpose (world, captions, picture) of one scene."""
     return random.Random(f"diptych scenes/{seed}/{split}/{index}/{purpose}")
 
 
 def home_split(facts: Mapping[str, str]) -> str:
-    """The only split that may hold a world with these describable facts."""
+    """Return the only split that may hold a world with these describable facts."""
     describable = {key: facts[key] for key in DESCRIBABLE if key in facts}
     return SPLITS[int(fingerprint(describable), 16) % len(SPLITS)]
 

@@ -90,7 +90,7 @@ class Indexer:
     def _captions(
         self, handle: BinaryIO, sample: Sample, record: dict[str, Any], where: str
     ) -> list[str] | None:
-        """The captions of a sample, without bad ones where that was asked for; None for none at all."""
+        """Return the captions of a sample, without bad ones where that was asked for; None for none at all."""
         options = self._options
         found: list[str] | None = None
         if options.caption != "json":
@@ -158,7 +158,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _text(handle: BinaryIO, sample: Sample, ending: str, where: str) -> bytes | None:
-    """The bytes of a sample's text; None where it has none of that ending."""
+    """Return the bytes of a sample's text; None where it has none of that ending."""
     member = sample.parts.get(ending)
     if member is None:
         return None

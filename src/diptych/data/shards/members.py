@@ -30,17 +30,11 @@ _MAX_EXTENSION_BYTES = 1 << 20
 
 
 class Member(NamedTuple):
-    """A file in a shard.
+    """A file in a shard."""
 
-    Attributes:
-        name: its path in the shard, without a leading ``./``.
-        offset: of its first byte in the shard.
-        size: in bytes; the shard holds all of them.
-    """
-
-    name: str
-    offset: int
-    size: int
+    name: str  # its path in the shard, without a leading ./
+    offset: int  # of its first byte in the shard
+    size: int  # in bytes; the shard holds all of them
 
 
 class _Damaged(Exception):
@@ -99,7 +93,7 @@ class Members:
                 return
 
     def _header(self, at: int) -> tarfile.TarInfo | None:
-        """The header at ``at``; None for the mark of the end."""
+        """Return the header at ``at``; None for the mark of the end."""
         block = self._read(at, _BLOCK)
         if block == _ZEROS:
             return None
@@ -111,7 +105,7 @@ class Members:
             raise _Damaged(f"not a header ({error})") from None
 
     def _extension(self, info: tarfile.TarInfo, at: int) -> dict[str, str]:
-        """The name or size of the next member where its own header has no room for them."""
+        """Return the name or size of the next member where its own header has no room for them."""
         if info.size > _MAX_EXTENSION_BYTES:
             raise _Damaged(f"{info.size:,} bytes of a name")
         content = self._read(at, info.size)
@@ -165,20 +159,14 @@ TEXT_ENDINGS = frozenset({"txt", "json", "cls"})
 
 @dataclass
 class Sample:
-    """Files of one key.
+    """Files of one key."""
 
-    Attributes:
-        key: what they share.
-        start: byte of the first of them in the shard.
-        parts: where each is, by its ending in lower case.
-    """
-
-    key: str
-    start: int
-    parts: dict[str, Member] = field(default_factory=dict)
+    key: str  # what they share
+    start: int  # byte of the first of them in the shard
+    parts: dict[str, Member] = field(default_factory=dict)  # where each is, by its ending in lower case
 
     def picture(self, ending: str | None = None) -> Member | None:
-        """The picture, or the one of that ending; None where there is none."""
+        """Return the picture, or the one of that ending; None where there is none."""
         if ending is not None:
             return self.parts.get(ending)
         found = sorted(PICTURE_ENDINGS & self.parts.keys())
@@ -191,7 +179,7 @@ class Sample:
 
 
 def samples_of(path: Path, members: Members, picture: str | None = None) -> Iterator[Sample]:
-    """The samples of a shard; of one that is cut off, those that are surely whole."""
+    """Yield the samples of a shard; of one that is cut off, those that are surely whole."""
     endings = (PICTURE_ENDINGS if picture is None else {picture}) | TEXT_ENDINGS
     current: Sample | None = None
     for member in members:

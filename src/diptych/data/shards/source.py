@@ -36,30 +36,25 @@ _RANGE = re.compile(r"(\d+)\.\.(\d+)")
 
 @dataclass(frozen=True)
 class Shard:
-    """One tar file.
+    """One tar file."""
 
-    Attributes:
-        path: where it is.
-        name: what ids begin with: its path below the dataset's folder, without ending.
-    """
-
-    path: Path
-    name: str
+    path: Path  # where it is
+    name: str  # what ids begin with: its path below the dataset's folder, without ending
 
 
 def is_pattern(path: Path) -> bool:
-    """Whether a path stands for several files."""
+    """Return whether a path stands for several files."""
     return any(mark in str(path) for mark in "*?[{") and not path.exists()
 
 
 def holds_shards(folder: Path) -> bool:
-    """Whether shards lie in a folder or in one of its folders that is called like a split."""
+    """Return whether shards lie in a folder or in one of its folders that is called like a split."""
     folders = [folder, *(folder / name for name in SPLIT_WORDS)]
     return any(next(place.glob(f"[!.]*{_ENDING}"), None) is not None for place in folders)
 
 
 def _expanded(pattern: str) -> Iterator[str]:
-    """A pattern without its braces: ``{000..012}`` and ``{a,b}``, as shells read them."""
+    """Yield a pattern without its braces: ``{000..012}`` and ``{a,b}``, as shells read them."""
     found = _BRACES.search(pattern)
     if found is None:
         yield pattern
@@ -92,7 +87,7 @@ def _matching(pattern: str) -> list[Path]:
 
 
 def find_shards(path: Path) -> list[Shard]:
-    """The shards below a folder, of a pattern, or a single one, in the order of their names."""
+    """Return the shards below a folder, of a pattern, or a single one, in the order of their names."""
     if path.is_dir():
         ends = (_ENDING, *_COMPRESSED)
         files = sorted(file for file in path.rglob("[!.]*") if file.name.endswith(ends) and not file.is_dir())
@@ -125,7 +120,7 @@ PLACES = 7
 
 
 def json_object(content: bytes, where: str) -> dict[str, Any]:
-    """The object that a sample's JSON file holds."""
+    """Return the object that a sample's JSON file holds."""
     value = parse_json(content, where, error=DataError, fix="write the shard again")
     if not isinstance(value, dict):
         raise DataError(f"{where} is no JSON object but {value!r:.40}", "write the shard again")
@@ -152,11 +147,11 @@ class ShardSource:
             raise ImageError(error.message, "fetch the shard again, then read the dataset again") from None
 
     def read(self, row: int) -> Image:
-        """The picture of source row ``row``, upright, RGB."""
+        """Return the picture of source row ``row``, upright, RGB."""
         return decode_image(*self._bytes(row))
 
     def content(self, row: int) -> str:
-        """A fingerprint of the picture's bytes, that of a file which holds them."""
+        """Return a fingerprint of the picture's bytes, that of a file which holds them."""
         return fingerprint_bytes(self._bytes(row)[0])
 
 
@@ -168,7 +163,7 @@ class ShardRecords(Column[Mapping[str, Any]]):
         self._shards, self._places, self._leave_out = shards, places, leave_out
 
     def read(self, rows: range | np.ndarray) -> list[Mapping[str, Any]]:
-        """The records of these stored rows."""
+        """Return the records of these stored rows."""
         return [self._record(*place) for place in self._places.read(rows)]
 
     def _record(self, shard: int, *members: int) -> Mapping[str, Any]:

@@ -36,22 +36,17 @@ class Taxonomy:
     notes: tuple[str, ...] = field(default=())
 
     def describe(self) -> str:
-        """One line: name, version, language, the tree."""
+        """Return one line: name, version, language, the tree."""
         said = [part for part in (self.name, self.version, self.language) if part]
         return f"{' '.join(said)}: {self.tree.describe()}"
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """What a format is recognised by.
+    """What a format is recognised by."""
 
-    Attributes:
-        path: the file.
-        lines: its first lines that hold something.
-    """
-
-    path: Path
-    lines: tuple[str, ...]
+    path: Path  # the file
+    lines: tuple[str, ...]  # its first lines that hold something
 
     @property
     def ending(self) -> str:
@@ -97,7 +92,7 @@ def _recognised(beginning: Beginning) -> TaxonomyFormat | None:
 
 
 def recognised_format(path: Path | str) -> TaxonomyFormat | None:
-    """The format that recognises a file by its first lines; None where none does."""
+    """Return the format that recognises a file by its first lines; None where none does."""
     return _recognised(_beginning(Path(path), "utf-8"))
 
 
@@ -134,18 +129,18 @@ _LANGUAGE = re.compile(r"(?<![A-Za-z])([a-z]{2}[-_][A-Z]{2})(?![A-Za-z])")
 
 
 def language_of(file: Path) -> str | None:
-    """The language that a file's name ends with (``taxonomy.de-DE.txt``); None where it does not."""
+    """Return the language that a file's name ends with (``taxonomy.de-DE.txt``); None where it does not."""
     found = _LANGUAGE.search(file.name)
     return found[1].replace("_", "-") if found else None
 
 
 def stem_of(file: Path) -> str:
-    """A file's name without its endings ``.gz`` and the one before."""
+    """Return a file's name without its endings ``.gz`` and the one before."""
     return Path(file.name.removesuffix(".gz")).stem
 
 
 def names_of(text: str, where: str, separator: str = SEPARATOR) -> NodePath:
-    """The names of a path, each one line of plain text."""
+    """Return the names of a path, each one line of plain text."""
     levels = text.count(separator) + 1
     if levels > MAX_LEVELS:
         raise DataError(f"{where} has {levels:,} levels, more than {MAX_LEVELS}", "check the separator")
@@ -171,7 +166,7 @@ class PathListing:
         return len(self._lines)
 
     def where(self, line: int) -> str:
-        """How errors call a line."""
+        """Return how errors call a line."""
         return f"{self._file.name}, line {line}"
 
     def add(self, line: int, path: NodePath, code: str = "") -> None:
@@ -194,11 +189,11 @@ class PathListing:
             self._again += 1
 
     def path_of(self, code: str) -> NodePath | None:
-        """The path with that code, None where none was added."""
+        """Return the path with that code, None where none was added."""
         return self._path_of.get(code)
 
     def taxonomy(self, name: str, version: str = "", language: str | None = None) -> Taxonomy:
-        """What was listed, ancestors included."""
+        """Return what was listed, ancestors included."""
         if not self._lines:
             raise DataError(f"{self._file} lists no categories", "fetch it again, or name another file")
         tree = CategoryTree(self._lines, self._code_of)

@@ -121,7 +121,7 @@ def _nodes(table: DelimitedTable, columns: tuple[int, int, int]) -> dict[str, _N
 
 
 def _parents(file: Path, nodes: dict[str, _Node], orphans: str) -> tuple[dict[str, str], list[str]]:
-    """The parent of each node that has one, and the orphans that became roots."""
+    """Return the parent of each node that has one, and the orphans that became roots."""
     parents: dict[str, str] = {}
     lost: list[str] = []
     for code, node in nodes.items():
@@ -163,7 +163,7 @@ def _check_cycles(file: Path, nodes: dict[str, _Node], parents: dict[str, str]) 
 
 
 def _paths(file: Path, nodes: dict[str, _Node], parents: dict[str, str]) -> dict[str, Names]:
-    """The path of every node; there are no cycles."""
+    """Return the path of every node; there are no cycles."""
     paths: dict[str, Names] = {}
     for first in nodes:
         way = [first]

@@ -53,7 +53,7 @@ class CategoryTree:
         return path in self._number
 
     def node(self, path: Sequence[str]) -> int:
-        """The number of the node with this path."""
+        """Return the number of the node with this path."""
         wanted = tuple(path)
         if wanted not in self._number:
             known = wanted
@@ -64,7 +64,7 @@ class CategoryTree:
         return self._number[wanted]
 
     def named(self, name: str) -> np.ndarray:
-        """The nodes of that name, ascending; several where it stands under several parents."""
+        """Return the nodes of that name, ascending; several where it stands under several parents."""
         return np.array(
             [number for number, path in enumerate(self.paths) if path[-1] == name], dtype=np.int64
         )
@@ -100,15 +100,15 @@ class CategoryTree:
         return table
 
     def ancestors(self, node: int) -> np.ndarray:
-        """The nodes on the way from the root to ``node``, itself last."""
+        """Return the nodes on the way from the root to ``node``, itself last."""
         return self.lineage[node, : self.depth[node]]
 
     def children(self, node: int) -> np.ndarray:
-        """The children of ``node``, or with -1 the roots; ascending."""
+        """Return the children of ``node``, or with -1 the roots; ascending."""
         return np.flatnonzero(self.parent == node)
 
     def common(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """How many names the paths of two nodes have in common from the root on; 0 in different trees."""
+        """Return how many names the paths of two nodes have in common from the root on; 0 in different trees."""
         same = (self.lineage[left] == self.lineage[right]) & (self.lineage[left] >= 0)
         shared: np.ndarray = np.cumprod(same, axis=-1).sum(axis=-1)
         return shared
@@ -119,7 +119,7 @@ class CategoryTree:
         return steps
 
     def text(self, node: int) -> str:
-        """The path as shops write it."""
+        """Return the path as shops write it."""
         return SEPARATOR.join(self.paths[node])
 
     @cached_property
@@ -128,7 +128,7 @@ class CategoryTree:
         return fingerprint_lists(self.paths)
 
     def describe(self) -> str:
-        """One line: nodes, roots, levels, leaves."""
+        """Return one line: nodes, roots, levels, leaves."""
         if not len(self):
             return "no categories"
         deepest = int(self.depth.max())
@@ -140,38 +140,24 @@ class CategoryTree:
 
 @dataclass(frozen=True)
 class Level:
-    """One level of a tree.
+    """One level of a tree."""
 
-    Attributes:
-        level: 1 for the roots.
-        categories: on it.
-        leaves: those of them without children.
-        most_children: of one of them.
-        mean_children: of those that have some; 0 where none has.
-    """
-
-    level: int
-    categories: int
-    leaves: int
-    most_children: int
-    mean_children: float
+    level: int  # 1 for the roots
+    categories: int  # on it
+    leaves: int  # those of them without children
+    most_children: int  # of one of them
+    mean_children: float  # of those that have some; 0 where none has
 
 
 @dataclass(frozen=True)
 class TreeShape:
-    """The shape of a tree.
+    """The shape of a tree."""
 
-    Attributes:
-        categories: in all.
-        levels: from the roots on.
-        shared: names of several categories, each with its nodes; those of most categories first, then by name.
-        only_children: categories without siblings: a level that sorts nothing.
-    """
-
-    categories: int
-    levels: tuple[Level, ...]
+    categories: int  # in all
+    levels: tuple[Level, ...]  # from the roots on
+    # names of several categories, each with its nodes; those of most categories first, then by name
     shared: tuple[tuple[str, tuple[int, ...]], ...]
-    only_children: int
+    only_children: int  # categories without siblings: a level that sorts nothing
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able, the shared names as counts."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import transformers
-from pydantic import BaseModel, ConfigDict
 
 from diptych.core.errors import StorageError, UsageError
+from diptych.core.options import Options
 from diptych.encoders.official.weights import Weights, agreed, canonical, given_heads, not_cut_off
 
 _ALIASES = {
@@ -37,7 +37,7 @@ _BASE = 768
 """Width of the published text encoders."""
 
 
-class TextConfig(BaseModel):
+class TextConfig(Options):
     """The sizes of the text encoder.
 
     Attributes:
@@ -47,8 +47,6 @@ class TextConfig(BaseModel):
         image_width: of the picture's tokens.
         layer_norm_eps, activation: what no shape tells.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     vocabulary: int
     positions: int

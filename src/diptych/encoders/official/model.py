@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from transformers.activations import ACT2FN
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import write_json
+from diptych.core.options import Options
 from diptych.core.reading import read_json
 from diptych.encoders.official.bert import TextConfig, text_config, text_half
 from diptych.encoders.official.checkpoint import (
@@ -132,7 +132,7 @@ def matching_head(kind: Literal["linear", "mlp"], width: int, between: int) -> n
     return nn.Sequential(nn.Linear(width, between), nn.LayerNorm(between), nn.GELU(), nn.Linear(between, 2))
 
 
-class MatchingConfig(BaseModel):
+class MatchingConfig(Options):
     """Everything that is needed to build the model again.
 
     Attributes:
@@ -146,8 +146,6 @@ class MatchingConfig(BaseModel):
         trained_size: side of the pictures that its tables were made for; others are interpolated.
         text_limit: tokens a text is cut to.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     vision: VitConfig | SwinConfig
     text: TextConfig
@@ -379,12 +377,7 @@ def open_saved(folder: Path, layout: Layout) -> tuple[MatchingModel, MatchingCon
             f"{folder} holds {family or 'no known'} weights, not {layout.family}",
             f"load it with {family}:FOLDER" if family else "save the encoder again",
         )
-    try:
-        config = MatchingConfig(**content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise StorageError(f"{folder / _CONFIG}: {where}: {first['msg']}", "save the encoder again") from None
+    config = MatchingConfig.read(content, str(folder / _CONFIG), StorageError, "save the encoder again")
     model = built(config)
     try:
         model.load_state_dict(load_tensors(folder / _WEIGHTS, "save the encoder again"), strict=True)

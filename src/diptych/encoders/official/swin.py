@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import transformers
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor, cat, nn
 
 from diptych.core.errors import UsageError
+from diptych.core.options import Options
 from diptych.encoders.official.vit import relative_bias_table
 from diptych.encoders.official.weights import Renaming, Weights, agreed, canonical, not_cut_off
 
@@ -38,7 +38,7 @@ _BASE = 128
 """First width of the published image encoder."""
 
 
-class SwinConfig(BaseModel):
+class SwinConfig(Options):
     """The sizes of a Swin Transformer.
 
     Attributes:
@@ -51,8 +51,6 @@ class SwinConfig(BaseModel):
         bias: whether queries, keys and values have one.
         layer_norm_eps, activation: what no shape tells.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     image_size: int
     patch_size: int

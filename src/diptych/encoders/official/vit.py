@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from pydantic import BaseModel, ConfigDict
 from scipy.interpolate import RectBivariateSpline
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
 from diptych.core.errors import StorageError, UsageError
+from diptych.core.options import Options
 from diptych.encoders.official.weights import Renaming, Weights, agreed, canonical, given_heads, not_cut_off
 
 
@@ -102,7 +102,7 @@ _BASE = 768
 """Width of the published image encoder."""
 
 
-class VitConfig(BaseModel):
+class VitConfig(Options):
     """The sizes of a ViT.
 
     Attributes:
@@ -112,8 +112,6 @@ class VitConfig(BaseModel):
         bias: whether queries, keys and values have one.
         layer_norm_eps, activation: what no shape tells.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     image_size: int
     patch_size: int

@@ -14,18 +14,19 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from diptych.core.artifact import Artifact
 from diptych.core.context import task
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import atomic_folder
+from diptych.core.options import Options
 from diptych.core.registry import Registry
 from diptych.encoders.dual_encoder import unit_rows
 from diptych.encoders.row_store import keyed_rows, text_keys
 
 
-class TargetOptions(BaseModel):
+class TargetOptions(Options):
     """Which model makes the vectors.
 
     Attributes:
@@ -37,8 +38,6 @@ class TargetOptions(BaseModel):
             on processors that have it; all-MiniLM-L6-v2's rows turn by up to 2e-5 in 1 − cosine.
         width: of ``lsa``: length of a vector.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: str = "sentence"
     model: str = "sentence-transformers/all-MiniLM-L6-v2"

@@ -5,17 +5,19 @@ Nothing here sees an embedding; see :mod:`diptych.evaluation.variants` for what 
 
 from __future__ import annotations
 
-from diptych.evaluation.printed.digits import ALL_CELLS, DigitReport, read_digits
-from diptych.evaluation.printed.signs import COMPARED, LEAST_GAIN, Sign, Truncation, signs, truncation
-from diptych.evaluation.printed.sizes import (
+from diptych.evaluation.printed.digits import (
+    ALL_CELLS,
     KNOWN_SIZES,
+    DigitReport,
     KnownSize,
     PossibleSizes,
     Size,
     chance_of_size,
     names_of,
     possible_sizes,
+    read_digits,
 )
+from diptych.evaluation.printed.signs import COMPARED, LEAST_GAIN, Sign, Truncation, signs, truncation
 from diptych.evaluation.printed.target import (
     MOST_DECIMALS,
     RULES,

@@ -38,36 +38,24 @@ with shortcuts or a changed input are below."""
 
 @dataclass(frozen=True)
 class Sign:
-    """One thing the digits give away.
+    """One thing the digits give away."""
 
-    Attributes:
-        kind: ``impossible``, ``truncated`` or ``unusual``.
-        cells: the cells it is about.
-        text: one sentence.
-    """
-
-    kind: Literal["impossible", "truncated", "unusual"]
-    cells: tuple[str, ...]
-    text: str
+    kind: Literal["impossible", "truncated", "unusual"]  # ``impossible``, ``truncated`` or ``unusual``
+    cells: tuple[str, ...]  # the cells it is about
+    text: str  # one sentence
 
 
 @dataclass(frozen=True)
 class Truncation:
-    """How many candidates per query can have been ranked, by the gains between printed cut-offs.
+    """How many candidates per query can have been ranked, by the gains between printed cut-offs."""
 
-    Attributes:
-        at_least: candidates that were ranked: 2 where R@5 gains more than chance over R@1, else 1.
-        at_most: the cut-off from which on nothing was gained but chance; None where the ranking goes on,
-            or it cannot be told.
-        gain: R@10 less R@5, in per cent.
-        least: what a full ranking gains at least, in per cent.
-        by_chance: what unranked places would gain, in per cent; None where the gallery is not known.
-    """
-
-    at_least: int
+    at_least: int  # candidates that were ranked: 2 where R@5 gains more than chance over R@1, else 1
+    # the cut-off from which on nothing was gained but chance; None where the ranking goes on, or it cannot be
+    # told
     at_most: int | None
-    gain: float
-    least: float
+    gain: float  # R@10 less R@5, in per cent
+    least: float  # what a full ranking gains at least, in per cent
+    # what unranked places would gain, in per cent; None where the gallery is not known
     by_chance: float | None
 
 

@@ -28,15 +28,10 @@ _FORM = 'e.g. "i2t R@1=64.6", "t2i R@10=82.48", "i2t rsum=245.5" or "rsum=448.16
 
 @dataclass(frozen=True)
 class Printed:
-    """One printed number; shares are in per cent.
+    """One printed number; shares are in per cent."""
 
-    Attributes:
-        value: as printed.
-        decimals: digits after the point, :data:`MOST_DECIMALS` at most.
-    """
-
-    value: float
-    decimals: int
+    value: float  # as printed
+    decimals: int  # digits after the point, :data:`MOST_DECIMALS` at most
 
     def __post_init__(self) -> None:
         if not 0 <= self.decimals <= MOST_DECIMALS:
@@ -86,17 +81,11 @@ def cell_parts(name: str) -> tuple[Direction | None, str]:
 
 @dataclass(frozen=True)
 class Target:
-    """What was printed.
+    """What was printed."""
 
-    Attributes:
-        cells: by name: ``"i2t R@1"``, ``"t2i MRR"``, ``"i2t rsum"``, ``"rsum"``.
-        label: where it was printed.
-        runs: of how many runs each number is a mean.
-    """
-
-    cells: Mapping[str, Printed]
-    label: str = ""
-    runs: int = 1
+    cells: Mapping[str, Printed]  # by name: ``"i2t R@1"``, ``"t2i MRR"``, ``"i2t rsum"``, ``"rsum"``
+    label: str = ""  # where it was printed
+    runs: int = 1  # of how many runs each number is a mean
 
     def __post_init__(self) -> None:
         if not self.cells:

@@ -1,20 +1,25 @@
-"""Stress: an encoder asked with perturbed queries over a gallery that stays as it is."""
+"""Stress: an encoder queried with perturbed captions and images over a gallery that stays as it is."""
 
-from diptych.evaluation.stress.beside import BesideRow, StressComparison, beside
-from diptych.evaluation.stress.beside_sayings import say_beside
-from diptych.evaluation.stress.condition import Condition
-from diptych.evaluation.stress.obstacles import obstacle
-from diptych.evaluation.stress.result import StressResult
-from diptych.evaluation.stress.rows import Agreement, ChangedDrop, Example, LengthBin, Preference, StressRow
-from diptych.evaluation.stress.sayings import say_row, sayings
-from diptych.evaluation.stress.stress import DEFAULT_SEEDS, STRESS_MEASURES, stress
+from diptych.evaluation.stress.comparison import ComparedRow, StressComparison, compare_stress
+from diptych.evaluation.stress.conditions import Condition, open_condition
+from diptych.evaluation.stress.result import (
+    Agreement,
+    ChangedDrop,
+    Example,
+    LengthBin,
+    Preference,
+    StressResult,
+    StressRow,
+)
+from diptych.evaluation.stress.stress import DEFAULT_SEEDS, STRESS_MEASURES, obstacle, stress
+from diptych.evaluation.stress.summary_text import summarise, summarise_comparison, summarise_row
 
 __all__ = [
     "DEFAULT_SEEDS",
     "STRESS_MEASURES",
     "Agreement",
-    "BesideRow",
     "ChangedDrop",
+    "ComparedRow",
     "Condition",
     "Example",
     "LengthBin",
@@ -22,10 +27,11 @@ __all__ = [
     "StressComparison",
     "StressResult",
     "StressRow",
-    "beside",
+    "compare_stress",
     "obstacle",
-    "say_beside",
-    "say_row",
-    "sayings",
+    "open_condition",
     "stress",
+    "summarise",
+    "summarise_comparison",
+    "summarise_row",
 ]

@@ -1,60 +1,139 @@
-"""Conditions: perturbation after perturbation and seed after seed, each kept as soon as it is there."""
+"""Conditions: what one perturbation with one seed did to every query, each kept as soon as it is there.
+
+::
+
+    FOLDER/units/NAME-SEED/arrays.npz        values per query, which were changed, ranks, preferences, the worst hit
+    FOLDER/units/NAME-SEED/texts.jsonl.gz    id and text of every changed caption
+
+Two conditions that are made of the same hold the same bytes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from diptych.analysis.perturbations import (
-    Perturbation,
-    PicturePerturbation,
-    TextPerturbation,
-    perturb_captions,
-)
+from diptych.analysis.perturbations import Perturbation, PicturePerturbation, TextPerturbation
 from diptych.analysis.perturbations.declaration import options_of
 from diptych.analysis.perturbations.pictures import perturbed_pictures
-from diptych.core.context import Task, report_to, task
-from diptych.core.errors import CaptionError, NumericalError, StorageError
-from diptych.core.fingerprint import fingerprint
+from diptych.core.artifact import Artifact
+from diptych.core.files import write_bytes
+from diptych.core.fingerprint import fingerprint, fingerprint_lists
+from diptych.core.job import Job
+from diptych.core.reading import read_jsonl
 from diptych.core.version import __version__
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.data.language.tagged import tag_captions
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.evaluation.stress.asking import RANK, Asking
-from diptych.evaluation.stress.change import Change, Stop, check_stop, same_rows
-from diptych.evaluation.stress.condition import Condition
-from diptych.evaluation.stress.pictures import changed_pictures, encode_pictures, look_alike
+from diptych.evaluation.stress.changed import (
+    Change,
+    changed_captions,
+    changed_pictures,
+    encode_captions,
+    encode_pictures,
+    look_alike,
+    same_rows,
+)
+from diptych.evaluation.stress.queries import RANK, Queries
 from diptych.metrics import Direction
 
 WORST = 20
 """Queries that a condition keeps as the worst hit."""
 
+RECREATE = "the command of diptych stress once more: what is finished is kept"
+_TEXTS = "texts.jsonl.gz"
+
+
+@dataclass(frozen=True, eq=False)
+class Condition(Artifact, kind="condition", recreate=RECREATE, files=("texts",)):
+    """One perturbation with one seed."""
+
+    perturbation: str
+    seed: int
+    key: str  # what it was made of, by content
+    content: str  # a fingerprint of the changed queries: two seeds with the same are one experiment
+    options: Mapping[str, Any]  # of the perturbation
+    reasons: Mapping[str, int]  # how many queries stayed as they were, by reason
+    changed: np.ndarray  # (n,) booleans
+    # (n,) booleans: queries that were changed and whose embedding differs by no more than rounding
+    same: np.ndarray
+    # per measure, (n,) float64; those of the clean query where it was not changed
+    values: Mapping[str, np.ndarray]
+    rank: np.ndarray  # (n,) float64, of the best positive
+    # (n,) float64: 1 where the own image scores the clean caption higher than the changed one, 0 where lower,
+    # one half where they tie; NaN for captions that were not changed, and for images
+    preference: np.ndarray
+    # queries whose best positive's rank grew by the greatest factor, that first, at most one per image
+    worst: np.ndarray
+    worst_first: np.ndarray  # (w, 2): the item that each of them found first, clean and changed
+    worst_texts: Sequence[str] = ()  # of captions, the changed text of each of them
+    texts: Mapping[str, str] = field(default_factory=dict)  # of captions, per id the changed text
+
+    def write_files(self, folder: Path) -> None:
+        """Write the changed captions, one JSON object per line."""
+        lines = "".join(
+            json.dumps({"id": name, "text": text}, ensure_ascii=False) + "\n"
+            for name, text in self.texts.items()
+        )
+        packed = gzip.compress(lines.encode("utf-8", "backslashreplace"), compresslevel=6, mtime=0)
+        write_bytes(folder / _TEXTS, packed)
+
+    @classmethod
+    def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
+        """Return the changed captions."""
+        return {"texts": {line["id"]: line["text"] for _, line in read_jsonl(folder / _TEXTS)}}
+
+
+@dataclass(frozen=True, eq=False)
+class Clean(Artifact, kind="clean", recreate=RECREATE):
+    """Values of the clean queries of both directions."""
+
+    values: Mapping[str, Mapping[str, np.ndarray]]  # per direction and measure, (n,) float64
+    cluster: Mapping[str, np.ndarray]  # per direction, (n,) the image that each query belongs to
+    queries: Mapping[str, str]  # per direction, a fingerprint of the ids of queries and gallery
+
+    @classmethod
+    def of(
+        cls, sides: Mapping[Direction, Queries], values: Mapping[Direction, Mapping[str, np.ndarray]]
+    ) -> Clean:
+        """Return those of a run."""
+        return cls(
+            {str(way): dict(given) for way, given in values.items()},
+            {str(way): np.asarray(side.cluster, dtype=np.int64) for way, side in sides.items()},
+            {str(way): fingerprint_lists(side.ids, side.gallery_ids) for way, side in sides.items()},
+        )
+
+
+@dataclass(frozen=True)
+class StressJob(Artifact, kind="conditions", recreate=RECREATE):
+    """Marks a folder of conditions; each says itself what it was made of."""
+
+
+Rows = tuple[np.ndarray, np.ndarray | None]
+"""Embeddings of changed queries, and those by a relevance model that reads them too."""
+
 
 def measured(
-    side: Asking,
+    side: Queries,
     clean: Mapping[str, np.ndarray],
     measures: Sequence[str],
     change: Change,
-    rows: np.ndarray,
-    relevant: np.ndarray | None,
+    rows: np.ndarray,  # (q, d) of those
+    relevant: np.ndarray | None,  # (q, e) of those by a relevance model that reads changed queries; else None
     *,
     perturbation: str,
     seed: int,
     key: str,
 ) -> Condition:
-    """Rank changed queries against the gallery; all others keep their clean values, bit for bit.
-
-    Args:
-        rows: (q, d) of those.
-        relevant: (q, e) of those by a relevance model that reads changed queries; else None.
-    """
+    """Rank changed queries against the gallery; all others keep their clean values, bit for bit."""
     places = change.places
     alike = same_rows(rows, side.rows[places])
     same = np.zeros(len(side), dtype=bool)
@@ -92,6 +171,7 @@ def measured(
         worst=worst,
         worst_first=first,
         worst_texts=[change.texts[place] for place in among.tolist()] if change.texts else (),
+        texts={side.ids[place]: text for place, text in zip(places.tolist(), change.texts, strict=False)},
     )
 
 
@@ -105,102 +185,38 @@ def _worst(clean: np.ndarray, rank: np.ndarray, cluster: np.ndarray) -> np.ndarr
     return found
 
 
-_BLOCK = 2048
-
-
-def changed_captions(
-    perturbation: TextPerturbation,
-    captions: Sequence[str],
-    ids: Sequence[str],
-    *,
-    seed: int,
-    options: Mapping[str, Any],
-    compat: str,
-    language: Language,
-    tags: Sequence[Sequence[str]] | None,
-) -> Change:
-    """What a perturbation makes of captions; arguments and errors as of
-    :func:`~diptych.analysis.perturbations.perturb_captions`."""
-    with report_to(None):
-        found = perturb_captions(
-            perturbation,
-            captions,
-            ids,
-            seed=seed,
-            options=options,
-            compat=compat,
-            language=language,
-            tags=tags if "tags" in perturbation.needs else None,
-        )
-    places = np.flatnonzero(found.changed).tolist()
-    texts = [found.texts[place] for place in places]
-    said = options_of(perturbation, options).model_dump(mode="json")
-    return Change(found.changed, fingerprint(places, texts), said, found.reasons, texts)
-
-
-def encode_captions(
-    encoder: DualEncoder, texts: Sequence[str], names: Sequence[str], bar: Task, should_stop: Stop
-) -> np.ndarray:
-    """(n, d) rows of texts, each distinct text encoded once."""
-    places: dict[str, int] = {}
-    which = np.array([places.setdefault(text, len(places)) for text in texts], dtype=np.int64)
-    distinct, counts = list(places), np.bincount(which, minlength=len(places))
-    rows = np.empty((len(distinct), encoder.width), dtype=np.float32)
-    for start in range(0, len(distinct), _BLOCK):
-        block = distinct[start : start + _BLOCK]
-        try:
-            rows[start : start + len(block)] = encoder.encode_texts(block)
-        except (CaptionError, NumericalError) as error:
-            first = names[int(np.argmax(which >= start))]
-            raise type(error)(f"changed captions from {first} on: {error.message}", error.fix) from None
-        bar.advance(int(counts[start : start + len(block)].sum()))
-        check_stop(should_stop)
-    return rows[which]
-
-
-_FORMAT = 1
-
-Rows = tuple[np.ndarray, np.ndarray | None]
-"""Rows of changed queries, and those by a relevance model that reads them too."""
-
-
 def direction_of(perturbation: Perturbation) -> Direction:
-    """Who asks: captions where captions are perturbed, pictures where pictures are."""
+    """Return which queries are perturbed: captions or images."""
     return "t2i" if isinstance(perturbation, TextPerturbation) else "i2t"
+
+
+def conditions_job(folder: Path) -> Job[Condition]:
+    """Return the conditions of a stress run's folder."""
+    return Job(folder / "conditions", StressJob(), Condition, noun="conditions", suffix="")
+
+
+def open_condition(folder: Path, perturbation: str, seed: int) -> Condition:
+    """Open a condition of a stress run's folder."""
+    return Condition.open(conditions_job(folder).path(f"{perturbation}-{seed}"))
 
 
 @dataclass(eq=False)
 class Conditions:
-    """Makes conditions, or opens those that are there and of the same content.
+    """Makes conditions, or opens those that are there and of the same content."""
 
-    Attributes:
-        encoder: makes rows of changed queries.
-        asking: the pictures that ask, with their captions.
-        sides: both directions, clean.
-        folder: where conditions are kept.
-        seeds: of the draws.
-        measures: names of what is measured.
-        language: what perturbations look words up in.
-        compat: of the perturbations.
-        options: per perturbation, its options.
-        relevance: a relevance model that reads changed queries; None where relevance is that of the clean
-            query, or there is no such model.
-        content: fingerprints of everything else that a condition depends on.
-        should_stop: asked between batches.
-    """
-
-    encoder: DualEncoder
-    asking: Collection
-    sides: Mapping[Direction, Asking]
-    folder: Path
-    seeds: Sequence[int]
-    measures: Sequence[str]
-    language: Language
-    compat: str
-    options: Mapping[str, Mapping[str, Any]]
+    encoder: DualEncoder  # makes embeddings of changed queries
+    asking: Collection  # the queries' images and captions
+    sides: Mapping[Direction, Queries]  # both directions, clean
+    folder: Path  # the stress run's
+    seeds: Sequence[int]  # of the draws
+    measures: Sequence[str]  # names of what is measured
+    language: Language  # what perturbations look words up in
+    compat: str  # of the perturbations
+    options: Mapping[str, Mapping[str, Any]]  # per perturbation, its options
+    # a relevance model that reads changed queries; None where relevance is that of the clean query, or there
+    # is no such model
     relevance: DualEncoder | None
-    content: Mapping[str, Any]
-    should_stop: Stop
+    content: Mapping[str, Any]  # fingerprints of everything else that a condition depends on
 
     @cached_property
     def clean(self) -> dict[Direction, dict[str, np.ndarray]]:
@@ -212,10 +228,9 @@ class Conditions:
         return tag_captions(self.asking.captions, self.language.need_tagger("tagging captions"))
 
     def key(self, perturbation: Perturbation, seed: int) -> str:
-        """What a condition is made of, by content."""
+        """Return what a condition is made of, by content."""
         options = options_of(perturbation, self.options.get(perturbation.name))
         about: dict[str, Any] = {
-            "format": _FORMAT,
             "diptych": __version__,
             "perturbation": perturbation.name,
             "version": perturbation.version,
@@ -232,72 +247,35 @@ class Conditions:
                 about["wordnet"] = self.language.need_wordnet(perturbation.name).fingerprint
         return fingerprint(about)
 
-    def of(self, perturbations: Sequence[Perturbation]) -> Iterator[tuple[Perturbation, list[Condition]]]:
-        """Every perturbation with its conditions, one per seed; what is missing is made."""
-        for direction, some in groupby(perturbations, key=direction_of):
-            yield from self._of_one_side(list(some), direction)
+    def of(self, perturbations: Sequence[Perturbation]) -> list[tuple[Perturbation, list[Condition]]]:
+        """Return every perturbation with its conditions, one per seed; what is missing is made."""
+        units = {f"{one.name}-{seed}": (one, seed) for one in perturbations for seed in self.seeds}
+        keys = {name: self.key(*unit) for name, unit in units.items()}
+        job = conditions_job(self.folder)
+        job.run(units, self._make, states=keys)
+        found = {name: Condition.open(job.path(name), of=fingerprint(key)) for name, key in keys.items()}
+        return [(one, [found[f"{one.name}-{seed}"] for seed in self.seeds]) for one in perturbations]
 
-    def _of_one_side(
-        self, perturbations: Sequence[Perturbation], direction: Direction
-    ) -> Iterator[tuple[Perturbation, list[Condition]]]:
-        """Those of one direction, whose queries take about the same time each."""
-        there = {one.name: self._finished(one) for one in perturbations}
-        size, unit = len(self.sides[direction]), "captions" if direction == "t2i" else "pictures"
-        total = size * len(self.seeds) * len(perturbations)
-        done = size * sum(len(found) for found in there.values())
-        with task(f"asking perturbed {unit}", total, unit, done) as bar:
-            for perturbation in perturbations:
-                found = there[perturbation.name]
-                for seed in self.seeds:
-                    if seed not in found:
-                        check_stop(self.should_stop)
-                        found[seed] = self._make(perturbation, seed, found, bar)
-                yield perturbation, [found[seed] for seed in self.seeds]
-
-    def _finished(self, perturbation: Perturbation) -> dict[int, Condition]:
-        found = {}
-        for seed in self.seeds:
-            try:
-                one = Condition.open(self.folder, perturbation.name, seed)
-            except StorageError:
-                continue  # missing or damaged: made again
-            texts = Condition.texts_path(self.folder, perturbation.name, seed)
-            if direction_of(perturbation) == "t2i" and not texts.is_file():
-                continue
-            if one.key == self.key(perturbation, seed):
-                found[seed] = one
-        return found
-
-    def _make(
-        self, perturbation: Perturbation, seed: int, before: Mapping[int, Condition], bar: Task
-    ) -> Condition:
-        direction = direction_of(perturbation)
-        side, key, counted = self.sides[direction], self.key(perturbation, seed), _Counted(bar)
-        with report_to(None):
-            if isinstance(perturbation, TextPerturbation):
-                change, rows = self._captions(perturbation, seed, before, counted)
-            else:
-                assert isinstance(perturbation, PicturePerturbation)
-                change, rows = self._pictures(perturbation, seed, before, counted)
-            if rows is None:
-                twin = _twin(change, before)
-                assert twin is not None
-                made = replace(twin, seed=seed, key=key, reasons=change.reasons)
-            else:
-                said: dict[str, Any] = {"perturbation": perturbation.name, "seed": seed, "key": key}
-                made = measured(side, self.clean[direction], self.measures, change, *rows, **said)
-        texts = None
-        if direction == "t2i":
-            places = change.places.tolist()
-            texts = {side.ids[place]: text for place, text in zip(places, change.texts, strict=True)}
-        made.save(self.folder, texts)
-        bar.advance(len(side) - counted.done, perturbation.name)
-        return made
+    def _make(self, unit: tuple[Perturbation, int]) -> Condition:
+        perturbation, seed = unit
+        direction, key = direction_of(perturbation), self.key(perturbation, seed)
+        side, job = self.sides[direction], conditions_job(self.folder)
+        finished = (job.get(f"{perturbation.name}-{one}", self.key(perturbation, one)) for one in self.seeds)
+        before = {one.seed: one for one in finished if one is not None}
+        if isinstance(perturbation, TextPerturbation):
+            change, rows = self._captions(perturbation, seed, before)
+        else:
+            assert isinstance(perturbation, PicturePerturbation)
+            change, rows = self._pictures(perturbation, seed, before)
+        if isinstance(rows, Condition):
+            return replace(rows, seed=seed, key=key, reasons=change.reasons)
+        said: dict[str, Any] = {"perturbation": perturbation.name, "seed": seed, "key": key}
+        return measured(side, self.clean[direction], self.measures, change, *rows, **said)
 
     def _captions(
-        self, perturbation: TextPerturbation, seed: int, before: Mapping[int, Condition], bar: Task
-    ) -> tuple[Change, Rows | None]:
-        """What was changed, and its rows; none where another seed changed the same to the same."""
+        self, perturbation: TextPerturbation, seed: int, before: Mapping[int, Condition]
+    ) -> tuple[Change, Condition | Rows]:
+        """Return what was changed, and its embeddings or the condition that changed the same to the same."""
         ids = self.sides["t2i"].ids
         change = changed_captions(
             perturbation,
@@ -309,21 +287,18 @@ class Conditions:
             language=self.language,
             tags=self._tags if "tags" in perturbation.needs else None,
         )
-        if _twin(change, before) is not None:
-            return change, None
+        if (twin := _twin(change, before)) is not None:
+            return change, twin
         names = [ids[place] for place in change.places.tolist()]
-        rows = encode_captions(self.encoder, change.texts, names, bar, self.should_stop)
+        rows = encode_captions(self.encoder, change.texts, names, f"{perturbation.name}, seed {seed}")
         if self.relevance is None:
             return change, (rows, None)
-        return change, (
-            rows,
-            encode_captions(self.relevance, change.texts, names, _Counted(None), self.should_stop),
-        )
+        return change, (rows, encode_captions(self.relevance, change.texts, names, "relevance model"))
 
     def _pictures(
-        self, perturbation: PicturePerturbation, seed: int, before: Mapping[int, Condition], bar: Task
-    ) -> tuple[Change, Rows | None]:
-        """The same of pictures."""
+        self, perturbation: PicturePerturbation, seed: int, before: Mapping[int, Condition]
+    ) -> tuple[Change, Condition | Rows]:
+        """Do the same for images."""
         options = options_of(perturbation, self.options.get(perturbation.name))
         said = options.model_dump(mode="json")
 
@@ -332,27 +307,14 @@ class Conditions:
 
         if any(look_alike(view(seed), view(other)) for other in before):
             change = changed_pictures(view(seed), said)
-            if _twin(change, before) is not None:
-                return change, None
-        change, rows = encode_pictures(self.encoder, view(seed), said, bar, self.should_stop)
+            if (twin := _twin(change, before)) is not None:
+                return change, twin
+        change, rows = encode_pictures(self.encoder, view(seed), said, f"{perturbation.name}, seed {seed}")
         if self.relevance is None:
             return change, (rows, None)
-        _, relevant = encode_pictures(self.relevance, view(seed), said, _Counted(None), self.should_stop)
-        return change, (rows, relevant)
-
-
-class _Counted:
-    """A task that knows how far it was advanced; without a bar, one that nobody sees."""
-
-    def __init__(self, bar: Task | None) -> None:
-        self._bar, self.done = bar, 0
-
-    def advance(self, steps: int = 1, note: str = "") -> None:
-        self.done += steps
-        if self._bar is not None:
-            self._bar.advance(steps, note)
+        return change, (rows, encode_pictures(self.relevance, view(seed), said, "relevance model")[1])
 
 
 def _twin(change: Change, before: Mapping[int, Condition]) -> Condition | None:
-    """The condition of another seed that changed the same queries to the same."""
+    """Return the condition of another seed that changed the same queries to the same."""
     return next((one for one in before.values() if one.content == change.content), None)

@@ -3,50 +3,155 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
-from diptych.core.errors import StorageError, UnknownNameError
-from diptych.core.files import write_json
-from diptych.core.reading import opening, read_json
-from diptych.evaluation.stress.rows import Agreement, StressRow
+from diptych.core.artifact import Artifact
+from diptych.core.errors import UnknownNameError
+from diptych.evaluation.drops import Drop
 
-MARKER = "stress.json"
-"""The file that marks a folder of a stress run."""
-
-FORMAT = 2
+CLEAN = "clean.npz"
+"""Values of the clean queries, beside the result."""
 
 
 @dataclass(frozen=True)
-class StressResult:
-    """What a stress run found.
+class ChangedDrop:
+    """The drop of one measure over the queries that were changed alone, all seeds together.
 
-    Attributes:
-        key: what it was made of, by content.
-        model: what reports call the encoder.
-        protocol: what every number depends on, by name.
-        method: how intervals and p-values were made, one line.
-        measures: in the order asked for.
-        clean: per direction and measure, the mean over clean queries.
-        rows: one per perturbation.
-        left_out: perturbations that could not be run, and why.
-        agreement: per direction with two perturbations or more.
-        notes: what a reader of the numbers should know besides.
-        opened: whether the run found it finished, of the same content; this alone is not kept.
+    Queries that could not be changed lose nothing and thin the drop over all of them; its p-value is of both,
+    as the queries that stay add nothing to either difference.
     """
 
-    key: str
-    model: str
-    protocol: Mapping[str, Any]
-    method: str
-    measures: Sequence[str]
-    clean: Mapping[str, Mapping[str, float]]
-    rows: Sequence[StressRow]
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    clean: float  # mean of the clean queries, each as often as seeds changed it
+    perturbed: float  # mean of the changed ones
+    difference: float  # changed less clean
+    low: float | None  # lower end of its interval; None without resamples
+    high: float | None  # upper end
+    relative: float | None  # ``difference / clean``; None where the clean mean is not above 0
+
+
+@dataclass(frozen=True)
+class Preference:
+    """How often a caption's own picture scores the clean caption higher than the changed one."""
+
+    captions: int  # that were changed, with any seed
+    # in [0, 1]; ties count one half, so one half is what an encoder has that cannot tell them apart
+    share: float
+    ties: float  # share of ties
+    low: float | None  # lower end of its interval; None without resamples
+    high: float | None  # upper end
+    corrected: float  # p-value against one half, corrected over the perturbations that have a preference
+
+
+@dataclass(frozen=True)
+class LengthBin:
+    """Captions of like length."""
+
+    low: int  # words of the shortest
+    high: int  # words of the longest
+    captions: int  # how many
+    decreased: float  # share whose R@1 + R@5 + R@10 went down, the mean over seeds
+    difference: float  # what that sum lost on average, in per cent, below 0 where it lost
+
+
+@dataclass(frozen=True)
+class Example:
+    """A query whose best positive's rank grew by a great factor."""
+
+    query: str  # its id
+    seed: int  # of the perturbation
+    before: float  # rank of its best positive, clean; from 1
+    after: float  # the same, changed
+    first_before: str  # id of the item that it found first, clean
+    first_after: str  # the same, changed
+    expected: str  # id of a positive
+    clean: str = ""  # its text, where it is a caption
+    changed: str = ""  # its changed text
+
+
+@dataclass(frozen=True)
+class StressRow:
+    """One perturbation.
+
+    Attributes:
+        name, description, group, source, keeps_meaning: as it declares them.
+    """
+
+    name: str
+    description: str
+    group: str
+    source: str
+    keeps_meaning: bool
+    direction: str  # ``"t2i"``: captions are perturbed and ask for pictures; ``"i2t"``: the other way round
+    options: Mapping[str, Any]  # what it was run with
+    queries: int  # how many ask
+    changed: Sequence[int]  # per seed, how many of them it changed
+    same: Sequence[int]  # per seed, how many of those the encoder gives the very row of the clean query
+    draws: int  # how many different sets of changed queries the seeds gave; 1 where nothing is left to chance
+    reasons: Mapping[str, int]  # why others stayed as they were, and how many, over all seeds
+    drops: Mapping[str, Drop]  # per measure, what it costs, over all queries
+    # per measure, what it costs over those that it changed; empty where it changed none
+    changed_drops: Mapping[str, ChangedDrop]
+    # share of queries that decreased, increased and are unchanged in R@1 + R@5 + R@10
+    sizes: Mapping[str, float]
+    # of captions that no longer say what they said, in words or by their order; else None
+    preference: Preference | None = None
+    # what it costs captions of like length, the shortest first; none for pictures
+    lengths: tuple[LengthBin, ...] = ()
+    examples: tuple[Example, ...] = ()  # the worst hit
+
+    @property
+    def changed_share(self) -> float:
+        """Mean share of queries that were changed."""
+        return sum(self.changed) / (self.queries * len(self.changed))
+
+    @property
+    def same_share(self) -> float:
+        """Share of changed queries that the encoder cannot tell from the clean ones; 0 of none."""
+        return sum(self.same) / max(1, sum(self.changed))
+
+    def drop(self, measure: str) -> Drop:
+        """What it costs in one measure."""
+        if measure not in self.drops:
+            raise UnknownNameError("measure", measure, self.drops)
+        return self.drops[measure]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far perturbations of one direction change the same queries (thesis, Table 5.4).
+
+    Attributes:
+        increased, unchanged: the same of queries that increase and stay.
+    """
+
+    # mean Jaccard similarity of the queries that decrease, over pairs of perturbations and seeds; None where
+    # no pair has one
+    decreased: float | None
+    increased: float | None
+    unchanged: float | None
+    # per pair of perturbations ``first``, ``second``, and the three, means over seeds
+    pairs: Sequence[Mapping[str, Any]]
+    left_out: Mapping[str, int]  # per group, pairs without a similarity, summed over seeds
+
+
+@dataclass(frozen=True)
+class StressResult(Artifact, kind="stress", version=3, recreate="the command of diptych stress once more"):
+    """What a stress run found."""
+
+    key: str  # what it was made of, by content
+    model: str  # what reports call the encoder
+    protocol: Mapping[str, Any]  # what every number depends on, by name
+    method: str  # how intervals and p-values were made, one line
+    measures: Sequence[str]  # in the order asked for
+    clean: Mapping[str, Mapping[str, float]]  # per direction and measure, the mean over clean queries
+    rows: tuple[StressRow, ...]  # one per perturbation
+    left_out: Mapping[str, str] = field(default_factory=dict)  # perturbations that could not be run, and why
+    # per direction with two perturbations or more
     agreement: Mapping[str, Agreement] = field(default_factory=dict)
-    notes: Sequence[str] = ()
-    opened: bool = field(default=False, compare=False)
+    notes: Sequence[str] = ()  # what a reader of the numbers should know besides
+    # whether the run found it finished, of the same content; this alone is not kept
+    opened: bool = field(default=False, init=False, compare=False)
 
     def row(self, perturbation: str) -> StressRow:
         """The row of a perturbation."""
@@ -58,44 +163,3 @@ class StressResult:
     def protocol_line(self) -> str:
         """One line, to be printed with every number."""
         return "; ".join(f"{name} {value}" for name, value in self.protocol.items())
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        kept = {name: value for name, value in asdict(self).items() if name != "opened"}
-        return {"format": FORMAT, "state": "finished", **kept}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> StressResult:
-        """The inverse of :meth:`to_dict`, also after a way through JSON."""
-        if given.get("format") != FORMAT:
-            raise StorageError(
-                f"a stress run of format {given.get('format')}, this version reads format {FORMAT}",
-                "give the command that made it once more",
-            )
-        if given.get("state") != "finished":
-            raise StorageError("the stress run is not finished", "give the command that began it once more")
-        try:
-            kept = {name: given[name] for name in cls.__dataclass_fields__ if name != "opened"}
-            kept["rows"] = tuple(StressRow.from_dict(row) for row in given["rows"])
-            kept["agreement"] = {way: Agreement(**one) for way, one in given["agreement"].items()}
-            return cls(**kept)
-        except (KeyError, TypeError) as error:
-            raise StorageError(
-                f"not a stress run: {error}", "give the command that made it once more"
-            ) from None
-
-    def save(self, folder: Path | str) -> Path:
-        """Write ``stress.json``."""
-        write_json(Path(folder) / MARKER, self.to_dict())
-        return Path(folder)
-
-    @classmethod
-    @opening("stress again")
-    def open(cls, folder: Path | str) -> StressResult:
-        """Read what a stress run wrote."""
-        given = read_json(Path(folder) / MARKER)
-        if not isinstance(given, dict):
-            raise StorageError(
-                f"{Path(folder) / MARKER} holds no stress run", "give the command that made it once more"
-            )
-        return cls.from_dict(given)

@@ -9,20 +9,20 @@ Source: Hendriksen's thesis, chapter 5, sections 5.4 and 5.5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from diptych.analysis.perturbations import Perturbation
+from diptych.analysis.perturbations import Perturbation, TextPerturbation
+from diptych.analysis.perturbations.declaration import options_of
 from diptych.analysis.perturbations.perturb import COMPATS, PUBLISHED_SEED
-from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import check_replaceable, write_json
+from diptych.core.artifact import Artifact
+from diptych.core.errors import StorageError, UnknownNameError, UsageError
+from diptych.core.files import check_replaceable
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import exclusive_folder
-from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.encoders.dual_encoder import DualEncoder
@@ -30,12 +30,13 @@ from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.given_rows import GivenRows
 from diptych.evaluation.drops import drops_line
-from diptych.evaluation.stress.asking import RSUM, Part, askings, part_of
-from diptych.evaluation.stress.clean import Clean
-from diptych.evaluation.stress.conditions import Conditions
-from diptych.evaluation.stress.obstacles import check_asked, possible_of
-from diptych.evaluation.stress.result import FORMAT, MARKER, StressResult
+from diptych.evaluation.stress.conditions import Clean, Conditions
+from diptych.evaluation.stress.queries import RSUM, Part, part_of, queries_of
+from diptych.evaluation.stress.result import CLEAN, StressResult
 from diptych.evaluation.stress.summary import agreements, rows_of
+from diptych.metrics import measure
+
+A = TypeVar("A", bound=Artifact)
 
 STRESS_MEASURES = ("R@1", "R@5", "R@10", RSUM, "DCG_CM@10", "nDCG_CM@10")
 """What is measured unless something else is asked for."""
@@ -62,7 +63,6 @@ def stress(
     required: Iterable[str] = (),
     embeddings: Path | str | None = None,
     about: Mapping[str, Any] | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
 ) -> StressResult:
     """Find out which changes of queries hurt an encoder, whom, and whether that is significant.
 
@@ -89,12 +89,11 @@ def stress(
         required: names of perturbations that must not be left out.
         embeddings: where clean rows are kept; ``folder/embeddings`` when not given.
         about: what else the numbers depend on.
-        should_stop: asked between batches.
 
     Raises:
         UsageError: nothing to run, rows without an encoder, a required perturbation that cannot be run, or
             an option, measure or seed that cannot be; another process is at work in the folder.
-        Interrupted: ``should_stop`` said so; the same call goes on.
+        Interrupted: a stop was asked for; the same call resumes.
         ImageError, CaptionError, NumericalError, StorageError: as of
             :func:`~diptych.encoders.encode.encode_collection`.
     """
@@ -117,10 +116,9 @@ def stress(
     check_asked(perturbations, seeds, measures, options or {})
     possible, left_out = possible_of(perturbations, encoder, collection, language, compat, required)
     part = part_of(collection, split, gallery)
-    check_replaceable(folder, MARKER)
-    if not (folder / MARKER).is_file():
-        write_json(folder / MARKER, {"format": FORMAT, "state": "running"})
+    check_replaceable(folder, "conditions")
     with exclusive_folder(folder):
+        (folder / "conditions").mkdir(exist_ok=True)
         encoded = encode_collection(encoder, part.encoded, embeddings or folder / "embeddings", split)
         relevant = None
         if relevance is not None:
@@ -129,8 +127,8 @@ def stress(
         conditions = Conditions(
             encoder=encoder,
             asking=part.asking,
-            sides=askings(part, encoded, relevant),
-            folder=folder / "conditions",
+            sides=queries_of(part, encoded, relevant),
+            folder=folder,
             seeds=tuple(seeds),
             measures=tuple(measures),
             language=language,
@@ -144,18 +142,18 @@ def stress(
                 "relevance": None if relevant is None else relevant.images.encoder,
                 "relevance of": "changed" if reads_changed is not None else "clean",
             },
-            should_stop=should_stop,
         )
         how: dict[str, Any] = {"samples": samples, "flips": flips, "seed": 0, "confidence": 0.95}
         protocol = _protocol(part, encoded, relevant, gallery, conditions, about or {})
         keys = [conditions.key(one, seed) for one in possible for seed in conditions.seeds]
-        key = fingerprint(FORMAT, keys, left_out, how, protocol)
-        made = list(conditions.of(possible))  # also of a finished run: what is missing or damaged is mended
-        finished = _finished(folder, key)
+        key = fingerprint(keys, left_out, how, protocol)
+        made = conditions.of(possible)  # also of a finished run: what is missing or corrupt is mended
+        finished = _kept(StressResult, folder, key)
         if finished is not None:
-            if not Clean.there(folder, key):
-                Clean.of(key, conditions.sides, conditions.clean).save(folder)
-            return replace(finished, opened=True)
+            if _kept(Clean, folder / CLEAN, key) is None:
+                Clean.of(conditions.sides, conditions.clean).save(folder / CLEAN, of=key)
+            object.__setattr__(finished, "opened", True)
+            return finished
         clean = conditions.clean
         result = StressResult(
             key=key,
@@ -172,8 +170,8 @@ def stress(
             agreement=agreements(made, clean),
             notes=tuple(part.encoded.notes),
         )
-        Clean.of(key, conditions.sides, clean).save(folder)
-        result.save(folder)
+        Clean.of(conditions.sides, clean).save(folder / CLEAN, of=key)
+        result.write_header(folder, of=key)
         return StressResult.open(folder)  # the same object as of a later call
 
 
@@ -213,12 +211,83 @@ def _protocol(
     }
 
 
-def _finished(folder: Path, key: str) -> StressResult | None:
-    """The result that is there, where it is of the same content."""
+def _kept(kind: type[A], path: Path, key: str) -> A | None:
+    """Return what is there of the same content; None where it is missing, corrupt or of other content."""
     try:
-        given = read_json(folder / MARKER)
-        if isinstance(given, dict) and given.get("key") == key:
-            return StressResult.from_dict(given)
+        return kind.open(path, of=key)
     except StorageError:
-        pass  # damaged: made again
+        return None
+
+
+def obstacle(
+    perturbation: Perturbation,
+    encoder: DualEncoder,
+    collection: Collection,
+    language: Language,
+    compat: str = "none",
+) -> UsageError | None:
+    """What stands against a perturbation, with the way out; None where nothing does."""
+    name = perturbation.name
+    if not isinstance(perturbation, TextPerturbation):
+        if encoder.takes != "pictures" or collection.holds != "pictures":
+            return UsageError(
+                f"{name}: the encoder takes {encoder.takes}, {collection.name} holds {collection.holds}",
+                "pictures are perturbed for an encoder of pictures",
+            )
+        return None
+    if compat == "published" and perturbation.published is None:
+        return UsageError(f"{name} has no published form", "leave compat out")
+    needs = {"tags": language.need_tagger, "wordnet": language.need_wordnet}
+    for what in sorted(perturbation.needs):
+        try:
+            needs[what](name)
+        except UsageError as error:
+            return error
     return None
+
+
+def check_asked(
+    perturbations: Sequence[Perturbation],
+    seeds: Sequence[int],
+    measures: Sequence[str],
+    options: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """See that what is asked for can be."""
+    if not perturbations:
+        raise UsageError("no perturbation was asked for", "for example all, thesis, typos")
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise UsageError(f"seeds are {list(seeds)}", "give one or more different numbers of at least 0")
+    if not measures:
+        raise UsageError("no measure was asked for", "for example rsum")
+    for name in measures:
+        if name != RSUM and getattr(measure(name), "kind", "sum") in ("rank", "sum"):
+            raise UsageError(f"{name} is no mean of shares or gains per query", "see diptych info")
+    by_name = {one.name: one for one in perturbations}
+    for name, given in options.items():
+        if name not in by_name:
+            raise UnknownNameError("perturbation with options", name, by_name)
+        options_of(by_name[name], given)
+
+
+def possible_of(
+    perturbations: Sequence[Perturbation],
+    encoder: DualEncoder,
+    collection: Collection,
+    language: Language,
+    compat: str,
+    required: Iterable[str],
+) -> tuple[list[Perturbation], dict[str, str]]:
+    """What can be run, and why the others cannot."""
+    possible, left_out, must = [], {}, set(required)
+    for one in perturbations:
+        error = obstacle(one, encoder, collection, language, compat)
+        if error is None:
+            possible.append(one)
+        elif one.name in must:
+            raise error
+        else:
+            left_out[one.name] = str(error)
+    if not possible:
+        first = next(iter(left_out.values()))
+        raise UsageError(f"none of {len(left_out)} perturbations can be run: {first}", "")
+    return possible, left_out

@@ -14,12 +14,18 @@ from diptych.evaluation.variants.arrays import (
     explore_rows,
     explore_scores,
 )
-from diptych.evaluation.variants.exploration import NEAR, Change, Exploration, Refusal, SingleChange, Variant
+from diptych.evaluation.variants.exploration import (
+    NEAR,
+    Change,
+    Exploration,
+    Refusal,
+    SingleChange,
+    Variant,
+    explain,
+)
 from diptych.evaluation.variants.explore import TOLERANCE, explore
-from diptych.evaluation.variants.recompute import Recompute
-from diptych.evaluation.variants.scored import MatrixScores, RowScores, Scored
+from diptych.evaluation.variants.recompute import MatrixScores, Recompute, RowScores, Scored
 from diptych.evaluation.variants.settings import AXES, Axis, Choice, Inputs, NotPossible, Settings, Step
-from diptych.evaluation.variants.wording import explain
 
 __all__ = [
     "AXES",

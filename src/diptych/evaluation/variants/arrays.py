@@ -11,7 +11,7 @@ from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.printed.target import as_target
 from diptych.evaluation.variants.exploration import Exploration
 from diptych.evaluation.variants.explore import TOLERANCE, explore
-from diptych.evaluation.variants.scored import MatrixScores, RowScores, Scored
+from diptych.evaluation.variants.recompute import MatrixScores, RowScores, Scored
 from diptych.evaluation.variants.settings import Axis, Inputs
 from diptych.metrics.candidates import UNSCORED, Candidates, Reranked
 from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth

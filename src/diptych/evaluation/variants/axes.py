@@ -15,7 +15,7 @@ from diptych.core.draws import draw_uniform
 from diptych.evaluation.printed.target import SUM_PARTS, cell_parts
 from diptych.evaluation.variants.settings import AXES, Axis, Choice, Depth, Inputs, Keep, Settings, Step
 from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
-from diptych.metrics.ties import TieGroups
+from diptych.metrics.ranks import TieGroups
 
 DEPTHS = (1, 2, 3, 4, 5, 8, 16, 32, 64, 128, 256)
 """Numbers of candidates that are tried, as far as there are so many."""

@@ -17,10 +17,10 @@ from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
 from diptych.evaluation.printed.target import Target
 from diptych.metrics.ground_truth import GroundTruth
-from diptych.metrics.ties import TieGroups
+from diptych.metrics.ranks import TieGroups
 
 if TYPE_CHECKING:
-    from diptych.evaluation.variants.scored import Scored
+    from diptych.evaluation.variants.recompute import Scored
 
 LEAST_SHRUNK = 10
 """Candidates that are left at least, so that R@10 is that of a ranking."""
@@ -52,15 +52,10 @@ class NotPossible(UsageError):
 
 @dataclass(frozen=True)
 class Step(Generic[F]):
-    """A function with a name that tells it from others of its kind.
+    """A function with a name that tells it from others of its kind."""
 
-    Attributes:
-        name: equal names mean the same function.
-        of: the function.
-    """
-
-    name: str
-    of: F = field(compare=False, repr=False)
+    name: str  # equal names mean the same function
+    of: F = field(compare=False, repr=False)  # the function
 
 
 View = tuple[str, Step[Keep] | None, str, Step[Relevance] | None]
@@ -69,41 +64,28 @@ View = tuple[str, Step[Keep] | None, str, Step[Relevance] | None]
 
 @dataclass(frozen=True)
 class Settings:
-    """One variant; the default of every field but the first is the default protocol.
+    """One variant; the default of every field but the first is the default protocol."""
 
-    Attributes:
-        source: label of the embeddings.
-        keep: which texts stay; None for all.
-        partition: how the images are cut into galleries.
-        relevance: what is relevant; None for the ground truth.
-        depth: how many candidates of each query are ranked, the best by contrastive score.
-        matched: whether the matching score ranks the candidates, or the contrastive score.
-        shrinks: whether fewer will do in a smaller gallery, where no more stored candidates are left; not
-            fewer than :data:`LEAST_SHRUNK`.
-        unranked: what becomes of the others; see :mod:`diptych.evaluation.reranking`. Empty for
-            ``published`` where a matching score ranks some, which no published evaluation does otherwise, and
-            ``miss`` for a ranking that is cut, and for all candidates that are stored.
-        ties: the tie rule; empty for ``compat`` where what is not ranked ties as published, else
-            ``expected``.
-        counting: how R@K counts a query's hits; None for any-of-k.
-        precision: which measure is meant by the name of an average precision; None for that of the name.
-        rewrite: what is printed in which column; None for its own.
-        rule: what is done with further digits, ``round`` or ``truncate``.
-    """
-
-    source: str
-    keep: Step[Keep] | None = None
-    partition: str = "full"
-    relevance: Step[Relevance] | None = None
-    depth: Depth = "everything"
-    matched: bool = False
+    source: str  # label of the embeddings
+    keep: Step[Keep] | None = None  # which texts stay; None for all
+    partition: str = "full"  # how the images are cut into galleries
+    relevance: Step[Relevance] | None = None  # what is relevant; None for the ground truth
+    depth: Depth = "everything"  # how many candidates of each query are ranked, the best by contrastive score
+    matched: bool = False  # whether the matching score ranks the candidates, or the contrastive score
+    # whether fewer will do in a smaller gallery, where no more stored candidates are left; not fewer than
+    # :data:`LEAST_SHRUNK`
     shrinks: bool = False
+    # what becomes of the others; see :mod:`diptych.evaluation.reranking`. Empty for ``published`` where a
+    # matching score ranks some, which no published evaluation does otherwise, and ``miss`` for a ranking that
+    # is cut, and for all candidates that are stored
     unranked: str = ""
+    # the tie rule; empty for ``compat`` where what is not ranked ties as published, else ``expected``
     ties: str = ""
-    counting: Step[Counting] | None = None
+    counting: Step[Counting] | None = None  # how R@K counts a query's hits; None for any-of-k
+    # which measure is meant by the name of an average precision; None for that of the name
     precision: Step[Renaming] | None = None
-    rewrite: Step[Rewrite] | None = None
-    rule: str = "round"
+    rewrite: Step[Rewrite] | None = None  # what is printed in which column; None for its own
+    rule: str = "round"  # what is done with further digits, ``round`` or ``truncate``
 
     @property
     def view(self) -> View:
@@ -125,17 +107,11 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What variants are computed from.
+    """What variants are computed from."""
 
-    Attributes:
-        sources: test sets by label, the one that is evaluated by default first.
-        target: what was printed.
-        warnings: what has to be said before any verdict, e.g. that the data are others.
-    """
-
-    sources: Mapping[str, Scored]
-    target: Target
-    warnings: tuple[str, ...] = ()
+    sources: Mapping[str, Scored]  # test sets by label, the one that is evaluated by default first
+    target: Target  # what was printed
+    warnings: tuple[str, ...] = ()  # what has to be said before any verdict, e.g. that the data are others
 
     @property
     def first(self) -> str:
@@ -149,33 +125,22 @@ def _always(settings: Settings) -> bool:
 
 @dataclass(frozen=True)
 class Choice:
-    """One way to settle an axis.
+    """One way to settle an axis."""
 
-    Attributes:
-        name: short, e.g. ``2``; printed behind the axis's name.
-        words: what it means, to stand behind a colon.
-        apply: settings with this choice made.
-        applies: whether it can make a difference, given all other choices.
-    """
-
-    name: str
-    words: str
-    apply: Callable[[Settings], Settings] = field(compare=False, repr=False)
+    name: str  # short, e.g. ``2``; printed behind the axis's name
+    words: str  # what it means, to stand behind a colon
+    apply: Callable[[Settings], Settings] = field(compare=False, repr=False)  # settings with this choice made
+    # whether it can make a difference, given all other choices
     applies: Callable[[Settings], bool] = field(default=_always, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A declared axis.
+    """A declared axis."""
 
-    Attributes:
-        name: as it is printed, e.g. ``k_test``.
-        description: one line of what is left open.
-        choices: what it offers for given inputs, the default first; a single one where nothing is open.
-    """
-
-    name: str
-    description: str
+    name: str  # as it is printed, e.g. ``k_test``
+    description: str  # one line of what is left open
+    # what it offers for given inputs, the default first; a single one where nothing is open
     choices: Callable[[Inputs], Sequence[Choice]] = field(repr=False)
 
 

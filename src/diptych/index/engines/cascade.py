@@ -13,10 +13,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.errors import MismatchError
-from diptych.index.engine import ENGINES, Engine, Option, OptionValue
+from diptych.index.engine import ENGINES, Engine, Option, OptionValue, Vectors
 from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
 from diptych.index.hits import Hits
-from diptych.index.hooks import Vectors
 from diptych.index.postings import Found, Segment, batches, merged
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.vectors import count_rows
@@ -119,18 +118,14 @@ CASCADE = ENGINES.add(
         options=(
             HUB_SHARE,
             Option(
-                "first_terms",
-                8,
-                "terms of a query that the first stage searches for, its strongest",
-                1,
-                per_search=True,
+                "first_terms", 8, "terms of a query that the first stage searches for, its strongest", 1, True
             ),
             Option(
                 "candidates",
                 1000,
                 "items that the first stage hands on; more: higher recall, slower",
                 1,
-                per_search=True,
+                True,
             ),
         ),
         vectors="sparse",

@@ -15,13 +15,11 @@ import numpy as np
 
 from diptych.core.context import task
 from diptych.core.errors import StorageError
-from diptych.core.files import write_json
 from diptych.encoders.embeddings import Embeddings
-from diptych.index.engine import ENGINES, Engine, Option, OptionValue
+from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue, Vectors
 from diptych.index.hits import Hits
-from diptych.index.hooks import Vectors
 from diptych.index.slots import IdTable, LocalIndex
-from diptych.index.storage import Header, load_array, load_ids
+from diptych.index.storage import Header
 from diptych.index.topk import order_hits, pair_scores, top_k
 from diptych.index.vectors import RowStore, dense_vectors, row_norms
 
@@ -62,8 +60,8 @@ class HnswIndex(LocalIndex):
     engine_name = "hnsw"
     mapped = frozenset({"rows.faiss"})
 
-    def __init__(self, graph: Any, storage: Any, ids: IdTable, **said: Any) -> None:
-        super().__init__(ids, **said)
+    def __init__(self, graph: Any, storage: Any, ids: IdTable, **known: Any) -> None:
+        super().__init__(ids, **known)
         self._graph = graph
         self._storage = storage  # Faiss's graph does not keep it alive when it was opened apart
         self._view: RowStore | None = None
@@ -79,21 +77,13 @@ class HnswIndex(LocalIndex):
         return self._view
 
     @classmethod
-    def _build(cls, embeddings: Embeddings, options: dict[str, OptionValue], about: dict[str, Any]) -> Self:
-        faiss = _faiss()
+    def _build(cls, embeddings: Embeddings, known: Known) -> Self:
+        faiss, options = _faiss(), known["options"]
         rows = dense_vectors(embeddings.rows, embeddings.width, "item")
         row_norms(rows, embeddings.ids, "item")
         graph = faiss.IndexHNSWFlat(embeddings.width, options["m"], faiss.METRIC_INNER_PRODUCT)
         graph.hnsw.efConstruction = options["ef_construction"]
-        index = cls(
-            graph,
-            faiss.downcast_index(graph.storage),
-            IdTable(embeddings.ids),
-            encoder=embeddings.encoder,
-            width=embeddings.width,
-            options=options,
-            about=about,
-        )
+        index = cls(graph, faiss.downcast_index(graph.storage), IdTable(embeddings.ids), **known)
         index._link(rows)
         return index
 
@@ -158,15 +148,11 @@ class HnswIndex(LocalIndex):
                 f"the hnsw graph cannot be written: {_said(error)}",
                 "free some space and save again; what was there before is whole",
             ) from None
-        write_json(folder / "ids.json", self._ids.names.tolist())
-        dead = np.zeros(len(self._ids), dtype=bool) if self._ids.alive is None else ~self._ids.alive
-        np.save(folder / "dead.npy", dead)
+        self._ids.write(folder, live=False)
 
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:
-        faiss = _faiss()
-        names = load_ids(folder / "ids.json")
-        dead = load_array(folder / "dead.npy", (len(names),), np.bool_, mapped=False)
+        faiss, ids = _faiss(), IdTable.read(folder)
         try:
             storage = faiss.read_index(str(folder / "rows.faiss"), faiss.IO_FLAG_MMAP_IFC)
             graph = faiss.read_index(str(folder / "graph.faiss"), faiss.IO_FLAG_SKIP_STORAGE)
@@ -175,22 +161,14 @@ class HnswIndex(LocalIndex):
                 f"the hnsw graph in {folder} cannot be opened: {_said(error)}", "build the index again"
             ) from None
         for what, have in (("rows", storage), ("graph", graph)):
-            if (have.d, have.ntotal) != (header.width, len(names)):
+            if (have.d, have.ntotal) != (header.width, len(ids)):
                 raise StorageError(
-                    f"the {what} in {folder}: {len(names):,} of width {header.width} expected, "
+                    f"the {what} in {folder}: {len(ids):,} of width {header.width} expected, "
                     f"got {have.ntotal:,} of width {have.d}",
                     "build the index again",
                 )
         graph.storage = storage
-        return cls(
-            graph,
-            storage,
-            IdTable(names, dead),
-            encoder=header.encoder,
-            width=header.width,
-            options=header.options,
-            about=header.about,
-        )
+        return cls(graph, storage, ids, **header.known())
 
 
 def _said(error: RuntimeError) -> str:
@@ -206,19 +184,8 @@ HNSW = ENGINES.add(
         approximate=True,
         options=(
             Option("m", 32, "links per item in the graph; more: better, larger", 2),
-            Option(
-                "ef_construction",
-                100,
-                "candidates kept while linking; more: better, slower build",
-                1,
-            ),
-            Option(
-                "ef_search",
-                128,
-                "candidates kept while searching; more: higher recall, slower",
-                1,
-                per_search=True,
-            ),
+            Option("ef_construction", 100, "candidates kept while linking; more: better, slower build", 1),
+            Option("ef_search", 128, "candidates kept while searching; more: higher recall, slower", 1, True),
             Option("threads", 1, "threads that build; 1: the same graph every time, 0: all cores", 0),
         ),
     )

@@ -9,16 +9,14 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from diptych.core.errors import UsageError
-from diptych.core.files import write_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.index.engine import ENGINES, Engine, OptionValue
+from diptych.index.engine import ENGINES, Engine, Known, OptionValue, Vectors
 from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
 from diptych.index.hits import Hits
-from diptych.index.hooks import Vectors
 from diptych.index.postings import Postings, batches
 from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
-from diptych.index.storage import Header, load_array, load_ids
+from diptych.index.storage import Header
 
 
 class ImpactsIndex(SlotIndex):
@@ -32,23 +30,15 @@ class ImpactsIndex(SlotIndex):
     engine_name = "impacts"
     mapped = Postings.mapped
 
-    def __init__(self, postings: Postings, ids: IdTable, **said: Any) -> None:
-        super().__init__(ids, **said)
+    def __init__(self, postings: Postings, ids: IdTable, **known: Any) -> None:
+        super().__init__(ids, **known)
         self._postings = postings
 
     @classmethod
-    def _build(
-        cls, embeddings: SparseEmbeddings, options: dict[str, OptionValue], about: dict[str, Any]
-    ) -> Self:
-        rows = SparseRows(embeddings.rows)
-        return cls(
-            Postings.build(rows, float(options["hub_share"]), nearest=True),
-            IdTable(embeddings.ids),
-            encoder=embeddings.encoder,
-            width=embeddings.width,
-            options=options,
-            about=about,
-        )
+    def _build(cls, embeddings: SparseEmbeddings, known: Known) -> Self:
+        share = float(known["options"]["hub_share"])
+        postings = Postings.build(SparseRows(embeddings.rows), share, nearest=True)
+        return cls(postings, IdTable(embeddings.ids), **known)
 
     def _reference(self, embeddings: Any) -> InvertedIndex:
         return InvertedIndex.build(embeddings, hub_share=self.options["hub_share"])
@@ -77,7 +67,7 @@ class ImpactsIndex(SlotIndex):
     def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
         self._refuse("add items")
 
-    def _embeddings(self, slots: np.ndarray) -> SparseEmbeddings:
+    def _take(self, slots: np.ndarray) -> NoReturn:
         self._refuse("be rebuilt")
 
     def _refuse(self, what: str) -> NoReturn:
@@ -88,22 +78,12 @@ class ImpactsIndex(SlotIndex):
 
     def _write(self, folder: Path) -> None:
         self._postings.write(folder)
-        write_json(folder / "ids.json", self._ids.names.tolist())
-        dead = np.zeros(len(self._ids), dtype=bool) if self._ids.alive is None else ~self._ids.alive
-        np.save(folder / "dead.npy", dead)
+        self._ids.write(folder, live=False)
 
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:
-        names = load_ids(folder / "ids.json")
-        dead = load_array(folder / "dead.npy", (len(names),), np.bool_, mapped=False)
-        return cls(
-            Postings.read(folder, len(names), header.width),
-            IdTable(names, dead),
-            encoder=header.encoder,
-            width=header.width,
-            options=header.options,
-            about=header.about,
-        )
+        ids = IdTable.read(folder)
+        return cls(Postings.read(folder, len(ids), header.width), ids, **header.known())
 
 
 IMPACTS = ENGINES.add(

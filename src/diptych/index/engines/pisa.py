@@ -20,8 +20,9 @@ from diptych.core.context import task
 from diptych.core.errors import UnknownNameError
 from diptych.core.extras import require
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.index.engine import ENGINES, Engine, Option, OptionValue
+from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue
 from diptych.index.rescored import RescoredIndex, silenced
+from diptych.index.slots import IdTable
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 
@@ -46,8 +47,8 @@ class PisaIndex(RescoredIndex):
     engine_name = "pisa"
     mapped = RescoredIndex.mapped | {_COMPRESSED}
 
-    def __init__(self, folder: Path | None, *said: Any, **more: Any) -> None:
-        super().__init__(*said, **more)
+    def __init__(self, folder: Path | None, rows: SparseRows, ids: IdTable, **known: Any) -> None:
+        super().__init__(rows, ids, **known)
         self._folder = folder
         self._names = np.arange(self.width).astype(str).astype(object)
         numbers = self._rows.weights.astype(np.float64) * float(self.options["scale"])
@@ -60,20 +61,16 @@ class PisaIndex(RescoredIndex):
                 self._retriever = _index(folder, len(self)).quantized(num_results=1)
 
     @classmethod
-    def _build(
-        cls, embeddings: SparseEmbeddings, options: dict[str, OptionValue], about: dict[str, Any]
-    ) -> Self:
-        _check_algorithm(options)
-        rows, folder = SparseRows(embeddings.rows), None
-        if rows.weights.max(initial=0) * float(options["scale"]) >= 1:  # else there is nothing to write
+    def _build(cls, embeddings: SparseEmbeddings, known: Known) -> Self:
+        _check_algorithm(known["options"])
+        rows, folder, scale = SparseRows(embeddings.rows), None, float(known["options"]["scale"])
+        if rows.weights.max(initial=0) * scale >= 1:  # else there is nothing to write
             folder = Path(tempfile.mkdtemp(prefix="diptych-pisa-"))
         try:
             if folder is not None:
                 with task("building the PISA index"), silenced():
-                    indexer = _index(folder, len(rows)).toks_indexer(scale=float(options["scale"]))
-                    indexer.index(_documents(rows))
-            said = {"encoder": embeddings.encoder, "width": embeddings.width, "about": about}
-            index = cls(folder, rows, embeddings.ids, options=options, **said)
+                    _index(folder, len(rows)).toks_indexer(scale=scale).index(_documents(rows))
+            index = cls(folder, rows, IdTable(embeddings.ids), **known)
         except BaseException:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -148,10 +145,8 @@ class PisaIndex(RescoredIndex):
 
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:
-        rows, ids = cls._read_items(folder, header)
-        said = {"encoder": header.encoder, "width": header.width, "about": header.about}
         lists = folder if _MARK in header.files else None
-        return cls(lists, rows, ids, options=header.options, **said)
+        return cls(lists, *cls._items(folder, header), **header.known())
 
 
 def _index(folder: Path, count: int) -> Any:

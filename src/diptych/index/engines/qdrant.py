@@ -17,12 +17,9 @@ from diptych.core.context import task
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
-from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index.contract import Index
-from diptych.index.engine import ENGINES, Engine, Option, OptionValue
+from diptych.index.engine import ENGINES, AnyEmbeddings, Engine, Known, Option, OptionValue, Vectors
 from diptych.index.hits import Hits
-from diptych.index.hooks import AnyEmbeddings, Vectors
 from diptych.index.qdrant_connection import (
     CONNECTION_OPTIONS,
     Connection,
@@ -46,7 +43,8 @@ from diptych.index.qdrant_points import (
     upload,
     with_records,
 )
-from diptych.index.storage import Header, load_ids
+from diptych.index.slots import load_ids
+from diptych.index.storage import Header
 from diptych.index.vectors import check_ids, count_rows
 
 _PAUSE = 0.5
@@ -171,35 +169,25 @@ class QdrantIndex(Index):
 
     form: ClassVar[Form]
 
-    def __init__(self, connection: Connection, **said: Any) -> None:
-        super().__init__(**said)
+    def __init__(self, connection: Connection, **known: Any) -> None:
+        super().__init__(**known)
         self._connection = connection
         self._items = count_items(connection)
         self._known: Mapping[str, bool] = {}  # what a call asked the server of many ids at once
         self._new_records: Sequence[Record] | None = None
 
     @classmethod
-    def _build(cls, embeddings: Any, options: dict[str, OptionValue], about: dict[str, Any]) -> Self:
-        records = getattr(embeddings, "records", None)
+    def _build(cls, embeddings: Any, known: Known) -> Self:
+        records, options = getattr(embeddings, "records", None), known["options"]
         connection, stamp = Connection(options), Stamp.of(embeddings)
         rows = cls.form.checked(embeddings.rows, embeddings.ids)
         resume = prepare(connection, cls.form, embeddings.width, stamp, records, options)
-        upload(
-            connection,
-            cls.form,
-            embeddings.ids,
-            rows,
-            stamp,
-            orders=range(len(embeddings)),
-            records=records,
-            batch=int(options["batch"]),
-            resume=resume,
-        )
+        batch, orders = int(options["batch"]), range(len(embeddings))
+        upload(connection, cls.form, embeddings.ids, rows, stamp, orders, records, batch, resume=resume)
         if connection.remote and not wait_until_indexed(connection):
-            about["indexing"] = "unfinished when the recall was measured"
-        said = {"encoder": embeddings.encoder, "width": embeddings.width, "about": about}
+            known["about"]["indexing"] = "unfinished when the recall was measured"
         # What was to be replaced is: an index built from these options is to leave this one alone.
-        index = cls(connection, options={**options, "replace": False}, **said)
+        index = cls(connection, **{**known, "options": {**options, "replace": False}})
         if len(index) != len(embeddings):
             raise StorageError(
                 f"{connection.place} holds {len(index):,} items after {len(embeddings):,} were uploaded",
@@ -218,6 +206,10 @@ class QdrantIndex(Index):
         return bool(held_items(self._connection, [item_id], 1))
 
     @property
+    def _vocabulary(self) -> str:
+        return str(self.about.get("vocabulary", ""))
+
+    @property
     def _batch(self) -> int:
         return int(self.options["batch"])
 
@@ -229,17 +221,9 @@ class QdrantIndex(Index):
     def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
         first = time.time_ns()  # later than every row number and every earlier addition, whoever made it
         try:
-            upload(
-                self._connection,
-                self.form,
-                ids,
-                vectors,
-                Stamp(self.encoder, "added", self.about.get("vocabulary", "")),
-                orders=range(first, first + len(ids)),
-                records=self._new_records,
-                batch=self._batch,
-                resume=False,
-            )
+            stamp, orders = Stamp(self.encoder, "added", self._vocabulary), range(first, first + len(ids))
+            connection, records = self._connection, self._new_records
+            upload(connection, self.form, ids, vectors, stamp, orders, records, self._batch)
         finally:
             self.refresh()
 
@@ -300,26 +284,15 @@ class QdrantIndex(Index):
     def _read(cls, folder: Path, header: Header) -> Self:
         connection = Connection(header.options)
         vocabulary = header.about.get("vocabulary", "")
-        said = {"encoder": header.encoder, "width": header.width, "options": header.options}
         if connection.remote:
             check_origin(connection, cls.form, header.width, header.encoder, vocabulary)
-            return cls(connection, about=header.about, **said)
+            return cls(connection, **header.known())
         ids, records = load_ids(folder / "ids.json"), read_json(folder / "records.json")
         rows = cls.form.read(folder, header.items, header.width)
         stamp = Stamp(header.encoder, "opened", vocabulary)
         prepare(connection, cls.form, header.width, stamp, records, header.options)
-        upload(
-            connection,
-            cls.form,
-            ids,
-            rows,
-            stamp,
-            orders=range(len(ids)),
-            records=records,
-            batch=int(header.options["batch"]),
-            resume=False,
-        )
-        return cls(connection, about=header.about, **said)
+        upload(connection, cls.form, ids, rows, stamp, range(len(ids)), records, int(header.options["batch"]))
+        return cls(connection, **header.known())
 
     def rebuild(self, *, sample: Vectors | None = None, **options: Any) -> Self:
         """As the contract says; on a server into another collection, for it keeps its own in order."""
@@ -331,15 +304,8 @@ class QdrantIndex(Index):
                 "the server clears deleted items away by itself; to copy it, pass collection=NAME",
             )
         items = read_items(self._connection, vectors=True)
-        said: dict[str, Any] = {
-            "ids": [item.name for item in items],
-            "rows": self.form.rows([item.vector for item in items], self.width),
-            "encoder": self.encoder,
-            "data": self.about["data"],
-            "kind": self.about["kind"],
-            "about": self.about["embeddings"],
-        }
-        embeddings = SparseEmbeddings(**said, terms=self.terms) if self.terms else Embeddings(**said)
+        rows = self.form.rows([item.vector for item in items], self.width)
+        embeddings = self._embedded([item.name for item in items], rows)
         records = [item.record for item in items]
         return type(self).build(embeddings, sample=sample, records=records, **chosen)
 
@@ -410,13 +376,11 @@ class QdrantIndex(Index):
         if where is None:
             return super().search(queries, k, encoder=encoder, vocabulary=vocabulary, **options)
         chosen, condition = self.engine().resolve_search(self.options, options), filter_of(where)
-        hits = self._answer(
-            queries,
-            k,
-            encoder,
-            vocabulary,
-            lambda checked, depth: self._find(checked, depth, chosen, condition),
-        )
+
+        def find(checked: Vectors, depth: int) -> Hits:
+            return self._find(checked, depth, chosen, condition)
+
+        hits = self._answer(queries, k, encoder, vocabulary, find)
         if len(self) and len(hits) and not hits.found.any():
             check_fields(self._connection, where)
         return hits
@@ -446,13 +410,7 @@ QDRANT = ENGINES.add(
             *CONNECTION_OPTIONS,
             Option("m", 16, "links per item in the server's graph; more: better, larger", 2),
             Option("ef_construction", 100, "candidates kept while linking; more: better, slower build", 1),
-            Option(
-                "ef_search",
-                128,
-                "candidates kept while searching; more: higher recall, slower",
-                1,
-                per_search=True,
-            ),
+            Option("ef_search", 128, "candidates kept while searching; more: higher recall, slower", 1, True),
         ),
         filters=True,
     )

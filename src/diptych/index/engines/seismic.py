@@ -16,8 +16,9 @@ from diptych.core.context import task
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.index.engine import ENGINES, Engine, Option, OptionValue
+from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue
 from diptych.index.rescored import RescoredIndex, silenced
+from diptych.index.slots import IdTable
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 
@@ -48,16 +49,14 @@ class SeismicIndex(RescoredIndex):
 
     engine_name = "seismic"
 
-    def __init__(self, lists: Any, *said: Any, **more: Any) -> None:
-        super().__init__(*said, **more)
+    def __init__(self, lists: Any, rows: SparseRows, ids: IdTable, **known: Any) -> None:
+        super().__init__(rows, ids, **known)
         self._lists = lists
         self._names = np.arange(self.width).astype(_library().get_seismic_string())
 
     @classmethod
-    def _build(
-        cls, embeddings: SparseEmbeddings, options: dict[str, OptionValue], about: dict[str, Any]
-    ) -> Self:
-        library, rows = _library(), SparseRows(embeddings.rows)
+    def _build(cls, embeddings: SparseEmbeddings, known: Known) -> Self:
+        library, rows, options = _library(), SparseRows(embeddings.rows), known["options"]
         if rows.weights.max(initial=0) > _HALF:
             raise DataError(
                 f"a weight of {rows.weights.max():g} is above {_HALF:g}, the largest in half precision",
@@ -71,15 +70,7 @@ class SeismicIndex(RescoredIndex):
             lists = (library.SeismicIndexLV if large else library.SeismicIndex).build_from_dataset(
                 items, num_threads=options["threads"], **{name: options[name] for name in _BUILDING}
             )
-        return cls(
-            lists,
-            rows,
-            embeddings.ids,
-            encoder=embeddings.encoder,
-            width=embeddings.width,
-            options=options,
-            about=about,
-        )
+        return cls(lists, rows, IdTable(embeddings.ids), **known)
 
     def _call(
         self, queries: SparseRows, chosen: np.ndarray, k: int, options: Mapping[str, OptionValue]
@@ -125,7 +116,7 @@ class SeismicIndex(RescoredIndex):
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:
         library = _library()
-        rows, ids = cls._read_items(folder, header)
+        rows, ids = cls._items(folder, header)
         large = header.width >= _SMALL_VOCABULARY
         try:
             with silenced():
@@ -140,8 +131,7 @@ class SeismicIndex(RescoredIndex):
                 f"{folder / _FILE}: {full:,} items with terms expected, got {lists.len:,}",
                 "build the index again",
             )
-        said = {"encoder": header.encoder, "width": header.width, "about": header.about}
-        return cls(lists, rows, ids, options=header.options, **said)
+        return cls(lists, rows, ids, **header.known())
 
 
 SEISMIC = ENGINES.add(

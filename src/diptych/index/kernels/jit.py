@@ -49,3 +49,13 @@ def forget_stale(folder: Path) -> None:
 def mapped(kind: Any, dimensions: int = 1) -> Any:
     """The type of an array that is only read, so that a memory map needs no compilation of its own."""
     return types.Array(kind, dimensions, "C", readonly=True)
+
+
+ROWS = mapped(types.int64), mapped(types.int32), mapped(types.float32)
+"""The types of sparse rows: where each begins, columns, weights."""
+
+PREPARED = (
+    *(types.int64[::1], types.uint16[::1], types.int64[::1], types.uint16[:, ::1]),
+    *(types.int32[::1], types.uint32[::1], types.int64[::1]),
+)
+"""The types of prepared queries: rows, weights, ends and rests of hubs; numbers, weights and ends of lists."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numba import float32, float64, int32, int64, types, uint8, uint16
 
-from diptych.index.kernels.jit import jit, mapped
+from diptych.index.kernels.jit import ROWS, jit
+
+_LISTS = int64[::1], int32[:, ::1], uint16[::1], uint8[::1], int64
 
 
-@jit(types.void, mapped(int64), mapped(int32), mapped(float32), int64[::1], float32[::1])
+@jit(types.void, *ROWS, int64[::1], float32[::1])
 def frequencies(
     indptr: np.ndarray, columns: np.ndarray, weights: np.ndarray, documents: np.ndarray, largest: np.ndarray
 ) -> None:
@@ -19,21 +21,7 @@ def frequencies(
         largest[term] = max(largest[term], weights[position])
 
 
-@jit(
-    types.void,
-    mapped(int64),
-    mapped(int32),
-    mapped(float32),
-    int32[::1],
-    float32[::1],
-    float64,
-    uint8[:, :, ::1],
-    int64[::1],
-    int32[:, ::1],
-    uint16[::1],
-    uint8[::1],
-    int64,
-)
+@jit(types.void, *ROWS, int32[::1], float32[::1], float64, uint8[:, :, ::1], *_LISTS)
 def fill(
     indptr: np.ndarray,
     columns: np.ndarray,

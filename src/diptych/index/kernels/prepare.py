@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float32, float64, int32, int64, types, uint16, uint32
+from numba import boolean, float64, int64, types, uint16
 
-from diptych.index.kernels.jit import jit, mapped
+from diptych.index.kernels.jit import PREPARED, ROWS, jit
 from diptych.index.kernels.simd import ROUND
 
 MOST_TERMS = 16_000
@@ -15,6 +15,8 @@ _CAPACITY = 65_535  # of a sum
 _LEAST = 256  # the weight with which the smallest 8-bit code still adds 1
 _STRONG = 127  # so many terms can have the least weight and leave half of the capacity
 _SPACING = 2.0**-149  # of the smallest float32 scores
+
+_TERMS, _BOUNDS = ROWS[1:], (float64[::1], int64[::1], boolean[::1])
 
 
 @jit(types.void, int64[::1], uint16[::1], int64, int64, uint16[::1])
@@ -33,27 +35,7 @@ def _strongest_first(rows: np.ndarray, weights: np.ndarray, start: int, end: int
         rests[(end - start) // ROUND] = 0
 
 
-@jit(
-    types.UniTuple(int64, 2),
-    mapped(int64),
-    mapped(int32),
-    mapped(float32),
-    mapped(int32),
-    mapped(float32),
-    int64,
-    int64[::1],
-    boolean,
-    int64[::1],
-    uint16[::1],
-    int64[::1],
-    uint16[:, ::1],
-    int32[::1],
-    uint32[::1],
-    int64[::1],
-    float64[::1],
-    int64[::1],
-    boolean[::1],
-)
+@jit(types.UniTuple(int64, 2), *ROWS, *_TERMS, int64, int64[::1], boolean, *PREPARED, *_BOUNDS)
 def prepare(
     indptr: np.ndarray,
     columns: np.ndarray,

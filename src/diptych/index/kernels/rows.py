@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import boolean, float32, int32, int64, types
 
-from diptych.index.kernels.jit import jit, mapped
+from diptych.index.kernels.jit import ROWS, jit, mapped
 from diptych.index.kernels.select import ordered
 from diptych.index.kernels.simd import prefetch
 
@@ -52,22 +52,7 @@ def _fetch(columns: Any, weights: Any, start: int, end: int) -> None:
         prefetch(weights.ctypes.data + line)
 
 
-@jit(
-    types.void,
-    mapped(int64),
-    mapped(int32),
-    mapped(float32),
-    mapped(int64),
-    mapped(int32),
-    mapped(float32),
-    int64,
-    int64,
-    int32[:, ::1],
-    int64[::1],
-    int64,
-    int64[:, ::1],
-    float32[:, ::1],
-)
+@jit(types.void, *ROWS, *ROWS, int64, int64, int32[:, ::1], int64[::1], int64, int64[:, ::1], float32[:, ::1])
 def rescore(
     indptr: np.ndarray,
     columns: np.ndarray,
@@ -113,19 +98,7 @@ def rescore(
         found[query] = min(size, k)
 
 
-@jit(
-    int64,
-    mapped(int64),
-    mapped(int32),
-    mapped(float32),
-    mapped(boolean),
-    mapped(int32),
-    mapped(float32),
-    int64,
-    int64,
-    int64[::1],
-    float32[::1],
-)
+@jit(int64, *ROWS, mapped(boolean), *ROWS[1:], int64, int64, int64[::1], float32[::1])
 def best_of_all(
     indptr: np.ndarray,
     columns: np.ndarray,

@@ -5,12 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numba import boolean, int32, int64, types, uint8, uint16, uint32
 
-from diptych.index.kernels.jit import jit, mapped
+from diptych.index.kernels.jit import PREPARED, jit, mapped
 from diptych.index.kernels.select import kth_largest
 from diptych.index.kernels.simd import GROUP, add_rows, trailing_zeros
 
 _BIN = 7  # sums are counted by their upper 9 bits
 BINS = (65_535 >> _BIN) + 1
+
+_SUMS = uint16[::1], uint32[::1]
+_CANDIDATES = uint16[::1], int32[::1], int64, int64, int64
+_COUNTERS = int64[::1], int64[::1], int64[::1]
+_CODES = mapped(uint16), mapped(uint8)
+_POSTINGS = mapped(uint8, 3), mapped(int64), mapped(int32, 2), *_CODES, int64
+_FOUND = uint16[:, ::1], int32[:, ::1], int64[::1], int64[::1]
 
 
 @jit(int64, uint16[::1], int64, int64, int64[::1])
@@ -27,7 +34,7 @@ def _about_kth(values: np.ndarray, size: int, k: int, bins: np.ndarray) -> int:
     return 0
 
 
-@jit(int64, uint16[::1], int32[::1], int64, int64, int64, int64[::1], int64[::1], int64)
+@jit(int64, *_CANDIDATES, int64[::1], int64[::1], int64)
 def _pruned(
     values: np.ndarray,
     slots: np.ndarray,
@@ -51,7 +58,7 @@ def _pruned(
     return left
 
 
-@jit(int64, uint16[::1], int32[::1], int64, int64, int64, boolean, int64[::1], int64)
+@jit(int64, *_CANDIDATES, boolean, int64[::1], int64)
 def settled(
     values: np.ndarray,
     slots: np.ndarray,
@@ -88,24 +95,7 @@ def settled(
     return left
 
 
-@jit(
-    int64,
-    uint16[::1],
-    uint32[::1],
-    int64,
-    int64,
-    mapped(boolean),
-    uint16[::1],
-    int32[::1],
-    int64,
-    int64,
-    int64,
-    boolean,
-    int64[::1],
-    int64[::1],
-    int64[::1],
-    int64,
-)
+@jit(int64, *_SUMS, int64, int64, mapped(boolean), *_CANDIDATES, boolean, *_COUNTERS, int64)
 def collected(
     totals: np.ndarray,
     masks: np.ndarray,
@@ -155,18 +145,7 @@ _TILE = 64
 _SPARE = 32  # candidates beyond 2k before the threshold is raised for the first time
 
 
-@jit(
-    boolean,
-    mapped(uint16),
-    mapped(uint8),
-    int64,
-    mapped(int32),
-    int32[::1],
-    uint32[::1],
-    int64,
-    int64,
-    uint16[::1],
-)
+@jit(boolean, *_CODES, int64, mapped(int32), int32[::1], uint32[::1], int64, int64, uint16[::1])
 def _scatter(
     documents: np.ndarray,
     codes: np.ndarray,
@@ -203,31 +182,7 @@ def _any(masks: np.ndarray) -> bool:
     return bool(found != 0)
 
 
-@jit(
-    types.void,
-    mapped(uint8, 3),
-    mapped(int64),
-    mapped(int32, 2),
-    mapped(uint16),
-    mapped(uint8),
-    int64,
-    mapped(boolean),
-    int64,
-    int64[::1],
-    uint16[::1],
-    int64[::1],
-    uint16[:, ::1],
-    int32[::1],
-    uint32[::1],
-    int64[::1],
-    int64[::1],
-    boolean,
-    int64,
-    uint16[:, ::1],
-    int32[:, ::1],
-    int64[::1],
-    int64[::1],
-)
+@jit(types.void, *_POSTINGS, mapped(boolean), int64, *PREPARED, int64[::1], boolean, int64, *_FOUND)
 def scan(
     hubs: np.ndarray,
     starts: np.ndarray,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from diptych.core.context import task
-from diptych.core.errors import MismatchError, UsageError
+from diptych.core.errors import MismatchError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.collection import Collection
 from diptych.data.loading import batched, read_ahead
@@ -41,7 +41,7 @@ def adapt_linear(
             f"the encoder takes {encoder.takes}, {collection.name} holds {collection.holds}",
             "read the data with the reader's option regions=FILE.npy, or without it",
         )
-    options = _options(method, strength)
+    options = AdaptationOptions.read({"method": method, "strength": strength}, "adaptation")
     drawn = draw_pairs(collection, pairs, seed, captions)
     texts = [collection.captions[row] for row in drawn.captions.tolist()]
     if pairs:
@@ -60,17 +60,6 @@ def adapt_linear(
         **_chosen(fitted),
     }
     return LinearlyAdapted(encoder, fitted.maps, about)
-
-
-def _options(method: Method, strength: float | None) -> AdaptationOptions:
-    from pydantic import ValidationError
-
-    try:
-        return AdaptationOptions(method=method, strength=strength)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"]))
-        raise UsageError(f"{key} {first['input']!r}: {first['msg']}", "see diptych adapt --help") from None
 
 
 def _image_rows(encoder: DualEncoder, collection: Collection, rows: np.ndarray) -> np.ndarray:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from diptych.core.options import Options
 
 Method = Literal["gaussian", "infonce"]
 
 
-class AdaptationOptions(BaseModel):
+class AdaptationOptions(Options):
     """Options of :func:`~diptych.training.adaptation.fit.fit_linear`.
 
     Attributes:
@@ -20,8 +22,6 @@ class AdaptationOptions(BaseModel):
             (``gaussian``), or the weight of the penalty (``infonce``). Chosen by the pairs when not
             given: see :mod:`~diptych.training.adaptation.fit`.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     method: Method = "gaussian"
     strength: float | None = Field(None, ge=1e-6, allow_inf_nan=False)

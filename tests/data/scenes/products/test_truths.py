@@ -18,7 +18,6 @@ from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.data.products import paths_of
 from diptych.data.scenes.products import MODALITIES, PRODUCTS, TRUTH, Effects, Telling
-from diptych.data.scenes.products import truth as observer_module
 from diptych.data.scenes.products.facets import DEPARTMENTS, SAID
 from diptych.data.scenes.products.make import Shop, line_of
 from diptych.data.scenes.products.product import Shares
@@ -28,7 +27,6 @@ from diptych.data.scenes.products.truth import (
     SUBSETS,
     Truth,
     log_likelihood,
-    model_name,
     posterior,
     shared_precision,
 )
@@ -82,20 +80,6 @@ def test_counts_are_what_the_records_say(shop: Path, products: Collection) -> No
             assert said["depend"] + said["free"] == sum(modality in r["told"] for r in records)
 
 
-def test_planted_effects_are_found(truth: dict[str, Any]) -> None:
-    for modality in MODALITIES:
-        for facet, how in SHOP.effects.of(modality).items():
-            said = truth["told"][modality][facet]
-            beside = 1.0 if modality == "picture" else SHOP.effects.beside
-            for found, n, planted in (
-                (said["told"], said["depend"], how.told),
-                (said["told beside"], said["free"], how.told * beside),
-                (said["right"], said["told"] + said["told beside"], how.right),
-            ):
-                error = math.sqrt(max(planted * (1 - planted), 1e-9) / max(n, 1))
-                assert abs(found / max(n, 1) - planted) <= 4 * error or n == 0, (modality, facet)
-
-
 def probability_of(told: Mapping[str, str], leaf: Leaf, effects: Effects, modality: str) -> float:
     """Of what a modality tells of a product of a leaf, term by term."""
     total = 1.0
@@ -128,26 +112,6 @@ def test_the_posterior_is_bayes_rule(lines: Lines) -> None:
             np.testing.assert_allclose(shares[row], np.array(weights) / sum(weights), atol=1e-8)
 
 
-def test_the_observer_is_as_often_right_as_it_says(lines: Lines, truth: dict[str, Any]) -> None:
-    """Its expected share of right guesses against those that it makes, product by product."""
-    number = {leaf.path: place for place, leaf in enumerate(SHOP.tree.leaves)}
-    own = np.array([number[tuple(line["belongs"])] for line in lines])
-    roots = np.array([leaf.path[0] for leaf in SHOP.tree.leaves], dtype=object)
-    likelihoods = {m: log_likelihood(SHOP.tree, SHOP.effects, m, lines) for m in MODALITIES}
-    said = {(row["model"], row["level"]): row["share"] for row in truth["ideal"]["accuracy"]}
-    for some in SUBSETS:
-        shares = posterior(SHOP.tree, likelihoods, some)
-        right = (shares.argmax(axis=1) == own).mean()
-        names = sorted(set(roots))
-        of_roots = np.stack([shares[:, roots == name].sum(axis=1) for name in names], axis=1)
-        general = np.mean(
-            [names[best] == roots[leaf] for best, leaf in zip(of_roots.argmax(1), own, strict=True)]
-        )
-        for share, level in ((right, MOST_SPECIFIC), (general, 1)):
-            expected = said[model_name(some), level]
-            assert abs(share - expected) <= 4 * math.sqrt(expected * (1 - expected) / len(lines)) + 1e-9
-
-
 def shares_of(truth: dict[str, Any]) -> dict[tuple[str, Any], float]:
     return {(row["model"], row["level"]): row["share"] for row in truth["ideal"]["accuracy"]}
 
@@ -166,27 +130,6 @@ def test_claims_follow_the_effects() -> None:
     share = shares_of(truth_of(shop.tree, effects, [line_of(shop, shop.product(n)) for n in range(600)]))
     assert share["clip-i", 1] < share["clip-t", 1]
     assert share["clip-ita", MOST_SPECIFIC] > share["clip-ia", MOST_SPECIFIC] > share["clip-i", MOST_SPECIFIC]
-
-
-def test_a_shop_without_doubt_is_known_wholly() -> None:
-    """Everything told, rightly: one leaf is left, whatever is seen; nothing told: the prior."""
-    sure = Effects(
-        picture={facet: Telling(1.0) for facet in ("department", "shape", "colour", "finish")},
-        title={facet: Telling(1.0) for facet in SAID if facet != "department"},
-        attributes={facet: Telling(1.0) for facet in SAID if facet != "noun"},
-        beside=0.0,
-    )
-    shop = Shop(1, (2, 4), 32, 0.0, Shares(), sure)
-    lines = [line_of(shop, shop.product(number)) for number in range(50)]
-    rows = observer(shop.tree, sure, lines)
-    assert {row["share"] for row in rows["accuracy"] if row["model"] == "clip-a"} == {1.0}
-    silent = Effects(title={}, attributes={})
-    shop = Shop(1, (2, 4), 32, 0.0, Shares(), silent)
-    lines = [line_of(shop, shop.product(number)) for number in range(50)]
-    largest = max(leaf.prior for leaf in shop.tree.leaves)
-    for row in observer(shop.tree, silent, lines)["accuracy"]:
-        if row["model"] == "clip-ta" and row["level"] == MOST_SPECIFIC:
-            assert row["share"] == pytest.approx(largest)
 
 
 def test_shops_without_test_products_or_categories_have_a_truth() -> None:
@@ -230,43 +173,6 @@ def test_precision_is_what_the_definition_says(lines: Lines) -> None:
     )
     assert said["categories"] == len(firsts)
     assert said["p@1"] == pytest.approx(np.mean(firsts))
-
-
-def test_a_category_of_a_shared_name_is_found_half_the_time() -> None:
-    """Two leaves of one name under two roots, told apart by the background alone: by name, nobody can."""
-    made = [
-        Leaf((root, "Star Lamps"), {"department": root, "shape": "star"}, 0.5)
-        for root in ("Camping", "Home & Kitchen")
-    ]
-    tree = ShopTree(tuple(made))
-    effects = Effects(picture={facet: Telling(1.0) for facet in ("department", "shape", "colour", "finish")})
-    told = {"shape": "star", "colour": "red", "finish": "matte"}
-    lines = [
-        {
-            "split": "test",
-            "category_paths": [[root, "Star Lamps"]],
-            "belongs": [root, "Star Lamps"],
-            "depends": ["department", "shape"],
-            "facts": {"department": root, **told},
-            "told": {"picture": {"department": root, **told}},
-        }
-        for root in ("Camping", "Home & Kitchen")
-    ]
-    rows = {(row["model"], row["setting"]): row for row in observer(tree, effects, lines)["precision"]}
-    assert rows["clip-i", MOST_SPECIFIC]["p@1"] == 1
-    assert rows["clip-i", MOST_SPECIFIC]["p@1 by name"] == 0.5
-
-
-def test_the_first_thousands_are_averaged_over(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observer_module, "_PRODUCTS", 100)
-    few = [line for line in lines if line["split"] != "test"][:100]
-    few += [line for line in lines if line["split"] == "test"][:100]
-    truth = truth_of(SHOP.tree, SHOP.effects, lines)
-    assert truth["counts"]["products"] == 2000
-    assert {row["products"] for row in truth["ideal"]["accuracy"] if row["level"] == MOST_SPECIFIC} == {100}
-    precision = observer(SHOP.tree, SHOP.effects, few)["precision"]
-    assert truth["ideal"]["precision"] == precision
-    assert precision[0]["products"] == 100
 
 
 def test_what_is_on_disk_is_what_is_counted(shop: Path) -> None:

@@ -125,17 +125,6 @@ def test_a_session_is_as_it_should_be(sessions: list[dict[str, Any]]) -> None:
     assert known_later > 20
 
 
-def test_a_client_is_one_device_and_a_customer_may_have_several(sessions: list[dict[str, Any]]) -> None:
-    devices: dict[str, set[str]] = {}
-    visitors: dict[str, set[str]] = {}
-    for one in sessions:
-        devices.setdefault(one["client"], set()).add(one["device"])
-        if one["visitor"] is not None:
-            visitors.setdefault(one["client"], set()).add(one["visitor"])
-    assert {len(some) for some in devices.values()} == {1}
-    assert {len(some) for some in visitors.values()} == {1}
-
-
 def test_a_log_without_a_purchase(tmp_path: Path) -> None:
     folder = make_shop_log(tmp_path / "log", visitors=60, effects=replace(DEFAULT, base=-40.0))
     assert truth_of(folder)["purchase sessions"] == 0

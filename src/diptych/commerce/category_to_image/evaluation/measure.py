@@ -12,7 +12,8 @@ from diptych.commerce.catalogue.judging import Judged
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
 from diptych.commerce.category_to_image.ranker import Ranker
 from diptych.core.errors import DataError
-from diptych.evaluation.evaluate import evaluate, evaluate_scores
+from diptych.evaluation.evaluate import evaluate
+from diptych.evaluation.protocol import Reranking
 from diptych.evaluation.result import Result
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.ground_truth import Direction, GroundTruth
@@ -154,13 +155,13 @@ def ranks_of_retrieved(scored: Scored, truth: GroundTruth, every: bool) -> dict[
     if not len(images) or not len(texts):
         return {way: _nothing(truth, way) for way in ("i2t", "t2i")}
     part = replace(truth, asked={}).subset(images, texts)
-    source = RowProducts(
+    dense = RowProducts(
         np.ascontiguousarray(products[images]),
         np.ascontiguousarray(categories[texts]),
         [scored.product_ids[row] for row in images.tolist()],
         [scored.texts[row] for row in texts.tolist()],
     )
-    ranks = ranks_of(source, part, every=every)
+    ranks = ranks_of(dense, part, every=every)
     return {
         "i2t": _whole(retrieved(ranks["i2t"]), images, truth, "i2t"),
         "t2i": _whole(retrieved(ranks["t2i"]), texts, truth, "t2i"),
@@ -189,7 +190,7 @@ class Retrieved:
 
     similarity = "dot"
     usual_ties = "expected"
-    protocol = None
+    protocol: Reranking | None = None
 
     def __init__(self, scored: Scored, truth: GroundTruth) -> None:
         self._scored, self._truth = scored, truth
@@ -227,8 +228,9 @@ def measure_ranker(
         **(about or {}),
     }
     if rows.unranked:
-        return evaluate_scores(
+        return evaluate(
             Retrieved(rows, judged.truth),
+            None,
             judged.truth,
             measures,
             bootstrap=bootstrap,

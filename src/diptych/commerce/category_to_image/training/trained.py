@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import ValidationError
 
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, Modality, ProductFeatures
 from diptych.commerce.category_to_image.model.product import CategoryProductModel
@@ -179,11 +178,11 @@ class TrainedModel(Ranker):
         if found != FORMAT:
             raise StorageError(f"{folder} is of format {found}, this version reads {FORMAT}", _AGAIN)
         try:
-            options = TrainOptions.model_validate(said["options"])
+            options = TrainOptions.read(said["options"], "options", StorageError)
             model = model_of(options, said["widths"], said["category_width"])
             opened = cls(model, options, dict(said["encoders"]), dict(said["about"]))
             marked = said["fingerprint"]
-        except (KeyError, TypeError, ValueError, ValidationError) as error:
+        except (KeyError, TypeError, ValueError, StorageError) as error:
             raise StorageError(f"{folder / MARKER} is damaged: {error}", _AGAIN) from None
         try:
             model.load_state_dict(load_tensors(folder / "model.safetensors", _AGAIN))

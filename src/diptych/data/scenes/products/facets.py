@@ -18,15 +18,10 @@ Words = dict[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Department:
-    """A root of the tree.
+    """A root of the tree."""
 
-    Attributes:
-        background: what pictures of its products stand in front of.
-        noun: what it sells; a key of :data:`NOUNS`.
-    """
-
-    background: str
-    noun: str
+    background: str  # what pictures of its products stand in front of
+    noun: str  # what it sells; a key of NOUNS
 
 
 DEPARTMENTS = {
@@ -185,7 +180,7 @@ class Effects:
     synonyms: float = 0.4
 
     def of(self, modality: str) -> Mapping[str, Telling]:
-        """How one of :data:`MODALITIES` tells each facet."""
+        """Return how one of :data:`MODALITIES` tells each facet."""
         told: Mapping[str, Telling] = getattr(self, modality)
         return told
 

@@ -81,27 +81,18 @@ def draw_product(told: Mapping[str, str], chance: random.Random, size: int) -> I
 
 @dataclass(frozen=True)
 class Shop:
-    """Everything that products are made of.
+    """Everything that products are made of."""
 
-    Attributes:
-        seed: of all draws.
-        levels: the least and the most levels of a category.
-        size: side of a picture in pixels.
-        skew: share of products in one category.
-        shares: parts of products that lack something, or have too much.
-        effects: what is planted.
-    """
-
-    seed: int
-    levels: tuple[int, int]
-    size: int
-    skew: float
-    shares: Shares
-    effects: Effects
+    seed: int  # of all draws
+    levels: tuple[int, int]  # the least and the most levels of a category
+    size: int  # side of a picture in pixels
+    skew: float  # share of products in one category
+    shares: Shares  # parts of products that lack something, or have too much
+    effects: Effects  # what is planted
 
     @cached_property
     def tree(self) -> ShopTree:
-        """Where products are."""
+        """Return where products are."""
         return grow(self.seed, self.levels).with_skew(self.skew)
 
     def product(self, number: int) -> Product:
@@ -118,12 +109,12 @@ class Shop:
 
 
 def picture_file(number: int) -> str:
-    """The picture's name inside the dataset's folder; a thousand to a folder."""
+    """Return the picture's name inside the dataset's folder; a thousand to a folder."""
     return f"pictures/{number // 1000:03}/{number:06}.png"
 
 
 def line_of(shop: Shop, product: Product) -> dict[str, Any]:
-    """A product as ``products.jsonl`` has it."""
+    """Return a product as ``products.jsonl`` has it."""
     told = product.told
     title = attributes = None
     if "title" in told:

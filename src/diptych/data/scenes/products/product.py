@@ -21,52 +21,33 @@ SPLIT_OF_TEN = ("train", "train", "test", "train", "train", "val", "train", "tes
 
 @dataclass(frozen=True)
 class Shares:
-    """Parts of all products, 0 to 1.
+    """Parts of all products, 0 to 1."""
 
-    Attributes:
-        without_picture: that have no picture.
-        without_title: that have no title.
-        without_attributes: that have no attributes.
-        without_category: whose category is not given.
-        in_two_places: that are in a second category too.
-        dirt: whose title and attributes hold HTML, entities and strange white space.
-    """
-
-    without_picture: float = 0.0
-    without_title: float = 0.0
-    without_attributes: float = 0.0
-    without_category: float = 0.0
-    in_two_places: float = 0.0
-    dirt: float = 0.0
+    without_picture: float = 0.0  # that have no picture
+    without_title: float = 0.0  # that have no title
+    without_attributes: float = 0.0  # that have no attributes
+    without_category: float = 0.0  # whose category is not given
+    in_two_places: float = 0.0  # that are in a second category too
+    dirt: float = 0.0  # whose title and attributes hold HTML, entities and strange white space
 
 
 @dataclass(frozen=True)
 class Product:
-    """One product.
+    """One product."""
 
-    Attributes:
-        number: from 0 on.
-        split: its split.
-        leaf: the number of the leaf that it belongs to.
-        facts: facet → value, of all facets, the noun included.
-        told: modality → facet → the value that it tells, rightly or wrongly; a modality that is missing is absent.
-        given: whether its category is given.
-        second: the number of a second leaf, or None.
-        dirty: whether its texts are spoilt.
-    """
-
-    number: int
-    split: str
-    leaf: int
-    facts: Mapping[str, str]
+    number: int  # from 0 on
+    split: str  # its split
+    leaf: int  # the number of the leaf that it belongs to
+    facts: Mapping[str, str]  # facet → value, of all facets, the noun included
+    # modality → facet → the value that it tells, rightly or wrongly; a modality that is missing is absent
     told: Mapping[str, Mapping[str, str]]
-    given: bool
-    second: int | None
-    dirty: bool
+    given: bool  # whether its category is given
+    second: int | None  # the number of a second leaf, or None
+    dirty: bool  # whether its texts are spoilt
 
 
 def generator(seed: int, number: int, purpose: str) -> random.Random:
-    """The generator of one purpose of one product."""
+    """Return the generator of one purpose of one product."""
     return random.Random(f"diptych products/{seed}/{number}/{purpose}")
 
 
@@ -108,7 +89,7 @@ def _told(
     effects: Effects,
     modality: str,
 ) -> dict[str, str]:
-    """What a modality tells, in the order of facets; every facet takes the same draws, told or not."""
+    """Return what a modality tells, in the order of facets; every facet takes the same draws, told or not."""
     found = {}
     telling = effects.of(modality)
     for facet, value in facts.items():
@@ -159,7 +140,7 @@ _LETTERS = "ABCDEFGHJKLMNPRSTUVWXYZ"
 
 
 def title_of_product(told: Mapping[str, str], chance: random.Random, synonyms: float) -> str:
-    """One line of plain text."""
+    """Return one line of plain text."""
     words = []
     for facet in _ORDER:
         if facet in told:
@@ -191,7 +172,7 @@ def attributes_of_product(told: Mapping[str, str], chance: random.Random) -> dic
 
 
 def spoilt(text: str, chance: random.Random) -> str:
-    """The same text as some feeds have it; ``plain_text`` gives it back.
+    """Return the same text as some feeds have it; ``plain_text`` gives it back.
 
     Nothing comes between two words but white space, and no word is changed.
     """

@@ -37,17 +37,11 @@ _MOST_ADJECTIVES = 3
 
 @dataclass(frozen=True)
 class Leaf:
-    """A category without children.
+    """A category without children."""
 
-    Attributes:
-        path: names from the root on.
-        values: facet → value, of the facets that it depends on, in their order.
-        prior: probability that a product is here.
-    """
-
-    path: tuple[str, ...]
-    values: dict[str, str]
-    prior: float
+    path: tuple[str, ...]  # names from the root on
+    values: dict[str, str]  # facet → value, of the facets that it depends on, in their order
+    prior: float  # probability that a product is here
 
 
 @dataclass(frozen=True)
@@ -78,7 +72,7 @@ class ShopTree:
         )
 
     def with_skew(self, share: float) -> ShopTree:
-        """The same tree with a part ``share`` of all products in its most frequent leaf, before the others'."""
+        """Return the same tree with a part ``share`` of all products in its most frequent leaf, before the others'."""
         if not share:
             return self
         largest = max(self.leaves, key=lambda leaf: leaf.prior)
@@ -91,7 +85,7 @@ class ShopTree:
 
 
 def check_levels(levels: Sequence[int]) -> tuple[int, int]:
-    """The least and the most levels of a category."""
+    """Return the least and the most levels of a category."""
     both = tuple(int(level) for level in levels)
     if len(both) != 2 or not 1 <= both[0] <= both[1] <= len(FACETS):
         raise UsageError(
@@ -131,7 +125,7 @@ def _below(
     prior: float,
     stops: _Stops,
 ) -> list[Leaf]:
-    """The leaves of a node, itself if it is one."""
+    """Return the leaves of a node, itself if it is one."""
     level = len(path)
     if stops.at(level):
         return [Leaf(path, values, prior)]
@@ -165,14 +159,14 @@ class _Stops:
         self._sum = {level: chance.random() for level in self._share}
 
     def at(self, level: int) -> bool:
-        """Whether the next node of ``level`` stops."""
+        """Return whether the next node of ``level`` stops."""
         before = int(self._sum[level])
         self._sum[level] += self._share[level]
         return self._share[level] >= 1 or int(self._sum[level]) > before
 
 
 def _name(order: tuple[str, ...], values: dict[str, str]) -> str:
-    """A category's name: its last words first, before the shape and what the department sells."""
+    """Return a category's name: its last words first, before the shape and what the department sells."""
     told = [facet for facet in order[_ADJECTIVES_FROM:] if facet in values][-_MOST_ADJECTIVES:]
     noun = DEPARTMENTS[values["department"]].noun
     words = [*(values[facet] for facet in reversed(told)), values["shape"], f"{noun}s"]

@@ -29,7 +29,7 @@ _DIGITS = 9
 
 
 def model_name(modalities: Sequence[str]) -> str:
-    """What the model that sees these is called: ``clip-ita`` for all three."""
+    """Return what the model that sees these is called: ``clip-ita`` for all three."""
     return "clip-" + "".join(modality[0] for modality in modalities).replace("p", "i")
 
 
@@ -241,7 +241,7 @@ class Truth:
                 counts["right"] += value == line["facts"][facet]
 
     def to_dict(self) -> dict[str, Any]:
-        """What ``truth.json`` holds."""
+        """Return what ``truth.json`` holds."""
         told: dict[str, dict[str, dict[str, int]]] = {}
         for (modality, facet), counts in self._told.items():
             told.setdefault(modality, {})[facet] = dict(counts)

@@ -129,7 +129,7 @@ class Calendar:
         return np.array(changes, np.int64), np.array(offsets, np.int64)
 
     def offset_us(self, t_us: np.ndarray) -> np.ndarray:
-        """What local clocks are ahead at these universal times."""
+        """Return what local clocks are ahead at these universal times."""
         if len(self._offsets) == 1:
             return np.full(len(t_us), self._offsets[0])
         place = np.searchsorted(self._changes, t_us, side="right") - 1
@@ -137,12 +137,12 @@ class Calendar:
         return offsets
 
     def local_us(self, t_us: np.ndarray) -> np.ndarray:
-        """The local time, as microseconds since 1970-01-01 in local time."""
+        """Return the local time, as microseconds since 1970-01-01 in local time."""
         local_us: np.ndarray = t_us + self.offset_us(t_us)
         return local_us
 
     def universal_us(self, local_us: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """The universal time of a local one.
+        """Return the universal time of a local one.
 
         Args:
             local_us: microseconds since 1970-01-01 in local time.
@@ -220,7 +220,7 @@ MOST_EVENTS = 5_000
 
 
 def event_files(file_format: str) -> str:
-    """Where the events are, as a pattern inside the folder: of ``csv`` or ``parquet``."""
+    """Return where the events are, as a pattern inside the folder: of ``csv`` or ``parquet``."""
     return "events.csv.gz" if file_format == "csv" else "events/part-*.parquet"
 
 
@@ -235,16 +235,16 @@ class Rows:
         return len(getattr(self, fields(self)[0].name))
 
     def take(self: Table, rows: np.ndarray) -> Table:
-        """Some of the rows, by number or by mask."""
+        """Return some of the rows, by number or by mask."""
         return replace(self, **{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
     def but(self: Table, **columns: Any) -> Table:
-        """The same rows with other values in some columns: an array, or one value for all."""
+        """Return the same rows with other values in some columns: an array, or one value for all."""
         return replace(
             self, **{name: np.broadcast_to(values, len(self)).copy() for name, values in columns.items()}
         )
 
     @classmethod
     def joined(cls: type[Table], *parts: Table) -> Table:
-        """All rows of all parts."""
+        """Return all rows of all parts."""
         return cls(**{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(cls)})

@@ -34,41 +34,25 @@ _COOKIE_BITS = 31
 
 @dataclass(frozen=True)
 class Events(Rows):
-    """Events, all (n,) int64 but for ``purchased``; :data:`NOTHING` where there is no value.
+    """Events, all (n,) int64 but for ``purchased``; :data:`NOTHING` where there is no value."""
 
-    Attributes:
-        t_us: universal time.
-        unreadable: number of the text that stands instead of the time.
-        session: key of the session.
-        cookie: the number that it is written from.
-        customer: number of the visitor, where known.
-        device: number in ``DEVICES``, or beyond them.
-        channel: number in ``THESIS_CHANNELS``.
-        country: number in ``COUNTRIES``, or beyond them.
-        action: number in ``ACTIONS``.
-        page: number in :data:`PAGES`.
-        query: number of the typed text.
-        item: number of the product.
-        purchased: bool.
-    """
-
-    t_us: np.ndarray
-    unreadable: np.ndarray
-    session: np.ndarray
-    cookie: np.ndarray
-    customer: np.ndarray
-    device: np.ndarray
-    channel: np.ndarray
-    country: np.ndarray
-    action: np.ndarray
-    page: np.ndarray
-    query: np.ndarray
-    item: np.ndarray
-    purchased: np.ndarray
+    t_us: np.ndarray  # universal time
+    unreadable: np.ndarray  # number of the text that stands instead of the time
+    session: np.ndarray  # key of the session
+    cookie: np.ndarray  # the number that it is written from
+    customer: np.ndarray  # number of the visitor, where known
+    device: np.ndarray  # number in DEVICES, or beyond them
+    channel: np.ndarray  # number in THESIS_CHANNELS
+    country: np.ndarray  # number in COUNTRIES, or beyond them
+    action: np.ndarray  # number in ACTIONS
+    page: np.ndarray  # number in PAGES
+    query: np.ndarray  # number of the typed text
+    item: np.ndarray  # number of the product
+    purchased: np.ndarray  # bool
 
 
 def events_of(world: World, visits: Visits) -> Events:
-    """All events of a block, ordered by time."""
+    """Return all events of a block, ordered by time."""
     paths, sessions, people = visits.paths, visits.sessions, visits.people
     known_page = sessions.known_page[paths.session]
     opened_us = sessions.start_us[paths.session] + paths.open_us
@@ -128,7 +112,7 @@ def _part(
     query: np.ndarray | None = None,
     item: np.ndarray | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """The events of one action: time, row of the path, action, and what it is about."""
+    """Return the events of one action: time, row of the path, action, and what it is about."""
     rows = np.arange(len(paths))[which]
     nothing = np.full(len(rows), NOTHING)
     about = (nothing if values is None else values[rows] for values in (page, query, item))

@@ -50,7 +50,7 @@ _BOT_COOKIE = 1 << 62  # above those of visitors
 
 
 def spoil(world: World, events: Events, rate: float) -> tuple[Events, Counter[str]]:
-    """The events of a block, unordered, among rows that are none.
+    """Return the events of a block, unordered, among rows that are none.
 
     A part ``rate`` of the events is there twice, once more without cookie and customer, and once more with a time
     that cannot be read; a part ``rate`` of the sessions is there once more from another country, and from no known
@@ -84,7 +84,7 @@ def spoil(world: World, events: Events, rate: float) -> tuple[Events, Counter[st
 
 
 def _changes(rule: str, bot: np.ndarray) -> dict[str, np.ndarray | int]:
-    """Which columns of an event become what, so that the rule finds it; ``bot`` is a cookie for each."""
+    """Return which columns of an event become what, so that the rule finds it; ``bot`` is a cookie for each."""
     nobody: dict[str, np.ndarray | int] = {"cookie": bot, "customer": NOTHING}
     changes: dict[str, dict[str, np.ndarray | int]] = {
         "duplicate": {},
@@ -97,7 +97,7 @@ def _changes(rule: str, bot: np.ndarray) -> dict[str, np.ndarray | int]:
 
 
 def busy_bot(world: World) -> Events:
-    """One cookie with more events than any visitor has, all else as it should be."""
+    """Return one cookie with more events than any visitor has, all else as it should be."""
     numbers = np.arange(BOT_EVENTS)
     window = world.calendar.days * DAY
     t_us = world.calendar.first_day * DAY + (draw_uniform(world.seed, Draw.BOT, numbers) * window).astype(
@@ -189,7 +189,7 @@ _APPS = tuple(THESIS_DEVICES.index(name) for name in ("smartphone", "tablet"))
 
 
 def raw_table(world: World, events: Events) -> pa.Table:
-    """The events in the columns of the raw log."""
+    """Return the events in the columns of the raw log."""
     pa = require("pyarrow", "commerce", WORK)
     columns = {
         "time": _times(world, events),
@@ -209,7 +209,7 @@ def raw_table(world: World, events: Events) -> pa.Table:
 
 
 def _times(world: World, events: Events) -> pa.Array:
-    """What apps write is universal time, what browsers write is local time."""
+    """Return what apps write is universal time, what browsers write is local time."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

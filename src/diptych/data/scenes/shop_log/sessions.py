@@ -40,27 +40,20 @@ _COUNTRY_SHARES = (0.83, 0.13, 0.04)
 
 @dataclass(frozen=True)
 class People(Rows):
-    """Visitors, all (n,).
+    """Visitors, all (n,)."""
 
-    Attributes:
-        number: of the visitor in the log.
-        customer: whether the visitor has an account.
-        sessions: how many the visitor begins; few of them are dropped, where the one before still runs.
-        devices: number of the set of devices.
-        propensity: how little the visitor is inclined to buy, standard normal: what the person's sessions share.
-        country: number of it.
-    """
-
-    number: np.ndarray
-    customer: np.ndarray
+    number: np.ndarray  # of the visitor in the log
+    customer: np.ndarray  # whether the visitor has an account
+    # how many the visitor begins; few of them are dropped, where the one before still runs
     sessions: np.ndarray
-    devices: np.ndarray
+    devices: np.ndarray  # number of the set of devices
+    # how little the visitor is inclined to buy, standard normal: what the person's sessions share
     propensity: np.ndarray
-    country: np.ndarray
+    country: np.ndarray  # number of it
 
 
 def draw_people(world: World, number: np.ndarray) -> People:
-    """The visitors of these numbers; each depends on its own number alone."""
+    """Return the visitors of these numbers; each depends on its own number alone."""
     from scipy.special import ndtri
 
     def draw(what: Draw) -> np.ndarray:
@@ -88,39 +81,24 @@ NEVER = 1 << 20
 
 @dataclass(frozen=True)
 class Sessions(Rows):
-    """Sessions in the order of visitors and time, all (n,).
+    """Sessions in the order of visitors and time, all (n,)."""
 
-    Attributes:
-        person: row of the visitor in the block.
-        key: number that all draws of the session are for.
-        start_us: universal time of the first event.
-        week_day: local, of the start.
-        hour: local, of the start.
-        device: number in ``THESIS_DEVICES``.
-        channel: number in ``THESIS_CHANNELS``.
-        known_page: the first page at which the customer is known, :data:`RECOGNISED` or :data:`NEVER`.
-        chance: probability of a purchase, of device, channel, week day and hour.
-        purchase: whether it is one.
-        pages: how many are opened.
-        confirmation: which of them confirms the purchase; 0 in others.
-    """
-
-    person: np.ndarray
-    key: np.ndarray
-    start_us: np.ndarray
-    week_day: np.ndarray
-    hour: np.ndarray
-    device: np.ndarray
-    channel: np.ndarray
-    known_page: np.ndarray
-    chance: np.ndarray
-    purchase: np.ndarray
-    pages: np.ndarray
-    confirmation: np.ndarray
+    person: np.ndarray  # row of the visitor in the block
+    key: np.ndarray  # number that all draws of the session are for
+    start_us: np.ndarray  # universal time of the first event
+    week_day: np.ndarray  # local, of the start
+    hour: np.ndarray  # local, of the start
+    device: np.ndarray  # number in THESIS_DEVICES
+    channel: np.ndarray  # number in THESIS_CHANNELS
+    known_page: np.ndarray  # the first page at which the customer is known, RECOGNISED or NEVER
+    chance: np.ndarray  # probability of a purchase, of device, channel, week day and hour
+    purchase: np.ndarray  # whether it is one
+    pages: np.ndarray  # how many are opened
+    confirmation: np.ndarray  # which of them confirms the purchase; 0 in others
 
 
 def draw_sessions(world: World, people: People) -> Sessions:
-    """All sessions that these visitors begin.
+    """Return all sessions that these visitors begin.
 
     The intent is a latent normal number, of which a part (``repeat`` of the variance) is the visitor's: it ends
     in a purchase where it is below the quantile of the session's own chance. So the chance is the same whoever
@@ -188,7 +166,7 @@ def _known_page(world: World, customer: np.ndarray, mode: np.ndarray, page: np.n
 def _devices(
     world: World, people: People, person: np.ndarray, known: np.ndarray, uniform: np.ndarray
 ) -> np.ndarray:
-    """A session's device: by the transition from the customer's last session in which the customer is known.
+    """Return a session's device: by the transition from the customer's last session in which the customer is known.
 
     In sessions where nobody is known the device is one of the visitor's as in the long run, and the next one does
     not depend on it, so that the transitions that can be seen are the planted ones.
@@ -232,7 +210,7 @@ class Visits:
 
 
 def visits_of(world: World, numbers: np.ndarray) -> Visits:
-    """All sessions of these visitors; those of each depend on the visitor's number alone.
+    """Return all sessions of these visitors; those of each depend on the visitor's number alone.
 
     A session that would begin while the visitor's last one runs, or less than 30 minutes after it, begins 30
     minutes and a microsecond after it where that is in the same hour, and is dropped otherwise.
@@ -250,7 +228,7 @@ def visits_of(world: World, numbers: np.ndarray) -> Visits:
 
 
 def moment_inside(dwell_us: np.ndarray) -> np.ndarray:
-    """How long after a page is opened something is put into the basket there, or taken out."""
+    """Return how long after a page is opened something is put into the basket there, or taken out."""
     moments: np.ndarray = dwell_us * 2 // 5
     return moments
 
@@ -266,7 +244,7 @@ def _durations(sessions: Sessions, paths: Paths) -> np.ndarray:
 def _one_after_the_other(
     world: World, sessions: Sessions, durations: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """When each session begins, and whether it does: (n,) microseconds and bool."""
+    """Return when each session begins, and whether it does: (n,) microseconds and bool."""
     start_us, person = sessions.start_us.copy(), sessions.person
     kept = np.ones(len(start_us), bool)
     soon = (person[1:] == person[:-1]) & (start_us[1:] - (start_us + durations)[:-1] <= LONGEST_GAP)
@@ -296,33 +274,21 @@ _STYLES = cumulated(np.array([0.70, 0.15, 0.05, 0.06, 0.04]))
 
 @dataclass(frozen=True)
 class Paths(Rows):
-    """Pages of sessions, session after session, all (n,).
+    """Pages of sessions, session after session, all (n,)."""
 
-    Attributes:
-        session: row of the session in the block.
-        position: 1 is the session's first page.
-        kind: number in ``PAGE_TYPES``, or ``TYPES`` for the confirmation.
-        open_us: from the session's first event until the page is opened.
-        dwell_us: until the next page; of the last one, what is left of it to do something in.
-        query: the typed query that asked for the page, or :data:`NO_QUERY`.
-        item: the product that the page is about, or that is put into the basket there.
-        add: whether it is put into the basket.
-        removed: the product that is taken out of the basket there, or -1.
-    """
-
-    session: np.ndarray
-    position: np.ndarray
-    kind: np.ndarray
-    open_us: np.ndarray
-    dwell_us: np.ndarray
-    query: np.ndarray
-    item: np.ndarray
-    add: np.ndarray
-    removed: np.ndarray
+    session: np.ndarray  # row of the session in the block
+    position: np.ndarray  # 1 is the session's first page
+    kind: np.ndarray  # number in PAGE_TYPES, or TYPES for the confirmation
+    open_us: np.ndarray  # from the session's first event until the page is opened
+    dwell_us: np.ndarray  # until the next page; of the last one, what is left of it to do something in
+    query: np.ndarray  # the typed query that asked for the page, or NO_QUERY
+    item: np.ndarray  # the product that the page is about, or that is put into the basket there
+    add: np.ndarray  # whether it is put into the basket
+    removed: np.ndarray  # the product that is taken out of the basket there, or -1
 
 
 def draw_paths(world: World, sessions: Sessions) -> Paths:
-    """All pages of these sessions.
+    """Return all pages of these sessions.
 
     Until three pages before the confirmation a purchase session follows the buyers' chain and dwell times; after
     it, and in all other sessions, the others' hold.

@@ -30,7 +30,7 @@ STYLES = 5
 
 @lru_cache
 def query_texts(count: int) -> tuple[str, ...]:
-    """The first ``count`` queries, most frequent first, as they are when normalised: all different."""
+    """Return the first ``count`` queries, most frequent first, as they are when normalised: all different."""
     texts = []
     for number in range(count):
         kind, rest = number % len(_KINDS), number // len(_KINDS)
@@ -76,47 +76,32 @@ NO_DEVICE = len(THESIS_DEVICES)
 
 @dataclass(frozen=True)
 class World:
-    """What a log's sessions are drawn with; d devices, c channels, t page types, s sets of devices.
+    """What a log's sessions are drawn with; d devices, c channels, t page types, s sets of devices."""
 
-    Attributes:
-        effects: as planted.
-        calendar: of its zone and days.
-        seed: of all draws.
-        chance: (d, c, 7, 24) probability of a purchase.
-        day_shares: (days,) of sessions.
-        owned: (s,) tuples of device numbers; the last d sets are those of anonymous visitors, one device each.
-        set_shares: (2, s) share of anonymous visitors and of customers who have the set.
-        stationary: (s, d) share of sessions that each device has in the long run.
-        moves: (s, d + 1, d) transitions among the devices of a set; the last row is of the first session.
-        chains: (2, t + 1, t) of others and of buyers, the last row that of first pages.
-        dwell: (2, t + 1) means of the logarithm of dwell seconds; the last is the confirmation's.
-        spread: (2,) their standard deviations.
-        others_pages: (d, pages) probability of 1, 2, … pages in a session without a purchase.
-        confirmation: (d, pages) probability that the confirmation is page 1, 2, … of a purchase session.
-        after: (pages,) probability of 0, 1, … pages after it.
-        query: (d, 2) probability that a page of results was asked for by a query, of others and of purchases.
-    """
-
-    effects: Effects
-    calendar: Calendar
-    seed: int
-    chance: np.ndarray
-    day_shares: np.ndarray
+    effects: Effects  # as planted
+    calendar: Calendar  # of its zone and days
+    seed: int  # of all draws
+    chance: np.ndarray  # (d, c, 7, 24) probability of a purchase
+    day_shares: np.ndarray  # (days,) of sessions
+    # (s,) tuples of device numbers; the last d sets are those of anonymous visitors, one device each
     owned: tuple[tuple[int, ...], ...]
-    set_shares: np.ndarray
-    stationary: np.ndarray
+    set_shares: np.ndarray  # (2, s) share of anonymous visitors and of customers who have the set
+    stationary: np.ndarray  # (s, d) share of sessions that each device has in the long run
+    # (s, d + 1, d) transitions among the devices of a set; the last row is of the first session
     moves: np.ndarray
-    chains: np.ndarray
-    dwell: np.ndarray
-    spread: np.ndarray
-    others_pages: np.ndarray
+    chains: np.ndarray  # (2, t + 1, t) of others and of buyers, the last row that of first pages
+    dwell: np.ndarray  # (2, t + 1) means of the logarithm of dwell seconds; the last is the confirmation's
+    spread: np.ndarray  # (2,) their standard deviations
+    others_pages: np.ndarray  # (d, pages) probability of 1, 2, … pages in a session without a purchase
+    # (d, pages) probability that the confirmation is page 1, 2, … of a purchase session
     confirmation: np.ndarray
-    after: np.ndarray
+    after: np.ndarray  # (pages,) probability of 0, 1, … pages after it
+    # (d, 2) probability that a page of results was asked for by a query, of others and of purchases
     query: np.ndarray
 
     @classmethod
     def of(cls, effects: Effects, calendar: Calendar, seed: int) -> World:
-        """The world of these effects."""
+        """Return the world of these effects."""
         week_days = (calendar.first_day + np.arange(calendar.days) + 3) % 7
         day_shares = np.array(effects.week_days)[week_days]
         owned, set_shares = _device_sets(effects)
@@ -144,7 +129,7 @@ class World:
 
     @cached_property
     def latent_chance(self) -> np.ndarray:
-        """The quantiles of a standard normal number that belong to :attr:`chance`."""
+        """Return the quantiles of a standard normal number that belong to :attr:`chance`."""
         from scipy.special import ndtri
 
         quantiles: np.ndarray = ndtri(self.chance)
@@ -163,7 +148,7 @@ class World:
 
     @cached_property
     def cumulative(self) -> dict[str, np.ndarray]:
-        """All that :func:`choose` draws from, cumulated once for all blocks."""
+        """Return all that :func:`choose` draws from, cumulated once for all blocks."""
         return {
             "days": cumulated(self.day_shares),
             "hours": cumulated(np.array(self.effects.hours)),
@@ -193,7 +178,7 @@ def _chance(effects: Effects) -> np.ndarray:
 
 
 def _device_sets(effects: Effects) -> tuple[tuple[tuple[int, ...], ...], np.ndarray]:
-    """The sets of devices, and which share of anonymous visitors and of customers has each."""
+    """Return the sets of devices, and which share of anonymous visitors and of customers has each."""
     number = {name: place for place, name in enumerate(THESIS_DEVICES)}
     customers = [tuple(number[device] for device in one.devices) for one in effects.device_sets]
     anonymous = [(place,) for place in range(len(THESIS_DEVICES))]

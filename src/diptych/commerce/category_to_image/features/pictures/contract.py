@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from diptych.commerce.catalogue.catalogue import Catalogue
 from diptych.core.context import track
-from diptych.core.errors import ImageError, MismatchError, UsageError
+from diptych.core.errors import ImageError, MismatchError
+from diptych.core.options import Options
 from diptych.core.registry import Registry
 from diptych.data.contents import NO_PICTURE
 from diptych.data.loading import batched, read_ahead
@@ -72,10 +72,8 @@ class PictureEncoder(ABC):
         return None
 
 
-class NoOptions(BaseModel):
+class NoOptions(Options):
     """Of kinds that have none."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ class PictureKind:
     form: str
     description: str
     citation: str
-    options: type[BaseModel]
+    options: type[Options]
     make: Callable[[str, Any, Precision], PictureEncoder]
 
 
@@ -111,15 +109,7 @@ def make_picture_encoder(
     name, _, rest = source.partition(":")
     known = name in PICTURES.names() and name != _OTHERWISE
     kind = PICTURES.get(name if known else _OTHERWISE)
-    try:
-        checked = kind.options.model_validate(dict(options or {}))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        there = ", ".join(kind.options.model_fields) or "none"
-        raise UsageError(
-            f"image option {where!r} of {source}: {first['msg']}", f"{kind.form} has the options: {there}"
-        ) from None
+    checked = kind.options.read(dict(options or {}), f"image options of {source}")
     return kind.make(rest if known else source, checked, precision)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from diptych.commerce.category_to_image.features.pictures.contract import (
     PICTURES,
@@ -19,6 +19,7 @@ from diptych.commerce.category_to_image.features.pictures.contract import (
 )
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.core.options import Options
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.family import rooted
 from diptych.encoders.targets import TargetModel
@@ -136,7 +137,7 @@ _NO_WIDTH = 2
 """Of the tower's head, which plays no part here."""
 
 
-class BackboneOptions(BaseModel):
+class BackboneOptions(Options):
     """What a backbone can be told; what is not given is as timm says of the network.
 
     Attributes:
@@ -149,8 +150,6 @@ class BackboneOptions(BaseModel):
         timm: keyword arguments for ``timm.create_model``, e.g. ``{"pad_type": "same"}``; each can be given as
             an option of its own, ``timm.pad_type``.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     weights: str | None = None
     size: int | None = Field(None, ge=8, le=4096)

@@ -1,0 +1,80 @@
+"""Options: one typed model per thing that can be set; a fault is one line that names the keys there are.
+
+A subclass of :class:`Options` declares keys, types, bounds and defaults. A recipe's section, a file's
+header and what the command line passes on are checked by it once, where they enter::
+
+    class BlurOptions(Options):
+        radius: float = Field(2.0, gt=0)
+
+    options = BlurOptions.read({"radius": 3}, "blur")
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from diptych.core.errors import DiptychError, UsageError, nearest
+
+
+class Options(BaseModel):
+    """Values with types and bounds: unknown keys are refused, and no value changes later."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def read(cls, values: Any, name: str, error: type[DiptychError] = UsageError, fix: str = "") -> Self:
+        """Return the checked options.
+
+        Args:
+            values: a mapping of keys to values, sections nested.
+            name: what is checked, which the message opens with: a file, a recipe's name, a command's option.
+            error: raised for the first fault, with the number of further ones.
+            fix: what to do; without it the keys there are, or the value that was given.
+        """
+        try:
+            return cls.model_validate(values)
+        except ValidationError as wrong:
+            raise _fault(cls, values, wrong, name, error, fix) from None
+
+
+def _fault(
+    options: type[Options],
+    values: Any,
+    wrong: ValidationError,
+    name: str,
+    error: type[DiptychError],
+    fix: str,
+) -> DiptychError:
+    first = wrong.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    more = f"; {wrong.error_count() - 1} more" if wrong.error_count() > 1 else ""
+    if first["type"] == "extra_forbidden":
+        known = _known_keys(first["loc"][:-1], values, options)
+        hint = nearest(str(first["loc"][-1]), known)
+        return error(
+            f"{name}: unknown key {where!r}{more}", f"{hint}known there: {', '.join(known) or 'none'}"
+        )
+    message = first["msg"].removeprefix("Value error, ")
+    place = f"{name}: {where}" if where else name
+    return error(f"{place}: {message}{more}", fix or f"got {first['input']!r}"[:200])
+
+
+def _known_keys(path: tuple[int | str, ...], values: Any, model: type[BaseModel]) -> list[str]:
+    """Return the keys of the section at ``path``; where a section has several kinds, of the kind that was given."""
+    for part in path:
+        values = values[part] if isinstance(values, dict | list) else None  # type: ignore[index]
+        if isinstance(part, int):
+            continue
+        annotation = model.model_fields[part].annotation
+        candidates = (annotation, *getattr(annotation, "__args__", ()))
+        kinds = [kind for kind in candidates if isinstance(kind, type) and issubclass(kind, BaseModel)]
+        given = values.get("kind") if isinstance(values, dict) else None
+        model = next((kind for kind in kinds if _default_kind(kind) == given), kinds[0])
+    return sorted(model.model_fields)
+
+
+def _default_kind(section: type[BaseModel]) -> Any:
+    field = section.model_fields.get("kind")
+    return None if field is None else field.default

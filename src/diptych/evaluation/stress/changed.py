@@ -1,0 +1,207 @@
+"""Changed queries: which ones a perturbation changed, and their embeddings; nothing else is encoded.
+
+Embeddings of the same text or image differ in their last digits with the batch that they were encoded in. So a
+changed query whose embedding lies within rounding of the clean one keeps the clean one: to the encoder it is the
+same query, and it is counted. An encoder that does not see a change is then indifferent to it exactly. Two seeds
+may draw the same images, pixel for pixel: then one of them is enough.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from diptych.analysis.perturbations import TextPerturbation, perturb_captions
+from diptych.analysis.perturbations.declaration import options_of
+from diptych.analysis.perturbations.pictures import PerturbedSource
+from diptych.core.context import check_stop, report_to, task
+from diptych.core.errors import CaptionError, NumericalError
+from diptych.core.fingerprint import fingerprint
+from diptych.data.collection import Collection
+from diptych.data.language import Language
+from diptych.data.loading import read_ahead
+from diptych.data.overlay import split_overlay
+from diptych.encoders.dual_encoder import DualEncoder
+
+ROUNDING = 2.0**-20
+"""Rows of unit length that differ by no more than this in every number are the same row."""
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """Which queries a perturbation changed."""
+
+    changed: np.ndarray  # (n,) booleans
+    content: str  # a fingerprint of the changed queries
+    options: Mapping[str, Any]  # what the perturbation was run with
+    reasons: Mapping[str, int]  # how many queries stayed, by reason
+    texts: Sequence[str] = field(default=())  # the changed texts in order, of captions
+
+    @property
+    def places(self) -> np.ndarray:
+        """(q,) which queries were changed."""
+        return np.flatnonzero(self.changed)
+
+
+def same_rows(rows: np.ndarray, clean: np.ndarray) -> np.ndarray:
+    """(n,) booleans: which of (n, d) rows lie within rounding of the clean ones."""
+    found: np.ndarray = (np.abs(rows - clean) <= ROUNDING).all(axis=1)
+    return found
+
+
+_BLOCK = 2048
+
+
+def changed_captions(
+    perturbation: TextPerturbation,
+    captions: Sequence[str],
+    ids: Sequence[str],
+    *,
+    seed: int,
+    options: Mapping[str, Any],
+    compat: str,
+    language: Language,
+    tags: Sequence[Sequence[str]] | None,
+) -> Change:
+    """What a perturbation makes of captions; arguments and errors as of
+    :func:`~diptych.analysis.perturbations.perturb_captions`."""
+    with report_to(None):
+        found = perturb_captions(
+            perturbation,
+            captions,
+            ids,
+            seed=seed,
+            options=options,
+            compat=compat,
+            language=language,
+            tags=tags if "tags" in perturbation.needs else None,
+        )
+    places = np.flatnonzero(found.changed).tolist()
+    texts = [found.texts[place] for place in places]
+    said = options_of(perturbation, options).model_dump(mode="json")
+    return Change(found.changed, fingerprint(places, texts), said, found.reasons, texts)
+
+
+def encode_captions(
+    encoder: DualEncoder, texts: Sequence[str], names: Sequence[str], what: str
+) -> np.ndarray:
+    """(n, d) rows of texts, each distinct text encoded once."""
+    places: dict[str, int] = {}
+    which = np.array([places.setdefault(text, len(places)) for text in texts], dtype=np.int64)
+    distinct, counts = list(places), np.bincount(which, minlength=len(places))
+    rows = np.empty((len(distinct), encoder.width), dtype=np.float32)
+    with task(what, len(texts), "captions") as bar:
+        for start in range(0, len(distinct), _BLOCK):
+            block = distinct[start : start + _BLOCK]
+            try:
+                with report_to(None):
+                    rows[start : start + len(block)] = encoder.encode_texts(block)
+            except (CaptionError, NumericalError) as error:
+                first = names[int(np.argmax(which >= start))]
+                raise type(error)(f"changed captions from {first} on: {error.message}", error.fix) from None
+            bar.advance(int(counts[start : start + len(block)].sum()))
+            check_stop()
+    return rows[which]
+
+
+_BATCH = 64
+_LOOKED_AT = 16
+
+
+def look_alike(one: Collection, other: Collection) -> bool:
+    """Whether the first pictures of two perturbed views are the same: then all of them may be."""
+    first = range(min(_LOOKED_AT, one.n_images))
+    return _looked_at(one, first).digests == _looked_at(other, first).digests
+
+
+def changed_pictures(perturbed: Collection, options: Mapping[str, Any]) -> Change:
+    """Which pictures of a perturbed view are changed; each is made once, none is encoded."""
+    return _looked_at(perturbed, range(perturbed.n_images)).change(options)
+
+
+def encode_pictures(
+    encoder: DualEncoder, perturbed: Collection, options: Mapping[str, Any], what: str
+) -> tuple[Change, np.ndarray]:
+    """Every picture of a perturbed view is made once; those that are changed are encoded.
+
+    Returns:
+        What was changed, and (q, d) rows of those.
+    """
+    seen, blocks = _Seen(perturbed), []
+    with task(what, perturbed.n_images, "images") as bar:
+        for names, items in _batches(encoder, perturbed, seen):
+            blocks.append(encoder.encode_prepared(items, names))
+            bar.advance(len(items))
+            check_stop()
+    empty = np.empty((0, encoder.width), dtype=np.float32)
+    return seen.change(options), np.concatenate(blocks) if blocks else empty
+
+
+def _batches(
+    encoder: DualEncoder, perturbed: Collection, seen: _Seen
+) -> Iterator[tuple[list[str], list[Any]]]:
+    def made(row: int) -> tuple[str, str, Any]:
+        item, name = perturbed.item(row), perturbed.image_ids[row]
+        reason = seen.reason(row)
+        return _digest(item), reason, None if reason else encoder.prepared(item, name)
+
+    names: list[str] = []
+    items: list[Any] = []
+    for row, (digest, reason, prepared) in enumerate(read_ahead(made, range(perturbed.n_images))):
+        seen.note(digest, reason)
+        if not reason:
+            names.append(perturbed.image_ids[row])
+            items.append(prepared)
+        if len(items) == _BATCH:
+            yield names, items
+            names, items = [], []
+    if items:
+        yield names, items
+
+
+class _Seen:
+    """What was seen of a view's pictures, in order."""
+
+    def __init__(self, perturbed: Collection) -> None:
+        assert isinstance(perturbed.source, PerturbedSource)
+        self._source, self._rows = perturbed.source, perturbed.source_rows
+        self.digests: list[str] = []
+        self._reasons: list[str] = []
+
+    def reason(self, row: int) -> str:
+        """Why a picture that was read stays as it is; empty when it is changed."""
+        return self._source.outcome(int(self._rows[row]))
+
+    def note(self, digest: str, reason: str) -> None:
+        self.digests.append(digest)
+        self._reasons.append(reason)
+
+    def change(self, options: Mapping[str, Any]) -> Change:
+        changed = np.array([not reason for reason in self._reasons], dtype=bool)
+        reasons = Counter(reason for reason in self._reasons if reason)
+        return Change(changed, fingerprint(self.digests), options, dict(reasons.most_common()))
+
+
+def _looked_at(perturbed: Collection, rows: Iterable[int]) -> _Seen:
+    seen = _Seen(perturbed)
+
+    def look(row: int) -> tuple[str, str]:
+        return _digest(perturbed.item(row)), seen.reason(row)
+
+    for digest, reason in read_ahead(look, rows):
+        seen.note(digest, reason)
+    return seen
+
+
+def _digest(item: Any) -> str:
+    """A fingerprint of a picture's pixels, and of what is laid over it."""
+    picture, overlay = split_overlay(item)
+    hasher = hashlib.blake2b(repr(picture.size).encode(), digest_size=16)
+    hasher.update(picture.tobytes())
+    hasher.update(b"" if overlay is None else overlay.key.encode())
+    return hasher.hexdigest()

@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_tagger import CLASSES, TAGDICT, WEIGHTS, write_tagger
+
+from diptych.core.errors import MissingExtraError, StorageError, UsageError
+from diptych.data.language import is_word, tagged, words_of
+from diptych.data.language import nltk_tagger as nltk_folder
+from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, as_newspaper
+from diptych.data.language.tagged import Tags, tag_captions
+from diptych.data.vocabulary import words as words_of_a_vocabulary
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Two small dogs run.", ["Two", "small", "dogs", "run"]),
+        ("a medium-sized dog's toy, isn't it?", ["a", "medium-sized", "dog's", "toy", "isn't", "it"]),
+        ("३ कुत्ते दौड़ते हैं।", ["३", "कुत्ते", "दौड़ते", "हैं"]),
+        ("cafe\u0301 au lait", ["cafe\u0301", "au", "lait"]),
+        ("كلب صغير", ["كلب", "صغير"]),
+        ("🐶 12 🐱", ["12"]),
+        ("- ' … !", []),
+        ("", []),
+    ],
+)
+def test_words(text: str, words: list[str]) -> None:
+    assert [word.text for word in words_of(text)] == words
+
+
+def test_marks_are_read_one_by_one() -> None:
+    assert [word.text for word in words_of("Stop!! (now)", marks=True)] == ["Stop", "!", "!", "(", "now", ")"]
+    assert [is_word(token) for token in ("now", "_", "7", "(", "🐶", "é")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+        True,
+    ]
+
+
+@given(st.text())
+def test_places_are_places_and_nothing_but_blanks_is_left_out(text: str) -> None:
+    found = words_of(text, marks=True)
+    assert all(text[word.start : word.end] == word.text for word in found)
+    assert [word for word in found if is_word(word.text)] == words_of(text)
+    left = list(text)
+    for word in found:
+        left[word.start : word.end] = [""] * (word.end - word.start)
+    assert not re.search(r"\S", "".join(left)) or all(
+        unicodedata.category(letter)[0] in "MZC" for letter in "".join(left).strip()
+    )
+
+
+@given(st.lists(st.sampled_from(["dog's", "medium-sized", "3", "a_b", "naïve", "कुत्ता", "e\u0301t"])))
+def test_a_word_that_moves_takes_the_vocabulary_s_words_along(words: list[str]) -> None:
+    caption, moved = " ".join(words), " ".join(reversed(words))
+    assert sorted(words_of_a_vocabulary(caption)) == sorted(words_of_a_vocabulary(moved))
+    assert [word.text for word in words_of(moved)] == [word.text for word in words_of(caption)][::-1]
+
+
+class Counting:
+    """Tags a word by its length and a mark by itself, and counts what it was given."""
+
+    name = "counting"
+
+    def __init__(self, fingerprint: str = "f") -> None:
+        self.fingerprint = fingerprint
+        self.seen: list[list[str]] = []
+
+    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        self.seen += [list(tokens) for tokens in sentences]
+        return [[f"T{len(token)}" for token in tokens] for tokens in sentences]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DIPTYCH_CACHE", str(tmp_path))
+    return tmp_path / "tags"
+
+
+MANY = [f"a dog, number {number}!" for number in range(1200)]
+
+
+def expected(captions: Sequence[str]) -> list[list[str]]:
+    return [[f"T{len(word.text)}" for word in words_of(caption)] for caption in captions]
+
+
+def test_marks_are_read_and_left_out(cache: Path) -> None:
+    tagger = Counting()
+    assert tag_captions(["A dog, here.", "", "?!", "🙂"], tagger) == [["T1", "T3", "T4"], [], [], []]
+    assert tagger.seen == [["A", "dog", ",", "here", "."], [], ["?", "!"], ["🙂"]]
+    assert tag_captions([], tagger) == []
+
+
+def test_each_distinct_caption_is_tagged_once(cache: Path) -> None:
+    tagger = Counting()
+    assert tag_captions(["b", "aa", "b", "b"], tagger) == [["T1"], ["T2"], ["T1"], ["T1"]]
+    assert tagger.seen == [["b"], ["aa"]]
+
+
+def test_few_are_not_kept(cache: Path) -> None:
+    tag_captions(["a dog"], Counting())
+    assert not cache.exists()
+
+
+def test_many_are_kept_by_content(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tagger = Counting()
+    captions = [*MANY, "", MANY[3]]
+    assert tag_captions(captions, tagger) == expected(captions)
+    assert len(tagger.seen) == 1201
+    assert tag_captions(captions, tagger) == expected(captions)
+    assert tag_captions(captions[:-1], tagger) == expected(captions[:-1])  # the same distinct captions
+    assert len(tagger.seen) == 1201
+    (file,) = cache.glob("*.npz")
+    tag_captions(captions, Counting("another"))
+    tag_captions(captions[:1100], tagger)
+    assert len(tagger.seen) == 1201 + 1100
+    assert len(list(cache.glob("*.npz"))) == 3
+    monkeypatch.setattr(tagged, "unidata_version", "1.1.5")  # another Python has other tables of characters
+    tag_captions(captions, tagger)
+    assert len(tagger.seen) == 2 * 1201 + 1100
+    assert Tags.open(file).codes.dtype == np.uint8
+
+
+def test_more_kinds_of_tags_than_a_byte_has(cache: Path) -> None:
+    captions = ["x" * number for number in range(1, 1200)]
+    for _ in range(2):
+        assert tag_captions(captions, Counting()) == expected(captions)
+
+
+def tokens(text: str) -> list[str]:
+    return [word.text for word in words_of(text, marks=True)]
+
+
+def tags(tagger: NltkTagger, text: str) -> list[str]:
+    return tagger.tag([tokens(text)])[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces", "firsts"),
+    [
+        ("A dog's bone", ["a", "dog", "'s", "bone"], [0, 1, 3]),
+        ("He isn’t, I'll", ["he", "is", "n't", ",", "I", "'ll"], [0, 1, 3, 4]),
+        ("a dog 's bone", ["a", "dog", "'s", "bone"], [0, 1, 2, 2, 3]),
+        ("Young Jack. Two ATVs", ["young", "Jack", ".", "two", "ATVs"], [0, 1, 2, 3, 4]),
+        ("ATV on a hill", ["ATV", "on", "a", "hill"], [0, 1, 2, 3]),
+        ("A DOG'S LIFE!", ["a", "dog", "'s", "life", "!"], [0, 1, 3, 4]),
+        ('he "sits" "', ["he", "``", "sits", "''", "``"], [0, 1, 2, 3, 4]),
+        ("'s n't", ["'s", "n't"], [0, 0, 1]),
+        ("犬 كلب 🐕 12", ["犬", "كلب", "🐕", "12"], [0, 1, 2, 3]),
+        ("", [], []),
+    ],
+)
+def test_captions_are_read_as_newspaper_text(text: str, pieces: list[str], firsts: list[int]) -> None:
+    assert as_newspaper(tokens(text)) == (pieces, firsts)
+
+
+def test_a_word_has_the_tag_of_its_first_part(tmp_path: Path) -> None:
+    tagger = NltkTagger(write_tagger(tmp_path))
+    assert tags(tagger, "The dog's bone.") == ["DT", "NN", "NN", "."]
+    assert tags(tagger, "the dog isn't Jack") == ["DT", "NN", "VBZ", "NNP"]
+    assert tags(tagger, "dog 's") == ["NN", "POS", "POS"]
+
+
+def test_it_is_nltks_tagger_on_those_pieces(tmp_path: Path) -> None:
+    perceptron = pytest.importorskip("nltk.tag.perceptron")
+    tagger = NltkTagger(write_tagger(tmp_path))
+    plain = perceptron.PerceptronTagger(load=False)
+    plain.decode_json_params((WEIGHTS, TAGDICT, CLASSES))
+    for text in ("A dog's bone", "two dogs and Jack's ATV isn't here", "x " * 5000):
+        pieces, firsts = as_newspaper(tokens(text))
+        expected = [tag for _, tag in plain.tag(pieces)]
+        assert tags(tagger, text) == [expected[first] for first in firsts]
+
+
+def test_tokens_are_tagged_as_they_stand_where_that_is_asked(tmp_path: Path) -> None:
+    perceptron = pytest.importorskip("nltk.tag.perceptron")
+    tagger = NltkTagger(write_tagger(tmp_path))
+    plain = perceptron.PerceptronTagger(load=False)
+    plain.decode_json_params((WEIGHTS, TAGDICT, CLASSES))
+    sentences = [["Young", "dog", "'s", "ATV", '"', "isn't", "."], [], ["TWO", "Cats"]]
+    given = tagger.tag_as_given(sentences)
+    assert given == [[tag for _, tag in plain.tag(tokens)] for tokens in sentences]
+    assert given[0][0] == "NNP" != tagger.tag(sentences)[0][0]
+
+
+def test_content_names_it_not_its_place(tmp_path: Path) -> None:
+    first = NltkTagger(write_tagger(tmp_path / "a"))
+    again = NltkTagger(write_tagger(tmp_path / "b"))
+    zipped = NltkTagger(write_tagger(tmp_path / "c", zipped=True))
+    other = NltkTagger(write_tagger(tmp_path / "d", {"bias": {"NN": 2.0}}))
+    assert first.fingerprint == again.fingerprint == zipped.fingerprint != other.fingerprint
+    assert first.name == f"NLTK averaged perceptron {first.fingerprint[:8]}"
+    assert zipped.tag([["the", "dog"]]) == [["DT", "NN"]]
+
+
+def test_what_is_missing_or_damaged(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nowhere does not exist"):
+        NltkTagger(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match=r"holds no taggers/averaged_perceptron_tagger_eng"):
+        NltkTagger(tmp_path)
+    folder = write_tagger(tmp_path / "a")
+    (folder / TAGGER / "averaged_perceptron_tagger_eng.weights.json").write_text('{"bias": ')
+    with pytest.raises(StorageError, match="is not JSON") as caught:
+        NltkTagger(folder).tag([["the"]])
+    assert "nltk.downloader" in caught.value.fix
+    (folder / TAGGER / "averaged_perceptron_tagger_eng.tagdict.json").unlink()
+    with pytest.raises(StorageError, match=r"tagdict\.json cannot be read"):
+        NltkTagger(folder)
+    zipped = write_tagger(tmp_path / "b", zipped=True) / f"{TAGGER}.zip"
+    zipped.write_bytes(zipped.read_bytes()[:-30])
+    with pytest.raises(StorageError, match="cannot be read"):
+        NltkTagger(tmp_path / "b")
+
+
+def test_a_zip_that_unpacks_to_too_much_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zipped = write_tagger(tmp_path, zipped=True) / f"{TAGGER}.zip"
+    monkeypatch.setattr(nltk_folder, "_MOST", 40)
+    with pytest.raises(StorageError, match=r"weights\.json cannot be read.* bytes unpacked, more than 40"):
+        NltkTagger(tmp_path)
+    monkeypatch.undo()
+    with ZipFile(zipped, "w", ZIP_DEFLATED) as archive:
+        archive.writestr(f"{zipped.stem}/{zipped.stem}.weights.json", "a" * 5000)
+    packed = zipped.read_bytes()
+    start = packed.index(b".json") + len(b".json")
+    zipped.write_bytes(packed[:start] + b"\xff" * 8 + packed[start + 8 :])
+    with pytest.raises(StorageError, match=r"weights\.json cannot be read: Error -3 while decompressing"):
+        NltkTagger(tmp_path)
+
+
+def test_without_nltk_the_pip_line_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tagger = NltkTagger(write_tagger(tmp_path))
+    monkeypatch.setitem(__import__("sys").modules, "nltk.tag.perceptron", None)
+    with pytest.raises(MissingExtraError) as caught:
+        tagger.tag([["the"]])
+    assert caught.value.fix == "pip install 'diptych[language]'"

@@ -1,0 +1,267 @@
+"""What is in a scene, what its picture shows, and what its captions say, read back from their text."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.data import Collection, read_collection
+from diptych.data.scenes import facts as words
+from diptych.data.scenes import finer, make_scenes, scenes
+from diptych.data.scenes.captions import write_captions
+from diptych.data.scenes.draw import draw_world
+from diptych.data.scenes.facts import (
+    BACKGROUNDS,
+    COLOURS,
+    DESCRIBABLE,
+    FACT_VALUES,
+    MATERIALS,
+    SHAPES,
+    SHARED,
+    TOPICS,
+    Described,
+    described,
+)
+from diptych.data.scenes.world import (
+    SPLITS,
+    SceneObject,
+    World,
+    generator,
+    home_split,
+    world_of,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(-5, 10_000), split=st.sampled_from(SPLITS), index=st.integers(0, 10_000))
+def test_every_world_is_as_its_facts_say(seed: int, split: str, index: int) -> None:
+    world = world_of(seed, split, index)
+    assert world == world_of(seed, split, index)
+    facts = world.facts()
+    assert home_split(facts) == split
+    assert set(facts) <= set(FACT_VALUES)
+    assert all(value in FACT_VALUES[key] for key, value in facts.items())
+    assert facts["count"] == str(len(world.objects))
+    radii = [item.radius for item in world.objects]
+    assert radii == sorted(radii, reverse=True)
+    assert radii[0] >= 1.1 * radii[1]
+    assert len({(item.shape, item.colour) for item in world.objects}) == len(world.objects)
+    main = world.objects[0]
+    for item in world.objects:
+        assert 0 < item.x < 1
+        assert 0 < item.y < 1
+    for other in world.objects[1:]:
+        # left or above is never a matter of a pixel, and nothing is hidden behind the main object
+        assert abs(abs(main.x - other.x) - abs(main.y - other.y)) > 0.05
+        assert math.hypot(main.x - other.x, main.y - other.y) > 0.7 * (main.radius + other.radius)
+
+
+def test_no_two_splits_share_a_describable_world_and_hardly_two_images_do() -> None:
+    seen: dict[str, set[tuple[tuple[str, str], ...]]] = {}
+    for split in SPLITS:
+        facts = [world_of(7, split, index).facts() for index in range(300)]
+        seen[split] = {tuple((key, one[key]) for key in DESCRIBABLE if key in one) for one in facts}
+        assert len(seen[split]) == 300
+    assert not seen["train"] & seen["val"]
+    assert not seen["train"] & seen["test"]
+    assert not seen["val"] & seen["test"]
+
+
+def test_an_unknown_split_is_named() -> None:
+    with pytest.raises(UnknownNameError, match="dev"):
+        world_of(0, "dev", 0)
+
+
+def test_described_by_hand() -> None:
+    facts = {"a": "1", "b": "1", "c": "1", "d": "1"}
+    assert described(facts, [["a", "b"], ["a", "b", "c"], ["a"]]) == Described(
+        shared=("a",), partial=("b",), specific=("c",), undescribed=("d",)
+    )
+    # one caption: what it states is shared, not specific; no caption: nothing is described
+    assert described(facts, [["a"]]) == Described(("a",), (), (), ("b", "c", "d"))
+    assert described(facts, []) == Described((), (), (), ("a", "b", "c", "d"))
+    with pytest.raises(DataError, match="caption 1 states 'x'"):
+        described(facts, [["a"], ["x"]])
+
+
+STAR = SceneObject("star", "red", "large", "matte", 0.5, 0.5, 0.3)
+RING = replace(STAR, shape="ring", colour="blue", x=0.2, y=0.2, radius=0.1)
+WORLD = World((STAR, RING), "sand", "left", "neutral", "none")
+MIDDLE = np.arange(64 * 64).reshape(64, 64)[24:40, 24:40].ravel()
+
+
+def pixels(world: World, seed: int = 0, size: int = 64) -> np.ndarray:
+    return np.asarray(draw_world(world, random.Random(seed), size), dtype=np.float64)
+
+
+def test_every_fact_shows() -> None:
+    """Changing one fact, with the same noise, changes far more than rounding would."""
+    before = pixels(WORLD)
+    changed = [replace(WORLD, light="right"), replace(WORLD, tint="warm"), replace(WORLD, frame="black")]
+    changed += [replace(WORLD, background=kind) for kind in BACKGROUNDS if kind != "sand"]
+    for attribute, values in (("shape", SHAPES), ("colour", COLOURS), ("material", MATERIALS)):
+        changed += [
+            replace(WORLD, objects=(replace(STAR, **{attribute: value}), RING))
+            for value in values
+            if value != getattr(STAR, attribute)
+        ]
+    for world in changed:
+        assert np.abs(pixels(world) - before).mean() > 1.0, world
+
+
+KINDS = {
+    "shape": words.SHAPE_WORDS,
+    "colour": words.COLOUR_WORDS,
+    "size": words.SIZE_WORDS,
+    "material": words.MATERIAL_WORDS,
+    "place": words.PLACE_PHRASES,
+    "background": words.BACKGROUND_PHRASES,
+    "count": words.COUNT_WORDS,
+    "relation": {
+        value: words.RELATION_PHRASES[value] + words.RELATION_INVERSE[value]
+        for value in words.RELATION_PHRASES
+    },
+}
+READINGS = sorted(
+    ((phrase, kind, value) for kind, table in KINDS.items() for value, p in table.items() for phrase in p),
+    key=lambda reading: -len(reading[0]),
+)
+
+
+def kind_of(key: str) -> str:
+    return "relation" if key.startswith("relation.") else key.split(".")[-1]
+
+
+def read_back(text: str) -> dict[str, set[str]]:
+    """The values a text says, per kind of fact: longest phrases first, each word read once."""
+    text = text.lower()
+    found: dict[str, set[str]] = {kind: set() for kind in KINDS}
+    for phrase, kind, value in READINGS:
+        text, times = re.subn(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])", "…", text)
+        if times:
+            found[kind].add(value)
+    return found
+
+
+def values_stated(facts: dict[str, str], states: tuple[str, ...]) -> dict[str, set[str]]:
+    stated: dict[str, set[str]] = {kind: set() for kind in KINDS}
+    for key in states:
+        stated[kind_of(key)].add(facts[key])
+    return stated
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 10**9), k=st.integers(1, 12))
+def test_text_says_exactly_what_is_recorded(seed: int, k: int) -> None:
+    facts = world_of(seed, "train", 0).facts()
+    captions = write_captions(facts, generator(seed, "train", 0, "captions"), k)
+    assert len(captions) == k
+    for caption in captions:
+        assert set(SHARED) <= set(caption.states) <= set(facts)
+        assert len(set(caption.states)) == len(caption.states)
+        assert read_back(caption.text) == values_stated(facts, caption.states), caption.text
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 10**9), k=st.integers(2, 12))
+def test_every_scene_has_shared_specific_and_undescribed_facts(seed: int, k: int) -> None:
+    facts = world_of(seed, "test", 1).facts()
+    captions = write_captions(facts, generator(seed, "test", 1, "captions"), k)
+    told = described(facts, [caption.states for caption in captions])
+    assert set(told.shared) == set(SHARED)
+    assert told.specific
+    assert {"light", "tint", "frame"} < set(told.undescribed)  # and some that others do describe
+    if k <= 5:
+        for caption in captions:
+            assert set(caption.states) & set(told.specific), "each caption has a fact of its own"
+
+
+def test_no_caption_is_an_error() -> None:
+    with pytest.raises(UsageError, match="k=1 or more"):
+        write_captions(world_of(0, "train", 0).facts(), random.Random(0), 0)
+
+
+def collection_of(seed: int, n: int = 3, k: int = 5) -> Collection:
+    facts = [world_of(seed, "test", index).facts() for index in range(n)]
+    captions = [
+        caption
+        for index in range(n)
+        for caption in write_captions(facts[index], generator(seed, "test", index, "captions"), k)
+    ]
+    return Collection(
+        name="scenes",
+        image_ids=[f"{index}.png" for index in range(n)],
+        captions=[caption.text for caption in captions],
+        caption_ids=[str(row) for row in range(n * k)],
+        caption_image=np.repeat(np.arange(n), k),
+        splits=["test"] * n,
+        source=None,  # type: ignore[arg-type]
+        source_rows=np.arange(n),
+        records=[{"facts": one} for one in facts],
+        caption_records=[{"states": caption.states} for caption in captions],
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), topics=st.integers(1, 9))
+def test_a_finer_caption_says_what_was_said_and_more(seed: int, topics: int) -> None:
+    coarse = collection_of(seed)
+    fine = finer(coarse, topics, seed=seed)
+    assert (fine.image_ids, fine.caption_ids, fine.splits) == (
+        coarse.image_ids,
+        coarse.caption_ids,
+        coarse.splits,
+    )
+    for row, image in enumerate(coarse.caption_image):
+        facts = coarse.records[image]["facts"]
+        before, after = coarse.caption_records[row]["states"], fine.caption_records[row]["states"]
+        assert after[: len(before)] == before
+        assert len(set(after)) == len(after)
+        left = sum(keys[0] in facts and keys[0] not in before for keys in TOPICS.values())
+        added = sum(keys[0] in after and keys[0] not in before for keys in TOPICS.values())
+        assert added == min(topics, left)
+        assert read_back(fine.captions[row]) == values_stated(facts, after), fine.captions[row]
+
+
+def test_a_caption_is_the_same_in_a_part_and_another_with_another_seed() -> None:
+    coarse = collection_of(7, n=6)
+    fine = finer(coarse)
+    part = finer(coarse.subset([4, 1]))
+    assert part.captions == fine.subset([4, 1]).captions
+    assert finer(coarse).captions == fine.captions
+    assert finer(coarse, seed=1).captions != fine.captions
+    assert fine.text_fingerprint != coarse.text_fingerprint
+
+
+def test_what_cannot_be_finer_is_said() -> None:
+    coarse = collection_of(1)
+    with pytest.raises(UsageError, match="0 further topics"):
+        finer(coarse, 0)
+    with pytest.raises(DataError, match="does not say which facts"):
+        finer(replace(coarse, records=None))
+    with pytest.raises(DataError, match="caption '0' has no facts"):
+        finer(replace(coarse, caption_records=[{}] * coarse.n_captions))
+
+
+def test_scenes_are_read_with_finer_captions(tmp_path: Path) -> None:
+    folder = make_scenes(tmp_path / "scenes", 0, 0, 4, size=32, workers=1)
+    coarse = read_collection(folder)
+    fine = read_collection(folder, finer=2)
+    assert fine.captions == finer(coarse, 2).captions
+    made = scenes(0, 0, 4, size=32, workers=1, folder=folder, finer=2)
+    assert made.captions == fine.captions
+    assert "up to 2 further topics each, seed 0" in fine.notes[-1]
+    assert fine.name == "scenes-finer"
+    with pytest.raises(UsageError, match="finer is -1"):
+        read_collection(folder, finer=-1)
+    with pytest.raises(UsageError, match="finer is 'x'"):
+        read_collection(folder, finer="x")

@@ -1,0 +1,317 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from miniatures import BIRDS, cub, picture
+
+from diptych.core.errors import CaptionError, DataError, DiptychError, UsageError
+from diptych.data import read_collection
+from diptych.data.products import paths_of
+
+
+@pytest.mark.parametrize("inside", ["", "CUB_200_2011"])
+def test_birds_with_species_splits_and_ten_captions(tmp_path: Path, inside: str) -> None:
+    names = cub(tmp_path)
+    found = read_collection(tmp_path / inside)
+    assert found.describe() == (
+        "cub: 6 images, 60 captions (10 captions per image); train 4, test 2; object-centric"
+    )
+    assert list(found.image_ids) == names
+    assert list(found.splits) == ["train", "train", "test"] * 2
+    assert found.captions_of(1) == [f"a bird 1 seen {i} times" for i in range(10)]
+    assert found.records[0] == {"class": BIRDS[0], "species": "Black footed Albatross"}
+    assert found.records[5] == {"class": BIRDS[1], "species": "Laysan Albatross"}
+    assert found.caption_ids[10] == f"{names[1]}#0"
+    assert found.image(4).size == (4, 4)
+
+
+def test_fewer_captions(tmp_path: Path) -> None:
+    cub(tmp_path)
+    found = read_collection(tmp_path, max_captions=2)
+    assert found.n_captions == 12
+    assert found.captions[2:4] == ["a bird 1 seen 0 times", "a bird 1 seen 1 times"]
+
+
+@pytest.mark.parametrize(
+    "place", ["CUB_200_2011/text_c10", "text_c10", "cvpr2016_cub/text_c10", "birds/text_c10", "text"]
+)
+def test_captions_in_the_usual_places(tmp_path: Path, place: str) -> None:
+    cub(tmp_path / "a")
+    where = tmp_path / "a" / place
+    where.parent.mkdir(exist_ok=True)
+    (tmp_path / "a" / "cvpr2016_cub" / "text_c10").rename(where)
+    assert read_collection(tmp_path / "a").n_captions == 60
+
+
+def test_captions_and_pictures_elsewhere(tmp_path: Path) -> None:
+    cub(tmp_path / "a")
+    (tmp_path / "a" / "cvpr2016_cub" / "text_c10").rename(tmp_path / "said")
+    (tmp_path / "a" / "CUB_200_2011" / "images").rename(tmp_path / "seen")
+    found = read_collection(tmp_path / "a", captions=tmp_path / "said", images=tmp_path / "seen")
+    assert found.n_captions == 60
+    assert found.image(0).size == (4, 4)
+    with pytest.raises(DataError, match=r"folder .*gone does not exist"):
+        read_collection(tmp_path / "a", captions=tmp_path / "gone")
+
+
+@pytest.mark.parametrize("whole_names", [True, False])
+def test_three_parts_from_a_table(tmp_path: Path, whole_names: bool) -> None:
+    names = cub(tmp_path)
+    parts = ["train", "dev", "test", "train", "dev", "test"]
+    rows = [
+        f"{name if whole_names else name.split('/')[1]},{part}"
+        for name, part in zip(names, parts, strict=True)
+    ]
+    (tmp_path / "parts.csv").write_text("image_file,eval_status\n" + "\n".join(rows))
+    found = read_collection(tmp_path / "CUB_200_2011", split_file=tmp_path / "parts.csv")
+    assert list(found.splits) == ["train", "val", "test"] * 2
+
+
+@pytest.mark.parametrize(
+    ("table", "error", "message"),
+    [
+        (
+            "image_file,eval_status\nBlack_footed_Albatross_0000_0.jpg,test\n",
+            DataError,
+            "no split to 5 of 6 images",
+        ),
+        ("image_file,words\n", UsageError, "no column of splits"),
+        ("bird,eval_status\n", UsageError, "no column of images"),
+        (None, DataError, "does not exist"),
+    ],
+)
+def test_a_table_of_splits_that_does_not_fit(
+    tmp_path: Path, table: str | None, error: type[DiptychError], message: str
+) -> None:
+    cub(tmp_path)
+    if table is not None:
+        (tmp_path / "parts.csv").write_text(table)
+    with pytest.raises(error, match=message):
+        read_collection(tmp_path / "CUB_200_2011", split_file=tmp_path / "parts.csv")
+
+
+def test_a_table_that_names_strangers(tmp_path: Path) -> None:
+    names = cub(tmp_path)
+    rows = [f"{name},test" for name in [*names, "Penguin_0001.jpg"]]
+    (tmp_path / "parts.csv").write_text("image_file,eval_status\n" + "\n".join(rows))
+    with pytest.raises(DataError, match=r"names 1 that are not there \(first Penguin_0001\)"):
+        read_collection(tmp_path / "CUB_200_2011", split_file=tmp_path / "parts.csv")
+
+
+def test_without_captions_it_says_where_they_are(tmp_path: Path) -> None:
+    cub(tmp_path)
+    (tmp_path / "cvpr2016_cub").rename(tmp_path / "away")
+    with pytest.raises(DataError, match="no captions beside") as caught:
+        read_collection(tmp_path)
+    assert "diptych data cub" in caught.value.fix
+
+
+def test_captions_half_unpacked(tmp_path: Path) -> None:
+    names = cub(tmp_path)
+    texts = tmp_path / "cvpr2016_cub" / "text_c10"
+    for name in names[4:]:
+        (texts / name).with_suffix(".txt").unlink()
+    with pytest.raises(DataError, match=f"no captions for 2 of 6 images, first {names[4]}"):
+        read_collection(tmp_path)
+
+
+def test_an_empty_caption_is_named_or_left_out(tmp_path: Path) -> None:
+    names = cub(tmp_path)
+    text = (tmp_path / "cvpr2016_cub" / "text_c10" / names[0]).with_suffix(".txt")
+    text.write_text("a bird\n\nanother bird\n")
+    with pytest.raises(CaptionError, match=f"caption {names[0]}#1 is empty"):
+        read_collection(tmp_path)
+    found = read_collection(tmp_path, skip_bad_captions=True)
+    assert found.captions_of(0) == ["a bird", "another bird"]
+    assert found.notes == ("1 empty captions left out",)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("classes.txt", "1 001.Black_footed_Albatross\n", "labelled as class 2, None"),
+        ("image_class_labels.txt", "1 1\n", "says nothing of 5 of 6 images"),
+        ("train_test_split.txt", "1 1\n1 0\n", "line 2: number 1 twice"),
+        ("images.txt", "1\n", "line 1: no value for 1"),
+    ],
+)
+def test_lists_that_disagree(tmp_path: Path, file: str, content: str, message: str) -> None:
+    cub(tmp_path)
+    (tmp_path / "CUB_200_2011" / file).write_text(content)
+    with pytest.raises(DataError, match=message) as caught:
+        read_collection(tmp_path, "cub")
+    assert "CUB_200_2011.tgz" in caught.value.fix
+
+
+def test_another_folder(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no images\.txt"):
+        read_collection(tmp_path, "cub")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("../../secret.jpg", "points outside"),
+        ("/etc/secret.jpg", "points outside"),
+        (".", "names '.'"),
+    ],
+)
+def test_no_file_of_captions_is_looked_for_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    cub(tmp_path)
+    file = tmp_path / "CUB_200_2011" / "images.txt"
+    first, *rest = file.read_text().splitlines()
+    file.write_text("\n".join([f"{first.split()[0]} {name}", *rest]))
+    monkeypatch.setattr("diptych.data.readers.cub._captions", lambda file: pytest.fail(f"read {file}"))
+    with pytest.raises(DataError, match=message):
+        read_collection(tmp_path)
+
+
+def test_lists_with_a_byte_order_mark(tmp_path: Path) -> None:
+    cub(tmp_path)
+    file = tmp_path / "CUB_200_2011" / "images.txt"
+    before = read_collection(tmp_path)
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert read_collection(tmp_path).image_ids == before.image_ids
+
+
+CATEGORIES = ("dress", "jacket", "pants", "skirt", "top")
+
+
+def name(product: int, number: int, category: str = "dress") -> str:
+    return f"women/{category}/casual/{product}/{product}_{number}.jpeg"
+
+
+def labels(folder: Path, **lines: list[str]) -> None:
+    (folder / "labels").mkdir(exist_ok=True)
+    for category in CATEGORIES:
+        for split in ("train", "test"):
+            content = "".join(f"{line}\n" for line in lines.get(f"{category}_{split}", []))
+            (folder / "labels" / f"{category}_{split}_detect_all.txt").write_text(content)
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    labels(
+        tmp_path,
+        dress_train=[f"{name(1, i)}\t-1.5\tred dress" for i in range(2)] + [f"{name(2, 0)}\t0.5\tblue dress"],
+        top_train=[f"{name(3, 0, 'top')}\t2\tred dress"],
+        dress_test=[f"{name(4, i)}\t1\tgreen dress" for i in range(2)],
+    )
+    picture(tmp_path / name(4, 1), 9)
+    return tmp_path
+
+
+def test_what_products_say_of_their_categories(dataset: Path) -> None:
+    records = read_collection(dataset).records
+    assert [paths_of(record) for record in records[:2]] == [(("women", "dress", "casual"),)] * 2
+    assert [record["product"] for record in records] == ["1", "1", "2", "3", "4", "4"]
+
+
+def test_the_official_layout(dataset: Path) -> None:
+    found = read_collection(dataset)
+    assert found.image_ids == [name(1, 0), name(1, 1), name(2, 0), name(3, 0, "top"), name(4, 0), name(4, 1)]
+    assert found.captions == [
+        "red dress",
+        "red dress",
+        "blue dress",
+        "red dress",
+        "green dress",
+        "green dress",
+    ]
+    assert found.captions_per_image.tolist() == [1] * 6
+    assert found.split_sizes == {"train": 4, "test": 2}
+    assert found.records[0] == {
+        "category": "dress",
+        "category_path": ("women", "dress", "casual"),
+        "product": "1",
+        "detection_score": -1.5,
+    }
+    assert found.image(5).getpixel((0, 0))[0] == pytest.approx(9, abs=2)
+    assert (found.name, found.centric) == ("fashion200k", "object")
+    assert found.notes[0].startswith(
+        "4 products, 3 different descriptions: pictures of a product share theirs"
+    )
+    assert read_collection(dataset / "labels").image_ids == found.image_ids
+
+
+def test_one_picture_per_product(dataset: Path) -> None:
+    found = read_collection(dataset, pictures="first")
+    assert found.image_ids == [name(1, 0), name(2, 0), name(3, 0, "top"), name(4, 0)]
+    assert "2 further pictures of a product left out" in found.notes
+
+
+def test_products_to_validate_on_keep_their_pictures_together(tmp_path: Path) -> None:
+    labels(tmp_path, skirt_train=[f"{name(p, i)}\t1\tskirt {p}" for p in range(60) for i in range(3)])
+    (tmp_path / "women").mkdir()
+    found = read_collection(tmp_path, validation=0.3)
+    assert set(found.split_sizes) == {"train", "val"}
+    splits: dict[str, set[str]] = {}
+    for image, split in zip(found.image_ids, found.splits, strict=True):
+        splits.setdefault(image.split("/")[-2], set()).add(split)
+    assert all(len(one) == 1 for one in splits.values())
+    assert read_collection(tmp_path, validation=0.0).split_sizes == {"train": 180}
+
+
+def test_repeated_lines_and_pictures_of_both_splits(dataset: Path) -> None:
+    labels(
+        dataset,
+        dress_train=[f"{name(1, 0)}\t1\tred dress", f"{name(1, 0)}\t1\tred dress", f"{name(2, 0)}\t1\tblue"],
+        top_train=[f"{name(1, 0)}\t2\tred top"],
+        top_test=[f"{name(2, 0)}\t3\tazure"],
+    )
+    found = read_collection(dataset)
+    assert found.captions_of(0) == ["red dress", "red top"]
+    assert found.captions_of(1) == ["azure"]
+    assert found.splits == ["train", "test"]
+    assert found.notes[1:] == (
+        "1 lines that repeat a picture and its description left out",
+        "1 pictures of both splits kept in test alone",
+    )
+
+
+def test_half_a_dataset(dataset: Path) -> None:
+    (dataset / "labels" / "top_test_detect_all.txt").unlink()
+    with pytest.raises(DataError, match=r"lacks 1 of 10 files of labels: top_test_detect_all\.txt"):
+        read_collection(dataset)
+    labels(dataset)
+    with pytest.raises(DataError, match="are empty"):
+        read_collection(dataset)
+    (dataset / "women").rename(dataset / "men")
+    with pytest.raises(DataError, match="has no folder of pictures women/") as caught:
+        read_collection(dataset)
+    assert "women.tar.gz" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "message"),
+    [
+        ("a.jpeg\t1", DataError, r"dress_train_detect_all\.txt, line 1 has 2 fields"),
+        ("a.jpeg 1 red dress", DataError, "has 1 fields"),
+        ("a.jpeg\tscore\tred", DataError, "'score' is no score"),
+        ("\t1\tred", DataError, "line 1 has 3 fields, not a picture"),
+        ("a.jpeg\t1\t ", CaptionError, r"dress_train_detect_all\.txt, line 1 is empty"),
+        ("../a.jpeg\t1\tred", DataError, "points outside"),
+    ],
+)
+def test_bad_lines(dataset: Path, line: str, error: type[DiptychError], message: str) -> None:
+    labels(dataset, dress_train=[line])
+    with pytest.raises(error, match=message):
+        read_collection(dataset)
+
+
+def test_other_encodings_empty_captions_and_options_that_are_none(dataset: Path) -> None:
+    labels(dataset, dress_train=[f"{name(1, 0)}\t1\t."])
+    kept = read_collection(dataset, skip_bad_captions=True)
+    assert kept.captions_per_image.tolist() == [0]
+    assert kept.notes[1:] == ("1 empty captions left out",)
+    (dataset / "labels" / "dress_train_detect_all.txt").write_bytes(
+        f"{name(1, 0)}\t1\t".encode() + b"caf\xe9\n"
+    )
+    with pytest.raises(DataError, match="line 1 is not utf-8"):
+        read_collection(dataset)
+    assert read_collection(dataset, encoding="latin-1").captions == ["café"]
+    with pytest.raises(UsageError, match="pictures is 'last'"):
+        read_collection(dataset, pictures="last")

@@ -1,0 +1,343 @@
+"""The engines over 8-bit postings: exact search, weights of eight bits alone, two stages."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array, vstack
+
+from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.index import Recall, build_index, measure_recall, open_index
+from diptych.index.engines.cascade import strongest_terms
+from diptych.index.engines.inverted import InvertedIndex
+
+
+def is_mapped(array):
+    while array is not None and not isinstance(array, np.memmap):
+        array = array.base
+    return array is not None
+
+
+def bags_of(count, width, seed, density=0.15, power=1.0):
+    """Random bags in which some terms are in most documents, the last in almost none."""
+    rng = np.random.default_rng(seed)
+    share = np.minimum(0.9, density * width / (2 * (1 + np.arange(width))))
+    rows = rng.gamma(1.0, 1.0, (count, width)) ** power * (rng.random((count, width)) < share)
+    return csr_array(rows.astype(np.float32))
+
+
+def best(queries, rows, k, alive=None):
+    """Slots and scores by a float64 product and a stable sort of its float32 rounding."""
+    scores = (queries.astype(np.float64) @ rows.astype(np.float64).T).toarray().astype(np.float32)
+    if alive is not None:
+        scores[:, ~alive] = 0
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return [
+        [(slot, scores[query, slot]) for slot in row if scores[query, slot] > 0]
+        for query, row in enumerate(order)
+    ]
+
+
+def check(index, queries, rows, k, alive=None):
+    for mine, wanted in zip(index.search(queries, k), best(queries, rows, k, alive), strict=True):
+        assert len(mine) == len(wanted)
+        np.testing.assert_allclose([score for _, score in mine], [score for _, score in wanted], rtol=1e-6)
+        assert sorted(name for name, _ in mine) == sorted(f"image-{slot}" for slot, _ in wanted) or len(
+            {name for name, _ in mine} ^ {f"image-{slot}" for slot, _ in wanted}
+        ) <= 2 * sum(np.isclose(score, wanted[-1][1], rtol=1e-6) for _, score in wanted)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 2.0])
+@pytest.mark.parametrize("power", [1.0, 4.0])
+def test_against_the_plain_product(make_bags, share, power):
+    rows, queries = bags_of(5000, 120, 0, power=power), bags_of(70, 120, 1, power=power)
+    index = build_index(make_bags(rows), hub_share=share)
+    for k in (1, 10, 700):
+        check(index, queries, rows, k)
+
+
+def test_scores_do_not_depend_on_how_one_asks(make_bags, tmp_path):
+    rows, queries = bags_of(3000, 80, 2), bags_of(40, 80, 3)
+    index = build_index(make_bags(rows))
+    hits = index.search(queries, 20)
+    singly = [next(iter(index.search(queries[[row]], 20))) for row in range(40)]
+    assert singly == list(hits)
+    assert [pairs[:5] for pairs in hits] == list(index.search(queries, 5))
+    others = build_index(make_bags(rows), hub_share=0.5), open_index(index.save(tmp_path / "index"))
+    for other in others:
+        assert list(other.search(queries, 20)) == list(hits)
+    in_parts = build_index(make_bags(rows[:1500]))
+    for start in range(1500, 3000, 300):
+        in_parts.add([f"image-{slot}" for slot in range(start, start + 300)], rows[start : start + 300])
+    assert list(in_parts.search(queries, 20)) == list(hits)
+
+
+def test_equal_documents_come_by_slot_whatever_their_number(make_bags):
+    row = bags_of(1, 40, 4, density=0.5)
+    rows = csr_array(vstack([row] * 20_000, format="csr"))  # more candidates than there is room for
+    index = build_index(make_bags(rows))
+    hits = index.search(row, 5)
+    assert hits.ids == [[f"image-{slot}" for slot in range(5)]]
+    assert len(set(hits.scores[0].tolist())) == 1
+
+
+def test_queries_of_very_many_terms(make_bags):
+    rows = csr_array(random_array((400, 20_000), density=0.001, rng=5, dtype=np.float32))
+    queries = csr_array(np.random.default_rng(6).random((2, 20_000)).astype(np.float32))
+    queries[0, :19_000] = 0
+    check(build_index(make_bags(rows)), csr_array(queries), rows, 300)
+
+
+def test_weak_matches_of_a_long_query_are_found(make_bags):
+    # 200 terms: the sum of the one document that shares only a feeble one is 0 at first.
+    dense = np.zeros((50, 300), dtype=np.float32)
+    dense[0, :200] = 1
+    dense[1, 250] = 1e-6
+    dense[2, 250] = 1
+    query = np.full((1, 300), 1.0, dtype=np.float32)
+    query[0, 250] = 1e-3
+    hits = build_index(make_bags(dense), hub_share=0.0).search(query, 10)
+    assert hits.ids == [["image-0", "image-2", "image-1"]]
+
+
+def test_weights_of_very_different_size(make_bags):
+    dense = np.array([[1e-30, 1e12], [1e-30, 0], [1, 0], [0, 1e-12]], dtype=np.float32)
+    hits = build_index(make_bags(dense)).search([[1, 0], [1e-3, 1e-8]], 4)
+    assert hits.ids[0] == ["image-2", "image-0", "image-1"]
+    assert hits.ids[1] == ["image-0", "image-2", "image-3", "image-1"]
+
+
+def test_deleted_items_are_not_found(make_bags):
+    rows, queries = bags_of(3000, 60, 7), bags_of(30, 60, 8)
+    index = build_index(make_bags(rows))
+    alive = np.random.default_rng(9).random(3000) < 0.1
+    index.delete([f"image-{slot}" for slot in np.flatnonzero(~alive)])
+    check(index, queries, rows, 50, alive)
+
+
+def test_single_insertions_are_merged(make_bags):
+    rows = bags_of(100, 30, 10)
+    index = InvertedIndex.build(make_bags(rows[:1]))
+    for slot in range(1, 100):
+        index.add([f"image-{slot}"], rows[[slot]])
+    sizes = [len(part) for part in index._segments.parts]
+    assert sum(sizes) == 100
+    assert len(sizes) <= 7
+    assert all(before >= 2 * after for before, after in pairwise(sizes))
+    check(index, rows, rows, 10)
+
+
+def test_saving_maps_the_files_and_drops_tombstones(make_bags, tmp_path):
+    bags = make_bags(count=300)
+    index = InvertedIndex.build(bags)
+    assert np.shares_memory(index._segments.parts[0].rows.weights, bags.rows.data)
+    index.delete(["image-1"])
+    index.add(["late"], bags.rows[:1])
+    folder = index.save(tmp_path / "index")
+    for saved in (index, open_index(folder)):
+        assert saved.tombstones == 0
+        (part,) = saved._segments.parts
+        assert len(part) == 300
+        assert is_mapped(part.rows.weights)
+        assert is_mapped(part.postings.hubs)
+        assert saved.ids[-1] == "late"
+
+
+def test_damaged_numbers_of_mapped_files_reach_no_other_memory(make_bags, tmp_path):
+    index = build_index(make_bags(count=500, width=60), hub_share=0.3)
+    folder = index.save(tmp_path / "index")
+    for name in ("columns", "postings.documents"):
+        array = np.load(folder / f"{name}.npy", mmap_mode="r+")
+        array[:] = np.iinfo(array.dtype).max
+        array.flush()
+    hits = open_index(folder).search(np.ones((3, 60)), 10)  # nonsense, but no crash; verify=True refuses it
+    assert len(hits) == 3
+
+
+def pair_scores(rows, query):
+    """The stated sum: in double precision, four running sums over a document's terms, rounded once."""
+    scores = []
+    for start, end in pairwise(rows.indptr.tolist()):
+        products = rows.data[start:end].astype(np.float64) * query[rows.indices[start:end]].astype(np.float64)
+        sums, whole = [0.0] * 4, (end - start) // 4 * 4
+        for place, product in enumerate(products.tolist()):
+            sums[place % 4 if place < whole else 0] += product
+        scores.append(np.float32((sums[0] + sums[1]) + (sums[2] + sums[3])))
+    return np.array(scores)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 2.0])
+@pytest.mark.parametrize(
+    ("items", "asked"),
+    [((-30, 15), (-3, 3)), ((0, 0), (-5, 5)), ((-24, -19), (-25, -20)), ((-30.1, -30), (-14.2, -14))],
+    ids=["45 orders", "equal weights", "scores near the smallest", "scores of a few bits"],
+)
+def test_bit_for_bit_whatever_the_weights(make_bags, share, items, asked):
+    rng = np.random.default_rng(5)
+    rows, queries = (
+        csr_array((10.0 ** rng.uniform(*powers, (count, 12)) * (rng.random((count, 12)) < 0.3)).astype("f4"))
+        for count, powers in ((3000, items), (6, asked))
+    )
+    index = build_index(make_bags(rows), hub_share=share)
+    for k in (1, 10, 3000):
+        for mine, query in zip(index.search(queries, k), queries.toarray(), strict=True):
+            scores = pair_scores(rows, query)
+            order = [slot for slot in np.argsort(-scores, kind="stable").tolist() if scores[slot] > 0][:k]
+            assert mine == [(f"image-{slot}", scores[slot].item()) for slot in order]
+
+
+# Weights of eight bits alone.
+
+
+def test_scores_are_near_and_in_order(make_bags):
+    bags = make_bags(count=900, width=60)
+    exact, index = build_index(bags), build_index(bags, "impacts")
+    queries = bags.rows[:50]
+    mine, best = index.search(queries, 900), exact.search(queries, 900)
+    for few, all_of_them in zip(mine, best, strict=True):
+        truth = dict(all_of_them)
+        scores = [score for _, score in few]
+        assert scores == sorted(scores, reverse=True)
+        # Each weight is within half a code of 255, the query's whole numbers are finer.
+        for name, score in few:
+            assert score == pytest.approx(truth[name], rel=0.02, abs=0.05)
+    assert measure_recall(index, queries, reference=exact).value > 0.95
+
+
+def test_its_recall_at_build_is_against_the_weights_themselves(make_bags):
+    rng = np.random.default_rng(1)
+    rows = np.zeros((400, 3))
+    rows[:, 0] = 1000 + rng.random(400)  # one code for all of them
+    rows[:, 1] = 1
+    index = build_index(make_bags(rows), "impacts", sample=[[1, 0, 0]])
+    recall = Recall(**index.about["recall"])
+    best = set(np.argsort(-rows[:, 0])[:10].tolist())
+    assert recall.value == pytest.approx(len(best & set(range(10))) / 10)
+    assert recall.value < 1
+    assert "recall@10" in index.describe()
+
+
+def test_ties_and_tombstones(make_bags, tmp_path):
+    index = build_index(make_bags([[1, 0], [1, 0], [0, 1], [1, 1]]), "impacts")
+    assert index.search([[1, 0]], 9).ids == [["image-0", "image-1", "image-3"]]
+    index.delete(["image-0"])
+    opened = open_index(index.save(tmp_path / "index"))
+    for one in (index, opened):
+        assert (len(one), one.tombstones) == (3, 1)
+        assert one.search([[1, 0]], 9).ids == [["image-1", "image-3"]]
+        assert one.search([[0, 0]], 9).ids == [[]]
+    opened.delete(["image-1", "image-2", "image-3"])
+    assert opened.search([[1, 1]], 2).ids == [[]]
+
+    index = build_index(make_bags(np.empty((0, 4))), "impacts")
+    assert index.search(np.ones((1, 4)), 3).ids == [[]]
+    assert "recall" not in index.about
+    assert len(open_index(index.save(tmp_path / "empty"))) == 0
+
+
+def test_what_needs_the_weights_is_refused(make_bags):
+    index = build_index(make_bags(), "impacts")
+    with pytest.raises(UsageError, match="impacts engine cannot add items"):
+        index.add(["new"], np.ones((1, 40)))
+    with pytest.raises(UsageError, match=r"cannot search exactly: it keeps 8-bit weights only.*inverted"):
+        index.search_exact(np.ones((1, 40)), 3)
+    with pytest.raises(UsageError, match="cannot be rebuilt"):
+        index.rebuild()
+
+
+def test_it_is_smaller(make_bags, tmp_path):
+    bags = make_bags(count=5000, width=60)
+    sizes = {}
+    for name in ("inverted", "impacts"):
+        folder = build_index(bags, name).save(tmp_path / name)
+        sizes[name] = sum(path.stat().st_size for path in folder.glob("*.npy"))
+    assert sizes["impacts"] < 0.5 * sizes["inverted"]
+
+
+def test_more_terms_than_can_be_summed_are_refused(make_bags):
+    """Not answered with nothing; the exact engine takes them."""
+    bags = make_bags(np.ones((3, 16_001)))
+    with pytest.raises(UsageError, match="16,001 terms, sums of 8-bit weights hold 16,000"):
+        build_index(bags, "impacts", sample=np.eye(1, 16_001)).search(bags.rows, 2)
+    assert build_index(bags).search(bags.rows[:1], 2).ids == [["image-0", "image-1"]]
+
+
+# A few terms first, all of them for what these find.
+
+
+def test_candidates_are_sorted_by_the_whole_query(make_bags):
+    # The first stage, by term 0, hands on images 0 and 1; term 1 turns them round. Image 3 is never seen.
+    index = build_index(make_bags([[3, 0], [2, 5], [1, 9], [0, 50]]), "cascade", candidates=2)
+    hits = index.search(csr_array([[2, 1]]), 2, first=csr_array([[1, 0]]))
+    assert list(hits) == [[("image-1", 9.0), ("image-0", 6.0)]]
+    assert list(index.search(csr_array([[2, 1]]), 2, first=csr_array([[1, 0]]), candidates=3)) == [
+        [("image-2", 11.0), ("image-1", 9.0)]
+    ]
+    assert list(index.search_exact(csr_array([[2, 1]]), 1)) == [[("image-3", 50.0)]]
+
+
+def test_the_strongest_terms_are_the_default(make_bags):
+    index = build_index(make_bags([[3, 0], [2, 5], [0, 50]]), "cascade", first_terms=1)
+    assert index.search([[2, 1]], 3).ids == [["image-1", "image-0"]]
+    assert index.search([[2, 1]], 3, first_terms=2).ids == [["image-2", "image-1", "image-0"]]
+    assert index.search([[0, 0]], 3).ids == [[]]
+
+
+def test_strongest_terms():
+    rows = csr_array([[1, 5, 0, 5, 3], [0, 0, 0, 0, 0], [0, 2, 0, 0, 0]])
+    assert strongest_terms(rows, 1).toarray().tolist() == [[0, 5, 0, 0, 0], [0] * 5, [0, 2, 0, 0, 0]]
+    assert strongest_terms(rows, 3).toarray().tolist() == [[0, 5, 0, 5, 3], [0] * 5, [0, 2, 0, 0, 0]]
+    np.testing.assert_array_equal(strongest_terms(rows, 9).toarray(), rows.toarray())
+
+
+def test_k_larger_than_the_candidates_gets_k(make_bags):
+    bags = make_bags(count=300)
+    index = build_index(bags, "cascade", candidates=1, first_terms=100)
+    assert list(index.search(bags.rows[:5], 40)) == list(build_index(bags).search(bags.rows[:5], 40))
+
+
+def test_scores_are_those_of_the_exact_engine(make_bags):
+    bags = make_bags(count=800, width=60)
+    exact, index = build_index(bags), build_index(bags, "cascade", first_terms=2, candidates=50)
+    recall = Recall(**index.about["recall"])
+    assert recall.options == {"first_terms": 2, "candidates": 50}
+    assert 0.1 < recall.value < 1
+    for mine, best in zip(index.search(bags.rows, 10), exact.search(bags.rows, 800), strict=True):
+        truth = dict(best)
+        assert all(truth[name] == score for name, score in mine)
+    more = build_index(bags, "cascade", first_terms=4, candidates=200)
+    assert more.about["recall"]["value"] > recall.value
+
+
+def test_changes_and_reopening(make_bags, tmp_path):
+    bags = make_bags(count=300)
+    index = build_index(bags, "cascade")
+    index.delete(["image-0"])
+    index.add(["late", "later"], bags.rows[:2] * 3)
+    query = bags.rows[:1]
+    for one in (index, open_index(index.save(tmp_path / "index"))):
+        assert one.engine_name == "cascade"
+        hits = one.search(query, 2)
+        assert hits.ids[0][0] == "late"
+        assert list(hits) == list(one.search_exact(query, 2))
+
+
+def test_first_stage_queries_refused(make_bags):
+    index = build_index(make_bags(np.eye(3)), "cascade")
+    with pytest.raises(MismatchError, match="2 first-stage queries for 3 queries"):
+        index.search(np.eye(3), 1, first=np.eye(3)[:2])
+    with pytest.raises(MismatchError, match="first-stage query vectors have width 2"):
+        index.search(np.eye(3), 1, first=np.ones((3, 2)))
+    with pytest.raises(DataError, match="first-stage query.*negative"):
+        index.search(np.eye(3), 1, first=-np.eye(3))
+
+
+def test_with_all_items_as_candidates_it_is_exact_search(make_bags):
+    """Terms so weak that the first stage's whole-number sums would be 0 are found too."""
+    rng = np.random.default_rng(4)
+    bags = make_bags(count=400)
+    queries = 10.0 ** rng.uniform(-20, 5, (20, 40)) * (rng.random((20, 40)) < 0.4)
+    index = build_index(bags, "cascade", first_terms=40, candidates=400)
+    assert list(index.search(queries, 400)) == list(index.search_exact(queries, 400))

@@ -1,0 +1,255 @@
+"""Dense search: the k best exactly, the exact engine, and the graph that misses a few."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diptych.index import build_index, open_index, topk
+from diptych.index.engines.exact import ExactIndex
+from diptych.index.engines.hnsw import HnswIndex
+from diptych.index.topk import order_hits, pair_scores, top_k
+from diptych.index.vectors import RowStore
+
+
+def brute_force(rows, queries, k, alive=None):
+    """One Python sort per query over pair-wise scores: larger first, equal ones by slot."""
+    slots = [slot for slot in range(len(rows)) if alive is None or alive[slot]]
+    best, scores = [], []
+    for query in queries:
+        scored = [(float(np.vecdot(rows[slot], query)), slot) for slot in slots]
+        scored.sort(key=lambda pair: (-pair[0], pair[1]))
+        best.append([slot for _, slot in scored[:k]])
+        scores.append([score for score, _ in scored[:k]])
+    return np.array(best), np.array(scores, dtype=np.float32)
+
+
+def shrink(patch):
+    """So that few rows make many blocks, and few ties too many candidates."""
+    for name, value in (
+        ("_FEWEST_ROWS", 8),
+        ("_MOST_ROWS", 8),
+        ("_QUERIES", 3),
+        ("_PAIR_FLOATS", 64),
+        ("_SPARE", 0),
+    ):
+        patch.setattr(topk, name, value)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    shrink(monkeypatch)
+
+
+def test_by_hand():
+    rows = RowStore(np.array([[1, 0], [0, 1], [1, 1], [-1, 0]], dtype=np.float32))
+    queries = np.array([[2, 1], [0, -1]], dtype=np.float32)
+    slots, scores = top_k(rows, queries, 3)
+    assert slots.tolist() == [[2, 0, 1], [0, 3, 1]]  # rows 0 and 3 tie at 0: the earlier first
+    assert scores.tolist() == [[3, 2, 1], [0, 0, -1]]
+    assert scores.dtype == np.float32
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_equals_brute_force_whatever_the_blocks(data):
+    seed = data.draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    count, width = data.draw(st.integers(1, 60)), data.draw(st.integers(1, 20))
+    distinct = rng.standard_normal((data.draw(st.integers(1, count)), width)).astype(np.float32)
+    rows = distinct[rng.integers(0, len(distinct), count)]  # duplicates, so ties of real numbers
+    rows *= rng.choice([1, 1, 1, 1000, 0], (count, 1)).astype(np.float32)
+    alive = rng.random(count) < data.draw(st.sampled_from([0.2, 0.9, 1.0]))
+    alive[rng.integers(count)] = True
+    k = data.draw(st.integers(1, int(alive.sum())))
+    queries = rng.standard_normal((data.draw(st.integers(1, 7)), width)).astype(np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        shrink(patch)
+        store = RowStore(rows[: count // 2])
+        store.append(rows[count // 2 :])
+        slots, scores = top_k(store, queries, k, alive)
+    wanted, wanted_scores = brute_force(rows, queries, k, alive)
+    np.testing.assert_array_equal(slots, wanted)
+    np.testing.assert_array_equal(scores, wanted_scores)
+    np.testing.assert_allclose(
+        scores,
+        np.take_along_axis(queries.astype(float) @ rows.T.astype(float), slots, 1),
+        rtol=1e-4,
+        atol=1e-2,
+    )
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_collapsed_model_gives_the_first_rows():
+    row = np.random.default_rng(0).standard_normal((1, 33)).astype(np.float32)
+    slots, scores = top_k(RowStore(np.repeat(row, 500, axis=0)), np.repeat(row, 4, axis=0), 5)
+    assert slots.tolist() == [[0, 1, 2, 3, 4]] * 4
+    assert len(np.unique(scores)) == 1
+
+
+def test_a_result_does_not_depend_on_its_batch():
+    rng = np.random.default_rng(1)
+    rows = RowStore(rng.standard_normal((5000, 48)).astype(np.float32))
+    queries = rng.standard_normal((40, 48)).astype(np.float32)
+    slots, scores = top_k(rows, queries, 20)
+    for query in range(0, 40, 7):
+        alone = top_k(rows, queries[query : query + 1], 20)
+        np.testing.assert_array_equal(alone[0][0], slots[query])
+        np.testing.assert_array_equal(alone[1][0], scores[query])
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_rows_that_differ_by_rounding_only_are_ordered_by_their_own_scores():
+    rng = np.random.default_rng(2)
+    centre = rng.standard_normal(64).astype(np.float32)
+    rows = centre * (1 + rng.integers(-2, 3, (300, 64)) * np.float32(6e-8))
+    rows = rows.astype(np.float32)
+    queries = rng.standard_normal((5, 64)).astype(np.float32)
+    slots, scores = top_k(RowStore(rows), queries, 10)
+    wanted, wanted_scores = brute_force(rows, queries, 10)
+    np.testing.assert_array_equal(slots, wanted)
+    np.testing.assert_array_equal(scores, wanted_scores)
+
+
+def test_no_more_than_a_block_of_scores_is_held():
+    import tracemalloc
+
+    rng = np.random.default_rng(3)
+    rows = RowStore(rng.standard_normal((60_000, 4)).astype(np.float32))
+    queries = rng.standard_normal((1024, 4)).astype(np.float32)
+    assert rows.norms.shape == (60_000,)
+    tracemalloc.start()
+    top_k(rows, queries, 10)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    whole = 60_000 * 1024 * 4
+    assert peak < whole / 3
+
+
+def test_pair_scores_and_order():
+    rows = RowStore(np.array([[1, 2], [3, 4]], dtype=np.float32))
+    queries = np.array([[1, 0], [0, 1]], dtype=np.float32)
+    assert pair_scores(rows, np.array([0, 1, 1]), queries, np.array([0, 0, 1])).tolist() == [1, 3, 4]
+    assert order_hits(np.array([[5, 1, 2]]), np.array([[1.0, 1.0, 3.0]])).tolist() == [[2, 1, 0]]
+
+
+def is_mapped(array):
+    while array is not None and not isinstance(array, np.memmap):
+        array = array.base
+    return array is not None
+
+
+def test_built_rows_are_not_copied_and_saved_ones_are_mapped(make_embeddings, tmp_path):
+    embeddings = make_embeddings(count=50)
+    index = ExactIndex.build(embeddings)
+    _, block = next(index._rows().blocks())
+    assert np.shares_memory(block, embeddings.rows)
+    folder = index.save(tmp_path / "index")
+    for saved in (index, open_index(folder)):
+        _, block = next(saved._rows().blocks())
+        assert is_mapped(block)
+
+
+def test_saving_drops_tombstones(make_embeddings, tmp_path):
+    index = ExactIndex.build(make_embeddings(np.eye(4)))
+    index.delete(["image-1"])
+    assert index.tombstones == 1
+    index.save(tmp_path / "index")
+    assert index.tombstones == 0
+    assert index.ids == ["image-0", "image-2", "image-3"]
+    assert np.load(tmp_path / "index" / "rows.npy").shape == (3, 4)
+    assert index.search(np.eye(4)[1:2] + np.eye(4)[3:], 1).ids == [["image-3"]]
+
+
+def test_against_a_sorted_product(make_embeddings):
+    embeddings = make_embeddings(count=3000, width=40)
+    queries = embeddings.rows[::300] + 0.1
+    hits = build_index(embeddings).search(queries, 25)
+    product = queries.astype(float) @ embeddings.rows.T.astype(float)
+    order = np.argsort(-product, axis=1)[:, :25]
+    assert [list(ids) for ids in hits.ids] == [[f"image-{row}" for row in best] for best in order.tolist()]
+    np.testing.assert_allclose(hits.scores, np.take_along_axis(product, order, 1), rtol=1e-5, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def embeddings(make_embeddings):
+    return make_embeddings(count=800, width=24)
+
+
+def test_scores_are_the_exact_ones_to_the_last_bit(embeddings):
+    exact, index = build_index(embeddings), build_index(embeddings, "hnsw", ef_search=800)
+    queries = embeddings.rows[:200] + np.float32(0.05)
+    mine, best = index.search(queries, 10), exact.search(queries, 10)
+    agree = [list(a) == list(b) for a, b in zip(mine.ids, best.ids, strict=True)]
+    assert np.mean(agree) > 0.95
+    for row in np.flatnonzero(agree):
+        np.testing.assert_array_equal(mine.scores[row], best.scores[row])
+    np.testing.assert_array_equal(index.search_exact(queries, 10).scores, best.scores)
+
+
+def test_one_thread_builds_the_same_graph(embeddings, tmp_path):
+    for name in ("one", "two"):
+        HnswIndex.build(embeddings).save(tmp_path / name)
+    assert (tmp_path / "one" / "graph.faiss").read_bytes() == (tmp_path / "two" / "graph.faiss").read_bytes()
+
+
+def test_the_callers_threads_are_left_as_they_were(make_embeddings):
+    import faiss
+
+    before = faiss.omp_get_max_threads()
+    HnswIndex.build(make_embeddings(count=5), threads=before + 1)
+    assert faiss.omp_get_max_threads() == before
+
+
+def test_more_candidates_find_more(embeddings):
+    index = build_index(embeddings, "hnsw", m=3, ef_construction=5, ef_search=1)
+    best = build_index(embeddings).search(embeddings.rows, 10).ids
+
+    def recall(**options):
+        found = index.search(embeddings.rows, 10, **options).ids
+        return np.mean([len(set(a) & set(b)) for a, b in zip(found, best, strict=True)]) / 10
+
+    assert recall() < recall(ef_search=64) <= recall(ef_search=800)
+    assert index.options["ef_search"] == 1
+
+
+def test_k_live_items_come_back_whatever_is_deleted(embeddings):
+    index, exact = build_index(embeddings, "hnsw"), build_index(embeddings)
+    deleted = [name for place, name in enumerate(embeddings.ids) if place % 40]
+    index.delete(deleted)
+    exact.delete(deleted)
+    assert len(index) == 20
+    for k in (1, 5, 20):
+        hits = index.search(embeddings.rows[:64], k, ef_search=1)
+        assert hits.found.tolist() == [k] * 64
+        assert not {name for ids in hits.ids for name in ids} & set(deleted)
+    assert list(index.search(embeddings.rows[:64], 20).ids) == list(
+        exact.search(embeddings.rows[:64], 20).ids
+    )
+
+
+def test_a_graph_in_pieces_still_gives_k_items(make_embeddings):
+    # The inner product links everything to the longest rows only; some items cannot be reached.
+    rows = np.random.default_rng(5).standard_normal((300, 2)).astype(np.float32)
+    rows *= np.geomspace(1e-3, 1e3, 300, dtype=np.float32)[:, None]
+    index, exact = (build_index(make_embeddings(rows), name) for name in ("hnsw", "exact"))
+    graph = index._graph.search(rows[:20], 300)[1]
+    assert (graph < 0).any()  # so the case is the one it should be
+    assert list(index.search(rows[:20], 300).ids) == list(exact.search(rows[:20], 300).ids)
+
+
+def test_opened_rows_are_mapped_until_items_are_added(embeddings, tmp_path):
+    folder = build_index(embeddings, "hnsw").save(tmp_path / "index")
+    index = open_index(folder)
+    assert isinstance(index, HnswIndex)
+    assert not index._storage.codes.is_owned
+    index.delete(["image-0"])
+    assert not index._storage.codes.is_owned
+    index.add(["image-0"], embeddings.rows[:1])
+    assert index._storage.codes.is_owned
+    assert index.search(embeddings.rows[:1], 1).ids == [["image-0"]]
+    again = open_index(index.save(folder))
+    assert again.tombstones == 1  # a graph keeps its tombstones
+    assert again.rebuild().tombstones == 0

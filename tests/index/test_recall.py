@@ -1,0 +1,227 @@
+"""Recall of engines that miss items, and an engine unlike ours behind the same contract."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from diptych.core.errors import MismatchError, UsageError
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
+from diptych.index import ENGINES, Engine, Hits, Index, Recall, build_index, measure_recall, open_index
+
+
+def hits_of(pairs_of, k):
+    """Ragged lists of (id, score) as hits."""
+    scores = np.full((len(pairs_of), max(map(len, pairs_of))), -np.inf, dtype=np.float32)
+    for row, pairs in enumerate(pairs_of):
+        scores[row, : len(pairs)] = [score for _, score in pairs]
+    return Hits([[name for name, _ in pairs] for pairs in pairs_of], scores, k)
+
+
+class Forgetful:
+    """Stands for an index whose search misses chosen items."""
+
+    def __init__(self, exact, missed):
+        self.exact, self.missed = exact, missed
+        self.options = {}
+
+    def __len__(self):
+        return len(self.exact)
+
+    def engine(self):
+        return self.exact.engine()
+
+    def search_exact(self, queries, k):
+        return self.exact.search(queries, k)
+
+    def search(self, queries, k):
+        hits = self.exact.search(queries, len(self.exact))
+        return hits_of([[pair for pair in pairs if pair[0] not in self.missed][:k] for pairs in hits], k)
+
+
+def test_what_is_missed_counts(make_embeddings):
+    exact = build_index(make_embeddings(np.diag([5, 4, 3, 2, 1])))
+    queries = np.ones((1, 5), dtype=np.float32)
+    assert measure_recall(Forgetful(exact, set()), queries, 4).value == 1
+    assert measure_recall(Forgetful(exact, {"image-0"}), queries, 4).value == 0.75
+    assert measure_recall(Forgetful(exact, {"image-0", "image-1", "image-2"}), queries, 4).value == 0.25
+    assert measure_recall(Forgetful(exact, {"image-4"}), queries, 4).value == 1
+
+
+def test_of_equal_items_either_will_do(make_embeddings):
+    exact = build_index(make_embeddings([[2, 0], [1, 0], [1, 0], [0, 0]]))
+    assert measure_recall(Forgetful(exact, {"image-1"}), np.eye(2)[:1], 2).value == 1
+
+
+def test_a_query_does_not_count_itself(make_embeddings):
+    exact = build_index(make_embeddings([[3, 0], [2, 0], [1, 0]]))
+    query = np.eye(2)[:1]
+    assert measure_recall(Forgetful(exact, {"image-0"}), query, 1).value == 0
+    assert measure_recall(Forgetful(exact, {"image-0"}), query, 1, excluded=["image-0"]).value == 1
+    assert measure_recall(Forgetful(exact, {"image-1"}), query, 1, excluded=["image-0"]).value == 0
+
+
+def test_an_approximate_engine_reports_it_when_built(make_embeddings):
+    embeddings = make_embeddings(count=400, width=32)
+    exact = build_index(embeddings)
+    assert "recall" not in exact.about
+    assert exact.describe().endswith("exact")
+    index = build_index(embeddings, "hnsw", m=4, ef_construction=8, ef_search=1)
+    recall = Recall(**index.about["recall"])
+    assert (recall.k, recall.queries, recall.items, recall.changes) == (10, 100, 400, 0)
+    assert recall.options == {"ef_search": 1}
+    # The same figure from the ids, by another way: sets of neighbours without the query itself.
+    rows = np.sort(np.random.default_rng(0).choice(400, 100, replace=False))
+    shares = []
+    for row in rows.tolist():
+        query = embeddings.rows[row : row + 1]
+        sets = [
+            {name for name in [n for n in where.search(query, 11).ids[0] if n != f"image-{row}"][:10]}
+            for where in (index, exact)
+        ]
+        shares.append(len(sets[0] & sets[1]) / 10)
+    assert recall.value == pytest.approx(np.mean(shares))
+    assert recall.value < 0.999
+    assert f"recall@10 {recall.value:.3f} against exact search (100 queries" in index.describe()
+    better = measure_recall(index, embeddings.rows[:50], ef_search=400)
+    assert better.value > recall.value
+    assert better.options == {"ef_search": 400}
+
+
+def test_on_given_queries_and_after_changes(make_embeddings, tmp_path):
+    embeddings = make_embeddings(count=60)
+    index = build_index(embeddings, "hnsw", sample=embeddings.rows[:7])
+    recall = Recall(**index.about["recall"])
+    assert (recall.queries, recall.source) == (7, "given")
+    index.delete(["image-1"])
+    index.add(["x", "y"], embeddings.rows[:2])
+    assert index.about["recall"]["changes"] == 3
+    assert "3 items changed since" in index.describe()
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_nothing_to_measure_is_not_reported_as_a_figure(make_embeddings, count):
+    index = build_index(make_embeddings(count=count), "hnsw")
+    assert "recall" not in index.about
+    assert "recall not measured" in index.describe()
+
+
+def test_fewer_items_than_ten(make_embeddings):
+    assert build_index(make_embeddings(count=5), "hnsw").about["recall"]["value"] == 1
+
+
+def test_a_sample_of_another_width_is_refused_before_the_work(make_embeddings):
+    with pytest.raises(
+        MismatchError, match="sample vectors have width 3, the index holds vectors of width 16"
+    ):
+        build_index(make_embeddings(), "hnsw", sample=np.eye(3))
+
+
+def test_against_a_reference_an_item_counts_by_what_it_is_not_by_its_score(make_embeddings):
+    reference = build_index(make_embeddings([[9], [8], [7], [7], [1]]))
+    shuffled = build_index(make_embeddings([[9], [1], [2], [3], [8]]))  # finds image-0, -4 and -3
+    query = np.ones((1, 1))
+    assert measure_recall(shuffled, query, 3, reference=reference).value == pytest.approx(2 / 3)
+    assert measure_recall(shuffled, query, 1, reference=reference).value == 1
+    assert measure_recall(shuffled, query, 2, reference=reference).value == 0.5
+
+
+class PostingLists(Index):
+    """Which item has which term with which weight; drops all but the heaviest posting of a term."""
+
+    engine_name = "toy-posting-lists"
+
+    def __init__(self, ids, postings, **known):
+        super().__init__(**known)
+        self.ids, self.postings = ids, postings
+
+    @classmethod
+    def _build(cls, embeddings, known):
+        dense = embeddings.rows.toarray()
+        postings = [
+            sorted(((float(-row[term]), slot) for slot, row in enumerate(dense) if row[term]))
+            for term in range(embeddings.width)
+        ]
+        return cls(list(embeddings.ids), postings, **known)
+
+    def _lists(self, queries, k, depth):
+        found = []
+        for query in queries.toarray():
+            scores = {}
+            for term in np.flatnonzero(query).tolist():
+                for weight, slot in self.postings[term][:depth]:
+                    scores[slot] = scores.get(slot, 0) - weight * float(query[term])
+            ordered = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
+            found.append([(self.ids[slot], score) for slot, score in ordered])
+        return hits_of(found, k)
+
+    def _search(self, queries, k, options):
+        return self._lists(queries, k, depth=1)
+
+    def _search_exact(self, queries, k):
+        return self._lists(queries, k, depth=None)
+
+    def _write(self, folder):
+        write_json(folder / "postings.json", [self.ids, self.postings])
+
+    @classmethod
+    def _read(cls, folder, header):
+        return cls(*read_json(folder / "postings.json"), **header.known())
+
+    def _add(self, ids, vectors):
+        raise NotImplementedError
+
+    def _delete(self, ids):
+        raise NotImplementedError
+
+    def __len__(self):
+        return len(self.ids)
+
+    def __contains__(self, item_id):
+        return item_id in self.ids
+
+    def rebuild(self, *, sample=None, **options):
+        raise NotImplementedError
+
+
+@pytest.fixture
+def index(make_bags, monkeypatch):
+    declared = Engine(
+        name="toy-posting-lists",
+        description="posting lists",
+        index=PostingLists,
+        approximate=True,
+        vectors="sparse",
+        can_add=False,
+        can_delete=False,
+    )
+    ENGINES.names()  # discover the real ones first
+    monkeypatch.setattr(ENGINES, "_members", {**ENGINES._members, declared.name: declared})
+    rows = [[1, 0, 0, 0], [3, 1, 0, 0], [0, 0, 2, 0]]
+    return build_index(make_bags(rows), declared.name, sample=np.eye(4)[:3])
+
+
+def test_lists_of_different_lengths_are_not_padded(index):
+    hits = index.search_exact([[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], 5)
+    assert list(hits) == [[("image-1", 4.0), ("image-0", 1.0)], [("image-2", 2.0)], []]
+    assert hits.found.tolist() == [2, 1, 0]
+    assert "3 of 3 queries have fewer (the fewest: 0)" in hits.note
+
+
+def test_its_recall_is_measured_on_what_there_is_to_find(index):
+    # Term 0 has two items of which it finds one; terms 1 and 2 have one item each.
+    assert Recall(**index.about["recall"]).value == pytest.approx((1 / 2 + 1 + 1) / 3)
+
+
+def test_what_it_cannot_do_is_refused(index):
+    with pytest.raises(UsageError, match="the toy-posting-lists engine cannot add items"):
+        index.add(["new"], np.ones((1, 4)))
+    with pytest.raises(UsageError, match="the toy-posting-lists engine cannot delete items"):
+        index.delete(["image-0"])
+
+
+def test_it_is_saved_and_opened_by_its_name(index, tmp_path):
+    opened = open_index(index.save(tmp_path / "index"))
+    assert type(opened) is PostingLists
+    assert list(opened.search(np.eye(4), 2)) == list(index.search(np.eye(4), 2))
