@@ -14,15 +14,17 @@ from hypothesis import strategies as st
 
 from diptych.core.errors import DataError
 from diptych.evaluation import Score
-from diptych.report import (
-    Curves,
+from diptych.report.content import Curves
+from diptych.report.drawing import INK
+from diptych.report.html import (
     learning_rate_figure,
     loss_figure,
     recall_figure,
+    running_mean,
+    smoothing_window,
+    thin,
     validation_figure,
 )
-from diptych.report.drawing import INK
-from diptych.report.html import running_mean, smoothing_window, thin
 from diptych.report.page import DARK, LIGHT, frame_colour, judgement
 
 CURVES = Curves(

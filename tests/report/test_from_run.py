@@ -10,7 +10,7 @@ from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
 from diptych.evaluation import Result
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
-from diptych.report import ReportContent, content_of_run
+from diptych.report.content import ReportContent, content_of_run
 from diptych.report.html import results_table
 from diptych.training.run import Run
 from diptych.training.source import collection_of

@@ -11,17 +11,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from diptych.evaluation import Score
-from diptych.report import (
-    Curves,
-    Headline,
-    Query,
-    ReportContent,
-    Retrieval,
-    Retrieved,
-    render_report,
-    write_report,
-)
-from diptych.report.html import CAPTION_LIMIT
+from diptych.report.content import Curves, Query, ReportContent, Retrieval, Retrieved
+from diptych.report.html import CAPTION_LIMIT, render_report, write_report
+from diptych.report.page import Headline
 from diptych.report.pictures import MAX_THUMBNAIL_BYTES
 
 ATTACK = '"><script>alert(1)</script><img src=https://evil.example/x onerror=alert(2)>'

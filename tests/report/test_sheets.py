@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageChops
 
 from diptych.core.errors import DataError, ImageError, NumericalError, StorageError, UsageError
-from diptych.report import Retrieved, draw_contact_sheet, write_contact_sheet
+from diptych.report.content import Retrieved
 from diptych.report.page import LIGHT, clean, shorten, wrap
 from diptych.report.pictures import MAX_THUMBNAIL_BYTES, Thumbnail, Thumbnails, fit, read_picture
 from diptych.report.sheets import (
@@ -24,7 +24,9 @@ from diptych.report.sheets import (
     MARGIN,
     Example,
     Sheet,
+    draw_contact_sheet,
     draw_shortcut_sheet,
+    write_contact_sheet,
     write_shortcut_sheet,
 )
 from diptych.report.terms import (

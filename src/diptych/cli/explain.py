@@ -54,7 +54,7 @@ def explain(
 
       [bold]diptych explain runs/flickr8k/sparse/index-images-inverted "a red kayak" --item 2873188959.jpg[/bold]
     """
-    from diptych.report import write_match_sheet
+    from diptych.report.terms import write_match_sheet
 
     made = SparseFolder.of(sparse)
     with progress():

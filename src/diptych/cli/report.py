@@ -54,7 +54,8 @@ def report(
         _say(target)
         return
     from diptych.evaluation.evaluate_encoder import evaluate_encoded
-    from diptych.report import content_of_run, write_report
+    from diptych.report.content import content_of_run
+    from diptych.report.html import write_report
     from diptych.training.run import Run
 
     opened = Run.open(run)

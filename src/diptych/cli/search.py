@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.origin import Origin
     from diptych.index import Index
-    from diptych.report import Retrieved
+    from diptych.report.content import Retrieved
     from diptych.sparse import SparseEncoder
 
 
@@ -80,7 +80,7 @@ def search(
     from diptych.data.images import read_image
     from diptych.encoders.origin import Origin, check_still_there
     from diptych.index import open_index
-    from diptych.report import write_contact_sheet
+    from diptych.report.sheets import write_contact_sheet
 
     if not query.strip():
         raise UsageError("the query is empty", "give a sentence or the path of a picture")
@@ -155,7 +155,7 @@ def _own_terms(encoder: DualEncoder | SparseEncoder, query: str, is_picture: boo
 
 def _retrieved(found: list[tuple[str, float]], kind: str, origin: Origin | None) -> list[Retrieved]:
     """What was found, with captions and pictures where the collection is known."""
-    from diptych.report import Retrieved
+    from diptych.report.content import Retrieved
 
     if origin is None:
         return [Retrieved(name, score) for name, score in found]

@@ -51,7 +51,8 @@ _TERMS = 10
 def write_page(made: SparseFolder, measures: SparseMeasures, command: str) -> Path:
     """Write ``report.html`` into the head's folder, and give its place."""
     from diptych.core.table import Table
-    from diptych.report import Headline, SparseReport, write_sparse_report
+    from diptych.report.page import Headline
+    from diptych.report.sparse_page import SparseReport, write_sparse_report
 
     sparsifier, rows, collection = made.sparsifier(), made.rows(), made.collection()
     vocabulary, options = sparsifier.vocabulary, sparsifier.options

@@ -32,7 +32,7 @@ def row_card(
     Args:
         row: (1, |V|).
     """
-    from diptych.report import TermCard, WeightedTerm
+    from diptych.report.terms import TermCard, WeightedTerm
     from diptych.sparse import marked_terms
 
     own = None if caption is None else vocabulary.caption_terms([caption])
@@ -73,7 +73,7 @@ def match_of(
     caption: str | None,
 ) -> Match:
     """What the score of a query and an item is made of; pieces of one word of ``caption`` put together."""
-    from diptych.report import Match, MatchTerm
+    from diptych.report.terms import Match, MatchTerm
     from diptych.sparse import explain_match, in_words, readable
 
     found = explain_match(query_row, item_row, vocabulary.terms)

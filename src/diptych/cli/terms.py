@@ -43,7 +43,7 @@ def terms(
 
       [bold]diptych terms runs/flickr8k/sparse "two dogs play in the snow" holiday.jpg -k 20[/bold]
     """
-    from diptych.report import write_terms_sheet
+    from diptych.report.terms import write_terms_sheet
 
     made = SparseFolder.open(sparse)
     with progress():

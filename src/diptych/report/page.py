@@ -52,7 +52,11 @@ LIGHT = {
     "unknown": "#8a929c",
     "blue": "#0072b2",
     "orange": "#d55e00",
+    "green": "#007a5c",
+    "purple": "#a84a86",
+    "olive": "#857000",
 }
+"""Of the Okabe–Ito set; green, purple and olive darkened until they read on white paper."""
 
 DARK = {
     "paper": "#14171b",
@@ -65,6 +69,9 @@ DARK = {
     "unknown": "#6e7681",
     "blue": "#56b4e9",
     "orange": "#e69f00",
+    "green": "#34c9a0",
+    "purple": "#e39cc8",
+    "olive": "#e6d84a",
 }
 
 

@@ -226,7 +226,7 @@ def _shown(legend: Legend) -> str:
 
 def _legend(entries: Iterable[Sequence[str]]) -> str:
     """Colours and markers in words, as a panel of its own; colours are those of the page where it has them."""
-    from diptych.report.intent_content import LIGHT
+    from diptych.report.page import LIGHT
 
     parts = []
     for colour, glyph, meaning in entries:
