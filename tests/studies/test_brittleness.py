@@ -42,13 +42,12 @@ from diptych.studies.brittleness_measuring import Chosen, Clean, Suite, check_ch
 from diptych.studies.brittleness_retrieval import _cell, agreement_tables, chance_similarity, drop_tables
 from diptych.studies.brittleness_rows import GROUPS, KINDS, SHUFFLES, THIRTEEN, pairs_of, relative_change
 from diptych.studies.claims import Check, Claim, judge
-from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.given import GivenEncoder
 from diptych.studies.page import render_study
 from diptych.studies.published import published_table
 from diptych.studies.results import Entry, per_query
 from diptych.studies.study import Measurement, Subject
-from diptych.studies.verdict import Measured
+from diptych.studies.verdict import Evidence, Figure, Measured
 
 TABLE_5_2, TABLE_5_3, TABLE_5_4 = (STUDIES.get(f"brittleness.table-5.{n}") for n in (2, 3, 4))
 

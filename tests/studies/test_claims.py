@@ -28,7 +28,6 @@ from diptych.studies.claims import (
     not_better,
     similar,
 )
-from diptych.studies.evidence import Evidence, Figure, Trajectory, difference, side_by_side
 from diptych.studies.observations import BOUNDED, OBSERVATIONS, final, first_met, smoothed
 from diptych.studies.published import Cell, EvaluatedOn, published_table
 from diptych.studies.reproducibility_orders import (
@@ -39,7 +38,18 @@ from diptych.studies.reproducibility_orders import (
     order_in,
     printed_near_tie,
 )
-from diptych.studies.verdict import Measured, cell_verdict, describe_difference, deviation, same_evaluation
+from diptych.studies.verdict import (
+    Evidence,
+    Figure,
+    Measured,
+    Trajectory,
+    cell_verdict,
+    describe_difference,
+    deviation,
+    difference,
+    same_evaluation,
+    side_by_side,
+)
 
 EVIDENCE = Evidence(
     {

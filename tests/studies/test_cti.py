@@ -45,10 +45,9 @@ from diptych.studies.cti_tables import (
     seen_tables,
     tree_bars,
 )
-from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.page import notes_of
 from diptych.studies.study import SettingName
-from diptych.studies.verdict import Measured, same_evaluation
+from diptych.studies.verdict import Evidence, Figure, Measured, same_evaluation
 
 CHAPTER_7 = [study for study in STUDIES if study.paper.key == "cti"]
 

@@ -18,10 +18,10 @@ from diptych.studies.brittleness_granularity import (
     pairs_of,
     unchanged,
 )
-from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.page import render_study
 from diptych.studies.published import published_table
 from diptych.studies.results import Results
+from diptych.studies.verdict import Evidence, Figure
 
 STUDY = STUDIES.get("brittleness.table-5.1")
 FINER = {"scenes": {"n_train": 0, "n_val": 0, "n_test": 24, "size": 32, "finer": 2}}

@@ -13,7 +13,6 @@ from study_runs import run_study
 
 from diptych.studies import STUDIES, Choices, LogSource, compare
 from diptych.studies.claims import Check, Judgement, judge
-from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.intent_predicting import STATIC, importances
 from diptych.studies.intent_prediction import all_rows_with, mean_is_above
 from diptych.studies.intent_prediction_checks import (
@@ -33,6 +32,7 @@ from diptych.studies.intent_prediction_checks import (
 )
 from diptych.studies.intent_rows import MODELS, SETS, SETTINGS, STEPS, prediction_row
 from diptych.studies.page import render_study
+from diptych.studies.verdict import Evidence, Figure
 
 pytest.importorskip("duckdb")
 pytest.importorskip("sklearn")

@@ -13,10 +13,10 @@ from study_runs import run_study
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.studies import STUDIES, Choices, LogSource, collect, compare
 from diptych.studies.claims import Check
-from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.log_checks import above, between, highest, lowest, peak, shown, steady
 from diptych.studies.logs import LogOptions
 from diptych.studies.page import render_study
+from diptych.studies.verdict import Evidence, Figure
 
 pytest.importorskip("duckdb")
 

@@ -13,7 +13,6 @@ from study_runs import run_study
 from diptych.core.artifact import decode, encode
 from diptych.core.errors import DiptychError, UnknownNameError, UsageError
 from diptych.studies import STUDIES, Choices, Results, collect, compare
-from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.page import render_study
 from diptych.studies.published import published_table
 from diptych.studies.reproducibility_figure import order_tables
@@ -28,7 +27,7 @@ from diptych.studies.reproducibility_orders import (
 )
 from diptych.studies.results import Entry
 from diptych.studies.study import Measurement
-from diptych.studies.verdict import Measured
+from diptych.studies.verdict import Evidence, Figure, Measured
 
 TABLE_2_1, TABLE_2_2 = (STUDIES.get(f"reproducibility.table-2.{n}") for n in (1, 2))
 TINY = {

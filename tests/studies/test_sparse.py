@@ -15,7 +15,6 @@ from diptych.index import Hits
 from diptych.studies import STUDIES, Choices, Results, compare, searched
 from diptych.studies.claims import Finding, judge
 from diptych.studies.d2s_search import falls_with, ratio, times
-from diptych.studies.evidence import Evidence, Figure, printed_evidence
 from diptych.studies.making import Wanted
 from diptych.studies.page import render_study
 from diptych.studies.published import published_table
@@ -33,18 +32,21 @@ from diptych.studies.rows import (
 )
 from diptych.studies.runner import plan_of
 from diptych.studies.searched import SearchOptions, best_ids, recall_of, time_search, with_copies
-from diptych.studies.sparse_checks import (
+from diptych.studies.sparse_retrieval import options_of
+from diptych.studies.sparse_rows import (
+    ETAS,
+    EXPANSIONS,
     every_step,
     exceeds_by,
+    head_name,
     narrowing,
     positive,
     significantly,
     tends,
     within,
 )
-from diptych.studies.sparse_retrieval import options_of
-from diptych.studies.sparse_rows import ETAS, EXPANSIONS, head_name
 from diptych.studies.study import SettingName
+from diptych.studies.verdict import Evidence, Figure, printed_evidence
 
 TABLES = {number: STUDIES.get(f"d2s.table-3.{number}") for number in range(1, 7)}
 FIGURE = STUDIES.get("d2s.figure-3.2")

@@ -20,7 +20,6 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
 from diptych.studies import STUDIES, Choices, compare, recipe_of
 from diptych.studies.claims import Check, Claim, beats, judge
-from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.making import start_of
 from diptych.studies.page import render_study
 from diptych.studies.results import Entry, entry_file
@@ -40,7 +39,7 @@ from diptych.studies.shortcut_rows import BITS, BOUNDS, BUDGETS, chosen_remarks
 from diptych.studies.study import SettingName, Study, Subject
 from diptych.studies.svl import GroupedBars
 from diptych.studies.svl_information import Information, _taken, columns_of_audit
-from diptych.studies.verdict import cell_verdict
+from diptych.studies.verdict import Evidence, Figure, cell_verdict
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run
 

@@ -15,7 +15,6 @@ from diptych.cli.console import next_step, print_table, progress, say
 from diptych.cli.data import data
 from diptych.cli.embed import embed
 from diptych.cli.evaluate import evaluate
-from diptych.cli.explain import explain
 from diptych.cli.granularity import granularity
 from diptych.cli.index import index
 from diptych.cli.info import info
@@ -41,7 +40,7 @@ from diptych.cli.sources import (
 from diptych.cli.sparsify import sparsify
 from diptych.cli.stress import stress
 from diptych.cli.study import study
-from diptych.cli.terms import terms
+from diptych.cli.terms import explain, terms
 from diptych.cli.train import train
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import safe_name

@@ -24,7 +24,7 @@ from diptych.cli.sources import (
     parse_values,
 )
 from diptych.cli.sparse_folder import SparseFolder
-from diptych.cli.term_cards import caption_card, evenly, match_of, picture_card
+from diptych.cli.terms import caption_card, evenly, match_of, picture_card
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 

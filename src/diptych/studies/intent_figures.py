@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from diptych.studies.evidence import Evidence
 from diptych.studies.intent_rows import statistics_of
+from diptych.studies.verdict import Evidence
 
 if TYPE_CHECKING:
     from diptych.report.intent_content import Legend

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.categories.sources import TaxonomyFile, TaxonomyFormatName, UnknownPaths
-from diptych.cli.categories.used import (
+from diptych.cli.categories.sources import (
     OtherData,
     OtherProducts,
     RunFolder,
     SplitName,
+    TaxonomyFile,
+    TaxonomyFormatName,
+    UnknownPaths,
     rows_for,
     trained_on,
     used_part,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.cli.categories.index import CATEGORY
-from diptych.cli.categories.used import OtherData, used_part
+from diptych.cli.categories.sources import OtherData, used_part
 from diptych.cli.console import next_step, print_table, progress, say
 from diptych.cli.sparse_folder import looks_like_a_picture
 from diptych.core.errors import DataError, StorageError, UsageError
