@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.table import Line
+from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted
 from diptych.core.memory import keep_freed_memory
 from diptych.data.scenes import scenes
@@ -42,8 +43,8 @@ def _seconds_per_step(folder: Path, backbone: str, cached: bool, steps: int) -> 
         ticks.append(time.perf_counter())
         return len(ticks) > steps
 
-    with suppress(Interrupted):
-        fit(run, collection, accelerator="cpu", features_root=folder / "features", should_stop=tick)
+    with suppress(Interrupted), stop_when(tick):
+        fit(run, collection, accelerator="cpu", features_root=folder / "features")
     return statistics.median(b - a for a, b in pairwise(ticks))
 
 

@@ -25,6 +25,7 @@ from diptych.analysis.information.audit_report import (
     Side,
 )
 from diptych.core.artifact import Artifact
+from diptych.encoders.adapted import LinearMaps
 from diptych.encoders.dual_encoder import EncoderHeader
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.row_store import KeyedRows, RowPlan
@@ -136,6 +137,7 @@ EXAMPLES: list[Callable[[], Artifact]] = [
     granularity,
     comparison,
     measures,
+    lambda: LinearMaps.identity(3),
     lambda: EncoderHeader("length", "f", {"name": "x"}),
     lambda: TargetHeader("lsa", "f", {}),
     lambda: Header(

@@ -81,9 +81,7 @@ def result() -> Result:
 
 
 EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
-    CategoryCell: lambda: CategoryCell(
-        {"n": 1}, {"t2i": {"P@1": NUMBERS}, "i2t": {}}, np.ones((2, 2)), NUMBERS, NUMBERS, NUMBERS > 1, ABOUT
-    ),
+    CategoryCell: lambda: CategoryCell(result(), np.ones((2, 2)), NUMBERS, NUMBERS, NUMBERS > 1, ABOUT),
     Cells: lambda: Cells("0a"),
     Columns: lambda: Columns(3, 15, 2, ["train", "test"], ["a note"]),
     Description: lambda: Description(ABOUT, {"hours": [{"hour": 1}]}),

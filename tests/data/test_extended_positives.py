@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.files import write_json
 from diptych.data.extended_positives import (
-    EXTENDED_POSITIVES,
     ExtendedPositives,
     Listed,
     match,
@@ -167,6 +165,7 @@ def test_pairs_of_ones_own(tmp_path: Path) -> None:
     write_json(tmp_path / "both.json", {"i2t": {"11": ["101"]}, "t2i": {"301": ["22", "33"]}})
     both = read(f"pairs:{tmp_path}/both.json")
     assert both.asked["i2t"].tolist() == [0]
+    assert both.grades is None
     assert {image for image, text in pairs(both.t2i) if text == 4} == {1, 2}
 
 
@@ -206,16 +205,10 @@ def test_ids_are_recognised_in_the_ways_they_are_written() -> None:
             "000000000042.png",
         ):
             assert rows_of(image, "COCO_val2014:sentid:8", ids) == {(1, 1)}, (image, ids)
-    assert rows_of("b/2.jpg", "8", ["a/2.jpg", "b/2.jpg"]) == {
-        (1, 1)
-    }  # the same id, though names alone collide
-
-
-def test_a_name_that_could_mean_two_pictures_means_none() -> None:
-    one = frozenset([("2.jpg", "7")])
-    listed = Listed("test", one, one, frozenset(["2.jpg"]), frozenset(["7"]))
-    with pytest.raises(DataError, match="none of its 1 pairs"):
-        match(listed, ["a/2.jpg", "b/2.jpg"], ["7", "8"], np.array([0, 1]))
+    both = ["a/2.jpg", "b/2.jpg"]
+    assert rows_of("b/2.jpg", "8", both) == {(1, 1)}  # the same id, though names alone collide
+    with pytest.raises(DataError, match="none of its 1 pairs"):  # it could mean two pictures
+        rows_of("2.jpg", "8", both)
 
 
 @pytest.mark.parametrize(
@@ -244,13 +237,6 @@ def test_what_cannot_be_read(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(kind, match=message):
         read(source, **options)
-
-
-def test_each_format_is_described() -> None:
-    assert EXTENDED_POSITIVES.names() == ["cxc", "eccv", "pairs"]
-    readers: list[Callable[..., Listed]] = [one.read for one in EXTENDED_POSITIVES]
-    assert len(set(readers)) == 3
-    assert all(one.description for one in EXTENDED_POSITIVES)
 
 
 def test_ratings_are_grades_too(cxc: Path) -> None:
@@ -282,9 +268,3 @@ def test_a_pair_under_two_names_has_their_mean_grade() -> None:
     )
     found = match(listed, IMAGES, CAPTIONS, HOME)
     assert [part.tolist() for part in found.grades] == [[0], [0], [3.0]]
-
-
-def test_lists_have_no_grades(tmp_path: Path) -> None:
-    file = tmp_path / "mine.json"
-    write_json(file, {"i2t": {IMAGES[0]: ["101"]}})
-    assert read(f"pairs:{file}").grades is None

@@ -8,7 +8,6 @@ import pytest
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data.judgements import (
-    JUDGEMENTS,
     MatchedJudgements,
     match_judgements,
     read_cxc_judgements,
@@ -66,13 +65,6 @@ def test_the_crowd_by_hand_and_gzipped(tmp_path: Path) -> None:
         found = read(f"flickr8k-crowd:{source}")
         assert said(found) == pytest.approx({(0, 3): 1 / 3, (2, 4): 1})
         assert (found.lowest, found.highest) == (0, 1)
-
-
-def test_captions_are_found_by_their_own_id_first(tmp_path: Path) -> None:
-    (tmp_path / "x.txt").write_text("a.jpg\tb.jpg#0\t1\t2\t3\n")
-    judged = read_flickr8k_expert(tmp_path / "x.txt")
-    numbered = match_judgements(judged, IMAGES, ["x", "b.jpg#0", "20", "21", "30"], HOME)
-    assert numbered.captions.tolist() == [1]
 
 
 def test_numbers_of_ids_are_asked_before_places(tmp_path: Path) -> None:
@@ -183,8 +175,3 @@ def test_names_that_do_not_exist(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_bytes(b"image,caption,rating\n\xff\xfe,1,2\n")
     with pytest.raises(DataError, match="line 2 is not utf-8"):
         read_judgement_table(tmp_path / "x.csv")
-
-
-def test_every_format_says_what_it_is() -> None:
-    assert JUDGEMENTS.names() == ["csv", "cxc", "flickr8k-crowd", "flickr8k-expert"]
-    assert all(reader.description for reader in JUDGEMENTS)

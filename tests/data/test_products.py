@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.data.product_gathering import find_pictures
 from diptych.data.products import attributes_of, paths_of, picture_name, plain_text, split_path
+from diptych.data.readers.gathering import find_pictures
 
 FASHION = Path(__file__).parents[2].parent / "shared" / "data" / "fashion_products"
 

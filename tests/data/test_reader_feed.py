@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from miniatures import picture
 
 from diptych.core.errors import DataError, UsageError
-from diptych.data.feed_rows import paths_in
 from diptych.data.products import attributes_of, paths_of
 from diptych.data.readers import read_collection
+from diptych.data.readers.feed import paths_in
 
 HEADER = "id\ttitle\tlink\timage_link\tproduct_type\tgoogle_product_category\tbrand\tcolor\tprice\n"
 TAXONOMY = """# Google_Product_Taxonomy_Version: 2021-09-21

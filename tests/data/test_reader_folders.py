@@ -24,13 +24,11 @@ def test_birds_with_species_splits_and_ten_captions(tmp_path: Path, inside: str)
     assert found.records[5] == {"class": BIRDS[1], "species": "Laysan Albatross"}
     assert found.caption_ids[10] == f"{names[1]}#0"
     assert found.image(4).size == (4, 4)
-
-
-def test_fewer_captions(tmp_path: Path) -> None:
-    cub(tmp_path)
-    found = read_collection(tmp_path, max_captions=2)
-    assert found.n_captions == 12
-    assert found.captions[2:4] == ["a bird 1 seen 0 times", "a bird 1 seen 1 times"]
+    fewer = read_collection(tmp_path, max_captions=2)
+    assert fewer.captions[2:4] == ["a bird 1 seen 0 times", "a bird 1 seen 1 times"]
+    file = tmp_path / "CUB_200_2011" / "images.txt"
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert list(read_collection(tmp_path).image_ids) == names
 
 
 @pytest.mark.parametrize(
@@ -42,17 +40,6 @@ def test_captions_in_the_usual_places(tmp_path: Path, place: str) -> None:
     where.parent.mkdir(exist_ok=True)
     (tmp_path / "a" / "cvpr2016_cub" / "text_c10").rename(where)
     assert read_collection(tmp_path / "a").n_captions == 60
-
-
-def test_captions_and_pictures_elsewhere(tmp_path: Path) -> None:
-    cub(tmp_path / "a")
-    (tmp_path / "a" / "cvpr2016_cub" / "text_c10").rename(tmp_path / "said")
-    (tmp_path / "a" / "CUB_200_2011" / "images").rename(tmp_path / "seen")
-    found = read_collection(tmp_path / "a", captions=tmp_path / "said", images=tmp_path / "seen")
-    assert found.n_captions == 60
-    assert found.image(0).size == (4, 4)
-    with pytest.raises(DataError, match=r"folder .*gone does not exist"):
-        read_collection(tmp_path / "a", captions=tmp_path / "gone")
 
 
 @pytest.mark.parametrize("whole_names", [True, False])
@@ -76,6 +63,11 @@ def test_three_parts_from_a_table(tmp_path: Path, whole_names: bool) -> None:
             DataError,
             "no split to 5 of 6 images",
         ),
+        (
+            "image_file,eval_status\nPenguin_0001.jpg,test\n",
+            DataError,
+            r"names 1 that are not there \(first Penguin_0001\)",
+        ),
         ("image_file,words\n", UsageError, "no column of splits"),
         ("bird,eval_status\n", UsageError, "no column of images"),
         (None, DataError, "does not exist"),
@@ -91,29 +83,25 @@ def test_a_table_of_splits_that_does_not_fit(
         read_collection(tmp_path / "CUB_200_2011", split_file=tmp_path / "parts.csv")
 
 
-def test_a_table_that_names_strangers(tmp_path: Path) -> None:
+def test_captions_and_pictures_elsewhere_or_missing(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no images\.txt"):
+        read_collection(tmp_path, "cub")
     names = cub(tmp_path)
-    rows = [f"{name},test" for name in [*names, "Penguin_0001.jpg"]]
-    (tmp_path / "parts.csv").write_text("image_file,eval_status\n" + "\n".join(rows))
-    with pytest.raises(DataError, match=r"names 1 that are not there \(first Penguin_0001\)"):
-        read_collection(tmp_path / "CUB_200_2011", split_file=tmp_path / "parts.csv")
-
-
-def test_without_captions_it_says_where_they_are(tmp_path: Path) -> None:
-    cub(tmp_path)
-    (tmp_path / "cvpr2016_cub").rename(tmp_path / "away")
+    said, seen = tmp_path / "said", tmp_path / "seen"
+    (tmp_path / "cvpr2016_cub" / "text_c10").rename(said)
+    (tmp_path / "CUB_200_2011" / "images").rename(seen)
+    found = read_collection(tmp_path, captions=said, images=seen)
+    assert found.n_captions == 60
+    assert found.image(0).size == (4, 4)
     with pytest.raises(DataError, match="no captions beside") as caught:
         read_collection(tmp_path)
     assert "diptych data cub" in caught.value.fix
-
-
-def test_captions_half_unpacked(tmp_path: Path) -> None:
-    names = cub(tmp_path)
-    texts = tmp_path / "cvpr2016_cub" / "text_c10"
+    with pytest.raises(DataError, match=r"folder .*gone does not exist"):
+        read_collection(tmp_path, captions=tmp_path / "gone")
     for name in names[4:]:
-        (texts / name).with_suffix(".txt").unlink()
+        (said / name).with_suffix(".txt").unlink()
     with pytest.raises(DataError, match=f"no captions for 2 of 6 images, first {names[4]}"):
-        read_collection(tmp_path)
+        read_collection(tmp_path, captions=said)
 
 
 def test_an_empty_caption_is_named_or_left_out(tmp_path: Path) -> None:
@@ -144,11 +132,6 @@ def test_lists_that_disagree(tmp_path: Path, file: str, content: str, message: s
     assert "CUB_200_2011.tgz" in caught.value.fix
 
 
-def test_another_folder(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no images\.txt"):
-        read_collection(tmp_path, "cub")
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -167,14 +150,6 @@ def test_no_file_of_captions_is_looked_for_outside(
     monkeypatch.setattr("diptych.data.readers.cub._captions", lambda file: pytest.fail(f"read {file}"))
     with pytest.raises(DataError, match=message):
         read_collection(tmp_path)
-
-
-def test_lists_with_a_byte_order_mark(tmp_path: Path) -> None:
-    cub(tmp_path)
-    file = tmp_path / "CUB_200_2011" / "images.txt"
-    before = read_collection(tmp_path)
-    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
-    assert read_collection(tmp_path).image_ids == before.image_ids
 
 
 CATEGORIES = ("dress", "jacket", "pants", "skirt", "top")
@@ -204,12 +179,6 @@ def dataset(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_products_say_of_their_categories(dataset: Path) -> None:
-    records = read_collection(dataset).records
-    assert [paths_of(record) for record in records[:2]] == [(("women", "dress", "casual"),)] * 2
-    assert [record["product"] for record in records] == ["1", "1", "2", "3", "4", "4"]
-
-
 def test_the_official_layout(dataset: Path) -> None:
     found = read_collection(dataset)
     assert found.image_ids == [name(1, 0), name(1, 1), name(2, 0), name(3, 0, "top"), name(4, 0), name(4, 1)]
@@ -235,12 +204,11 @@ def test_the_official_layout(dataset: Path) -> None:
         "4 products, 3 different descriptions: pictures of a product share theirs"
     )
     assert read_collection(dataset / "labels").image_ids == found.image_ids
-
-
-def test_one_picture_per_product(dataset: Path) -> None:
-    found = read_collection(dataset, pictures="first")
-    assert found.image_ids == [name(1, 0), name(2, 0), name(3, 0, "top"), name(4, 0)]
-    assert "2 further pictures of a product left out" in found.notes
+    assert [paths_of(record) for record in found.records[:2]] == [(("women", "dress", "casual"),)] * 2
+    assert [record["product"] for record in found.records] == ["1", "1", "2", "3", "4", "4"]
+    first = read_collection(dataset, pictures="first")
+    assert first.image_ids == [name(1, 0), name(2, 0), name(3, 0, "top"), name(4, 0)]
+    assert "2 further pictures of a product left out" in first.notes
 
 
 def test_products_to_validate_on_keep_their_pictures_together(tmp_path: Path) -> None:

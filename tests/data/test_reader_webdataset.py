@@ -6,9 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from PIL import Image
 from tar_shards import END, header, member, png, samples, shard
 
 from diptych.core.errors import CaptionError, DataError, DiptychError, ImageError, UsageError
@@ -39,13 +37,16 @@ def test_a_folder_of_shards(tmp_path: Path) -> None:
     part = found.split("val")
     assert part.image(0).getpixel((0, 0)) == (1, 0, 0)
     assert part.captions_of(0) == ["picture 1"]
-
-
-def test_a_pictures_fingerprint_is_that_of_the_same_file(tmp_path: Path) -> None:
-    shard(tmp_path / "a.tar", samples(7))
-    (tmp_path / "a.png").write_bytes(png(7))
-    source = read_collection(tmp_path).source
-    assert source.content(0) == fingerprint_file(tmp_path / "a.png")
+    (tmp_path / "3.png").write_bytes(png(3))
+    assert found.source.content(2) == fingerprint_file(tmp_path / "3.png")
+    assert not list((Path(os.environ["DIPTYCH_CACHE"]) / "collections").rglob("*.png")), "nothing is unpacked"
+    for options in (
+        *({"missing": "never"}, {"caption": "cls"}, {"truncated": 1}, {"validation": 2}, {"centric": "x"}),
+    ):
+        with pytest.raises(UsageError):
+            read_collection(tmp_path, **options)
+    (tmp_path / "pairs.csv").write_text("image,caption\na.png,one\n")
+    assert list(read_collection(tmp_path).captions) == ["one"], "other formats come first"
 
 
 def test_captions_in_json_and_in_lines(tmp_path: Path) -> None:
@@ -189,26 +190,19 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
         ("5.png", png(5)),
         ("5.txt", b"\xff"),
     ]
-    shard(tmp_path / "train-0.tar", files)
+    link = member("9.png", b"", b"2") + member("9.txt", b"a link")
+    shard(tmp_path / "train-0.tar", files, end=link + END)
     shard(tmp_path / "train-1.tar", samples(6, 7), end=header("8.png", 999))
     found = read_collection(tmp_path, missing="skip", truncated="skip", skip_bad_captions=True)
     assert list(found.image_ids) == ["train-0/00001", "train-0/4", "train-0/5", "train-1/00006"]
     assert found.captions_per_image.tolist() == [1, 0, 0, 1]
     assert found.notes == (
-        "1 samples without picture left out",
+        "2 samples without picture left out",
         "1 samples without caption left out",
         "2 empty captions left out",
         "1 shards that are cut off used up to there",
+        "1 links and other members that are no files passed over",
     )
-
-
-def test_nothing_is_unpacked(tmp_path: Path) -> None:
-    folder, cache = tmp_path / "data", Path(os.environ["DIPTYCH_CACHE"])
-    shard(folder / "train.tar", samples(1))
-    found = read_collection(folder)
-    found.image(0)
-    assert [path.name for path in folder.rglob("*")] == ["train.tar"]
-    assert not list((cache / "collections").rglob("*.png"))
 
 
 def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,7 +217,7 @@ def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         found.image(0)
     monkeypatch.undo()
     shard(tmp_path / "train.tar", samples(1, 2))
-    monkeypatch.setattr("diptych.data.shards.indexing.MAX_BYTES", 10)
+    monkeypatch.setattr("diptych.data.shards.members.MAX_BYTES", 10)
     with pytest.raises(DataError, match="its picture has .* more than the 10 allowed"):
         read_collection(tmp_path)
 
@@ -241,16 +235,6 @@ def test_a_shard_that_goes_away_or_a_picture_that_is_none(tmp_path: Path) -> Non
         found.source.content(1)
 
 
-def test_options_that_are_none(tmp_path: Path) -> None:
-    shard(tmp_path / "train.tar", samples(1))
-    for options in (
-        *({"missing": "never"}, {"caption": "cls"}, {"truncated": 1}),
-        *({"validation": 2}, {"centric": "x"}),
-    ):
-        with pytest.raises(UsageError):
-            read_collection(tmp_path, **options)
-
-
 def test_patterns_and_single_shards(tmp_path: Path) -> None:
     for number in range(3):
         shard(tmp_path / f"train-{number}.tar", samples(number))
@@ -258,24 +242,6 @@ def test_patterns_and_single_shards(tmp_path: Path) -> None:
     assert list(two.image_ids) == ["train-0/00000", "train-1/00001"]
     assert read_collection(f"{tmp_path}/train-[12].tar", "webdataset").n_images == 2
     assert read_collection(tmp_path / "train-2.tar").n_images == 1
-
-
-def test_other_formats_come_first(tmp_path: Path) -> None:
-    (tmp_path / "pairs.csv").write_text("image,caption\na.png,one\n")
-    Image.fromarray(np.zeros((2, 2, 3), dtype=np.uint8)).save(tmp_path / "a.png")
-    shard(tmp_path / "pictures.tar", [("a.png", png(0))])
-    assert list(read_collection(tmp_path).captions) == ["one"]
-
-
-def test_a_link_is_no_picture(tmp_path: Path) -> None:
-    link = member("2.png", b"", b"2") + member("2.txt", b"a link")
-    shard(tmp_path / "train.tar", samples(1), end=link + END)
-    found = read_collection(tmp_path, missing="skip")
-    assert found.n_images == 1
-    assert found.notes == (
-        "1 samples without picture left out",
-        "1 links and other members that are no files passed over",
-    )
 
 
 @pytest.mark.timeout(30)

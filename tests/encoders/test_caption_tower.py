@@ -10,9 +10,8 @@ from torch import nn
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.data.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary
-from diptych.encoders.caption_inputs import pad_tokens
 from diptych.encoders.caption_tower import CaptionTower, CaptionTowerConfig
-from diptych.encoders.tower import ProjectionConfig
+from diptych.encoders.tower import ProjectionConfig, pad_tokens
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 VOCABULARY = Vocabulary([*SPECIAL, *(f"word{i}" for i in range(26))])

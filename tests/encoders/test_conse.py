@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.core.errors import (
-    CaptionError,
-    ImageError,
     MismatchError,
     NumericalError,
     StorageError,
@@ -21,26 +21,25 @@ from diptych.core.errors import (
 )
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
-from diptych.data.overlay import OverlaidPicture, Patch
 from diptych.data.readers import read_collection
-from diptych.encoders.conse import Classifier, ConseEncoder, convex_combination
-from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader
+from diptych.encoders.conse import Classifier, ConseEncoder, class_texts, convex_combination
+from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 from diptych.encoders.tensors import load_tensors, save_tensors
 
-from .tiny_conse import NAMES, conse_folder, network_file
+from .tiny_conse import NAMES, network_file
 from .tiny_pretrained import pictures
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return conse_folder(tmp_path_factory.mktemp("conse") / "tiny")
+def folder(sources: Callable[[str], Path]) -> Path:
+    return sources("conse")
 
 
 @pytest.fixture(scope="module")
-def encoder(folder: Path) -> ConseEncoder:
-    return ConseEncoder.open(folder, device="cpu")
+def encoder(encoders: Callable[[str], Any]) -> ConseEncoder:
+    return encoders("conse")  # type: ignore[no-any-return]
 
 
 def edited(folder: Path, place: Path, **changes: object) -> Path:
@@ -103,15 +102,6 @@ def test_rows_are_those_of_the_parts(encoder: ConseEncoder, folder: Path) -> Non
     assert encoder.width == 24
 
 
-def test_saved_it_is_whole_and_the_same(encoder: ConseEncoder, tmp_path: Path) -> None:
-    again = DualEncoder.load(encoder.save(tmp_path / "saved"), device="cpu")
-    assert isinstance(again, ConseEncoder)
-    assert again.fingerprint == encoder.fingerprint
-    assert again.describe() == encoder.describe()
-    assert np.array_equal(again.encode_images(pictures(3)), encoder.encode_images(pictures(3)))
-    assert EncoderHeader.open(tmp_path / "saved").family == "conse"
-
-
 def test_it_is_found_by_its_file_and_by_its_prefix(folder: Path, encoder: ConseEncoder) -> None:
     for source in (str(folder), f"conse:{folder}"):
         assert DualEncoder.load(source, device="cpu").fingerprint == encoder.fingerprint
@@ -155,36 +145,12 @@ def test_a_collection_is_embedded_and_searched(
     assert encoded.about["encoder"]["family"] == "conse"
 
 
-class Corner:
-    """A white corner."""
-
-    key = "corner"
-
-    def patches(self, width: int, height: int) -> list[Patch]:
-        return [Patch(0, 0, np.full((8, 8, 3), 255, dtype=np.uint8))]
-
-
-def test_overlays_are_pasted(encoder: ConseEncoder) -> None:
-    plain = pictures(1)[0]
-    rows = encoder.encode_images([plain, OverlaidPicture(plain, Corner())])
-    assert not np.allclose(rows[0], rows[1], atol=1e-4)
-
-
 def test_any_target_model_makes_sentences(encoder: ConseEncoder, tmp_path: Path) -> None:
     sentences = LatentSemanticAnalysis.learn([*NAMES, "a red ball", "blue cube"], 3)
     other = ConseEncoder(encoder.classifier, NAMES, sentences, top=2)
     assert other.encode_images(pictures(2)).shape == (2, 3)
     assert np.array_equal(other.encode_texts(["zebra"]), np.zeros((1, 3)))
     assert DualEncoder.load(other.save(tmp_path / "lsa")).fingerprint == other.fingerprint
-
-
-def test_bad_items_are_named(encoder: ConseEncoder) -> None:
-    with pytest.raises(ImageError, match="image 1 is a str"):
-        encoder.encode_images([pictures(1)[0], "dog.png"])
-    with pytest.raises(CaptionError, match="text 1"):
-        encoder.encode_texts(["a dog", 3])  # type: ignore[list-item]
-    with pytest.raises(UsageError, match="a list of texts"):
-        encoder.encode_texts("a dog")
 
 
 def test_damaged_weights_are_told(folder: Path, tmp_path: Path) -> None:
@@ -275,3 +241,39 @@ def test_a_preprocessing_that_cannot_be_followed_is_told(encoder: ConseEncoder) 
             Classifier(network, config)
     finally:
         network.pretrained_cfg = before
+
+
+def test_imagenets_names_are_in_the_order_of_the_usual_outputs(tmp_path: Path) -> None:
+    names = class_texts("imagenet-1k", tmp_path)
+    assert len(names) == 1000
+    assert (names[0], names[281], names[430]) == ("tench, Tinca tinca", "tabby, tabby cat", "basketball")
+
+
+def test_definitions_follow_the_name(tmp_path: Path) -> None:
+    texts = class_texts("imagenet-1k-definitions", tmp_path)
+    assert texts[281] == "tabby, tabby cat: a cat with a grey or tawny coat mottled with black"
+
+
+def test_a_template_surrounds_each_name_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_text(" a dog\nred {ball}\n", encoding="utf-8")
+    texts = class_texts("names.txt", tmp_path, "a photo of {name}.")
+    assert texts == ["a photo of a dog.", "a photo of red {ball}."]
+    assert class_texts(str(tmp_path / "names.txt"), Path("elsewhere")) == ["a dog", "red {ball}"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"", "is empty"), (b"dog\n\ncat\n", "nothing in line 2"), (b"\xff\xfe", "is not UTF-8")],
+)
+def test_a_file_that_is_no_list_of_names_is_told(content: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_bytes(content)
+    with pytest.raises(StorageError, match=message):
+        class_texts("names.txt", tmp_path)
+
+
+def test_unknown_sets_and_templates_without_a_place_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="neither a set of classes that timm knows nor a file") as caught:
+        class_texts("imagenet-2k", tmp_path)
+    assert "imagenet-1k" in caught.value.fix
+    with pytest.raises(UsageError, match="no place for a name"):
+        class_texts("imagenet-1k", tmp_path, "a photo of name")

@@ -4,16 +4,19 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from diptych.core.errors import CaptionError, UsageError
 from diptych.data.overlay import OverlaidPicture
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.preprocessing import Augmentation, randomly_cut
-from diptych.encoders.pretrained import PretrainedEncoder
+from diptych.encoders.pretrained import PretrainedEncoder, shortened
 
 from .tiny_pretrained import CAPTIONS, Square, open_clip_folder, pictures, transformers_folder
 
@@ -22,24 +25,8 @@ LONG = "a dog on the left of a red cube sees two cats and a green ball on the ri
 ENDING = "0 1 2 3 4 5"
 
 
-@pytest.fixture(scope="module")
-def encoders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], PretrainedEncoder]:
-    root, made = tmp_path_factory.mktemp("models"), {}
-
-    def encoder(kind: str) -> PretrainedEncoder:
-        if kind not in made:
-            write = open_clip_folder if kind == "open_clip" else None
-            folder = write(root / kind) if write else transformers_folder(kind, root / kind)
-            made[kind] = DualEncoder.load(folder, device="cpu")
-        loaded = made[kind]
-        assert isinstance(loaded, PretrainedEncoder)
-        return loaded
-
-    return encoder
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_towers_give_the_encoders_rows(kind: str, encoders: Callable[[str], PretrainedEncoder]) -> None:
+def test_towers_give_the_encoders_rows(kind: str, encoders: Callable[[str], Any]) -> None:
     encoder = encoders(kind)
     towers = encoder.towers
     texts = [caption for caption in CAPTIONS if caption]
@@ -57,7 +44,7 @@ def test_towers_give_the_encoders_rows(kind: str, encoders: Callable[[str], Pret
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_weight_belongs_to_one_side(kind: str, encoders: Callable[[str], PretrainedEncoder]) -> None:
+def test_every_weight_belongs_to_one_side(kind: str, encoders: Callable[[str], Any]) -> None:
     encoder = encoders(kind)
     towers = encoder.towers
     given = [*towers.image.named_parameters(), *towers.text.named_parameters()]
@@ -68,7 +55,7 @@ def test_every_weight_belongs_to_one_side(kind: str, encoders: Callable[[str], P
     assert all(name.startswith("vis") for name, _ in towers.image.named_parameters())
 
 
-def test_gradients_reach_both_sides(encoders: Callable[[str], PretrainedEncoder]) -> None:
+def test_gradients_reach_both_sides(encoders: Callable[[str], Any]) -> None:
     for kind in ("clip", "open_clip"):
         towers = encoders(kind).towers
         for side in (towers.image, towers.text):
@@ -100,7 +87,7 @@ def test_weights_without_a_side_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["clip", "siglip", "altclip", "open_clip"])
-def test_endings_are_tokens_of_their_own(kind: str, encoders: Callable[[str], PretrainedEncoder]) -> None:
+def test_endings_are_tokens_of_their_own(kind: str, encoders: Callable[[str], Any]) -> None:
     """Token for token what the library makes of the joined text; without endings nothing changes."""
     encoder = encoders(kind)
     inputs = encoder.towers.text.inputs(["ball", "a red dog", "dog"])
@@ -129,7 +116,7 @@ def tokens_of(encoder: PretrainedEncoder, word: str) -> list[int]:
 @pytest.mark.parametrize("kind", ["clip", "open_clip", "open_clip_77"])
 def test_the_limit_cuts_the_text_and_not_its_ending(
     kind: str,
-    encoders: Callable[[str], PretrainedEncoder],
+    encoders: Callable[[str], Any],
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -166,7 +153,7 @@ def test_the_limit_cuts_the_text_and_not_its_ending(
     assert encoder.texts_shortened >= 3
 
 
-def test_characters_are_a_limit_too(encoders: Callable[[str], PretrainedEncoder]) -> None:
+def test_characters_are_a_limit_too(encoders: Callable[[str], Any]) -> None:
     short = encoders("clip").cut_texts_at(9)
     assert short.with_endings(["a red dog", "a"], ["1 2", "1 2"]) == ["a red 1 2", "a 1 2"]
     assert short.texts_shortened == 1
@@ -174,7 +161,7 @@ def test_characters_are_a_limit_too(encoders: Callable[[str], PretrainedEncoder]
         encoders("clip").cut_texts_at(8).with_endings(["a"], ["1 2 3 4 5"])
 
 
-def test_threads_get_the_same_tokens(encoders: Callable[[str], PretrainedEncoder]) -> None:
+def test_threads_get_the_same_tokens(encoders: Callable[[str], Any]) -> None:
     encoder = encoders("clip")
     inputs = encoder.towers.text.inputs([LONG, *(caption for caption in CAPTIONS if caption)])
     batches = [np.array([row, 0]) for row in range(6)] * 8
@@ -188,7 +175,7 @@ def test_threads_get_the_same_tokens(encoders: Callable[[str], PretrainedEncoder
 
 
 def test_pictures_are_cut_before_and_pasted_after_the_librarys_preprocessing(
-    encoders: Callable[[str], PretrainedEncoder],
+    encoders: Callable[[str], Any],
 ) -> None:
     images = encoders("clip").towers.image
     picture, augmentation = pictures(3)[2], Augmentation(scale=(0.3, 0.6))
@@ -208,8 +195,8 @@ def test_pictures_are_cut_before_and_pasted_after_the_librarys_preprocessing(
         images.augmented(picture, 0, Augmentation(erasing=0.2), seeded())
 
 
-def test_words_cannot_be_left_out_of_token_ids(encoders: Callable[[str], PretrainedEncoder]) -> None:
-    with pytest.raises(UsageError, match="which knows no words"):
+def test_words_cannot_be_left_out_of_token_ids(encoders: Callable[[str], Any]) -> None:
+    with pytest.raises(UsageError, match="knows no words"):
         encoders("clip").towers.text.inputs(["a dog"]).augmented(np.array([0]), 0.1, 0.1, 0, 0)
 
 
@@ -232,3 +219,46 @@ def test_what_an_objective_learned_is_kept_with_the_weights(kind: str, options: 
     np.testing.assert_array_equal(again.encode_texts(["a dog"]), rows)
     kept = again.as_trained("other", None)
     assert kept.learned_options == again.learned_options
+
+
+def at_most(letters: int) -> object:
+    return lambda text: len(text) <= letters
+
+
+@pytest.mark.parametrize(
+    ("text", "letters", "expected"),
+    [
+        ("two dogs run", 16, "two dogs run 0 1"),
+        ("two dogs run", 15, "two dogs 0 1"),
+        ("two dogs run", 8, "two 0 1"),
+        ("two dogs run", 6, "tw 0 1"),  # the first word does not fit whole
+        ("two dogs run", 3, "0 1"),
+        ("two  dogs\trun ", 14, "two  dogs 0 1"),  # white space inside is the text's own
+        ("狗狗狗狗", 5, "狗 0 1"),
+        ("", 10, "0 1"),
+        ("  two", 6, "0 1"),  # white space alone is nothing
+    ],
+)
+def test_words_are_left_out_from_the_end(text: str, letters: int, expected: str) -> None:
+    assert shortened(text, "0 1", at_most(letters)) == expected  # type: ignore[arg-type]
+
+
+def test_an_ending_that_never_fits_is_named() -> None:
+    with pytest.raises(CaptionError, match="'0 1 2' is longer"):
+        shortened("a dog", "0 1 2", at_most(4))  # type: ignore[arg-type]
+
+
+@given(
+    st.lists(st.text("abc", min_size=1, max_size=6), min_size=1, max_size=12).map(" ".join),
+    st.integers(4, 60),
+)
+def test_as_much_as_fits_and_no_more(text: str, letters: int) -> None:
+    result = shortened(text, "7 7", at_most(letters))  # type: ignore[arg-type]
+    assert len(result) <= letters
+    assert result.endswith("7 7")
+    kept = result[:-3].rstrip()
+    assert text.startswith(kept)
+    rest = text[len(kept) :]
+    if rest and text.split()[0] in kept.split():
+        next_word = rest.split()[0]
+        assert len(f"{kept} {next_word} 7 7") > letters

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_matching import FakeMatching
+from hypothesis import given
+from hypothesis import strategies as st
 
 from diptych.core.context import report_to
-from diptych.core.errors import ImageError, MismatchError, NumericalError, StorageError, UsageError
+from diptych.core.errors import DataError, ImageError, MismatchError, NumericalError, StorageError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.encoders import rerank as module
@@ -21,6 +23,7 @@ from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.matching import PairInputs
 from diptych.encoders.rerank import rerank, stored_candidates
+from diptych.encoders.rerank_pairs import PairPlan, rerank_prepared
 from diptych.metrics import Reranked, top_k
 
 
@@ -307,3 +310,76 @@ def test_a_full_disk_keeps_what_was_scored(
             rerank(FakeMatching(), collection, encoded, 3, folder=tmp_path / "r")
     assert "what was scored is kept" in caught.value.fix
     assert rerank(FakeMatching(), collection, encoded, 3, folder=tmp_path / "r").k == 3
+
+
+@pytest.mark.parametrize(("k", "batch"), [(1, 64), (5, 3), (500, 7)])
+@pytest.mark.parametrize("adds", [True, False])
+def test_the_same_as_of_a_collection(
+    k: int, batch: int, adds: bool, scenes_folder: Path, tmp_path: Path
+) -> None:
+    collection = read_collection(str(scenes_folder)).split("test")
+    head = FakeMatching()
+    head.adds_contrastive = adds  # type: ignore[misc]
+    encoded = encode_collection(head, collection, tmp_path / "rows", "test")
+    images = head.image_inputs([collection.item(row) for row in range(collection.n_images)])
+    texts = head.text_inputs(list(collection.captions))
+    found = rerank_prepared(head, encoded.images.rows, encoded.texts.rows, images, texts, k=k, batch=batch)
+    expected = rerank(head, collection, encoded, k)
+    for direction in ("i2t", "t2i"):
+        one, other = found.candidates(direction), expected.candidates(direction)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(one.items, other.items)
+        np.testing.assert_array_equal(one.contrastive, other.contrastive)
+        np.testing.assert_allclose(one.matching, other.matching, rtol=1e-5)
+        np.testing.assert_array_equal(
+            found.final(direction),  # type: ignore[arg-type]
+            one.matching + one.contrastive if adds else one.matching,
+        )
+    found.check()
+    if k == 500:
+        assert (found.matrix("i2t") > -100).all()
+
+
+def test_prepared_inputs_that_do_not_belong_together() -> None:
+    head = FakeMatching()
+    rows = np.eye(6, dtype=np.float32)
+    images = head.image_inputs([np.full((2, 2, 3), shade, dtype=np.uint8) for shade in range(6)])
+    texts = head.text_inputs(list("abcdef"))
+    for sides in ((rows[:5], rows, images, texts), (rows, rows[:5], images, texts)):
+        with pytest.raises(MismatchError, match="5 rows of .*, and inputs of 6"):
+            rerank_prepared(head, *sides, k=2)
+    with pytest.raises(MismatchError, match="6 rows of images, and inputs of nothing"):
+        rerank_prepared(head, rows, rows, {}, texts, k=2)
+    for options in ({"k": 0}, {"k": 2, "batch": 0}):
+        with pytest.raises(UsageError, match="is 0, it must be at least 1"):
+            rerank_prepared(head, rows, rows, images, texts, **options)
+    nobody = head.image_inputs([])
+    with pytest.raises(DataError):
+        rerank_prepared(head, rows[:0], rows, nobody, texts, k=2)
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.integers(1, 5), st.integers(0, 2**32 - 1))
+def test_every_pair_once_and_every_candidate_knows_its_pair(
+    n: int, m: int, k: int, pictures: int, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    i2t = np.stack([random.permutation(m)[:k] for _ in range(n)])
+    t2i = np.stack([random.permutation(n)[:k] for _ in range(m)])
+    plan = PairPlan(i2t, t2i, pictures)
+    assert len(plan) == -(-n // pictures)
+    seen: list[tuple[int, int]] = []
+    matching = [np.full(i2t.shape, np.nan), np.full(t2i.size, np.nan)]
+    for number in range(len(plan)):
+        block = plan.block(number)
+        pairs = list(zip(block.images.tolist(), block.texts.tolist(), strict=True))
+        assert pairs == sorted(pairs)
+        assert all(block.first <= image < block.first + pictures for image, _ in pairs)
+        assert plan.sizes[number] == len(block) == len(pairs)
+        seen += pairs
+        scores = block.images * 100.0 + block.texts  # a pair's score says which pair it is
+        matching[0][block.first : block.first + len(block.i2t)] = scores[block.i2t]
+        matching[1][block.t2i_cells] = scores[block.t2i]
+    wanted = {(i, int(t)) for i in range(n) for t in i2t[i]} | {(int(i), t) for t in range(m) for i in t2i[t]}
+    assert len(seen) == len(set(seen))
+    assert set(seen) == wanted
+    np.testing.assert_array_equal(matching[0], np.arange(n)[:, None] * 100.0 + i2t)
+    np.testing.assert_array_equal(matching[1].reshape(t2i.shape), t2i * 100.0 + np.arange(m)[:, None])

@@ -56,12 +56,6 @@ def test_seeds_are_averaged_query_by_query() -> None:
     assert drop.p == alone.p
 
 
-def test_one_seed_may_be_a_vector() -> None:
-    clean, one = np.array([1.0, 1, 0, 1, 0, 1]), np.array([1.0, 0, 0, 1, 0, 0])
-    flat, rows = (drops([Paired("typos", "R@1", clean, given, CLUSTER)])[0] for given in (one, one[None, :]))
-    assert flat == rows
-
-
 def test_queries_that_are_not_asked_are_left_out_of_both() -> None:
     nan = float("nan")
     whole = paired([1, nan, 1, 0, nan, nan], [0, 1, nan, 0, 5, nan])

@@ -218,56 +218,6 @@ def test_graded_agrees_with_ir_measures(data: st.DataObject) -> None:
         assert ours == pytest.approx([theirs.get(query, 0.0) for query in range(n)], abs=1e-12), name
 
 
-@settings(max_examples=60)
-@given(data=st.data())
-def test_without_similarity_it_is_plain_binary_gain(data: st.DataObject) -> None:
-    """All similarities clamped to 0; trec_eval's nDCG times its best is DCG."""
-    n, m = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 8))
-    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    scores = random.permuted(np.tile(np.arange(m), (n, 1)), axis=1) - 10.0
-    relevant = random.random((n, m)) < 0.4
-    truth = GroundTruth.from_pairs(*np.nonzero(relevant), n, m)
-    k = data.draw(st.integers(1, 10))
-    qrels = [ir_measures.Qrel(str(q), str(d), int(relevant[q, d])) for q in range(n) for d in range(m)]
-    run = [ir_measures.ScoredDoc(str(q), str(d), float(scores[q, d])) for q in range(n) for d in range(m)]
-    theirs = {
-        int(one.query_id): one.value for one in ir_measures.iter_calc([ir_measures.nDCG @ k], qrels, run)
-    }
-    expected = [theirs.get(query, 0.0) for query in range(n)]
-    nothing = np.zeros(scores.shape)
-    assert values(scores, truth, f"nDCG_CM@{k}", similar=nothing) == pytest.approx(expected, abs=1e-12)
-    assert values(scores, truth, f"nDCG@{k}") == pytest.approx(expected, abs=1e-12)
-    ideal = [discounts(min(k, count)).sum() for count in truth.i2t.counts.tolist()]
-    assert values(scores, truth, f"DCG_CM@{k}", similar=nothing) == pytest.approx(
-        [x * y for x, y in zip(expected, ideal, strict=True)], abs=1e-12
-    )
-
-
-@settings(max_examples=60)
-@given(data=st.data())
-def test_the_order_of_the_gallery_does_not_matter(data: st.DataObject) -> None:
-    scores, truth, similar, random = random_case(data)
-    order = random.permutation(truth.n_texts)
-    back = np.argsort(order)
-    moved = GroundTruth.from_pairs(truth.i2t.queries, back[truth.i2t.rows], truth.n_images, truth.n_texts)
-    for name in ("DCG_CM@3", "nDCG_CM@3", "nDCG@3", "DCG_CM-published@3"):
-        assert values(scores, truth, name, similar=similar) == pytest.approx(
-            values(scores[:, order], moved, name, similar=similar[:, order]), abs=1.1e-4
-        )
-
-
-@settings(max_examples=60)
-@given(data=st.data())
-def test_the_ideal_order_has_one(data: st.DataObject) -> None:
-    _, truth, similar, _ = random_case(data)
-    matches = np.zeros(similar.shape, dtype=bool)
-    matches[truth.i2t.queries, truth.i2t.rows] = True
-    ideal = np.where(matches, 2.0, similar)  # all matches first, then the most similar
-    found = values(ideal, truth, "nDCG_CM@4", similar=similar)
-    has = matches.any(axis=1) | (similar > 0).any(axis=1)
-    assert found == has.astype(float).tolist()
-
-
 def test_rows_that_tie_across_the_cut_off_share_it() -> None:
     """Thirty equal texts, one of them a match, and two places."""
     images = np.array([[1.0, 0.0]], dtype=np.float32)

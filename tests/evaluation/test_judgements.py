@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -89,7 +88,6 @@ def test_what_was_planted_is_found() -> None:
     assert found.queries[0].n == 30
     assert "planted" in found.line
     assert "judged pairs of 30 images" in found.line
-    assert json.loads(json.dumps(found.to_dict()))["format"] == 1
 
 
 def test_a_measure_that_says_what_people_say_is_found() -> None:

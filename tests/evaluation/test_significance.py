@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from diptych.core.errors import (
     UnknownNameError,
     UsageError,
 )
-from diptych.core.files import write_json
 from diptych.evaluation import Result, compare, evaluate, spread_over_seeds
 from diptych.metrics import Bootstrap, GroundTruth
 
@@ -235,13 +233,6 @@ def test_other_positives_and_other_images_are_refused(runs: dict[str, Result]) -
         compare({"plain": runs["plain"], "moved": moved})
 
 
-def test_other_encoders_and_seeds_are_fine(runs: dict[str, Result]) -> None:
-    one, two = (run(2.0, 1, about={"dataset": "scenes", "encoder": encoder}) for encoder in ("a", "b"))
-    found = compare({"one": one, "two": two}, ["R@1"], flips=50)
-    assert found.protocol.startswith("dataset scenes; full:")
-    assert "encoder" not in found.protocol
-
-
 def test_bad_input(runs: dict[str, Result]) -> None:
     plain = runs["plain"]
     nan = replace(plain, per_query={**plain.per_query, "i2t": {**plain.per_query["i2t"]}})
@@ -273,14 +264,3 @@ def test_an_evaluation_without_values_per_query_says_what_to_do(runs: dict[str, 
     old = replace(runs["plain"], text_image=None)
     with pytest.raises(StorageError, match="old has no values per query.*evaluate it again"):
         compare({"plain": runs["plain"], "old": old})
-
-
-def test_saved_evaluations_compare_like_those_in_memory(runs: dict[str, Result], tmp_path: Path) -> None:
-    stored = {name: Result.open(one.save(tmp_path / name)) for name, one in runs.items()}
-    given, read = compare(runs, flips=1_000), compare(stored, flips=1_000)
-    assert given.differences == read.differences
-    write_json(tmp_path / "comparison.json", read.to_dict())
-    assert '"verdict": "worse"' in (tmp_path / "comparison.json").read_text()
-    without = compare(runs, samples=0, flips=100)
-    assert without.differences[0].low is None
-    assert "resamples" not in without.line()

@@ -87,18 +87,6 @@ def test_the_same_as_a_score_matrix(block: int, ties: str) -> None:
         assert np.array_equal(found.ranks[way], ranks)
 
 
-def test_the_same_as_dense_rows_and_in_folds() -> None:
-    images, texts = bags(4, 20, 30), bags(5, 40, 30)
-    truth = GroundTruth.from_caption_image(np.repeat(np.arange(20), 2), 20)
-    for protocol in ("full", "folds(4)"):
-        found = evaluate(images, texts, truth, MEASURES, protocol=protocol, threads=2)
-        dense = evaluate(
-            images.toarray(), texts.toarray(), truth, MEASURES, protocol=protocol, similarity="dot"
-        )
-        assert found.values() == pytest.approx(dense.values()), protocol
-        assert found.protocol.galleries == (1 if protocol == "full" else 4)
-
-
 @settings(max_examples=40)
 @given(data=st.data())
 def test_equal_rows_tie_whatever_stands_beside_them(data: st.DataObject) -> None:
@@ -135,12 +123,6 @@ def test_top_k_with_ties_and_rows_without_terms(k: int, block: int) -> None:
     for row, score, values in zip(rows, scores, exact, strict=True):
         assert score.tolist() == [values[place] if place >= 0 else 0.0 for place in row]
     assert (rows == -1).any()
-
-
-def test_top_k_by_hand() -> None:
-    rows, scores = sparse_top_k(TEXTS, IMAGES, 2)
-    assert rows.tolist() == [[0, -1], [1, 0], [-1, -1], [-1, -1]]
-    assert scores.tolist() == [[2, 0], [3, 1], [0, 0], [0, 0]]
 
 
 def test_unordered_and_repeated_columns_are_put_right() -> None:

@@ -131,5 +131,5 @@ def test_files_that_are_not(tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text("q 0 d yes\n")
     with pytest.raises(StorageError, match="line 1: 'yes' is not a number"):
         read_qrels(tmp_path / "qrels")
-    with pytest.raises(StorageError, match="cannot be read"):
+    with pytest.raises(StorageError, match="does not exist"):
         read_run(tmp_path / "nothing")

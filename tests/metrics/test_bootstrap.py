@@ -45,17 +45,6 @@ def intervals(truth: GroundTruth, values: np.ndarray, **options: float) -> tuple
     return ends
 
 
-def test_captions_of_one_image_are_not_five_observations() -> None:
-    truth = GroundTruth.from_caption_image(np.repeat(np.arange(100), 5), 100)
-    values = np.repeat(np.arange(100) % 2, 5).astype(np.float64)  # all five right or all five wrong
-    low, high = intervals(truth, values)
-    # 100 independent images: 1.96 × sqrt(.25 / 100) = .098 each way, not .044 as for 500.
-    assert low == pytest.approx(0.5 - 0.098, abs=0.012)
-    assert high == pytest.approx(0.5 + 0.098, abs=0.012)
-    narrow = intervals(truth, values, confidence=0.5)
-    assert low < narrow[0] < narrow[1] < high
-
-
 def test_the_seed_decides() -> None:
     truth = GroundTruth.from_caption_image(np.arange(50), 50)
     values = np.random.default_rng(0).random(50)

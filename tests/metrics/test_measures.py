@@ -28,6 +28,14 @@ PLAIN = {
     "P@3": ("P", 3),
     "P@100": ("P", 100),
     "R-precision": ("R-precision", None),
+    "R-cap@3": ("R-cap", 3),
+    "R-cap@100": ("R-cap", 100),
+    "mAP@R": ("mAP@R", None),
+    "mAP-positives@3": ("mAP-positives", 3),
+    "mAP-cutoff@3": ("mAP-cutoff", 3),
+    "mAP-hits@1": ("mAP-hits", 1),
+    "mAP-hits@3": ("mAP-hits", 3),
+    "mAP-hits@100": ("mAP-hits", 100),
 }
 
 
@@ -91,7 +99,7 @@ def test_four_by_eight_with_ties_by_hand() -> None:
         assert values(scores, truth, name, rule) == pytest.approx(expected), (name, rule)
 
 
-@settings(max_examples=120)
+@settings(max_examples=300)
 @given(data=st.data())
 def test_agrees_with_every_order_written_out(data: st.DataObject) -> None:
     n, m = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 6))
@@ -108,14 +116,6 @@ def test_agrees_with_every_order_written_out(data: st.DataObject) -> None:
         rule,
     )
     assert values(scores, truth, name, rule, direction) == pytest.approx(slow, abs=1e-12)
-
-
-def test_a_query_without_a_positive_is_kept_and_is_the_worst() -> None:
-    truth = GroundTruth.from_pairs([0], [1], 2, 3)
-    scores = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
-    for name in ("R@3", "MRR", "mAP", "P@1", "R-precision"):
-        assert values(scores, truth, name, "expected")[1] == 0, name
-    assert values(scores, truth, "meanr", "expected") == [2, 4]
 
 
 def test_the_published_median_is_rounded_down() -> None:
@@ -141,13 +141,20 @@ def test_chance_agrees_with_simulation(name: str) -> None:
     within = top.any(axis=2)
     ranks = np.arange(1, top.shape[2] + 1)
     size = np.maximum(relevant, 1)
+    precisions = top * top.cumsum(axis=2) / ranks
+    sums = precisions.sum(axis=2)
     simulated = {
         "R": within,
         "MRR": within / first,
         "rank": first,
         "P": top.sum(axis=2) / (cutoff or 1),
         "R-precision": np.stack([hits[:, q, :c].sum(axis=1) for q, c in enumerate(relevant)], axis=1) / size,
-        "mAP": (top * top.cumsum(axis=2) / ranks).sum(axis=2) / np.minimum(size, cutoff or gallery),
+        "R-cap": top.sum(axis=2) / np.minimum(size, cutoff or gallery),
+        "mAP": sums / np.minimum(size, cutoff or gallery),
+        "mAP@R": (precisions * (ranks <= size[:, None])).sum(axis=2) / size,
+        "mAP-positives": sums / size,
+        "mAP-cutoff": sums / (cutoff or 1),
+        "mAP-hits": sums / np.maximum(top.sum(axis=2), 1),
     }[kind]
     chance = plain(name).chance(relevant, gallery)
     if name == "medr":  # the median over queries and orders

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from diptych.core.errors import DataError, NumericalError
-from diptych.metrics.products import check_rows, distinct, pair_scores, rounding_band
+from diptych.metrics.products import check_rows, pair_scores, rounding_band
 
 
 @pytest.mark.parametrize("width", [1, 3, 7, 64, 129, 300, 1025])
@@ -76,9 +76,3 @@ def test_what_is_not_a_float32_matrix_is_refused() -> None:
         check_rows(np.ones(2, np.float32), "image")
     with pytest.raises(DataError, match="1 text ids for 2 text rows"):
         check_rows(np.ones((2, 2), np.float32), "text", ["a"])
-
-
-def test_distinct() -> None:
-    first, of = distinct(np.array([[1, 2], [3, 4], [1, 2], [5, 6], [3, 4]], np.float32))
-    assert first.tolist() == [0, 1, 3]
-    assert of.tolist() == [0, 1, 0, 2, 1]

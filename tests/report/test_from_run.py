@@ -12,8 +12,8 @@ from diptych.evaluation import Result
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.report.content import ReportContent, content_of_run
 from diptych.report.html import results_table
+from diptych.training.recipe import collection_of
 from diptych.training.run import Run
-from diptych.training.source import collection_of
 
 Made = tuple[ReportContent, Result, EncodedCollection]
 

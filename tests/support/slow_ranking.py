@@ -53,9 +53,19 @@ def value(order: list[int], positives: set[int], name: str, cutoff: int | None) 
         return Fraction(sum(top), cutoff)
     if name == "R-precision":
         return Fraction(sum(hits[: len(positives)]), len(positives))
-    assert name == "mAP"
+    if name == "R-cap":
+        return Fraction(sum(top), min(len(positives), cutoff or len(hits)))
+    if name == "mAP@R":
+        top = hits[: len(positives)]
     precisions = [Fraction(sum(hits[: i + 1]), i + 1) for i, hit in enumerate(top) if hit]
-    return sum(precisions, Fraction(0)) / min(len(positives), cutoff or len(hits))
+    below = {
+        "mAP": min(len(positives), cutoff or len(hits)),
+        "mAP@R": len(positives),
+        "mAP-positives": len(positives),
+        "mAP-cutoff": cutoff or 0,
+        "mAP-hits": max(1, len(precisions)),
+    }
+    return sum(precisions, Fraction(0)) / below[name]
 
 
 def slow_values(

@@ -17,8 +17,7 @@ from diptych.objectives.similarity import similarity_of
 from diptych.training.batch_loss import BatchLoss, Losses
 from diptych.training.examples import Examples, Loaded
 from diptych.training.recipe import Recipe
-from diptych.training.reconstruct import Reconstructor
-from diptych.training.trainee import Trainee
+from diptych.training.trainee import Reconstructor, Trainee
 
 WIDTH = 5
 

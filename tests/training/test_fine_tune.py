@@ -24,8 +24,7 @@ from diptych.training.checkpoint import read_place
 from diptych.training.examples import Examples
 from diptych.training.fine_tune import open_fine_tune
 from diptych.training.recipe import Recipe, parse_recipe
-from diptych.training.run import Run
-from diptych.training.trained_objective import trained_objective
+from diptych.training.run import Run, trained_objective
 
 from ..encoders.tiny_pretrained import open_clip_folder, transformers_folder
 from .test_fit import trained

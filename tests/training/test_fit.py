@@ -29,8 +29,7 @@ from diptych.objectives import InfoNCE, infonce
 from diptych.training.checkpoint import read_place
 from diptych.training.fit import fit
 from diptych.training.recipe import Recipe
-from diptych.training.run import Run
-from diptych.training.trained_objective import trained_objective
+from diptych.training.run import Run, trained_objective
 
 
 def trained(folder: Path, recipe: Recipe, features: Path, stop_at: int | None = None) -> Run:

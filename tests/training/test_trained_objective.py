@@ -8,8 +8,7 @@ import pytest
 
 from diptych.core.errors import RecipeError, UsageError
 from diptych.training.recipe import parse_recipe
-from diptych.training.run import Run
-from diptych.training.trained_objective import trained_objective
+from diptych.training.run import Run, trained_objective
 
 
 def run_with(folder: Path, objective: str, lines: list[dict[str, Any]]) -> Run:

@@ -5,8 +5,7 @@ from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.two_tower import TwoTowerModel
 from diptych.training.averaging import batch_norms
 from diptych.training.recipe import Recipe
-from diptych.training.reconstruct import Reconstructor
-from diptych.training.trainee import Trainee, make_optimizer
+from diptych.training.trainee import Reconstructor, Trainee, make_optimizer
 
 
 def test_matrices_decay_and_vectors_and_word_embeddings_do_not(recipe: Recipe) -> None:

@@ -205,8 +205,8 @@ def _audited(source: str, target: Path, choice: DataChoice, scenes: bool, **opti
 
 
 def _collection(choice: DataChoice, scenes: bool) -> Collection:
+    from diptych.training.recipe import collection_of
     from diptych.training.sections import Data as DataSection
-    from diptych.training.source import collection_of
 
     if scenes:
         from diptych.data.scenes import scenes as made

@@ -168,7 +168,7 @@ def _objective(
 ) -> Objective:
     """The objective that was asked for; the run's own, with what it learned, when it is that one."""
     from diptych.objectives import OBJECTIVES
-    from diptych.training.trained_objective import trained_objective
+    from diptych.training.run import trained_objective
 
     if run is not None and name in (None, run.recipe.objective["name"]):
         return trained_objective(run, **given)

@@ -133,8 +133,8 @@ def _parts(given: DataChoices, split: str | None, captions: str) -> list[tuple[C
     from dataclasses import replace
 
     from diptych.data.captions import check_caption_choice, choose_captions
+    from diptych.training.recipe import collection_of
     from diptych.training.sections import Data
-    from diptych.training.source import collection_of
 
     check_caption_choice(captions)
     parts = []

@@ -66,8 +66,8 @@ def shortcuts(
     """
     from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
     from diptych.report.sheets import write_shortcut_sheet
+    from diptych.training.recipe import collection_of
     from diptych.training.sections import Data
-    from diptych.training.source import collection_of
 
     given = {
         "setup": setup,

@@ -65,9 +65,8 @@ def train(
       [bold]diptych train --resume runs/flickr8k[/bold]
     """
     from diptych.training.fit import fit
-    from diptych.training.recipe import load_recipe, recipe_names
+    from diptych.training.recipe import collection_of, load_recipe, recipe_names
     from diptych.training.run import Run
-    from diptych.training.source import collection_of
 
     if resume is not None:
         if recipe is not None or set_:

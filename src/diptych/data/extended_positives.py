@@ -21,26 +21,18 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """What a file says, in its own ids.
+    """What a file says, in its own ids."""
 
-    Attributes:
-        what: the format and its options in a few words, for the protocol.
-        i2t: pairs whose caption is relevant to the image that asks.
-        t2i: pairs whose image is relevant to the caption that asks.
-        images: images that ask.
-        captions: captions that ask.
-        judged: all pairs that were looked at, relevant or not; a collection's own pair that was not
-            stays relevant. None: every pair of a query that asks was looked at.
-        grades: how relevant people found the pairs that they rated, 0 or more, relevant or not; None where
-            the format has no grades.
-    """
-
-    what: str
-    i2t: frozenset[Pair]
-    t2i: frozenset[Pair]
-    images: frozenset[str]
-    captions: frozenset[str]
+    what: str  # the format and its options in a few words, for the protocol
+    i2t: frozenset[Pair]  # pairs whose caption is relevant to the image that asks
+    t2i: frozenset[Pair]  # pairs whose image is relevant to the caption that asks
+    images: frozenset[str]  # images that ask
+    captions: frozenset[str]  # captions that ask
+    # all pairs that were looked at, relevant or not; a collection's own pair that was not stays relevant.
+    # None: every pair of a query that asks was looked at
     judged: frozenset[Pair] | None = None
+    # how relevant people found the pairs that they rated, 0 or more, relevant or not; None where the
+    # format has no grades
     grades: Mapping[Pair, float] | None = None
 
 

@@ -20,21 +20,13 @@ from diptych.data.rows_by_id import RowsById, caption_name, image_name
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What a file says, in its own ids.
+    """What a file says, in its own ids."""
 
-    Attributes:
-        what: the format in a few words, for protocols.
-        pairs: (image, caption) ids of each judged pair, in the file's order.
-        ratings: one per pair, the more the better; the mean where several people rated.
-        lowest: the rating of a pair that has nothing to do with each other, where the scale begins.
-        highest: where it ends.
-    """
-
-    what: str
-    pairs: list[tuple[str, str]]
-    ratings: list[float]
-    lowest: float
-    highest: float
+    what: str  # the format in a few words, for protocols
+    pairs: list[tuple[str, str]]  # (image, caption) ids of each judged pair, in the file's order
+    ratings: list[float]  # one per pair, the more the better; the mean where several people rated
+    lowest: float  # the rating of a pair that has nothing to do with each other, where the scale begins
+    highest: float  # where it ends
 
 
 @dataclass(frozen=True)

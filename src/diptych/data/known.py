@@ -18,48 +18,31 @@ from diptych.data.collection import Centric
 
 @dataclass(frozen=True)
 class Size:
-    """How large a split is.
+    """How large a split is."""
 
-    Attributes:
-        images: how many images.
-        captions: the numbers of captions that are in use, and what each means; empty where any will do.
-            One caption for each image is always in use.
-    """
-
-    images: int
+    images: int  # how many images
+    # the numbers of captions that are in use, and what each means; empty where any will do. One caption
+    # for each image is always in use
     captions: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Form:
-    """A way in which a dataset is split.
+    """A way in which a dataset is split."""
 
-    Attributes:
-        name: what the form is called.
-        sizes: the size of each split.
-        binding: whether a collection that has none of its dataset's binding forms lacks something.
-    """
-
-    name: str
-    sizes: Mapping[str, Size]
-    binding: bool = True
+    name: str  # what the form is called
+    sizes: Mapping[str, Size]  # the size of each split
+    binding: bool = True  # whether a collection that has none of its dataset's binding forms lacks something
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A reader that reads a form in which the dataset is distributed.
+    """A reader that reads a form in which the dataset is distributed."""
 
-    Attributes:
-        reader: its name, as ``--reader`` takes it.
-        what: the files that it reads.
-        options: what to add to the command, e.g. ``--images flickr30k-images``.
-        file: the file to read of a folder that may hold another dataset of the same form too.
-    """
-
-    reader: str
-    what: str
-    options: str = ""
-    file: str = ""
+    reader: str  # its name, as --reader takes it
+    what: str  # the files that it reads
+    options: str = ""  # what to add to the command, e.g. --images flickr30k-images
+    file: str = ""  # the file to read of a folder that may hold another dataset of the same form too
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import torch
 
+from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import opening
 from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader, unit_rows
 from diptych.encoders.given_rows import GivenRows
-from diptych.encoders.tensors import load_tensors, save_tensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +62,7 @@ class LinearMap:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearMaps:
+class LinearMaps(Artifact, kind="linear_maps", recreate="diptych adapt"):
     """The maps of both sides, into one space.
 
     Attributes:
@@ -99,37 +98,16 @@ class LinearMaps:
         """Whether both leave every row as it is."""
         return self.image.is_identity and self.text.is_identity
 
-    def _arrays(self) -> dict[str, np.ndarray]:
-        sides = (("image", self.image), ("text", self.text))
-        return {f"{name}.{part}": getattr(side, part) for name, side in sides for part in ("matrix", "mean")}
-
     @cached_property
     def fingerprint(self) -> str:
-        return fingerprint_arrays(self._arrays())
-
-    def save(self, file: Path) -> None:
-        """Write a safetensors file."""
-        save_tensors({name: torch.from_numpy(array) for name, array in self._arrays().items()}, file)
-
-    @classmethod
-    def load(cls, file: Path) -> LinearMaps:
-        """Read what :meth:`save` wrote."""
-        fix = "adapt again"
-        tensors = load_tensors(file, fix)
-        wanted = {f"{name}.{part}" for name in ("image", "text") for part in ("matrix", "mean")}
-        if set(tensors) != wanted:
-            raise StorageError(f"{file} holds {', '.join(sorted(tensors)) or 'nothing'}, no maps", fix)
-        try:
-            sides = [
-                LinearMap(*(tensors[f"{name}.{part}"].numpy() for part in ("matrix", "mean")))
-                for name in ("image", "text")
-            ]
-            return cls(*sides)
-        except (DataError, NumericalError, MismatchError) as error:
-            raise StorageError(f"{file} is damaged: {error.message}", fix) from None
+        """Fingerprint of all their numbers."""
+        sides = (("image", self.image), ("text", self.text))
+        return fingerprint_arrays(
+            {f"{name}.{part}": getattr(side, part) for name, side in sides for part in ("matrix", "mean")}
+        )
 
 
-_BASE, _MAPS = "base", "maps.safetensors"
+_BASE, _MAPS = "base", "maps.npz"
 
 
 def check_adaptable(base: DualEncoder) -> None:
@@ -228,7 +206,7 @@ class LinearlyAdapted(DualEncoder):
                 f"{folder} has no encoder in {_BASE}/", "copy the whole folder, or adapt again"
             )
         header = EncoderHeader.open(folder)
-        maps = LinearMaps.load(folder / _MAPS)
+        maps = LinearMaps.open(folder / _MAPS)
         base = DualEncoder.load(folder / _BASE, device=device)
         adapted = cls(base, maps, header.settings.get("about", {}))
         if adapted.fingerprint != header.fingerprint:

@@ -11,15 +11,13 @@ Source: Li et al., BLIP, ICML 2022, and its published code (``train_retrieval.py
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.loading import batched
-from diptych.encoders.hub import saved_settings
 from diptych.encoders.huggingface import HuggingFaceEncoder
 from diptych.encoders.inputs import check_texts
 from diptych.encoders.matching import MatchingEncoder, PairInputs, finite_scores, not_two_towers
@@ -41,6 +39,7 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
     family: ClassVar[str] = "blip"
     rules: ClassVar[Mapping[str, TextRule]] = {"blip": TextRule("max_length", limit=35)}
     what: ClassVar[str] = "BLIP"
+    library_class: ClassVar[str] = _ARCHITECTURE
     adds_contrastive: ClassVar[bool] = True
 
     def __init__(
@@ -62,14 +61,6 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
         self._encode_token = encode_token(tokenizer, self._vocabulary_size, name)
 
     @classmethod
-    def open(cls, source: str, *, device: str | None = None) -> Self:
-        """As of every model of transformers; a folder that was saved here keeps its stage."""
-        encoder = super().open(source, device=device)
-        folder = Path(source).expanduser()
-        encoder.stage = saved_settings(folder).get("stage") if folder.is_dir() else None
-        return encoder
-
-    @classmethod
     def _check_config(cls, config: Any) -> None:
         found = list(config.architectures or [])
         if found and _ARCHITECTURE not in found:
@@ -83,12 +74,6 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
                 "that read pictures",
                 'write "is_decoder": true into the text_config of its config.json',
             )
-
-    @classmethod
-    def _library_class(cls) -> Any:
-        import transformers
-
-        return transformers.BlipForImageTextRetrieval
 
     def _accepted(self) -> set[str]:
         return {"input_ids", "attention_mask"}

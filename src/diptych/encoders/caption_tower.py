@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -26,8 +25,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.options import Options
 from diptych.data.vocabulary import PADDING, UNKNOWN, Vocabulary, first_words
-from diptych.encoders.caption_inputs import TokenInputs, start_from_vectors
-from diptych.encoders.tower import ProjectionConfig, Tower, make_head
+from diptych.encoders.tower import ProjectionConfig, TokenInputs, Tower, needs_head, text_head, word_embedding
 
 logger = logging.getLogger(__name__)
 
@@ -77,11 +75,7 @@ class CaptionTowerConfig(Options):
     vocabulary_splits: tuple[str, ...] = ("train",)
     compat: Literal["none", "last-token"] = "none"
 
-    @model_validator(mode="after")
-    def _needs_head(self) -> CaptionTowerConfig:
-        if self.batch_norm and self.head == "none":
-            raise ValueError("batch_norm is of a head, and head is 'none'")
-        return self
+    _head = model_validator(mode="after")(needs_head)
 
 
 _PUBLISHED = {"fc.projector.0": "head.1", "fc.projector.2": "head.4", "bn": "head.5"}
@@ -116,12 +110,12 @@ class CaptionTower(Tower):
             )
         if config.bidirectional and state % 2:
             raise UsageError(f"hidden_state {state} is odd", "two directions share it evenly")
-        self.embed = nn.Embedding(len(vocabulary), config.word_width)
-        nn.init.uniform_(self.embed.weight, -0.1, 0.1)
-        if config.word_vectors is not None and load_weights:
-            start_from_vectors(
-                self.embed, vocabulary, Path(config.word_vectors), config.word_vector_scale == "given"
-            )
+        self.embed = word_embedding(
+            vocabulary,
+            config.word_width,
+            config.word_vectors if load_weights else None,
+            config.word_vector_scale,
+        )
         self.rnn = nn.GRU(
             config.word_width,
             state // (2 if config.bidirectional else 1),
@@ -131,10 +125,7 @@ class CaptionTower(Tower):
             batch_first=True,
         )
         self.dropout = nn.Dropout(config.dropout)
-        self.head: nn.Module = nn.Identity()
-        if config.head != "none":
-            hidden = config.hidden if config.head == "mlp" else None
-            self.head = make_head(state, self.base, hidden, 0.0, config.bias, config.batch_norm)
+        self.head = text_head(config, state, self.base, config.hidden)
 
     def inputs(self, texts: Sequence[str]) -> TokenInputs:
         """``texts`` as token ids, ready to be batched; those that reach the limit are counted and logged."""
@@ -241,15 +232,20 @@ class BagTowerConfig(Options):
     min_count: int = Field(4, ge=1)
     vocabulary_splits: tuple[str, ...] = ("train",)
 
-    @model_validator(mode="after")
-    def _needs_head(self) -> BagTowerConfig:
-        if self.batch_norm and self.head == "none":
-            raise ValueError("batch_norm is of a head, and head is 'none'")
-        return self
+    _head = model_validator(mode="after")(needs_head)
 
 
 class BagTower(Tower):
-    """Token ids to unit rows, the same for the same words in any order."""
+    """Token ids to unit rows, the same for the same words in any order.
+
+    It is a control. Whatever it scores, it scores without knowing who does what to whom, and a change of the
+    order of words changes nothing, to the last bit: words are added in the order of their ids, all of them count
+    (no caption is cut, or other words would fall off the end of a shuffled one), and in evaluation a caption's
+    dense layers are computed by themselves, for the last bits of a matrix product depend on how many rows it has.
+
+    Source: the control is ours; Yuksekgonul et al., When and Why Vision-Language Models Behave like Bags-of-Words,
+    ICLR 2023, for the question.
+    """
 
     def __init__(
         self,
@@ -270,17 +266,11 @@ class BagTower(Tower):
                 f"word_width {words} differs from the shared width {self.base} and there is no head",
                 "set model.text.head = 'linear', or leave word_width out",
             )
-        self.embed = nn.Embedding(len(vocabulary), words)
-        nn.init.uniform_(self.embed.weight, -0.1, 0.1)
-        if config.word_vectors is not None and load_weights:
-            start_from_vectors(
-                self.embed, vocabulary, Path(config.word_vectors), config.word_vector_scale == "given"
-            )
+        self.embed = word_embedding(
+            vocabulary, words, config.word_vectors if load_weights else None, config.word_vector_scale
+        )
         self.dropout = nn.Dropout(config.dropout)
-        self.head: nn.Module = nn.Identity()
-        if config.head != "none":
-            hidden = config.hidden if config.head == "mlp" else None
-            self.head = make_head(words, self.base, hidden, 0.0, config.bias, config.batch_norm)
+        self.head = text_head(config, words, self.base, config.hidden)
 
     def inputs(self, texts: Sequence[str]) -> TokenInputs:
         """``texts`` as token ids, start and end included, ready to be batched; none is cut."""

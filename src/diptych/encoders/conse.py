@@ -35,11 +35,10 @@ from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader, unit_rows
 from diptych.encoders.hub import LOADING_ERRORS, loading_failure
 from diptych.encoders.inputs import as_picture, check_texts
 from diptych.encoders.preprocessing import Preprocessing
-from diptych.encoders.pretrained import pick_device
 from diptych.encoders.targets import TargetModel, TargetOptions, open_target_model
 from diptych.encoders.targets.contract import TargetHeader
 from diptych.encoders.targets.kinds.sentence import SentenceEncoder
-from diptych.encoders.tensors import load_tensors, save_tensors
+from diptych.encoders.tensors import load_tensors, pick_device, save_tensors
 
 
 class ClassifierConfig(Options):

@@ -156,7 +156,7 @@ for _family in (
         ("st:NAME", "a sentence-transformers folder"),
         "st",
         _has("modules.json"),
-        _loader("sentence_transformers", "SentenceTransformersEncoder"),
+        _loader("huggingface", "SentenceTransformersEncoder"),
     ),
     Family(
         "two_tower",

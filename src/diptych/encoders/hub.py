@@ -162,3 +162,45 @@ def tokenizer_content(tokenizer: Any) -> dict[str, Any]:
     rules = json.loads(backend.to_str())
     # The two keys left out are what the last call asked for.
     return content | {key: value for key, value in rules.items() if key not in ("truncation", "padding")}
+
+
+NO_EFFECT = frozenset(
+    (
+        *("_name_or_path", "name_or_path", "_commit_hash", "transformers_version", "architectures"),
+        *("auto_map", "image_processor_type", "dtype", "torch_dtype", "_attn_implementation_autoset"),
+        *("initializer_range", "initializer_factor", "logit_scale_init_value", "temperature_init_value"),
+        *("attention_dropout", "dropout", "dropout_rate", "drop_connect_rate"),
+        *("hidden_dropout_prob", "attention_probs_dropout_prob"),
+        *("id2label", "label2id", "problem_type"),
+        *("return_dict", "output_attentions", "output_hidden_states"),
+    )
+)
+"""Configuration keys that do not change a row in evaluation mode."""
+
+
+@contextmanager
+def quiet(bars: bool) -> Iterator[None]:
+    """Silence transformers' reports (ours are exceptions), and its progress bars unless ``bars``."""
+    from transformers.utils import logging as reports
+
+    verbosity, bars_before = reports.get_verbosity(), reports.is_progress_bar_enabled()
+    reports.set_verbosity_error()
+    if not bars:
+        reports.disable_progress_bar()
+    try:
+        yield
+    finally:
+        reports.set_verbosity(verbosity)
+        if bars_before:
+            reports.enable_progress_bar()
+
+
+def weights_format(folder: Path) -> bool:
+    """True for safetensors, False for a pytorch_model.bin."""
+    for name, safe in (("model.safetensors", True), ("pytorch_model.bin", False)):
+        if (folder / name).is_file() or (folder / f"{name}.index.json").is_file():
+            return safe
+    raise StorageError(
+        f"{folder} holds no weights: neither model.safetensors nor pytorch_model.bin",
+        "download the model again, weights included",
+    )

@@ -4,94 +4,42 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 
-from diptych.core.errors import MismatchError, UsageError
+from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.extras import require
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.data.overlay import Overlay
 from diptych.encoders.direct_pixels import ProcessorPixels
 from diptych.encoders.hub import (
     LOADING_ERRORS,
+    NO_EFFECT,
     loading_failure,
+    quiet,
     saved_settings,
     tokenizer_content,
+    weights_format,
     without_keys,
 )
-from diptych.encoders.huggingface_files import NO_EFFECT, check_loaded, quiet, weights_format
 from diptych.encoders.pretrained import PretrainedEncoder
 from diptych.encoders.text_cleaning import TEXT_RULES, TextRule
 
+MODULES_FILE = "modules.json"
+"""The file that lists the modules of a sentence-transformers model."""
 
-@dataclass(frozen=True, eq=False)
-class LoadedParts:
-    """What a folder or a hub name holds.
+logger = logging.getLogger(__name__)
 
-    Attributes:
-        model, tokenizer, image_processor: as transformers made them, the model in float32.
-        name: what reports call the model.
-        settings: what ``DualEncoder.save`` kept beside it.
-    """
-
-    model: Any
-    tokenizer: Any
-    image_processor: Any
-    name: str
-    settings: dict[str, Any]
-
-
-def load_parts(
-    source: str,
-    known: Collection[str],
-    what: str,
-    check: Callable[[Any], None],
-    library_class: Callable[[], Any],
-    backend: str = "pil",
-) -> LoadedParts:
-    """Load from a folder, or by name from the hub or its cache."""
-    import transformers
-
-    given = Path(source).expanduser()
-    folder = given if given.is_dir() else None
-    where = str(folder) if folder else source
-    common: dict[str, Any] = {"trust_remote_code": False, "local_files_only": folder is not None}
-    settings = saved_settings(given) if folder else {}
-    safetensors = weights_format(folder) if folder else None
-    try:
-        with quiet(bars=folder is None):
-            config = transformers.AutoConfig.from_pretrained(where, **common)
-            if config.model_type not in known:
-                raise UsageError(
-                    f"{source} is a {config.model_type!r} model, not {what}",
-                    f"known: {', '.join(sorted(known))}",
-                )
-            check(config)
-            model, loading = library_class().from_pretrained(
-                where,
-                config=config,
-                dtype=torch.float32,
-                use_safetensors=safetensors,
-                weights_only=True,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,  # reported by check_loaded, with names
-                **common,
-            )
-            tokenizer = transformers.AutoTokenizer.from_pretrained(where, **common)
-            processor = transformers.AutoImageProcessor.from_pretrained(where, backend=backend, **common)
-    except LOADING_ERRORS as error:
-        fix = (
-            "download the model again, all files"
-            if folder
-            else f"run `hf download {source} --local-dir FOLDER` where there is network; pass FOLDER"
-        )
-        raise loading_failure(source, folder, error, fix) from error
-    check_loaded(source, loading, tokenizer)
-    name = settings.get("name", folder.resolve().name if folder else source)
-    return LoadedParts(model, tokenizer, processor, name, settings)
+_ORGANISATION = "sentence-transformers"
+_WRAPPERS = ("CLIPModel", "Transformer")
+_NEEDED = ("*.json", "*.txt", "*.safetensors", "*.bin")
+_NOT_NEEDED = ("onnx/*", "openvino/*")
 
 
 class HuggingFaceEncoder(PretrainedEncoder):
@@ -101,6 +49,10 @@ class HuggingFaceEncoder(PretrainedEncoder):
     rules: ClassVar[Mapping[str, TextRule]] = TEXT_RULES
     """The model types that this class knows, and how they want their texts."""
     what: ClassVar[str] = "an image–text dual encoder"
+    library_class: ClassVar[str] = "AutoModel"
+    backend: ClassVar[str] = "pil"
+    """What prepares images: ``pil``, as for these models' published numbers, or ``torchvision``, whose variant of the
+    same preprocessing gives slightly other pixels."""
 
     def __init__(
         self,
@@ -130,27 +82,15 @@ class HuggingFaceEncoder(PretrainedEncoder):
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
         """Load from a folder, or by name from the hub or its cache."""
-        parts = load_parts(source, cls.rules, cls.what, cls._check_config, cls._library_class)
-        return cls(
-            parts.model,
-            parts.tokenizer,
-            parts.image_processor,
-            parts.name,
-            device=device,
-            characters=parts.settings.get("characters"),
-            prefix=parts.settings.get("prefix", ""),
-        )
+        given = Path(source).expanduser()
+        settings = saved_settings(given) if given.is_dir() else {}
+        model, tokenizer, processor = _load(cls, given if given.is_dir() else source, source)
+        settings.setdefault("name", given.resolve().name if given.is_dir() else source)
+        return cls(model, tokenizer, processor, **settings, device=device)
 
     @classmethod
     def _check_config(cls, config: Any) -> None:
         """Refuse a configuration before its weights are read."""
-
-    @classmethod
-    def _library_class(cls) -> Any:
-        """Transformers' class of the model."""
-        import transformers
-
-        return transformers.AutoModel
 
     def _accepted(self) -> set[str]:
         """The names of what the model takes of texts."""
@@ -271,8 +211,160 @@ class HuggingFaceEncoder(PretrainedEncoder):
             self.image_processor.save_pretrained(folder)
 
 
+class SentenceTransformersEncoder(HuggingFaceEncoder):
+    """A CLIP-like model of sentence-transformers: a transformers model in a folder of modules.
+
+    The rows are those of ``SentenceTransformer(...).encode``: images are prepared by torchvision there, which
+    gives slightly other pixels than Pillow, and a default prompt stands before every text. The library itself is
+    not needed. Make one with :meth:`open` or ``DualEncoder.load``; ``clip-ViT-L-14`` is a name.
+    """
+
+    family: ClassVar[str] = "sentence_transformers"
+    what: ClassVar[str] = "an image–text dual encoder of sentence-transformers"
+    backend: ClassVar[str] = "torchvision"
+
+    @classmethod
+    def open(cls, source: str, *, device: str | None = None) -> Self:
+        given = Path(source).expanduser()
+        folder = given if given.is_dir() else _from_hub(source)
+        inner = first_module(folder, source)
+        model, tokenizer, processor = _load(cls, inner, str(inner))
+        settings = saved_settings(folder) or {"prefix": _default_prompt(folder)}
+        settings.setdefault("name", folder.resolve().name if given.is_dir() else source)
+        return cls(model, _limited(tokenizer, inner), processor, **settings, device=device)
+
+    def _write(self, folder: Path) -> None:
+        super()._write(folder)
+        kind = "sentence_transformers.models.CLIPModel"
+        write_json(folder / MODULES_FILE, [{"idx": 0, "name": "0", "path": "", "type": kind}])
+
+
+def _load(encoder: type[HuggingFaceEncoder], where: Path | str, source: str) -> tuple[Any, Any, Any]:
+    """Return model, tokenizer and image processor from a folder, or by name from the hub or its cache."""
+    import transformers
+
+    folder = where if isinstance(where, Path) else None
+    common: dict[str, Any] = {"trust_remote_code": False, "local_files_only": folder is not None}
+    safetensors = weights_format(folder) if folder else None
+    try:
+        with quiet(bars=folder is None):
+            config = transformers.AutoConfig.from_pretrained(where, **common)
+            if config.model_type not in encoder.rules:
+                raise UsageError(
+                    f"{source} is a {config.model_type!r} model, not {encoder.what}",
+                    f"known: {', '.join(sorted(encoder.rules))}",
+                )
+            encoder._check_config(config)
+            model, loading = getattr(transformers, encoder.library_class).from_pretrained(
+                where,
+                config=config,
+                dtype=torch.float32,
+                use_safetensors=safetensors,
+                weights_only=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # reported by _check_loaded, with names
+                **common,
+            )
+            tokenizer = transformers.AutoTokenizer.from_pretrained(where, **common)
+            processor = transformers.AutoImageProcessor.from_pretrained(
+                where, backend=encoder.backend, **common
+            )
+    except LOADING_ERRORS as error:
+        fix = (
+            "download the model again, all files"
+            if folder
+            else f"run `hf download {source} --local-dir FOLDER` where there is network; pass FOLDER"
+        )
+        raise loading_failure(source, folder, error, fix) from error
+    _check_loaded(source, loading, tokenizer)
+    return model, tokenizer, processor
+
+
+def _check_loaded(source: str, loading: dict[str, Any], tokenizer: Any) -> None:
+    """See that transformers made nothing up."""
+    missing = sorted(loading["missing_keys"])
+    if missing:
+        raise StorageError(
+            f"{source} lacks {len(missing)} of the model's weights, which would be random: "
+            + ", ".join(missing[:3]),
+            "download the model again, or use the one that holds both towers",
+        )
+    if loading["mismatched_keys"]:
+        name, found, wanted = sorted(loading["mismatched_keys"])[0]
+        raise StorageError(
+            f"{source}: {name} has the shape {tuple(found)}, its config.json asks for {tuple(wanted)}",
+            "use the config.json and the weights of the same model",
+        )
+    if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
+        raise StorageError(
+            f"{source} holds no tokenizer: a vocabulary of {tokenizer.vocab_size} special tokens",
+            "add the model's tokenizer.json (or vocab.json and merges.txt)",
+        )
+    if loading["unexpected_keys"]:
+        logger.info("%s: %d weights are not used", source, len(loading["unexpected_keys"]))
+
+
 def _pooled(output: Any) -> torch.Tensor:
     """The row itself: transformers 5 hands back an output object, earlier versions the tensor."""
     rows = output if isinstance(output, torch.Tensor) else output.pooler_output
     assert isinstance(rows, torch.Tensor)
     return rows
+
+
+def first_module(folder: Path, source: str) -> Path:
+    """The folder of a model's first module, when it is all there is.
+
+    Modules that divide rows by their length may follow, for ours are of unit length anyway.
+    """
+    listed = read_json(folder / MODULES_FILE)
+    try:
+        kinds = [str(module["type"]).rpartition(".")[2] for module in listed]
+        path = str(listed[0]["path"])
+    except (KeyError, TypeError, IndexError):
+        raise StorageError(f"{folder / MODULES_FILE} lists no modules", "download the model again") from None
+    others = [kind for kind in kinds[1:] if kind != "Normalize"]
+    if kinds[0] not in _WRAPPERS or others:
+        raise UsageError(
+            f"{source} is a model of sentence-transformers made of {', '.join(kinds)}",
+            "only CLIP-like ones are dual encoders of pictures and texts, such as clip-ViT-B-32",
+        )
+    inner = folder / path
+    if not (inner / "config.json").is_file():
+        raise StorageError(f"{inner} holds no config.json", "download the model again, all files")
+    return inner
+
+
+def _from_hub(source: str) -> Path:
+    """The folder of a model on the hub, or in its cache."""
+    hub = require("huggingface_hub", "hub", "reading models from the hub")
+    name = source if "/" in source else f"{_ORGANISATION}/{source}"
+    try:
+        found: str = hub.snapshot_download(
+            name, allow_patterns=list(_NEEDED), ignore_patterns=list(_NOT_NEEDED)
+        )
+        return Path(found)
+    except LOADING_ERRORS as error:
+        fix = f"run `hf download {name} --local-dir FOLDER` where there is network; pass FOLDER"
+        raise loading_failure(source, None, error, fix) from error
+
+
+def _default_prompt(folder: Path) -> str:
+    """What the library puts before every text unless it is told otherwise."""
+    file = folder / "config_sentence_transformers.json"
+    content = read_json(file) if file.is_file() else {}
+    name = content.get("default_prompt_name")
+    return "" if name is None else str(content.get("prompts", {}).get(name, ""))
+
+
+def _limited(tokenizer: Any, inner: Path) -> Any:
+    """The tokenizer with the module's own limit."""
+    file = inner / "sentence_bert_config.json"
+    content = read_json(file) if file.is_file() else {}
+    if content.get("do_lower_case"):
+        raise UsageError(
+            f"{file} says do_lower_case, which no CLIP of sentence-transformers does",
+            "load the folder of the transformers model inside as hf:FOLDER",
+        )
+    if content.get("max_seq_length") is not None:
+        tokenizer.model_max_length = min(int(content["max_seq_length"]), tokenizer.model_max_length)
+    return tokenizer

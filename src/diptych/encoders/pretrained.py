@@ -22,25 +22,13 @@ from diptych.data.overlay import OverlaidPicture, Overlay, split_overlay
 from diptych.encoders.dual_encoder import TrainableEncoder, unit_rows
 from diptych.encoders.inputs import as_picture, check_texts
 from diptych.encoders.pretrained_towers import PretrainedTowers
+from diptych.encoders.tensors import pick_device
 from diptych.metrics.products import EPSILON
 
 logger = logging.getLogger(__name__)
 
 _BATCHES_PER_BLOCK = 16
 """Texts are tokenised and sorted by length this many batches at a time, so that memory is bounded."""
-
-
-def pick_device(device: str | None) -> torch.device:
-    """The device called ``device``, or the GPU where there is one, else the CPU."""
-    if device is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-        torch.empty(1, device=chosen)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise UsageError(f"device {device!r} cannot be used: {reason}", "try cpu or cuda") from None
-    return chosen
 
 
 _WORD = re.compile(r"\S+")

@@ -15,7 +15,7 @@ from diptych.core.errors import UsageError
 from diptych.data.overlay import OverlaidPicture, split_overlay
 from diptych.encoders.inputs import as_picture, check_texts
 from diptych.encoders.preprocessing import Augmentation, randomly_cut
-from diptych.encoders.tower import unit_rows
+from diptych.encoders.tower import CaptionInputs, unit_rows
 
 if TYPE_CHECKING:
     from diptych.encoders.pretrained import PretrainedEncoder
@@ -25,8 +25,10 @@ logger = logging.getLogger(__name__)
 _BLOCK = 4096
 
 
-class PretrainedInputs:
+class PretrainedInputs(CaptionInputs):
     """Token ids of captions, cut to the model's limit, end to end."""
+
+    wordless = ("another library's tokenizer knows no words", "leave caption_augmentation out")
 
     def __init__(self, encoder: PretrainedEncoder, texts: Sequence[str]) -> None:
         self._encoder = encoder
@@ -80,22 +82,6 @@ class PretrainedInputs:
         for place, tokens in zip(full, self._encoder.token_ids(again), strict=True):
             ids[place] = tokens
         return ids
-
-    def augmented(
-        self,
-        rows: np.ndarray,
-        unknown: float,
-        deleted: float,
-        seed: int,
-        epoch: int,
-        endings: Sequence[str] | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Refused."""
-        raise UsageError(
-            f"caption_augmentation (unknown {unknown}, deleted {deleted}) with another library's tokenizer, "
-            "which knows no words",
-            "leave caption_augmentation out",
-        )
 
 
 class PretrainedImages(nn.Module):

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
-from torch import Tensor, nn
+from torch import Tensor
 
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
-from diptych.encoders.caption_inputs import TargetInputs
 from diptych.encoders.targets.contract import TargetModel, TargetOptions
-from diptych.encoders.tower import ProjectionConfig, Tower, make_head
+from diptych.encoders.tower import ProjectionConfig, TargetInputs, Tower, needs_head, text_head
 
 
 class TargetTowerConfig(Options):
@@ -39,11 +38,7 @@ class TargetTowerConfig(Options):
     bias: bool = False
     batch_norm: bool = False
 
-    @model_validator(mode="after")
-    def _needs_head(self) -> TargetTowerConfig:
-        if self.batch_norm and self.head == "none":
-            raise ValueError("batch_norm is of a head, and head is 'none'")
-        return self
+    _head = model_validator(mode="after")(needs_head)
 
 
 class TargetTower(Tower):
@@ -68,10 +63,7 @@ class TargetTower(Tower):
                 f"targets of width {targets.width} do not fit the shared width {self.base} and there is no head",
                 f"set model.width = {targets.width}, or model.text.head = 'mlp'",
             )
-        self.head: nn.Module = nn.Identity()
-        if config.head != "none":
-            hidden = (config.hidden or targets.width) if config.head == "mlp" else None
-            self.head = make_head(targets.width, self.base, hidden, 0.0, config.bias, config.batch_norm)
+        self.head = text_head(config, targets.width, self.base, config.hidden or targets.width)
 
     def inputs(self, texts: Sequence[str]) -> TargetInputs:
         """The targets of ``texts``, ready to be batched.

@@ -1,4 +1,4 @@
-"""Safetensors in and out, with errors a person can use."""
+"""Tensors in files and on devices, with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import errno
 from collections.abc import Mapping
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
-from diptych.core.errors import StorageError
+from diptych.core.errors import StorageError, UsageError
 from diptych.core.reading import file_errors, open_regular
 
 
@@ -36,3 +37,16 @@ def load_tensors(path: Path, fix: str) -> dict[str, Tensor]:
             return load_file(str(path))
     except SafetensorError as error:
         raise StorageError(f"{path} is not a safetensors file: {error}", fix) from None
+
+
+def pick_device(device: str | None) -> torch.device:
+    """The device called ``device``, or the GPU where there is one, else the CPU."""
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        torch.empty(1, device=chosen)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"device {device!r} cannot be used: {reason}", "try cpu or cuda") from None
+    return chosen

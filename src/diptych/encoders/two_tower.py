@@ -21,11 +21,10 @@ from diptych.encoders.caption_tower import BagTower, BagTowerConfig, CaptionTowe
 from diptych.encoders.dual_encoder import EncoderHeader, TrainableEncoder, unit_rows
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
 from diptych.encoders.inputs import check_texts
-from diptych.encoders.pretrained import pick_device
 from diptych.encoders.region_tower import RegionTower, RegionTowerConfig
 from diptych.encoders.target_tower import TargetTower, TargetTowerConfig
 from diptych.encoders.targets.contract import TargetModel, open_target_model
-from diptych.encoders.tensors import load_tensors, save_tensors
+from diptych.encoders.tensors import load_tensors, pick_device, save_tensors
 from diptych.encoders.tower import ProjectionConfig, choose_kind
 
 CaptionSource: TypeAlias = Vocabulary | TargetModel
@@ -65,39 +64,26 @@ class TwoTowerModel(nn.Module):
     def __init__(self, config: ModelConfig, source: CaptionSource, load_weights: bool = True) -> None:
         super().__init__()
         self.config = config
-        projection, absolute = config.projection, config.similarity != "cosine"
-        self.image: ImageTower | RegionTower
-        self.text: CaptionTower | TargetTower | BagTower
-        if isinstance(config.image, RegionTowerConfig):
-            self.image = RegionTower(
-                config.image, config.width, load_weights, projection=projection, absolute=absolute
+        words = isinstance(source, Vocabulary)
+        if words and isinstance(config.text, TargetTowerConfig):
+            raise MismatchError(
+                f"a target tower takes a target model, got a vocabulary of {len(source)} words",  # type: ignore[arg-type]
+                "make one with make_target_model",
             )
-        else:
-            self.image = ImageTower(
-                config.image, config.width, load_weights, projection=projection, absolute=absolute
-            )
-        if isinstance(config.text, TargetTowerConfig):
-            if isinstance(source, Vocabulary):
-                raise MismatchError(
-                    f"a target tower takes a target model, got a vocabulary of {len(source)} words",
-                    "make one with make_target_model",
-                )
-            self.text = TargetTower(
-                config.text, config.width, source, load_weights, projection=projection, absolute=absolute
-            )
-        elif not isinstance(source, Vocabulary):
+        if not words and not isinstance(config.text, TargetTowerConfig):
             raise MismatchError(
                 f"a tower of words takes a vocabulary, got a {type(source).__name__}",
                 "build one with Vocabulary.build, or set model.text.kind = 'targets'",
             )
-        elif isinstance(config.text, BagTowerConfig):
-            self.text = BagTower(
-                config.text, config.width, source, load_weights, projection=projection, absolute=absolute
-            )
-        else:
-            self.text = CaptionTower(
-                config.text, config.width, source, load_weights, projection=projection, absolute=absolute
-            )
+        ends: Any = {"projection": config.projection, "absolute": config.similarity != "cosine"}
+        images: Any = {"pictures": ImageTower, "regions": RegionTower}
+        texts: Any = {"gru": CaptionTower, "bag": BagTower, "targets": TargetTower}
+        self.image: ImageTower | RegionTower = images[config.image.kind](
+            config.image, config.width, load_weights, **ends
+        )
+        self.text: CaptionTower | TargetTower | BagTower = texts[config.text.kind](
+            config.text, config.width, source, load_weights, **ends
+        )
 
 
 _NO_EFFECT: Any = {

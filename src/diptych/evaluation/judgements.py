@@ -80,7 +80,7 @@ class HumanAgreement:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {"format": 1, **asdict(self)}
+        return asdict(self)
 
 
 def condensed_gain(

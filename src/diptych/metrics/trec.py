@@ -20,6 +20,7 @@ import numpy as np
 
 from diptych.core.errors import DataError, StorageError
 from diptych.core.files import atomic_path
+from diptych.core.reading import read_lines
 from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth, Positives
 from diptych.metrics.sources import ScoreSource
 from diptych.metrics.topk import best_of
@@ -133,16 +134,12 @@ def write_trec(
 
 
 def _fields(path: Path | str, count: int) -> Iterator[tuple[int, list[str]]]:
-    try:
-        with open(path, encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                fields = line.split()
-                if fields and len(fields) != count:
-                    raise StorageError(f"{path}, line {number}: {count} fields expected, got {len(fields)}")
-                if fields:
-                    yield number, fields
-    except (FileNotFoundError, UnicodeDecodeError) as error:
-        raise StorageError(f"{path} cannot be read: {error}") from None
+    for number, line in read_lines(path, fix="write it again"):
+        fields = line.split()
+        if fields and len(fields) != count:
+            raise StorageError(f"{path}, line {number}: {count} fields expected, got {len(fields)}")
+        if fields:
+            yield number, fields
 
 
 def _number(path: Path | str, line: int, text: str) -> float:

@@ -29,11 +29,11 @@ from diptych.objectives.declaration import (
     Reduction,
     Within,
     checked,
+    checked_temperature,
     in_directions,
+    together,
 )
-from diptych.objectives.directed import together
 from diptych.objectives.infonce import InfoNCE, infonce_per_query
-from diptych.objectives.temperature import checked_temperature
 from diptych.objectives.triplet import TripletHardest, triplet
 
 
@@ -112,11 +112,9 @@ class ConVSE(InfoNCE):
     """ConVSE with a fixed or learned temperature.
 
     Args:
-        temperature: τ, or where learning starts.
         learn_temperature: train log(1/τ) with the model; 1/τ is capped at 100, as in CLIP.
-        direction: ``both``, ``i2t`` or ``t2i``.
-        reduction: ``mean`` or ``sum`` over the queries of each direction.
-        compat: ``pairs`` treats other captions of an image as negatives, as published.
+
+    The other options are those of the function.
     """
 
     def __init__(
@@ -130,27 +128,11 @@ class ConVSE(InfoNCE):
         super().__init__(temperature, learn_temperature, direction, reduction, compat)
 
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        """The loss, a scalar."""
-        return convse(
-            scores,
-            positives,
-            self.temperature,
-            direction=self.direction,
-            reduction=self.reduction,
-            compat=self.compat,
-        )
+        return convse(scores, positives, self.temperature, **self.choices)
 
 
 class ConVSEPlusPlus(TripletHardest):
-    """ConVSE++: VSE++'s loss divided by the number of pairs and by τ.
-
-    Args:
-        temperature: τ; it only scales the loss.
-        margin: α.
-        direction: ``both``, ``i2t`` or ``t2i``.
-        reduction: ``mean`` (published) or ``sum`` over (query, positive) pairs of each direction.
-        compat: ``pairs`` treats other captions of an image as negatives, as published.
-    """
+    """ConVSE++: VSE++'s loss divided by the number of pairs and by τ. Options are those of the function."""
 
     def __init__(
         self,
@@ -165,7 +147,6 @@ class ConVSEPlusPlus(TripletHardest):
         self.temperature = temperature
 
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        """The loss, a scalar."""
         return super().forward(scores, positives) / self.temperature
 
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:

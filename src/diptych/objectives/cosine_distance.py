@@ -15,14 +15,15 @@ from torch import Tensor
 from diptych.objectives.declaration import (
     OBJECTIVES,
     Compat,
+    Directed,
     Direction,
     ObjectiveKind,
     Reduction,
     Within,
     checked,
     in_directions,
+    together,
 )
-from diptych.objectives.directed import Directed, together
 from diptych.objectives.pairs import mean_per_query
 
 
@@ -59,13 +60,7 @@ def cosine_distance(
 
 
 class CosineDistance(Directed):
-    """1 − s of the positives, for targets that do not learn.
-
-    Args:
-        direction: ``both``, ``i2t`` or ``t2i``.
-        reduction: ``mean`` or ``sum`` over queries.
-        compat: ``pairs`` makes every positive pair a query of its own, as published.
-    """
+    """1 − s of the positives, for targets that do not learn. Options are those of the function."""
 
     needs_negatives = False
 
@@ -76,13 +71,9 @@ class CosineDistance(Directed):
         compat: Compat = "none",
     ) -> None:
         super().__init__(direction, reduction, compat)
-        self.compat = compat
 
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        """The loss, a scalar."""
-        return cosine_distance(
-            scores, positives, direction=self.direction, reduction=self.reduction, compat=self.compat
-        )
+        return cosine_distance(scores, positives, **self.choices)
 
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
         """(queries,) mean over a query's positives."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
@@ -77,11 +78,7 @@ class _Given(Objective):
         self.function = function
 
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        """Return the callable's loss.
-
-        Raises:
-            UsageError: it is no scalar tensor.
-        """
+        """Return the callable's loss."""
         loss = self.function(scores, positives)
         if not isinstance(loss, Tensor) or loss.dim() != 0:
             found = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
@@ -125,12 +122,7 @@ class ObjectiveKind:
         return {name: parameter.default for name, parameter in parameters.items()}
 
     def __call__(self, **options: Any) -> Objective:
-        """Build it.
-
-        Raises:
-            RecipeError: an option it does not have, the message lists those it has; or a value that is
-                not a number, or not true or false, where the option's default is.
-        """
+        """Build it."""
         for name, value in options.items():
             if name not in self.options:
                 known = ", ".join(f"{key}={default!r}" for key, default in self.options.items())
@@ -164,11 +156,6 @@ def checked(
     With ``compat="pairs"`` every positive pair becomes a row and a column of its own, and all other
     pairs are negatives, those of the same image too: what published code does when it puts
     (image, caption) pairs in a batch without looking whether an image is there twice.
-
-    Raises:
-        UsageError: shapes that differ, an image or caption without a positive in the batch, or a
-            batch without a single negative.
-        NumericalError: a score that is NaN or infinite.
     """
     if scores.shape != positives.shape or scores.dim() != 2:
         raise UsageError(
@@ -200,11 +187,7 @@ def checked(
 
 
 def all_finite(scores: Tensor, sides: tuple[str, str]) -> None:
-    """See that no score is NaN or infinite; ``sides`` are the words for a row and a column.
-
-    Raises:
-        NumericalError: one is; the message names its place.
-    """
+    """See that no score is NaN or infinite; ``sides`` are the words for a row and a column."""
     # One pass: NaN and infinity survive a sum. A sum of finite numbers that overflows is looked at again.
     if bool(torch.isfinite(scores.detach().sum())):
         return
@@ -244,3 +227,107 @@ def in_directions(
     if direction in ("both", "t2i"):
         losses.append(one_direction(scores.T, positives.T))
     return losses
+
+
+def not_negative(name: str, value: float, example: float) -> float:
+    """``value``, after seeing that it is a finite number of at least 0."""
+    if not 0 <= value < float("inf"):
+        raise UsageError(f"{name} {value}", f"give a {name} of at least 0, such as {example}")
+    return value
+
+
+def together(losses: list[Tensor], reduction: Reduction, directions: Literal["mean", "sum"]) -> Tensor:
+    """Values of one or both directions as one loss."""
+    if reduction == "none":
+        return torch.cat(losses)
+    reduced = torch.stack([reduce(loss, reduction) for loss in losses])
+    return reduced.mean() if directions == "mean" else reduced.sum()
+
+
+class Directed(Objective):
+    """An objective with a direction and a reduction; refuses those there are not, and a strange compat.
+
+    Args:
+        direction: ``both``, ``i2t`` or ``t2i``.
+        reduction: ``mean`` or ``sum``.
+        compat: one of ``compats``.
+
+    Raises:
+        UsageError: a choice there is not.
+    """
+
+    compats: tuple[str, ...] = get_args(Compat)
+
+    def __init__(self, direction: Direction, reduction: Reduction, compat: str) -> None:
+        super().__init__()
+        for what, value, known in (
+            ("direction", direction, get_args(Direction)),
+            ("reduction", reduction, ("mean", "sum")),
+            ("compat", compat, self.compats),
+        ):
+            if value not in known:
+                raise UsageError(f"{what} {value!r}", f"one of {', '.join(map(repr, known))}")
+        self.direction = direction
+        self.reduction = reduction
+        self.compat: Any = compat
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """Return what every objective's function takes by name."""
+        return {"direction": self.direction, "reduction": self.reduction, "compat": self.compat}
+
+
+def checked_temperature(temperature: float | Tensor) -> float | Tensor:
+    """``temperature``, after seeing that it is finite and above 0."""
+    value = float(temperature.detach()) if isinstance(temperature, Tensor) else temperature
+    if isinstance(temperature, Tensor) and not math.isfinite(value):
+        raise NumericalError(f"the learned temperature is {value}", "lower the learning rate")
+    if not (value > 0 and math.isfinite(value)):
+        raise UsageError(f"temperature {value}", "give a temperature above 0, such as 0.07")
+    return temperature
+
+
+class Tempered(Directed):
+    """An objective with a fixed or learned temperature.
+
+    Args:
+        temperature: τ, or where learning starts.
+        learn_temperature: train log(1/τ) with the model.
+        direction: ``both``, ``i2t`` or ``t2i``.
+        reduction: ``mean`` or ``sum``.
+        compat: one of ``compats``.
+
+    Attributes:
+        ceiling: the largest 1/τ a learned temperature may reach; beyond it, it is set back to it.
+    """
+
+    ceiling = 100.0  # as in CLIP
+
+    def __init__(
+        self,
+        temperature: float,
+        learn_temperature: bool,
+        direction: Direction,
+        reduction: Reduction,
+        compat: str,
+    ) -> None:
+        super().__init__(direction, reduction, compat)
+        checked_temperature(temperature)
+        self._fixed = temperature
+        self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature))) if learn_temperature else None
+
+    @property
+    def temperature(self) -> float | Tensor:
+        """τ, a number or the scalar tensor that is learned."""
+        if self.log_scale is None:
+            return self._fixed
+        # Projected, as CLIP does after every step: a clamp in the graph has no gradient above the
+        # ceiling, and a scale that once went beyond it would stay there.
+        with torch.no_grad():
+            self.log_scale.clamp_(max=math.log(self.ceiling))
+        return torch.exp(-self.log_scale)
+
+    def logged(self) -> dict[str, float]:
+        """The temperature, when it is learned."""
+        temperature = self.temperature
+        return {"temperature": float(temperature.detach())} if isinstance(temperature, Tensor) else {}

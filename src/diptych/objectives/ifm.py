@@ -26,13 +26,15 @@ from diptych.objectives.declaration import (
     Direction,
     ObjectiveKind,
     Reduction,
+    Tempered,
     Within,
     checked,
+    checked_temperature,
     in_directions,
+    not_negative,
+    together,
 )
-from diptych.objectives.directed import not_negative, together
 from diptych.objectives.infonce import log_sum_of_negatives, softmax_per_query
-from diptych.objectives.temperature import Tempered, checked_temperature
 
 
 def _perturbed(logits: Tensor, positives: Tensor, budget: float | Tensor) -> Tensor:
@@ -128,12 +130,9 @@ class IFM(Tempered):
     """IFM alone, with a fixed or learned temperature.
 
     Args:
-        temperature: τ, or where learning starts.
         learn_temperature: train log(1/τ) with the model; 1/τ is capped at 100, as in CLIP.
-        epsilon: ε, in units of the score.
-        direction: ``both``, ``i2t`` or ``t2i``.
-        reduction: ``mean`` or ``sum`` over queries.
-        compat: ``pairs`` treats other captions of an image as negatives, as published.
+
+    The other options are those of the function.
     """
 
     def __init__(
@@ -147,19 +146,9 @@ class IFM(Tempered):
     ) -> None:
         super().__init__(temperature, learn_temperature, direction, reduction, compat)
         self.epsilon = not_negative("epsilon", epsilon, 0.1)
-        self.compat = compat
 
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        """The loss, a scalar."""
-        return ifm(
-            scores,
-            positives,
-            self.temperature,
-            self.epsilon,
-            direction=self.direction,
-            reduction=self.reduction,
-            compat=self.compat,
-        )
+        return ifm(scores, positives, self.temperature, self.epsilon, **self.choices)
 
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
         """(queries,) mean over a query's positives."""
@@ -172,13 +161,9 @@ class InfoNCEIFM(IFM):
     """InfoNCE and IFM mixed, with a fixed or learned temperature.
 
     Args:
-        temperature: τ, or where learning starts.
         learn_temperature: train log(1/τ) with the model; 1/τ is capped at 100, as in CLIP.
-        epsilon: ε, in units of the score.
-        weight: α: the loss is (InfoNCE + α·IFM)/(1 + α).
-        direction: ``both``, ``i2t`` or ``t2i``.
-        reduction: ``mean`` or ``sum`` over queries.
-        compat: ``pairs`` treats other captions of an image as negatives, as published.
+
+    The other options are those of the function.
     """
 
     def __init__(
@@ -195,17 +180,7 @@ class InfoNCEIFM(IFM):
         self.weight = not_negative("weight", weight, 1.0)
 
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        """The loss, a scalar."""
-        return infonce_ifm(
-            scores,
-            positives,
-            self.temperature,
-            self.epsilon,
-            self.weight,
-            direction=self.direction,
-            reduction=self.reduction,
-            compat=self.compat,
-        )
+        return infonce_ifm(scores, positives, self.temperature, self.epsilon, self.weight, **self.choices)
 
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
         """(queries,) mean over a query's positives."""

@@ -25,13 +25,14 @@ from diptych.objectives.declaration import (
     Direction,
     ObjectiveKind,
     Reduction,
+    Tempered,
     Within,
     checked,
+    checked_temperature,
     in_directions,
+    together,
 )
-from diptych.objectives.directed import together
 from diptych.objectives.pairs import mean_per_query
-from diptych.objectives.temperature import Tempered, checked_temperature
 
 
 def log_sum_of_negatives(logits: Tensor, others: Tensor) -> Tensor:
@@ -42,13 +43,7 @@ def log_sum_of_negatives(logits: Tensor, others: Tensor) -> Tensor:
 
 
 def softmax_per_query(logits: Tensor, positives: Tensor, negatives: Tensor) -> Tensor:
-    """(queries,) mean over each query's positives of −log p(positive against its negatives).
-
-    Args:
-        logits: (queries, candidates).
-        positives: (queries, candidates) boolean.
-        negatives: (queries,) log Σ exp over the negatives of each query.
-    """
+    """(queries,) mean over each query's positives of −log p(positive against its negatives)."""
     queries, places = positives.nonzero(as_tuple=True)
     pairs = -logsigmoid(logits[queries, places] - negatives[queries])
     return mean_per_query(pairs, queries, len(logits))
@@ -93,11 +88,9 @@ class InfoNCE(Tempered):
     """InfoNCE with a fixed or learned temperature.
 
     Args:
-        temperature: τ, or where learning starts.
         learn_temperature: train log(1/τ) with the model; 1/τ is capped at 100, as in CLIP.
-        direction: ``both``, ``i2t`` or ``t2i``.
-        reduction: ``mean`` or ``sum`` over queries.
-        compat: ``pairs`` treats other captions of an image as negatives, as published.
+
+    The other options are those of the function.
     """
 
     def __init__(
@@ -109,18 +102,9 @@ class InfoNCE(Tempered):
         compat: Compat = "none",
     ) -> None:
         super().__init__(temperature, learn_temperature, direction, reduction, compat)
-        self.compat = compat
 
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        """The loss, a scalar."""
-        return infonce(
-            scores,
-            positives,
-            self.temperature,
-            direction=self.direction,
-            reduction=self.reduction,
-            compat=self.compat,
-        )
+        return infonce(scores, positives, self.temperature, **self.choices)
 
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
         """(queries,) mean over a query's positives."""

@@ -26,13 +26,14 @@ from diptych.objectives.declaration import (
     Direction,
     ObjectiveKind,
     Reduction,
+    Tempered,
     Within,
     all_finite,
     checked,
+    checked_temperature,
+    together,
 )
-from diptych.objectives.directed import together
 from diptych.objectives.infonce import log_sum_of_negatives, softmax_per_query
-from diptych.objectives.temperature import Tempered, checked_temperature
 
 
 def _related(positives: Tensor) -> Tensor:
@@ -127,11 +128,9 @@ class MVN(Tempered):
     """Multi-modal NCE with a fixed or learned temperature; wants the scores inside each modality.
 
     Args:
-        temperature: τ, or where learning starts.
         learn_temperature: train log(1/τ) with the model; 1/τ is capped at 100, as in CLIP.
-        direction: ``both`` takes images and texts as anchors, ``i2t`` images, ``t2i`` texts.
-        reduction: ``mean`` or ``sum`` over all anchors.
-        compat: ``pairs`` treats captions of the same image as negatives, as published.
+
+    The other options are those of the function.
     """
 
     needs_within = True
@@ -145,19 +144,9 @@ class MVN(Tempered):
         compat: Compat = "none",
     ) -> None:
         super().__init__(temperature, learn_temperature, direction, reduction, compat)
-        self.compat = compat
 
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        """The loss, a scalar."""
-        return mvn(
-            scores,
-            positives,
-            within,
-            self.temperature,
-            direction=self.direction,
-            reduction=self.reduction,
-            compat=self.compat,
-        )
+        return mvn(scores, positives, within, self.temperature, **self.choices)
 
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
         """(queries,) mean over a query's positives."""

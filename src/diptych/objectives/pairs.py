@@ -47,11 +47,7 @@ class PairLoss(Protocol):
 
 
 def first_derivative_only(what: str) -> None:
-    """To be called in a backward pass that is itself not differentiable.
-
-    Raises:
-        UsageError: a second derivative is asked for; torch would silently take it for 0.
-    """
+    """To be called in a backward pass that is itself not differentiable."""
     if torch.is_grad_enabled():
         raise UsageError(f"{what} has no second derivative", "call backward without create_graph")
 
@@ -69,16 +65,7 @@ def mean_per_query(pairs: Tensor, queries: Tensor, n_queries: int) -> Tensor:
 
 
 def pair_losses(form: PairLoss, scores: Tensor, positives: Tensor) -> Tensor:
-    """(pairs,) ``form`` of every (query, positive) pair, in the order of ``positives.nonzero()``.
-
-    Args:
-        form: the loss of a pair and its derivative.
-        scores: (queries, candidates).
-        positives: (queries, candidates) boolean, at least one in every row.
-
-    Raises:
-        UsageError: on the way back, when a second derivative is asked for (``create_graph``).
-    """
+    """(pairs,) ``form`` of every (query, positive) pair, in the order of ``positives.nonzero()``."""
     values: Tensor = _InBlocks.apply(scores, positives, form)
     return values
 

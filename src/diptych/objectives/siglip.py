@@ -28,11 +28,12 @@ from diptych.objectives.declaration import (
     Direction,
     ObjectiveKind,
     Reduction,
+    Tempered,
     Within,
     checked,
+    checked_temperature,
+    together,
 )
-from diptych.objectives.directed import together
-from diptych.objectives.temperature import Tempered, checked_temperature
 
 
 def _checked_bias(bias: float | Tensor) -> float | Tensor:
@@ -94,13 +95,11 @@ class SigLIP(Tempered):
     """Sigmoid loss with a learned or fixed temperature and bias.
 
     Args:
-        temperature: τ = 1/t, or where learning starts; the paper starts at t = 10.
         learn_temperature: train t' = log(1/τ) with the model, without a ceiling, as the paper does.
         bias: b, or where learning starts: low, because nearly all pairs are negatives.
         learn_bias: train b with the model.
-        direction: ``both`` and ``i2t`` divide by the number of images, ``t2i`` by that of texts.
-        reduction: ``mean`` (published) or ``sum``.
-        compat: ``pairs`` treats other captions of an image as negatives.
+
+    The other options are those of the function.
     """
 
     ceiling = math.inf
@@ -118,19 +117,9 @@ class SigLIP(Tempered):
         super().__init__(temperature, learn_temperature, direction, reduction, compat)
         _checked_bias(bias)
         self.bias = nn.Parameter(torch.tensor(float(bias))) if learn_bias else bias
-        self.compat = compat
 
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        """The loss, a scalar."""
-        return siglip(
-            scores,
-            positives,
-            self.temperature,
-            self.bias,
-            direction=self.direction,
-            reduction=self.reduction,
-            compat=self.compat,
-        )
+        return siglip(scores, positives, self.temperature, self.bias, **self.choices)
 
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
         """(queries,) sum over all candidates of a query."""

@@ -144,11 +144,7 @@ def order_similarity(images: Tensor, texts: Tensor) -> Tensor:
 
 
 def order_root_similarity(images: Tensor, texts: Tensor) -> Tensor:
-    """(n_images, n_texts) −‖max(0, text − image)‖, with a gradient of 0 where nothing is violated.
-
-    Raises:
-        MismatchError: widths that differ.
-    """
+    """(n_images, n_texts) −‖max(0, text − image)‖, with a gradient of 0 where nothing is violated."""
     violation = -order_similarity(images, texts)
     # The root has no slope at 0: as published, one pair in perfect order makes the gradient NaN.
     kept = violation > 0

@@ -28,16 +28,17 @@ from torch import Tensor
 from diptych.objectives.declaration import (
     OBJECTIVES,
     Compat,
+    Directed,
     Direction,
     ObjectiveKind,
     Reduction,
     Within,
     checked,
+    checked_temperature,
     in_directions,
+    together,
 )
-from diptych.objectives.directed import Directed, together
 from diptych.objectives.pairs import PairBlock, mean_per_query, pair_losses
-from diptych.objectives.temperature import checked_temperature
 
 SmoothAPCompat = Literal[Compat, "positive-sign"]
 
@@ -113,15 +114,7 @@ def smoothap(
 
 
 class SmoothAP(Directed):
-    """1 − smooth average precision, for any number of positives per query.
-
-    Args:
-        temperature: τ of the sigmoid; smaller is nearer to average precision and has fewer gradients.
-        direction: ``both``, ``i2t`` or ``t2i``.
-        reduction: ``mean`` or ``sum`` over queries.
-        compat: ``positive-sign`` as the papers' Eq. 17 reads; ``pairs`` makes every positive pair a
-            query with one positive, and other captions of its image negatives.
-    """
+    """1 − smooth average precision, for any number of positives per query. Options are those of the function."""
 
     compats = ("none", "pairs", "positive-sign")
 
@@ -135,18 +128,9 @@ class SmoothAP(Directed):
         super().__init__(direction, reduction, compat)
         checked_temperature(temperature)
         self.temperature = temperature
-        self.compat = compat
 
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        """The loss, a scalar."""
-        return smoothap(
-            scores,
-            positives,
-            self.temperature,
-            direction=self.direction,
-            reduction=self.reduction,
-            compat=self.compat,
-        )
+        return smoothap(scores, positives, self.temperature, **self.choices)
 
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
         """(queries,) 1 − smooth average precision of each."""

@@ -22,14 +22,16 @@ from torch import Tensor
 from diptych.objectives.declaration import (
     OBJECTIVES,
     Compat,
+    Directed,
     Direction,
     ObjectiveKind,
     Reduction,
     Within,
     checked,
     in_directions,
+    not_negative,
+    together,
 )
-from diptych.objectives.directed import Directed, not_negative, together
 from diptych.objectives.pairs import PairBlock, pair_losses, sum_per_query
 
 
@@ -90,14 +92,7 @@ def triplet(
 
 
 class Triplet(Directed):
-    """Sum of hinges over all in-batch negatives.
-
-    Args:
-        margin: α.
-        direction: ``both``, ``i2t`` or ``t2i``.
-        reduction: ``sum`` (published) or ``mean`` over (query, positive) pairs.
-        compat: ``pairs`` treats other captions of an image as negatives, as published.
-    """
+    """Sum of hinges over all in-batch negatives. Options are those of the function."""
 
     hardest = False
 
@@ -110,19 +105,9 @@ class Triplet(Directed):
     ) -> None:
         super().__init__(direction, reduction, compat)
         self.margin = not_negative("margin", margin, 0.2)
-        self.compat = compat
 
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        """The loss, a scalar."""
-        return triplet(
-            scores,
-            positives,
-            self.margin,
-            hardest=self.hardest,
-            direction=self.direction,
-            reduction=self.reduction,
-            compat=self.compat,
-        )
+        return triplet(scores, positives, self.margin, hardest=self.hardest, **self.choices)
 
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
         """(queries,) sum over a query's positives."""

@@ -28,8 +28,7 @@ from diptych.core.errors import StorageError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import atomic_folder, write_json, write_text
 from diptych.core.reading import read_json
-from diptych.encoders.hub import LOADING_ERRORS, loading_failure
-from diptych.encoders.huggingface_files import weights_format
+from diptych.encoders.hub import LOADING_ERRORS, loading_failure, weights_format
 from diptych.encoders.tensors import load_tensors, save_tensors
 from diptych.sparse.head import HeadPair, SparseHead, SparseHeads
 from diptych.sparse.options import HeadOptions, SparsifyOptions, VocabularyOptions

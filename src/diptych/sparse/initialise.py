@@ -12,8 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.encoders.hub import LOADING_ERRORS, loading_failure
-from diptych.encoders.huggingface_files import quiet, weights_format
+from diptych.encoders.hub import LOADING_ERRORS, loading_failure, quiet, weights_format
 from diptych.sparse.options import HeadOptions
 from diptych.sparse.vocabulary import TermVocabulary
 

@@ -15,8 +15,8 @@ from diptych.core.context import task
 from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.encoders.embeddings import Embeddings
-from diptych.encoders.pretrained import pick_device
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
+from diptych.encoders.tensors import pick_device
 from diptych.sparse.head import Kind, SparseHeads, head_of
 from diptych.sparse.head_files import read_head_files, write_head_files
 from diptych.sparse.options import SparsifyOptions

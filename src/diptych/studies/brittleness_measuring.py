@@ -243,13 +243,13 @@ class Suite:
     def about(self) -> dict[str, Any]:
         """What the measurement depends on besides the encoder and the person's choices."""
         from diptych.analysis.perturbations import PERTURBATIONS
-        from diptych.evaluation.stress.result import FORMAT
+        from diptych.evaluation.stress import StressResult
 
         versions = {name: PERTURBATIONS.get(name).version for name in THIRTEEN}
         return {
             "kind": "brittleness, suite",
             "table": self.table,
-            "format": FORMAT,
+            "format": StressResult.FORMAT,
             "perturbations": versions,
         }
 

@@ -102,8 +102,8 @@ class Collections:
         return found
 
     def _of(self, section: Mapping[str, Any]) -> Collection:
+        from diptych.training.recipe import collection_of
         from diptych.training.sections import Data
-        from diptych.training.source import collection_of
 
         data = Data.model_validate(section)
         # Split names are not part of what is read.

@@ -21,8 +21,7 @@ from diptych.core.errors import RecipeError
 from diptych.objectives import Within
 from diptych.training.averaging import batch_norms
 from diptych.training.examples import Loaded
-from diptych.training.reconstruct import Reconstructor
-from diptych.training.trainee import Trainee
+from diptych.training.trainee import Reconstructor, Trainee
 
 # Several processes, one batch: embeddings of all of them, with gradients.
 #

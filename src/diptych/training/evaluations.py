@@ -13,9 +13,8 @@ from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.evaluation import Result
 from diptych.evaluation.auditing import USUAL, audit_encoder
-from diptych.training.recipe import Recipe
+from diptych.training.recipe import Recipe, collection_of
 from diptych.training.run import Run
-from diptych.training.source import collection_of
 
 _MARKER = "evaluation.json"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL.Image import Image
 from torch import Tensor
 
 from diptych.analysis.shortcuts import Shortcuts
@@ -14,13 +15,16 @@ from diptych.core.errors import DataError
 from diptych.data.batches import Batch
 from diptych.data.collection import Collection
 from diptych.data.overlay import OverlaidPicture, Overlay
-from diptych.encoders.caption_inputs import CaptionInputs
 from diptych.encoders.dual_encoder import Towers
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.region_tower import RegionTower
 from diptych.encoders.store import FeatureStore
 from diptych.encoders.targets import TargetModel
+from diptych.encoders.tower import CaptionInputs
 from diptych.training.sections import CaptionAugmentation
+
+_DECODED_BYTES = 256 * 2**20
+"""Decoded images that stay in memory, at most."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,8 @@ class Examples:
         self._targets = targets
         self._shortcuts = shortcuts
         self._seed = seed
+        self._decoded: dict[int, Any] = {}
+        self._room = _DECODED_BYTES
 
     @property
     def cached(self) -> bool:
@@ -162,10 +168,23 @@ class Examples:
         return torch.from_numpy(np.stack([self._picture(row, overlay, epoch) for row, overlay in pairs]))
 
     def _picture(self, row: int, overlay: Overlay | None, epoch: int) -> np.ndarray:
-        item: Any = self._collection.item(row)
+        item = self._item(row)
         if overlay is not None:
             item = OverlaidPicture(item, overlay)
         if self._augmentation is None or isinstance(self._tower, RegionTower):
             return self._tower.prepare(item, row)
         random = np.random.default_rng([self._seed, 2, epoch, row])
         return self._tower.augmented(item, row, self._augmentation, random)
+
+    def _item(self, row: int) -> Any:
+        """Return an image; small collections are decoded once, not once per caption and epoch."""
+        item: Any = self._decoded.get(row)
+        if item is None:
+            item = self._collection.item(row)
+            size = (
+                item.width * item.height * len(item.getbands()) if isinstance(item, Image) else self._room + 1
+            )
+            if size <= self._room:
+                self._room -= size
+                self._decoded[row] = item
+        return item

@@ -18,7 +18,6 @@ from diptych.core.files import cache_root, recover_folder
 from diptych.data.batches import BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.caption_inputs import CaptionInputs, TargetInputs
 from diptych.encoders.dual_encoder import DualEncoder, TrainableEncoder
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.store import FeatureStore
@@ -30,6 +29,7 @@ from diptych.encoders.targets import (
     open_target_model,
     targets_of,
 )
+from diptych.encoders.tower import CaptionInputs, TargetInputs
 from diptych.encoders.two_tower import CaptionSource, TwoTowerEncoder, TwoTowerModel
 from diptych.objectives import Objective
 from diptych.objectives.declaration import as_objective, name_of
@@ -38,10 +38,9 @@ from diptych.training.checkpoint import Place
 from diptych.training.examples import Examples
 from diptych.training.fine_tune import check_digits_known, check_fine_tune, open_fine_tune
 from diptych.training.recipe import Recipe
-from diptych.training.reconstruct import Reconstructor
 from diptych.training.run import Run
 from diptych.training.towers import TowerTask, Validation
-from diptych.training.trainee import Trainee
+from diptych.training.trainee import Reconstructor, Trainee
 from diptych.training.trainer import Saving, Trainer
 
 logger = logging.getLogger(__name__)

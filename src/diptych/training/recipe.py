@@ -18,7 +18,9 @@ from diptych.analysis.shortcuts import ShortcutOptions, check_fit
 from diptych.core.errors import ImageError, RecipeError, UnknownNameError
 from diptych.core.options import Options
 from diptych.core.reading import file_errors, read_text
+from diptych.data.collection import Collection
 from diptych.encoders.image_tower import ImageTowerConfig
+from diptych.encoders.origin import read_data
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.store import FeatureOptions
 from diptych.encoders.two_tower import ModelConfig
@@ -255,3 +257,8 @@ def _override(values: dict[str, Any], key: str, value: Any, name: str) -> None:
         raise RecipeError(
             f"{name} has no place for {key!r}", "e.g. batches.size or stages.0.epochs"
         ) from None
+
+
+def collection_of(data: Data) -> Collection:
+    """Read or generate the data of a recipe."""
+    return read_data(dict(data))

@@ -42,10 +42,6 @@ def test_scenes_have_their_own_language(scenes: Collection) -> None:
     assert language.name == "scenes"
     assert language.line() == f"scenes: scenes tagger, {language.need_wordnet('this').name}"
     assert open_language("scenes").line() == language.line()
-
-
-def test_what_a_collection_of_scenes_is(scenes: Collection) -> None:
-    assert is_of_scenes(scenes)
     assert not is_of_scenes(None)
     assert not is_of_scenes(replace(scenes, records=None))
     assert not is_of_scenes(replace(scenes, caption_records=[{}] * scenes.n_captions))
@@ -99,14 +95,11 @@ def test_a_wordnet_that_is_named_goes_before_the_environments_and_that_before_nl
     assert named != from_environment
 
 
-def test_a_tagger_without_a_wordnet(tmp_path: Path) -> None:
-    language = open_language(nltk_data=write_tagger(tmp_path))
+def test_one_part_without_the_other(tmp_path: Path) -> None:
+    language = open_language(nltk_data=write_tagger(tmp_path / "tagger"))
     assert language.wordnet is None
     assert "DIPTYCH_WORDNET" in language.missing
     assert language.line() == f"nltk: {language.need_tagger('this').name}"
-
-
-def test_a_wordnet_without_a_tagger(tmp_path: Path) -> None:
     write_database(tmp_path / "corpora" / "wordnet")
     language = open_language(nltk_data=tmp_path)
     assert language.tagger is None

@@ -213,10 +213,6 @@ def notes(days: list[int], **changes: object) -> list[str]:
     return log_notes(LogCounts(**{**counts, **changes}), people, {})
 
 
-def test_an_orderly_log_has_no_notes() -> None:
-    assert notes([1000, 900, 1, 1000]) == []
-
-
 @pytest.mark.parametrize(
     ("days", "says"),
     [
@@ -237,8 +233,12 @@ def test_days_that_are_empty_or_hold_next_to_nothing(days: list[int], says: str)
     assert says.format(": wrong clocks? ") in notes(days)
 
 
-def test_half_of_a_log_far_from_the_other_is_no_wrong_clock() -> None:
+def test_days_that_are_no_wrong_clocks() -> None:
+    assert notes([1000, 900, 1, 1000]) == []
     assert not any("clocks" in note for note in notes([50, *[0] * 30, 50]))
+    # far days with a twentieth of all events are odd, and with more are not
+    assert any("wrong clocks" in note for note in notes([95, *[0] * 7, 5]))
+    assert not any("wrong clocks" in note for note in notes([94, *[0] * 7, 6]))
 
 
 @pytest.mark.parametrize(
@@ -252,11 +252,6 @@ def test_a_client_is_busy_from_a_thousand_events_and_a_hundredth_on(
     assert found == (
         ["one client has 1,000 events, 1.0% of all: a bot? --most-events drops such clients"] if says else []
     )
-
-
-def test_far_days_with_a_twentieth_of_all_events_are_odd_and_with_more_are_not() -> None:
-    assert any("wrong clocks" in note for note in notes([95, *[0] * 7, 5]))
-    assert not any("wrong clocks" in note for note in notes([94, *[0] * 7, 6]))
 
 
 def test_every_odd_log_of_the_list_is_imported_and_said(tmp_path: Path) -> None:

@@ -61,17 +61,11 @@ def test_google_with_ids(tmp_path: Path, name: str, mark: str) -> None:
     assert (found.name, found.version, found.language) == ("Google product taxonomy", "2021-09-21", "en-US")
     assert found.notes == ()
     assert found.describe().startswith("Google product taxonomy 2021-09-21 en-US: 5 categories on 2 levels")
-
-
-def test_google_without_ids_or_version(tmp_path: Path) -> None:
-    with_version = read_taxonomy(
-        write(tmp_path, "# Google_Product_Taxonomy_Version: 2015-02-19\nA\nA > B - C\n")
-    )
-    assert texts(with_version) == ["A", "A > B - C"]
-    assert (with_version.version, with_version.tree.codes) == ("2015-02-19", {})
-    without = read_taxonomy(write(tmp_path, "1 - A\n2 - A > B\n", "own.de-DE.txt"))
-    assert without.tree.codes == {("A",): "1", ("A", "B"): "2"}
-    assert (without.version, without.language) == ("", "de-DE")
+    bare = read_taxonomy(write(tmp_path, "# Google_Product_Taxonomy_Version: 2015-02-19\nA\nA > B - C\n"))
+    assert (texts(bare), bare.version, bare.tree.codes) == (["A", "A > B - C"], "2015-02-19", {})
+    german = read_taxonomy(write(tmp_path, "1 - A\n2 - A > B\n", "own.de-DE.txt"))
+    assert german.tree.codes == {("A",): "1", ("A", "B"): "2"}
+    assert (german.version, german.language) == ("", "de-DE")
 
 
 def test_shopify(tmp_path: Path) -> None:
@@ -213,11 +207,6 @@ def test_bad_files(tmp_path: Path, text: str, error: type[DiptychError], message
     assert caught.value.fix
 
 
-def test_a_table_that_names_no_columns(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="names no columns"):
-        read_taxonomy(write(tmp_path, ";;;\n;;\n", "t.csv"), "parents")
-
-
 def test_wrong_encodings_and_damaged_files(tmp_path: Path) -> None:
     file = write(tmp_path, "Möbel > Stühle\n", encoding="latin-1")
     with pytest.raises(DataError, match="line 1 is not utf-8"):
@@ -241,6 +230,8 @@ def test_formats_and_options_by_name(tmp_path: Path) -> None:
         read_taxonomy(write(tmp_path, "path\nA\n", "p.csv"), column=1)
     with pytest.raises(UsageError, match="is no table"):
         read_taxonomy(file, format="paths", id_column="id")
+    with pytest.raises(DataError, match="names no columns"):
+        read_taxonomy(write(tmp_path, ";;;\n;;\n", "t.csv"), "parents")
 
 
 def test_a_tree_refuses_what_is_too_deep() -> None:
@@ -280,15 +271,8 @@ def test_a_small_tree() -> None:
     ]
     assert shape.only_children == 2
     assert shape.to_dict()["shared_names"] == {"Shoes": 2}
-
-
-def test_an_empty_tree() -> None:
-    assert shape_of(CategoryTree([])).to_dict() == {
-        "categories": 0,
-        "levels": [],
-        "shared_names": {},
-        "only_children": 0,
-    }
+    empty = {"categories": 0, "levels": [], "shared_names": {}, "only_children": 0}
+    assert shape_of(CategoryTree([])).to_dict() == empty
 
 
 @given(st.sets(st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(tuple), min_size=1, max_size=12))

@@ -8,22 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from PIL import Image
 from safetensors.torch import save_file
 
 from diptych.core.errors import (
-    CaptionError,
-    ImageError,
     MismatchError,
     NumericalError,
     StorageError,
     UsageError,
 )
-from diptych.data.overlay import OverlaidPicture, Patch
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.matching import MatchingEncoder
 from diptych.encoders.official.encoder import AlbefEncoder, OfficialEncoder, XvlmEncoder
 from diptych.encoders.official.vit import relative_bias_table
 
@@ -224,24 +217,6 @@ def test_pictures_are_prepared_as_torchvision_does(encoder: OfficialEncoder) -> 
     )
 
 
-class _Corner:
-    key = "corner"
-
-    def patches(self, width: int, height: int) -> list[Patch]:
-        return [Patch(0, 0, np.full((8, 8, 3), 255, dtype=np.uint8))]
-
-
-def test_overlays_are_pasted_on_the_prepared_picture(encoder: OfficialEncoder) -> None:
-    plain = encoder.prepare(pictures()[0], 0)
-    pasted = encoder.prepare(OverlaidPicture(pictures()[0], _Corner()), 0)
-    np.testing.assert_array_equal(plain[:, 8:], pasted[:, 8:])
-    np.testing.assert_allclose(pasted[0, :8, :8], (1 - 0.48145466) / 0.26862954, rtol=1e-5)
-    overlaid = [OverlaidPicture(picture, _Corner()) for picture in pictures()]
-    rows = encoder.encode_images(overlaid)
-    assert np.abs(rows - encoder.encode_images(pictures())).max() > 1e-3
-    assert encoder.image_inputs(overlaid)["states"].shape[0] == 5
-
-
 def test_padding_does_not_matter(encoder: OfficialEncoder) -> None:
     """The published code fills every text to the limit; here the mask hides whatever it is filled to."""
     tokenizer, limit = bert_tokenizer(), encoder.text_limit
@@ -278,35 +253,6 @@ def test_texts_are_cleaned_cut_and_counted(caplog: pytest.LogCaptureFixture) -> 
         made("albef", text_limit=41)
 
 
-@settings(max_examples=15)
-@given(texts=st.lists(st.text(st.characters(codec="utf-8"), max_size=30), max_size=5))
-def test_each_text_has_its_own_row(encoder: OfficialEncoder, texts: list[str]) -> None:
-    """The row of a text is the row it has alone, whatever it is encoded with."""
-    together = encoder.encode_texts(texts, 2)
-    assert together.shape == (len(texts), 12)
-    for given_text, row in zip(texts, together, strict=True):
-        np.testing.assert_allclose(encoder.encode_texts([given_text])[0], row, atol=1e-5)
-
-
-def test_prefix_and_cut_are_applied_once(encoder: OfficialEncoder) -> None:
-    other = encoder.cut_texts_at(5).prefix_texts_with("the ball ")
-    texts = ["a dog and a cat", "cat"]
-    whole = ["the ball a dog", "the ball cat"]
-    np.testing.assert_allclose(other.encode_texts(texts), encoder.encode_texts(whole), atol=1e-6)
-    np.testing.assert_array_equal(other.text_inputs(texts)["mask"], encoder.text_inputs(whole)["mask"])
-    np.testing.assert_allclose(
-        other.text_inputs(texts)["states"], encoder.text_inputs(whole)["states"], atol=1e-5
-    )
-
-
-def test_endings_are_read_whole(encoder: OfficialEncoder) -> None:
-    ended = encoder.with_endings(["dog " * 50, "a cat"], ["red cube", ""])
-    assert ended[0].endswith(" red cube")
-    assert encoder.cleaning(ended[0]) == ended[0]
-    assert len(encoder.token_ids([ended[0]])[0]) <= encoder.text_limit
-    assert ended[1] == "a cat"
-
-
 def test_a_picture_of_several_pairs_is_worked_on_once(encoder: OfficialEncoder) -> None:
     pixels, tokens, mask = inputs()
     seen, read = encoder.pixel_inputs(pixels)["states"], encoder.token_inputs(tokens, mask)
@@ -330,17 +276,6 @@ def test_a_picture_of_several_pairs_is_worked_on_once(encoder: OfficialEncoder) 
     encoder.match({"states": seen[which]}, read)
     hook.remove()
     assert lengths == [4]  # pictures 2, 0, 4 and 2 again
-
-
-def test_nothing_to_encode(encoder: OfficialEncoder) -> None:
-    images, texts = encoder.image_inputs([]), encoder.text_inputs([])
-    tokens = {"albef": 10, "xvlm": 37}[encoder.family]
-    assert images["states"].shape == (0, tokens, {"albef": 24, "xvlm": 32}[encoder.family])
-    assert texts["states"].shape == (0, encoder.text_limit, 32)
-    assert encoder.match(images, texts).shape == (0,)
-    assert encoder.encode_images([]).shape == encoder.encode_texts([]).shape == (0, 12)
-    assert isinstance(encoder, MatchingEncoder)
-    assert encoder.adds_contrastive is False
 
 
 def test_bad_pairs(encoder: OfficialEncoder) -> None:
@@ -368,15 +303,6 @@ def test_bad_prepared_inputs(encoder: OfficialEncoder) -> None:
         encoder.token_features(torch.zeros(2, 3), torch.ones(2, 4))
     with pytest.raises(MismatchError, match="at most 40"):
         encoder.token_features(torch.zeros(1, 41), torch.ones(1, 41))
-
-
-def test_bad_items(encoder: OfficialEncoder) -> None:
-    with pytest.raises(ImageError, match="image 3 "):
-        encoder.image_inputs([*pictures(3), "no picture"], 2)
-    with pytest.raises(CaptionError, match="text 1 "):
-        encoder.text_inputs(["a dog", 7])  # type: ignore[list-item]
-    with pytest.raises(ImageError, match="image 1 "):
-        encoder.encode_images([Image.new("RGB", (30, 30)), np.zeros((4, 4))])
 
 
 def test_damaged_weights_are_told(encoder: OfficialEncoder) -> None:
@@ -428,39 +354,6 @@ def test_description(encoder: OfficialEncoder) -> None:
     del state["temp"]
     assert made(encoder.family, state).describe()["temperature"] is None
     assert made(encoder.family, state).learned_options == {}
-
-
-def test_save_and_load(encoder: OfficialEncoder, tmp_path: Path) -> None:
-    cut = encoder.cut_texts_at(40).prefix_texts_with("two ")
-    saved = cut.save(tmp_path / "saved")
-    for again in (
-        DualEncoder.load(saved, device="cpu"),
-        DualEncoder.load(f"{encoder.family}:{saved}", device="cpu"),
-    ):
-        assert isinstance(again, OfficialEncoder)
-        assert again.describe() == cut.describe()
-        np.testing.assert_array_equal(again.encode_texts(CAPTIONS), cut.encode_texts(CAPTIONS))
-        np.testing.assert_array_equal(again.encode_images(pictures()), cut.encode_images(pictures()))
-        images, texts = again.image_inputs(pictures(5)), again.text_inputs(CAPTIONS[:5])
-        np.testing.assert_array_equal(again.match(images, texts), encoder.match(images, texts))
-    assert {path.suffix for path in saved.rglob("*") if path.is_file()} <= {
-        ".json",
-        ".safetensors",
-        ".md",
-        ".txt",
-    }
-    other = "xvlm" if encoder.family == "albef" else "albef"
-    with pytest.raises(MismatchError, match=f"holds {encoder.family} weights, not {other}"):
-        DualEncoder.load(saved, family=other)
-
-
-def test_damaged_saved_folders(encoder: OfficialEncoder, tmp_path: Path) -> None:
-    for name in ("model.safetensors", "config.json", "tokenizer.json"):
-        saved = encoder.save(tmp_path / name.split(".")[0])
-        content = (saved / name).read_bytes()
-        (saved / name).write_bytes(content[: len(content) // 2])
-        with pytest.raises(StorageError):
-            DualEncoder.load(saved, device="cpu")
 
 
 def test_load_by_name(encoder: OfficialEncoder, tmp_path: Path) -> None:
@@ -527,11 +420,6 @@ def test_another_models_tokenizer(encoder: OfficialEncoder) -> None:
     other = BertTokenizer(vocab={name: place for place, name in enumerate(names)})
     with pytest.raises(MismatchError, match="knows 90"):
         made(encoder.family, tokenizer=other).encode_texts(["word97"])
-
-
-def test_training_is_refused(encoder: OfficialEncoder) -> None:
-    with pytest.raises(UsageError, match="cannot be fine-tuned as two towers"):
-        _ = encoder.towers
 
 
 def test_random_state_is_left_alone() -> None:

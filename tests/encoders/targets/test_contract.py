@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,14 @@ import pytest
 
 from diptych.core.context import report_to
 from diptych.core.errors import NumericalError, StorageError, UnknownNameError, UsageError
-from diptych.encoders.targets import TARGETS, TargetModel, TargetOptions, make_target_model, open_target_model
+from diptych.encoders.targets import (
+    TARGETS,
+    TargetModel,
+    TargetOptions,
+    make_target_model,
+    open_target_model,
+    targets_of,
+)
 
 
 class Counting(TargetModel):
@@ -89,3 +97,36 @@ def test_bad_requests(tmp_path: Path) -> None:
 def test_the_kinds_there_are() -> None:
     assert TARGETS.names() == ["dual", "lsa", "sentence"]
     assert all(kind.description and kind.citation for kind in TARGETS)
+
+
+CAPTIONS = [f"{'a' * (1 + number % 5)}{chr(97 + number % 26)}{'z' * (number // 26)}" for number in range(60)]
+
+
+def stored(model: TargetModel, captions: list[str], root: Path) -> np.ndarray:
+    return targets_of(model, captions, root, batch_size=8)
+
+
+def computed(model: Counting) -> int:
+    return sum(len(batch) for batch in model.batches)
+
+
+def test_each_caption_is_computed_once_per_model(tmp_path: Path) -> None:
+    model = Counting()
+    first = stored(model, [*CAPTIONS[:40], CAPTIONS[3]], tmp_path)
+    assert np.array_equal(first, Counting().encode([*CAPTIONS[:40], CAPTIONS[3]]))
+    others = CAPTIONS[50:19:-1]
+    assert np.array_equal(stored(model, others, tmp_path), Counting().encode(others))
+    stored(model, CAPTIONS[10:30], tmp_path)
+    assert computed(model) == 51
+    other = Counting()
+    other.fingerprint = "f" * 16  # type: ignore[misc]
+    stored(other, CAPTIONS, tmp_path)
+    assert computed(other) == len(set(CAPTIONS))
+    assert stored(model, [], tmp_path).shape == (0, model.width)
+
+
+def test_captions_without_a_target_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        rows = stored(Counting(), ["dog", "123", "", "cat"], tmp_path)
+        assert rows.any(axis=1).tolist() == [True, False, False, True]
+    assert "2 of 4 captions have no target" in caplog.text

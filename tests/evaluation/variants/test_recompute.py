@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from two_stage import TwoStage, folded_recalls, published_recalls
+from two_stage import TwoStage, published_recalls
 
 from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.data import Collection
@@ -84,59 +81,6 @@ def test_the_default_is_what_evaluate_says(model: TwoStage, truth: GroundTruth) 
     )
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 8])
-def test_a_few_candidates_as_published(model: TwoStage, truth: GroundTruth, k: int) -> None:
-    wanted = published_recalls(model.contrastive, model.matching, model.home, k)
-    for source in (
-        MatrixScores(model.contrastive, truth, matching=model.matching),
-        MatrixScores(model.contrastive, truth, reranked=stored(model, 16)),
-        RowScores(model.images, model.texts, truth, reranked=stored(model, 16)),
-    ):
-        assert cells(source, chosen(source, k_test=str(k), unranked="published")) == pytest.approx(wanted)
-
-
-def test_unranked_missed_or_after_the_candidates(model: TwoStage, truth: GroundTruth) -> None:
-    """With 2 candidates R@5 is R@2 of the first stage when the others are missed; else they follow."""
-    source = RowScores(model.images, model.texts, truth, reranked=stored(model, 16))
-    missed = cells(source, chosen(source, k_test="2", unranked="miss"))
-    two = evaluate(model.contrastive, None, truth, ["R@2", "R@5", "R@10"])
-    followed = cells(source, chosen(source, k_test="2", unranked="contrastive"))
-    for side in ("i2t", "t2i"):
-        assert missed[f"{side} R@5"] == missed[f"{side} R@10"] == pytest.approx(100 * two.value("R@2", side))
-        assert followed[f"{side} R@1"] == missed[f"{side} R@1"]
-        for cutoff in (5, 10):
-            assert followed[f"{side} R@{cutoff}"] == pytest.approx(100 * two.value(f"R@{cutoff}", side))
-
-
-def test_no_second_stage_and_all_of_it(model: TwoStage, truth: GroundTruth) -> None:
-    source = MatrixScores(model.contrastive, truth, matching=model.matching)
-    plain = published_recalls(model.contrastive, None, model.home, 0)
-    assert cells(source, chosen(source, k_test="none")) == pytest.approx(plain)
-    everything = published_recalls(model.matching, None, model.home, 0)
-    assert cells(source, chosen(source)) == pytest.approx(everything)
-
-
-def test_matching_and_contrastive_score_added(model: TwoStage, truth: GroundTruth) -> None:
-    added = model.matching + 5 * model.contrastive
-    source = MatrixScores(5 * model.contrastive, truth, matching=model.matching, adds_contrastive=True)
-    wanted = published_recalls(model.contrastive, added, model.home, 8)
-    assert cells(source, chosen(source, k_test="8", unranked="published")) == pytest.approx(wanted)
-    everything = published_recalls(added, None, model.home, 0)
-    assert cells(source, chosen(source)) == pytest.approx(everything)
-
-
-def test_a_ranking_that_is_cut(model: TwoStage, truth: GroundTruth) -> None:
-    source = RowScores(model.images, model.texts, truth)
-    found = cells(source, chosen(source, k_test="3"))
-    three = evaluate(model.contrastive, None, truth, ["R@1", "R@3"])
-    for side in ("i2t", "t2i"):
-        assert found[f"{side} R@1"] == pytest.approx(100 * three.value("R@1", side))
-        assert found[f"{side} R@5"] == found[f"{side} R@10"] == pytest.approx(100 * three.value("R@3", side))
-    published = cells(source, chosen(source, k_test="3", unranked="published"))
-    wanted = published_recalls(model.contrastive, model.contrastive, model.home, 3)
-    assert published == pytest.approx(wanted)
-
-
 def test_first_and_random_captions(model: TwoStage, truth: GroundTruth) -> None:
     source = RowScores(model.images, model.texts, truth, reranked=stored(model, 64))
     first = model.caption(0)
@@ -172,40 +116,6 @@ def test_captions_in_any_order() -> None:
     assert place_within_image(truth).tolist() == [0, 0, 1, 0, 1, -1]
 
 
-def test_folds(model: TwoStage, truth: GroundTruth) -> None:
-    big = TwoStage(250, k=3, seed=1)
-    source = MatrixScores(big.contrastive, GroundTruth.from_caption_image(big.home, 250))
-    wanted = folded_recalls(big.contrastive, big.home, 5)
-    assert cells(source, chosen(source, galleries="folds(5)")) == pytest.approx(wanted)
-    small = RowScores(model.images, model.texts, truth)
-    with pytest.raises(NotPossible, match="100 images of test cannot be cut into 7 galleries"):
-        cells(small, replace(Settings("test"), partition="folds(7)"))
-
-
-def test_counting_the_share_of_all_positives(model: TwoStage, truth: GroundTruth) -> None:
-    source = RowScores(model.images, model.texts, truth)
-    order = np.argsort(-model.contrastive, axis=1)
-    hits = {k: (model.home[order[:, :k]] == np.arange(100)[:, None]).sum(axis=1) for k in (1, 5, 10)}
-    all_of_them = cells(source, chosen(source, counting="share of all"))
-    possible = cells(source, chosen(source, counting="share of possible"))
-    plain = cells(source, chosen(source))
-    for k in (1, 5, 10):
-        assert all_of_them[f"i2t R@{k}"] == pytest.approx(100 * np.mean(hits[k] / 5))
-        assert possible[f"i2t R@{k}"] == pytest.approx(100 * np.mean(hits[k] / min(k, 5)))
-        assert all_of_them[f"t2i R@{k}"] == possible[f"t2i R@{k}"] == plain[f"t2i R@{k}"]
-
-
-def test_counting_the_first_caption_alone(model: TwoStage, truth: GroundTruth) -> None:
-    source = RowScores(model.images, model.texts, truth)
-    found = cells(source, chosen(source, counting="first caption"))
-    own = model.contrastive[np.arange(100), model.caption(0)][:, None]
-    ranks = np.sum(model.contrastive > own, axis=1)
-    for k in (1, 5, 10):
-        assert found[f"i2t R@{k}"] == pytest.approx(100 * np.mean(ranks < k))
-    plain = cells(source, chosen(source))
-    assert found["t2i R@5"] == plain["t2i R@5"]
-
-
 def test_columns(model: TwoStage, truth: GroundTruth) -> None:
     source = RowScores(model.images, model.texts, truth)
     plain = cells(source, chosen(source))
@@ -214,42 +124,6 @@ def test_columns(model: TwoStage, truth: GroundTruth) -> None:
     assert rotated["t2i R@5"] == plain["t2i R@5"]
     swapped = cells(source, chosen(source, columns="directions swapped"))
     assert all(swapped[f"i2t R@{k}"] == plain[f"t2i R@{k}"] for k in (1, 5, 10))
-
-
-@settings(max_examples=40)
-@given(
-    st.integers(0, 10**6),
-    st.integers(2, 6),
-    st.integers(1, 3),
-    st.integers(1, 5),
-    st.booleans(),
-)
-def test_tied_scores_as_published(seed: int, n: int, k: int, depth: int, reranks: bool) -> None:
-    """Whole numbers tie everywhere; ``argsort(kind="stable")[::-1]`` is the rule compat."""
-    draw = np.random.default_rng(seed)
-    home = np.repeat(np.arange(n), k)
-    contrastive = draw.permuted(np.tile(np.arange(n * k), (n, 1)), axis=1).astype(float)
-    contrastive += draw.random(contrastive.shape) / 10  # no ties among candidates: who is chosen is clear
-    matching = draw.integers(0, 3, contrastive.shape).astype(float)
-    source = MatrixScores(contrastive, GroundTruth.from_caption_image(home, n), matching=matching)
-    if reranks:
-        wanted = published_recalls(contrastive, matching, home, depth)
-        found = cells(
-            source,
-            Settings("test", depth=depth, matched=True, unranked="published", ties="compat"),
-        )
-    else:
-        wanted = published_recalls(matching, None, home, 0)
-        found = cells(source, Settings("test", matched=True, ties="compat"))
-    assert found == pytest.approx(wanted)
-
-
-def test_ties_between_the_worst_and_the_best(truth: GroundTruth) -> None:
-    source = MatrixScores(np.zeros((100, 500)), truth)
-    found = {rule: cells(source, chosen(source, ties=rule)) for rule in ("pessimistic", "optimistic")}
-    assert set(found["pessimistic"].values()) == {0.0}
-    assert set(found["optimistic"].values()) == {100.0}
-    assert cells(source, chosen(source))["t2i R@5"] == pytest.approx(5.0)
 
 
 def test_stored_candidates_in_a_smaller_gallery(model: TwoStage, truth: GroundTruth) -> None:

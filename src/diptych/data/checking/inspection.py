@@ -50,47 +50,30 @@ class Some:
 
 @dataclass(frozen=True)
 class SplitCheck:
-    """A split as it is, beside what is expected of it.
+    """A split as it is, beside what is expected of it."""
 
-    Attributes:
-        split: its name.
-        images: how many images it has; 0 where it is not there.
-        captions: how many captions.
-        expected_images: as many are expected; None where nobody knows.
-        expected_captions: numbers of captions in use, and what each means; empty where any will do.
-        verdict: ``"as expected"``, ``"differs"``, ``"absent"``, ``"not expected"`` or ``"not known"``.
-        meaning: what the number of captions means, e.g. ``"the first five of each"``.
-    """
-
-    split: str
-    images: int
-    captions: int
-    expected_images: int | None
+    split: str  # its name
+    images: int  # how many images it has; 0 where it is not there
+    captions: int  # how many captions
+    expected_images: int | None  # as many are expected; None where nobody knows
+    # numbers of captions in use, and what each means; empty where any will do
     expected_captions: Mapping[int, str]
-    verdict: str
-    meaning: str = ""
+    verdict: str  # "as expected", "differs", "absent", "not expected" or "not known"
+    meaning: str = ""  # what the number of captions means, e.g. "the first five of each"
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """The pictures' folder beside what the captions refer to.
+    """The pictures' folder beside what the captions refer to."""
 
-    Attributes:
-        folder: where they are looked for.
-        wanted: how many pictures the captions refer to.
-        missing: those of them that are not there.
-        missing_by_folder: per folder below, how many of how many are missing; only folders that miss some.
-        unused: pictures there that no caption refers to.
-        empty: files of no bytes; None where they were not looked at.
-        damaged: files that cannot be decoded, empty ones left aside; None where they were not looked at.
-    """
-
-    folder: str
-    wanted: int
-    missing: Some
+    folder: str  # where they are looked for
+    wanted: int  # how many pictures the captions refer to
+    missing: Some  # those of them that are not there
+    # per folder below, how many of how many are missing; only folders that miss some
     missing_by_folder: Mapping[str, tuple[int, int]]
-    unused: Some
-    empty: Some | None = None
+    unused: Some  # pictures there that no caption refers to
+    empty: Some | None = None  # files of no bytes; None where they were not looked at
+    # files that cannot be decoded, empty ones left aside; None where they were not looked at
     damaged: Some | None = None
 
 

@@ -17,40 +17,24 @@ from diptych.data.language.wordnet_files import wordnet_files
 
 @dataclass(frozen=True)
 class Resource:
-    """One thing that is there or not.
+    """One thing that is there or not."""
 
-    Attributes:
-        name: what it is.
-        state: ``there``, ``missing`` or ``damaged``.
-        what: version and content of what is there, or what is wrong.
-        path: where it is, or should be; empty where it is nowhere.
-        size: in bytes on disk; 0 where there is nothing.
-        fix: how to get it; empty where it is there.
-    """
-
-    name: str
-    state: Literal["there", "missing", "damaged"]
-    what: str
-    path: str = ""
-    size: int = 0
-    fix: str = ""
+    name: str  # what it is
+    state: Literal["there", "missing", "damaged"]  # there, missing or damaged
+    what: str  # version and content of what is there, or what is wrong
+    path: str = ""  # where it is, or should be; empty where it is nowhere
+    size: int = 0  # in bytes on disk; 0 where there is nothing
+    fix: str = ""  # how to get it; empty where it is there
 
 
 @dataclass(frozen=True)
 class Resources:
-    """All of them.
+    """All of them."""
 
-    Attributes:
-        rows: one each.
-        folders: of NLTK data that were looked in.
-        tagger: None where there is none to use.
-        wordnet: None where there is none to use.
-    """
-
-    rows: tuple[Resource, ...]
-    folders: tuple[Path, ...]
-    tagger: Tagger | None
-    wordnet: WordNet | None
+    rows: tuple[Resource, ...]  # one each
+    folders: tuple[Path, ...]  # of NLTK data that were looked in
+    tagger: Tagger | None  # None where there is none to use
+    wordnet: WordNet | None  # None where there is none to use
 
     @property
     def missing(self) -> tuple[Resource, ...]:

@@ -18,47 +18,27 @@ class Given:
     """What a row of a log says, each as SQL over the row; NULL where the log does not have it.
 
     All are texts but ``time`` (microseconds since 1970 UTC), ``purchase`` and ``is_twin`` (true or false).
-
-    Attributes:
-        row: the row they are taken from.
-        time: when.
-        written: the same as the log writes it, to be listed where it is no time.
-        client: the browser: a cookie.
-        visitor: the customer, where known.
-        session: the log's own.
-        device: type, in the log's words.
-        channel: in the log's words.
-        country: two letters.
-        action: a canonical action, or NULL for one that is not known.
-        said: what the log calls the action, to be listed where it is not known.
-        page_type: of pages.
-        query: what was typed.
-        item: the product.
-        price: of it.
-        purchase: whether the event means that something was bought, besides the action ``purchase``.
-        agent: the browser's user agent; it is looked at and not kept.
-        address: of the page; it tells events of different pages apart and is not kept.
-        is_twin: whether the event is dropped where another one of this client, time and ``address`` says more.
     """
 
-    row: Row
-    time: str
-    written: str = "NULL"
-    client: str = "NULL"
-    visitor: str = "NULL"
-    session: str = "NULL"
-    device: str = "NULL"
-    channel: str = "NULL"
-    country: str = "NULL"
-    action: str = "'page'"
-    said: str = "NULL"
-    page_type: str = "NULL"
-    query: str = "NULL"
-    item: str = "NULL"
-    price: str = "NULL"
-    purchase: str = "false"
-    agent: str = "NULL"
-    address: str = "NULL"
+    row: Row  # the row they are taken from
+    time: str  # when
+    written: str = "NULL"  # the same as the log writes it, to be listed where it is no time
+    client: str = "NULL"  # the browser: a cookie
+    visitor: str = "NULL"  # the customer, where known
+    session: str = "NULL"  # the log's own
+    device: str = "NULL"  # type, in the log's words
+    channel: str = "NULL"  # in the log's words
+    country: str = "NULL"  # two letters
+    action: str = "'page'"  # a canonical action, or NULL for one that is not known
+    said: str = "NULL"  # what the log calls the action, to be listed where it is not known
+    page_type: str = "NULL"  # of pages
+    query: str = "NULL"  # what was typed
+    item: str = "NULL"  # the product
+    price: str = "NULL"  # of it
+    purchase: str = "false"  # whether the event means that something was bought, besides the action purchase
+    agent: str = "NULL"  # the browser's user agent; it is looked at and not kept
+    address: str = "NULL"  # of the page; it tells events of different pages apart and is not kept
+    # whether the event is dropped where another one of this client, time and address says more
     is_twin: str = "false"
 
 

@@ -21,9 +21,9 @@ from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import read_lines
 from diptych.data.captions import check_shares
 from diptych.data.collection import Collection
-from diptych.data.product_gathering import ProductGathering, check_missing, picture_folder, short_text
 from diptych.data.products import split_path
 from diptych.data.readers.declaration import READERS, Reader
+from diptych.data.readers.gathering import ProductGathering, check_missing, picture_folder, short_text
 
 MAX_DEPTH = 32
 """Lists and dicts within each other; deeper lines are refused."""

@@ -1,7 +1,6 @@
 """Tar shards of samples, read by position and never unpacked."""
 
-from diptych.data.shards.indexing import Indexer, IndexOptions
-from diptych.data.shards.members import Member, Members, Sample, samples_of
+from diptych.data.shards.members import Indexer, IndexOptions, Member, Members, Sample, samples_of
 from diptych.data.shards.source import Shard, ShardRecords, ShardSource, find_shards
 
 __all__ = [

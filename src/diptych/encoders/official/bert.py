@@ -9,7 +9,14 @@ import transformers
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.options import Options
-from diptych.encoders.official.weights import Weights, agreed, canonical, given_heads, not_cut_off
+from diptych.encoders.official.weights import (
+    Weights,
+    agreed,
+    agreed_sizes,
+    canonical,
+    given_heads,
+    not_cut_off,
+)
 
 _ALIASES = {
     "vocabulary": ("vocab_size",),
@@ -82,30 +89,21 @@ def text_config(weights: Weights, given: Mapping[str, Any] | None) -> TextConfig
     if width == _BASE:
         not_cut_off(said, "depth", (depth, depth - first), (12, 6), "text encoder", weights.source)
     layer = f"encoder.layer.{first}.crossattention.self.key.weight"
+    agreed(said, "fusion_layer", first, "first layer with cross-attention")
+    sizes = agreed_sizes(
+        said,
+        "text encoder",
+        vocabulary=vocabulary,
+        positions=weights.shape("embeddings.position_embeddings.weight", 2)[0],
+        types=weights.shape("embeddings.token_type_embeddings.weight", 2)[0],
+        width=width,
+        depth=depth,
+        feed_forward=weights.shape("encoder.layer.0.intermediate.dense.weight", 2)[0],
+    )
     return TextConfig(
-        vocabulary=agreed(said, "vocabulary", vocabulary, "text encoder's vocabulary"),
-        positions=agreed(
-            said,
-            "positions",
-            weights.shape("embeddings.position_embeddings.weight", 2)[0],
-            "text encoder's positions",
-        ),
-        types=agreed(
-            said,
-            "types",
-            weights.shape("embeddings.token_type_embeddings.weight", 2)[0],
-            "text encoder's token types",
-        ),
-        width=agreed(said, "width", width, "text encoder's width"),
-        depth=agreed(said, "depth", depth, "text encoder's depth"),
+        **sizes,
+        fusion_layer=first,
         heads=given_heads(said, width, "text encoder"),
-        feed_forward=agreed(
-            said,
-            "feed_forward",
-            weights.shape("encoder.layer.0.intermediate.dense.weight", 2)[0],
-            "text encoder's feed-forward width",
-        ),
-        fusion_layer=agreed(said, "fusion_layer", first, "first layer with cross-attention"),
         image_width=weights.shape(layer, 2)[1],
         layer_norm_eps=said.get("layer_norm_eps", 1e-12),
         activation=said.get("activation", "gelu"),

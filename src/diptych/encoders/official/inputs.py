@@ -13,8 +13,7 @@ import numpy as np
 from diptych.core.errors import DiptychError, StorageError, UsageError
 from diptych.core.reading import read_json
 from diptych.data.overlay import Overlay, pasted
-from diptych.encoders.hub import LOADING_ERRORS
-from diptych.encoders.huggingface_files import quiet
+from diptych.encoders.hub import LOADING_ERRORS, quiet
 from diptych.encoders.inputs import ByteTable
 
 if TYPE_CHECKING:

@@ -280,7 +280,7 @@ def described(config: MatchingConfig, layout: Layout, cleaning: Cleaning, tokeni
     """Model, stage, checkpoint, how its tables were fitted, cleaning of texts and activation, JSON-able."""
     import transformers
 
-    trained, size = config.trained_size, config.vision.image_size
+    trained, size, heads = config.trained_size, config.vision.image_size, config.vision.heads
     return {
         "model": layout.model,
         "library": f"transformers {transformers.__version__}",
@@ -300,7 +300,7 @@ def described(config: MatchingConfig, layout: Layout, cleaning: Cleaning, tokeni
             "layers": config.text.depth - config.text.fusion_layer,
             "adds_contrastive": False,
         },
-        "heads": {"image": config.vision.heads, "text": config.text.heads},
+        "heads": {"image": list(heads) if isinstance(heads, tuple) else heads, "text": config.text.heads},
         "activation": {"image": config.vision.activation, "text": config.text.activation},
         "temperature": config.temperature,
     }

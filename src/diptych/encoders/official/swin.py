@@ -12,7 +12,7 @@ from torch import Tensor, cat, nn
 from diptych.core.errors import UsageError
 from diptych.core.options import Options
 from diptych.encoders.official.vit import relative_bias_table
-from diptych.encoders.official.weights import Renaming, Weights, agreed, canonical, not_cut_off
+from diptych.encoders.official.weights import Renaming, Weights, agreed, agreed_sizes, canonical, not_cut_off
 
 _ALIASES = {
     "image_size": ("image_res", "img_size"),
@@ -104,20 +104,19 @@ def swin_config(
         window = _scaled(window, image_size, said["image_size"])
     config = SwinConfig(
         image_size=size,
-        patch_size=agreed(said, "patch_size", patch, "image encoder's patch size"),
-        width=agreed(said, "width", width, "image encoder's first width"),
-        depths=agreed(said, "depths", depths, "image encoder's depths"),
-        heads=agreed(said, "heads", tuple(heads for _, heads in tables), "image encoder's heads"),
         window=window,
-        mlp_ratio=agreed(
-            said,
-            "mlp_ratio",
-            weights.shape("layers.0.blocks.0.mlp.fc1.weight", 2)[0] / width,
-            "image encoder's ratio of feed-forward to width",
-        ),
-        bias=agreed(said, "bias", "layers.0.blocks.0.attn.qkv.bias" in weights, "image encoder's bias"),
         layer_norm_eps=said.get("layer_norm_eps", 1e-5),
         activation=said.get("activation", "gelu"),
+        **agreed_sizes(
+            said,
+            "image encoder",
+            patch_size=patch,
+            width=width,
+            depths=depths,
+            heads=tuple(heads for _, heads in tables),
+            mlp_ratio=weights.shape("layers.0.blocks.0.mlp.fc1.weight", 2)[0] / width,
+            bias="layers.0.blocks.0.attn.qkv.bias" in weights,
+        ),
     )
     agreed(said, "last_width", width * 2 ** (len(depths) - 1), "image encoder's last width")
     config.sides()

@@ -18,7 +18,15 @@ from torch.nn.functional import interpolate
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.options import Options
-from diptych.encoders.official.weights import Renaming, Weights, agreed, canonical, given_heads, not_cut_off
+from diptych.encoders.official.weights import (
+    Renaming,
+    Weights,
+    agreed,
+    agreed_sizes,
+    canonical,
+    given_heads,
+    not_cut_off,
+)
 
 
 def position_table(table: Tensor, side: int) -> Tensor:
@@ -150,14 +158,18 @@ def vit_config(
         not_cut_off(said, "depth", depth, 12, "image encoder", weights.source)
     config = VitConfig(
         image_size=size,
-        patch_size=agreed(said, "patch_size", patch, "image encoder's patch size"),
-        width=agreed(said, "width", width, "image encoder's width"),
-        depth=agreed(said, "depth", depth, "image encoder's depth"),
         heads=given_heads(said, width, "image encoder"),
-        feed_forward=agreed(said, "feed_forward", feed_forward, "image encoder's feed-forward width"),
-        bias=agreed(said, "bias", "blocks.0.attn.qkv.bias" in weights, "image encoder's bias"),
         layer_norm_eps=said.get("layer_norm_eps", 1e-6),
         activation=said.get("activation", "gelu"),
+        **agreed_sizes(
+            said,
+            "image encoder",
+            patch_size=patch,
+            width=width,
+            depth=depth,
+            feed_forward=feed_forward,
+            bias="blocks.0.attn.qkv.bias" in weights,
+        ),
     )
     return config, side * patch
 

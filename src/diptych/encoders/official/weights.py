@@ -121,6 +121,14 @@ def agreed(given: Mapping[str, Any], name: str, found: A, what: str) -> A:
     return found
 
 
+def agreed_sizes(given: Mapping[str, Any], what: str, **found: Any) -> dict[str, Any]:
+    """Return what the weights of a part say, when its configuration says the same or nothing."""
+    return {
+        name: agreed(given, name, value, f"{what}'s {name.replace('_', ' ')}")
+        for name, value in found.items()
+    }
+
+
 def not_cut_off(given: Mapping[str, Any], name: str, found: A, published: A, what: str, source: str) -> A:
     """``found``, how many layers a file has, when that is what published ones have or a configuration speaks."""
     if name in given or found == published:

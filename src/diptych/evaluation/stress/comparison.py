@@ -174,9 +174,6 @@ def _mismatch(runs: tuple[Stressed, Stressed], what: str, fix: str) -> MismatchE
     return MismatchError(f"{runs[0].name} and {runs[1].name} cannot be compared: {what}", fix)
 
 
-_FORMAT = 1
-
-
 @dataclass(frozen=True)
 class ComparedRow:
     """One perturbation, measured one way, of all models.
@@ -236,7 +233,7 @@ class StressComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
-        return {"format": _FORMAT, "kind": "stress comparison", **asdict(self)}
+        return asdict(self)
 
 
 def compare_stress(

@@ -60,24 +60,6 @@ class JaccardOver:
     unchanged: float | None  # the same of queries that stay
     left_out: Mapping[str, int]  # per group, the pairs without a similarity: no query of that group in either
 
-    def line(self) -> str:
-        """One line: what the means are over, and what was left out."""
-        out = [
-            f"{count:,} without a query that is {group}" for group, count in self.left_out.items() if count
-        ]
-        said = f"{len(self.pairs):,} pairs of {len(self.sizes)} conditions, {self.n:,} queries"
-        return f"{said}; left out: {', '.join(out)}" if out else said
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "n": self.n,
-            **{group: getattr(self, group) for group in CHANGE_GROUPS},
-            "left_out": dict(self.left_out),
-            "sizes": {condition: dict(sizes) for condition, sizes in self.sizes.items()},
-            "pairs": [vars(pair) for pair in self.pairs],
-        }
-
 
 def change_groups(clean: np.ndarray, perturbed: np.ndarray) -> np.ndarray:
     """Which queries lose and gain.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from diptych.core.artifact import encode
 from diptych.evaluation.printed.digits import DigitReport, read_digits
 from diptych.evaluation.printed.signs import Sign
 from diptych.evaluation.printed.target import Target
@@ -15,7 +16,6 @@ from diptych.metrics.ground_truth import Direction
 NEAR = 0.1
 """Share of the tolerance within which a cell is near: what rounding and the order of ties leave."""
 
-_FORMAT = 1
 _LUCKY = 0.05  # what more made-up targets than these meet as nearly is not put before what is simpler
 
 
@@ -69,18 +69,6 @@ class Variant:
     def line(self) -> str:
         """The changes in words: ``k_test = 2, captions = first``."""
         return ", ".join(map(str, self.changes)) or "the default protocol"
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return {
-            "changes": [{"axis": one.axis, "choice": one.choice} for one in self.changes],
-            "values": dict(self.values),
-            "relative error": dict(self.errors),
-            "mean relative error": self.mean_error,
-            "worst relative error": self.worst_error,
-            "within tolerance": list(self.within),
-            "to the printed digit": list(self.exact),
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,49 +187,22 @@ class Exploration:
         return next((one for one in self.variants if one.changes == rest), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able; of every variant its cells, of what explains everything."""
-        return {
-            "format": _FORMAT,
-            "target": {"label": self.target.label, "cells": self.target.to_dict()},
-            "tolerance": self.tolerance,
-            "default protocol": dict(self.default),
-            "choices": [
-                {"axis": axis, "choice": choice, "words": words}
-                for (axis, choice), words in self.words.items()
-            ],
-            "tried": len(self.variants),
-            "exhaustive up to changes": self.exhaustive,
-            "warnings": list(self.warnings),
-            "luck": self.luck,
-            "luck as near": self.near_luck,
-            "luck to the printed digit": self.exact_luck,
-            "explanations": [one.to_dict() for one in self.explanations],
-            "explanations to the printed digit": [one.to_dict() for one in self.exact_explanations],
-            "single changes": [
-                {"axis": one.axis, "choices": one.tried, "best": one.best.to_dict()}
-                for one in self.single_changes
-            ],
-            "out of reach": list(self.out_of_reach),
-            "refused": [
-                {"reason": one.reason, "count": one.count, "first": [str(change) for change in one.first]}
-                for one in self.refused
-            ],
-            "galleries": {
-                name: {"items": items, "positives per query": positives, "queries": queries}
-                for name, (items, positives, queries) in self.galleries.items()
-            },
-            "about": dict(self.about),
-            "variants": [
-                {
-                    "changes": one.line(),
-                    "values": {name: round(value, 4) for name, value in one.values.items()},
-                    "mean relative error": one.mean_error,
-                    "within tolerance": len(one.within),
-                    "to the printed digit": len(one.exact),
-                }
-                for one in self.variants
-            ],
-        }
+        """Return it JSON-able, with what follows from it; of variants that explain nothing their cells alone."""
+        derived = ("explanations", "exact_explanations", "single_changes", "out_of_reach")
+        content: dict[str, Any] = encode(self, {}, leave_out={"words", "variants"})
+        content |= {name: encode(getattr(self, name), {}) for name in derived}
+        content["choices"] = [[*choice, words] for choice, words in self.words.items()]
+        content["variants"] = [
+            {
+                "changes": one.line(),
+                "values": {name: round(value, 4) for name, value in one.values.items()},
+                "mean_error": one.mean_error,
+                "within": len(one.within),
+                "exact": len(one.exact),
+            }
+            for one in self.variants
+        ]
+        return content
 
 
 def is_telling(variants: Sequence[Variant], near_luck: float | None, exhaustive: int) -> bool:

@@ -39,23 +39,7 @@ def token_reconstruction_loss(
     compat: TokenCompat = "none",
     reduction: TokenReduction = "mean",
 ) -> Tensor:
-    """−log p of each caption's second to last token under the logits one step before (Eq. 4).
-
-    Args:
-        logits: (n, t, vocabulary); step i has read tokens 0 to i and predicts token i + 1.
-        tokens: (n, t) token ids, padded at the end.
-        lengths: (n,) tokens per caption, start and end included.
-        compat: ``time-axis`` takes the soft-max over all t steps instead of the vocabulary, as
-            published.
-        reduction: ``mean`` sums over a caption's tokens and averages over captions, as published;
-            ``token-mean`` averages over all predicted tokens; ``none`` gives one sum per caption.
-
-    Returns:
-        A scalar or (n,), in nats; half-precision logits are taken in float32.
-
-    Raises:
-        UsageError: shapes that do not fit, a length outside 1 … t, nothing to predict.
-    """
+    """−log p of each caption's second to last token under the logits one step before (Eq. 4)."""
     if logits.dim() != 3 or logits.shape[:2] != tokens.shape:
         raise UsageError(
             f"logits have shape {tuple(logits.shape)}, tokens {tuple(tokens.shape)}",

@@ -113,14 +113,7 @@ class LagrangeMultiplier(nn.Module):
         return self.value * (loss / self.bound - 1)
 
     def ascend(self, loss: float) -> None:
-        """One step of λ, after the model's.
-
-        Args:
-            loss: L_rec of the step that was made, in the units of η.
-
-        Raises:
-            NumericalError: the loss is NaN or infinite; λ is as before.
-        """
+        """One step of λ, after the model's."""
         if not math.isfinite(loss):
             raise NumericalError(
                 f"the reconstruction loss is {loss}",
@@ -146,11 +139,7 @@ class LagrangeMultiplier(nn.Module):
         return torch.tensor([self._raw, self._velocity, float(self._stepped)], dtype=torch.float64)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take back what :meth:`get_extra_state` gave.
-
-        Raises:
-            StorageError: not such a state.
-        """
+        """Take back what :meth:`get_extra_state` gave."""
         if state.shape != (3,) or state.dtype != torch.float64 or not bool(torch.isfinite(state).all()):
             raise StorageError(
                 f"a multiplier's state is three finite float64 numbers, got {state.tolist()} ({state.dtype})",

@@ -32,17 +32,6 @@ def cosine_reconstruction_loss(
     A zero target (a caption that its model knows no word of) therefore adds a constant 1 to the
     mean and has no gradient; a zero reconstruction is drawn towards its target with a gradient of
     length 1.
-
-    Args:
-        reconstructions: (n, width), of any length.
-        targets: (n, width), of any length.
-        reduction: ``mean`` over rows, or ``none`` for one value per row.
-
-    Returns:
-        A scalar or (n,), in [0, 2]; half-precision rows are compared in float32.
-
-    Raises:
-        UsageError: shapes that differ, no rows, an unknown reduction.
     """
     if reduction not in ("mean", "none"):
         raise UsageError(f"reduction {reduction!r}", "one of 'mean', 'none'")

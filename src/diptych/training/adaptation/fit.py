@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
+from pydantic import Field
 
 from diptych.core.context import track
 from diptych.core.errors import DataError
+from diptych.core.options import Options
 from diptych.encoders.adapted import LinearMaps
 from diptych.encoders.dual_encoder import unit_rows
 from diptych.objectives.infonce import infonce_per_query
 from diptych.training.adaptation import contrastive, gaussian
-from diptych.training.adaptation.options import AdaptationOptions, Method
+
+Method = Literal["gaussian", "infonce"]
+
+
+class AdaptationOptions(Options):
+    """Options of :func:`~diptych.training.adaptation.fit.fit_linear`.
+
+    Attributes:
+        method: ``gaussian`` is in closed form: the rows of a pair are taken as jointly normal, with a
+            prior under which the encoder is right as it is; ``infonce`` lowers the InfoNCE loss of the
+            pairs from the identity, with a penalty on leaving it.
+        strength: of the pull towards the encoder as it is: the number of pairs that the prior is worth
+            (``gaussian``), or the weight of the penalty (``infonce``). Chosen by the pairs when not
+            given: see :mod:`~diptych.training.adaptation.fit`.
+    """
+
+    method: Method = "gaussian"
+    strength: float | None = Field(None, ge=1e-6, allow_inf_nan=False)
+
 
 # How strong the pull towards the encoder as it is should be, as the pairs themselves say.
 #

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,8 +62,8 @@ class Cell(Artifact, kind="category_cell", recreate="diptych categories evaluate
     """Values per query, and what came first; make one with :meth:`of`.
 
     Attributes:
-        numbers: the result without its values per query.
-        per_query: all measures of categories (``t2i``) and those of products (``i2t``) that a cell keeps.
+        result: the numbers, with values per query of categories (``t2i``) and those of products (``i2t``) that a
+            cell keeps.
         first: (q, ≤ 10) int64 rows of the judged products that each category found first, -1 where fewer were.
         scores: (q, ≤ 10) float64 theirs.
         guess: (n,) int64 rows of the judged categories that each product found first, -1 for none.
@@ -72,8 +71,7 @@ class Cell(Artifact, kind="category_cell", recreate="diptych categories evaluate
         about: the model, what it was trained with, seconds.
     """
 
-    numbers: dict[str, Any]
-    per_query: dict[str, dict[str, np.ndarray]]
+    result: Result
     first: np.ndarray
     scores: np.ndarray
     guess: np.ndarray
@@ -84,16 +82,10 @@ class Cell(Artifact, kind="category_cell", recreate="diptych categories evaluate
     def of(cls, result: Result, **values: Any) -> Cell:
         """Keep a result."""
         products = {name: result.per_query["i2t"][name] for name in PRODUCT_MEASURES}
-        return cls(result.to_dict(), {"t2i": dict(result.per_query["t2i"]), "i2t": products}, **values)
-
-    @cached_property
-    def result(self) -> Result:
-        """The numbers."""
+        per_query = {"t2i": dict(result.per_query["t2i"]), "i2t": products}
         # a category belongs to no product: each is resampled by itself
-        home = np.full(self.numbers["protocol"]["n_texts"], -1)
-        result = replace(Result.from_dict(self.numbers), text_image=home)
-        result.per_query.update(self.per_query)
-        return result
+        home = np.full(result.protocol.n_texts, -1)
+        return cls(replace(result, per_query=per_query, ranks={}, text_image=home), **values)
 
 
 @dataclass(frozen=True)

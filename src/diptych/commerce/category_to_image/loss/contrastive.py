@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from diptych.core.errors import UsageError
-from diptych.objectives.temperature import checked_temperature
+from diptych.objectives.declaration import checked_temperature
 
 Duplicates = Literal["negatives", "masked"]
 """What other pairs of the same category are to a pair."""

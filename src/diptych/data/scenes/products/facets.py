@@ -113,14 +113,10 @@ ALWAYS_SHOWN = ("department", "shape", "colour", "finish")
 
 @dataclass(frozen=True)
 class Telling:
-    """How a modality tells a facet.
+    """How a modality tells a facet."""
 
-    Attributes:
-        told: probability that it says a value at all; where the product's category depends on the facet.
-        right: probability that the value is the product's own; else it is one of the others, each as likely.
-    """
-
-    told: float
+    told: float  # probability that it says a value at all; where the product's category depends on the facet
+    # probability that the value is the product's own; else it is one of the others, each as likely
     right: float = 1.0
 
 

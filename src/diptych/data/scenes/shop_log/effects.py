@@ -22,46 +22,33 @@ _EVEN = 1e-9
 
 @dataclass(frozen=True)
 class DeviceSet:
-    """The devices of some customers.
+    """The devices of some customers."""
 
-    Attributes:
-        devices: 1 to 4 of them.
-        share: of all customers.
-    """
-
-    devices: tuple[str, ...]
-    share: float
+    devices: tuple[str, ...]  # 1 to 4 of them
+    share: float  # of all customers
 
 
 @dataclass(frozen=True)
 class Pages:
-    """How many pages sessions of a device have, as mixtures of geometric distributions.
+    """How many pages sessions of a device have, as mixtures of geometric distributions."""
 
-    Attributes:
-        others: (share, mean) of each part, for sessions without a purchase; from 1 page on.
-        until_basket: (share, mean) of each part, of the pages that a purchase session has before its first 4
-            pages that all of them have: the last three of these are basket, checkout and confirmation.
-    """
-
+    # (share, mean) of each part, for sessions without a purchase; from 1 page on
     others: tuple[tuple[float, float], ...]
+    # (share, mean) of each part, of the pages that a purchase session has before its first 4 pages that
+    # all of them have: the last three of these are basket, checkout and confirmation
     until_basket: tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A Markov chain over :data:`PAGE_TYPES`.
+    """A Markov chain over :data:`PAGE_TYPES`."""
 
-    Attributes:
-        start: probability of each as the first page.
-        next: a row for each page, the probability of each as the page that follows.
-        dwell: for each page and, last, the confirmation: mean of the logarithm of the dwell time in seconds.
-        spread: standard deviation of that logarithm.
-    """
-
-    start: tuple[float, ...]
+    start: tuple[float, ...]  # probability of each as the first page
+    # a row for each page, the probability of each as the page that follows
     next: tuple[tuple[float, ...], ...]
+    # for each page and, last, the confirmation: mean of the logarithm of the dwell time in seconds
     dwell: tuple[float, ...]
-    spread: float
+    spread: float  # standard deviation of that logarithm
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,14 @@ from diptych.core.errors import StorageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import file_errors, read_json
-from diptych.encoders.hub import LOADING_ERRORS, loading_failure, tokenizer_content, without_keys
-from diptych.encoders.huggingface_files import NO_EFFECT, quiet
+from diptych.encoders.hub import (
+    LOADING_ERRORS,
+    NO_EFFECT,
+    loading_failure,
+    quiet,
+    tokenizer_content,
+    without_keys,
+)
 from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel, TargetOptions
 
 _EXTRA = ("targets", "making targets with a sentence encoder")

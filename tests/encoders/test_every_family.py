@@ -1,0 +1,259 @@
+"""What every encoder keeps, whatever library it is of."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diptych.core.errors import (
+    CaptionError,
+    DiptychError,
+    ImageError,
+    MismatchError,
+    NumericalError,
+    UsageError,
+)
+from diptych.data.overlay import OverlaidPicture
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.matching import MatchingEncoder
+from diptych.encoders.pretrained import PretrainedEncoder
+
+from .tiny_pretrained import CAPTIONS, Square, pictures
+
+MATCHING = ["blip", "albef", "xvlm"]
+PRETRAINED = ["clip", "siglip", "siglip2", "align", "open_clip", "st", *MATCHING]
+KINDS = [*PRETRAINED, "conse", "two_tower", "adapted"]
+LIMITS = {
+    "clip": 16,
+    "siglip": 12,
+    "siglip2": 64,
+    "align": 64,
+    "open_clip": 16,
+    "blip": 35,
+    "albef": 30,
+    "xvlm": 40,
+}
+
+Encoders = Callable[[str], Any]
+
+
+def same(one: DualEncoder, other: DualEncoder) -> None:
+    np.testing.assert_array_equal(one.encode_texts(CAPTIONS), other.encode_texts(CAPTIONS))
+    np.testing.assert_array_equal(one.encode_images(pictures()), other.encode_images(pictures()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_saved_it_is_whole_and_the_same(
+    kind: str, encoders: Encoders, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    encoder = encoders(kind)
+    capfd.readouterr()  # of making it
+    before = encoder.fingerprint
+    encoder.encode_texts(CAPTIONS, 2)  # tokenizers remember the last call's padding and length
+    assert encoder.fingerprint == before
+    if isinstance(encoder, PretrainedEncoder):
+        encoder = encoder.cut_texts_at(40).prefix_texts_with("two ")
+        assert encoder.fingerprint != before
+    moved = Path(shutil.move(encoder.save(tmp_path / "saved"), tmp_path / "moved"))
+    again = DualEncoder.load(moved, device="cpu")
+    assert type(again) is type(encoder)
+    assert again.fingerprint == encoder.fingerprint
+    assert again.describe() == encoder.describe()  # the name too, though the folder has another
+    same(again, encoder)
+    suffixes = {path.suffix for path in moved.rglob("*") if path.is_file()}
+    assert suffixes <= {".json", ".safetensors", ".md", ".txt"}
+    assert "library_name: diptych" in (moved / "README.md").read_text()
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_corrupt_file_is_an_error(kind: str, encoders: Encoders, tmp_path: Path) -> None:
+    saved = encoders(kind).save(tmp_path / "saved")
+    configurations = ("diptych.json", "config.json", "model.json", "open_clip_config.json", "conse.json")
+    files = [
+        path for path in saved.rglob("*") if path.suffix == ".safetensors" or path.name in configurations
+    ]
+    assert len(files) >= 3 or kind == "adapted"
+    for file in files:
+        content = file.read_bytes()
+        for wrong in (content[: len(content) // 2], b"", None):
+            file.unlink()
+            if wrong is not None:
+                file.write_bytes(wrong)
+            if wrong is not None or file.name != "diptych.json":  # without it some folders are the library's
+                with pytest.raises(DiptychError):
+                    DualEncoder.load(saved, device="cpu")
+            file.write_bytes(content)
+    assert DualEncoder.load(saved, device="cpu").fingerprint == encoders(kind).fingerprint
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_description_can_be_printed(kind: str, encoders: Encoders) -> None:
+    encoder = encoders(kind)
+    about = encoder.describe()
+    assert json.loads(json.dumps(about)) == about
+    keys = {
+        "family",
+        "name",
+        "width",
+        "image",
+        "text",
+        "activation",
+        "normalisation",
+        "temperature",
+        "fingerprint",
+    }
+    assert keys <= about.keys()
+    assert (about["family"], about["width"]) == (encoder.family, encoder.width)
+    if kind in LIMITS:
+        assert about["text"]["limit"] == encoder.text_limit == LIMITS[kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_do_not_matter(kind: str, encoders: Encoders) -> None:
+    encoder = encoders(kind)
+    texts = CAPTIONS * 3
+    whole, images = encoder.encode_texts(texts, 256), encoder.encode_images(pictures())
+    for rows in (whole[:4], images):
+        assert rows.dtype == np.float32
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
+    for size in (1, 2):
+        np.testing.assert_allclose(encoder.encode_texts(texts, size), whole, atol=1e-5)
+        np.testing.assert_allclose(encoder.encode_images(iter(pictures()), size), images, atol=1e-5)
+    assert encoder.encode_images([]).shape == encoder.encode_texts([]).shape == (0, encoder.width)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_arrays_modes_and_overlays(kind: str, encoders: Encoders) -> None:
+    encoder, picture = encoders(kind), pictures(1)[0]
+    plain = encoder.encode_images([picture])[0]
+    grey = picture.convert("L")
+    rows = encoder.encode_images([np.asarray(picture), picture.convert("RGBA"), grey, grey.convert("RGB")])
+    np.testing.assert_allclose(rows[:2], [plain, plain], atol=1e-6)
+    np.testing.assert_allclose(rows[2], rows[3], atol=1e-6)
+    assert np.isfinite(encoder.encode_images([picture.resize((1, 3)), picture.resize((3, 1))])).all()
+    if kind != "siglip2":  # pictures of their own shape have no place for an overlay
+        laid = encoder.encode_images([OverlaidPicture(picture, Square())])[0]
+        assert np.abs(laid - plain).max() > 1e-4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bad_items_are_named(kind: str, encoders: Encoders) -> None:
+    encoder = encoders(kind)
+    for texts, error, message in (
+        ("a dog", UsageError, "list of texts expected, got the text 'a dog'"),
+        (["a", None], CaptionError, "text 1 is a NoneType"),
+        (["a", float("nan")], CaptionError, "text 1 is a float"),
+        (["a", "b\ud800"], CaptionError, "text 1 .* surrogate"),
+    ):
+        with pytest.raises(error, match=message):
+            encoder.encode_texts(texts)
+    with pytest.raises(ImageError, match="image 2 is a str"):
+        encoder.encode_images([*pictures(2), "a.png"], 2)
+    with pytest.raises(ImageError, match=r"image 0 .*\(36, 9\)"):
+        encoder.encode_images([np.zeros((36, 9), "f4")])
+    with pytest.raises(UsageError, match="batch_size must be 1 or more, got 0"):
+        encoder.encode_images([], batch_size=0)
+
+
+@pytest.mark.parametrize("kind", ["clip", "albef", "xvlm"])
+@settings(max_examples=10, deadline=None)
+@given(texts=st.lists(st.text(st.characters(codec="utf-8"), max_size=30), max_size=5))
+def test_each_text_has_its_own_row(kind: str, encoders: Encoders, texts: list[str]) -> None:
+    """The row of a text is the row it has alone, whatever it is encoded with."""
+    together = encoders(kind).encode_texts(texts, 2)
+    assert together.shape == (len(texts), encoders(kind).width)
+    for text, row in zip(texts, together, strict=True):
+        np.testing.assert_allclose(encoders(kind).encode_texts([text])[0], row, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", PRETRAINED)
+def test_prefix_and_cut_are_applied_once(kind: str, encoders: Encoders) -> None:
+    """The cut is of the caption; the prefix comes before what is left, and counts among the tokens."""
+    encoder = encoders(kind)
+    short = encoder.cut_texts_at(5)
+    photo = short.prefix_texts_with("a ball ")
+    texts, whole = ["a dog and a cat", "cat"], ["a ball a dog", "a ball cat"]
+    np.testing.assert_allclose(photo.encode_texts(texts), encoder.encode_texts(whole), atol=1e-6)
+    assert (photo.texts_seen, photo.texts_cut) == (2, 1)
+    assert len({encoder.fingerprint, short.fingerprint, photo.fingerprint}) == 3
+    assert photo.prefix_texts_with("").cut_texts_at(None).fingerprint == encoder.fingerprint
+    about = photo.describe()["text"]
+    assert (about["prefix"], about["characters"]) == ("a ball ", 5)
+    assert "prefix" not in encoder.describe()["text"]
+    np.testing.assert_array_equal(photo.token_ids(["dog"])[0], encoder.token_ids(["a ball dog"])[0])
+    ended, cut = photo.cut_texts_at(None).ended(["dog " * 70, "a cat"], ["red cube", ""])
+    assert cut == 1
+    assert ended[0].endswith(" red cube")
+    assert ended[1] == "a cat"
+    with pytest.raises(UsageError, match="cut to 0"):
+        encoder.cut_texts_at(0)
+    with pytest.raises(CaptionError, match="text 0 is a NoneType"):
+        encoder.prefix_texts_with(None)
+
+
+@pytest.mark.parametrize("kind", MATCHING)
+def test_matching_heads(kind: str, encoders: Encoders) -> None:
+    encoder = encoders(kind)
+    assert isinstance(encoder, MatchingEncoder)
+    images, texts = encoder.image_inputs(iter(pictures()), 2), encoder.text_inputs(CAPTIONS[:5], 3)
+    scores = encoder.match(images, texts)
+    assert (scores.dtype, scores.shape) == (np.float32, (5,))
+    rows = np.array([0, 0, 1, 3, 3])
+    repeated = {name: values[rows] for name, values in images.items()}
+    np.testing.assert_allclose(
+        encoder.match_rows(images, rows, texts), encoder.match(repeated, texts), atol=1e-5
+    )
+    alone = [
+        encoder.match(encoder.image_inputs([picture]), encoder.text_inputs([text]))[0]
+        for picture, text in zip(pictures(), CAPTIONS[:5], strict=True)
+    ]
+    np.testing.assert_allclose(alone, scores, atol=1e-5)
+    prefixed, joined = (
+        encoder.prefix_texts_with("a ball ").text_inputs(["dog"]),
+        encoder.text_inputs(["a ball dog"]),
+    )
+    for name in texts:
+        np.testing.assert_allclose(prefixed[name], joined[name], atol=1e-5)
+
+    nothing = encoder.image_inputs([]), encoder.text_inputs([])
+    assert nothing[0]["states"].shape == (0, *images["states"].shape[1:])
+    assert nothing[1]["mask"].shape == (0, encoder.text_limit)
+    assert (
+        encoder.match(*nothing).shape
+        == encoder.match_rows(images, np.empty(0, int), nothing[1]).shape
+        == (0,)
+    )
+    for wrong in (
+        lambda: encoder.match(images, {name: values[:2] for name, values in texts.items()}),
+        lambda: encoder.match(texts, images),
+        lambda: encoder.match_rows(images, np.array([0, 1]), texts),
+    ):
+        with pytest.raises(MismatchError):
+            wrong()
+    broken = {"states": images["states"].copy()}
+    broken["states"][1, 0, 0] = np.nan
+    with pytest.raises(NumericalError, match="matching score of pair 1 is nan"):
+        encoder.match(broken, texts)
+    with pytest.raises(NumericalError, match="matching score of pair 1 is nan"):
+        encoder.match_rows(broken, np.arange(5), texts)
+    with pytest.raises(ImageError, match="image 3 "):
+        encoder.image_inputs([*pictures(3), "no picture"], 2)
+    with pytest.raises(CaptionError, match="text 1 "):
+        encoder.text_inputs(["a dog", 7])
+    with pytest.raises(UsageError, match="cannot be fine-tuned as two towers"):
+        _ = encoder.towers
+
+
+def test_bad_devices(sources: Callable[[str], Path]) -> None:
+    for device in ("toaster", "cuda:99"):
+        with pytest.raises(UsageError, match=f"device '{device}' cannot be used"):
+            DualEncoder.load(sources("clip"), device=device)
