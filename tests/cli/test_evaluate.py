@@ -205,7 +205,7 @@ def test_the_explorer_finds_the_captions_that_were_drawn(
     diptych(f"embed {run_folder} --out {tmp_path}/all")
     diptych(f"protocol {tmp_path}/all", *targets, "--changes", 1)
     found = json.loads((tmp_path / "all" / "protocol" / "protocol.json").read_text())["exploration"]
-    exact = [one["changes"] for one in found["explanations to the printed digit"]]
+    exact = [one["changes"] for one in found["exact_explanations"]]
     assert [{"axis": "captions", "choice": "random, seed 1"}] in exact
 
 

@@ -104,7 +104,7 @@ perturb {captions} --perturb typing-errors --compat published => has no publishe
 perturb {captions} --perturb typos,typing-errors --compat published => has no published form
 perturb {captions} --perturb meaning --compat published => has no published form
 perturb {captions} --perturb typos --set edits=2 => is not NAME.KEY=VALUE
-perturb {captions} --perturb typos --set character-swap.edits=0 => option 'edits'
+perturb {captions} --perturb typos --set character-swap.edits=0 => edits: Input should be greater
 perturb {captions} --perturb typos --set distraction-true.edits=0 => was not asked for
 perturb {captions} --perturb typos --split test => has captions alone
 perturb {captions} --perturb 'word order' --language none => needs a part-of-speech tagger

@@ -103,7 +103,7 @@ def test_a_run_is_stressed_and_goes_on(diptych: Command, run_folder: Path, tmp_p
     assert found.row("blur").direction == "i2t"
     assert found.row("shuffle-all-words").queries == 80
     assert found.left_out == {}
-    with gzip.open(out / "conditions" / "character-swap-0.jsonl.gz", "rt") as lines:
+    with gzip.open(out / "units" / "character-swap-0" / "texts.jsonl.gz", "rt") as lines:
         first = json.loads(next(lines))
     assert set(first) == {"id", "text"}
     before = (out / "report.html").read_bytes()
@@ -158,9 +158,9 @@ def test_without_out_a_run_holds_its_own(diptych: Command, run_folder: Path) -> 
     assert not (folders[0] / "embeddings").exists()  # those of the run's evaluation
 
 
-def test_a_stress_run_that_has_not_ended_has_no_page(diptych: Command, tmp_path: Path) -> None:
+def test_what_is_no_stress_run_has_no_page(diptych: Command, tmp_path: Path) -> None:
     (tmp_path / "stress.json").write_text('{"format": 2, "state": "running"}')
-    diptych(f"report {tmp_path}", failed="not finished")
+    diptych(f"report {tmp_path}", failed="holds something else, expected stress")
 
 
 def test_two_models(diptych: Command, stressed: Path, tmp_path: Path) -> None:
