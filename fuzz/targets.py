@@ -379,7 +379,9 @@ TARGETS = [
         ),
     ),
     Target(
-        "embeddings", _make_embeddings, opens("encoders.encoded:EncodedCollection.open", then=_look_at_rows)
+        "embeddings",
+        _make_embeddings,
+        opens("encoders.embeddings:EncodedCollection.open", then=_look_at_rows),
     ),
     Target(
         "evaluation",

@@ -298,7 +298,7 @@ def objective_values(
 def sparse_measures_of(head: Path) -> dict[str, Any]:
     """What a head's measurement says, dense and sparse."""
     from diptych.core.artifact import encode
-    from diptych.sparse.deviation import SparseMeasures
+    from diptych.sparse.evaluate import SparseMeasures
 
     given = encode(SparseMeasures.open(head / "measures" / "test.npz"), {})
     found = {name: _scores_in(given[name]) for name in ("dense", "sparse")}

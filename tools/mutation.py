@@ -38,11 +38,11 @@ from mutants import mutants
 # Room: mutants, folder of its sources, sources, tests.
 SPARSE_TESTS = "index/engines/test_sparse"
 RANKS = (
-    "ranks ties tiles tallies topk gaining candidate_ranks products sparse_products similarities sided discounted "
-    "aggregates positives measures/*"
+    "ranks tiles topk candidates products sparse_products sources relevance ground_truth bootstrap measures "
+    "measuring"
 )
 INDEX = (
-    "contract engine postings topk hits ids rows slots segments recall vectors sparse_rows sparse_vectors "
+    "contract engine postings topk hits slots storage vectors sparse_rows "
     "engines/exact engines/inverted engines/impacts"
 )
 ROOMS = {

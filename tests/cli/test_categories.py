@@ -12,7 +12,7 @@ import pytest
 from commands import Command
 from PIL import Image
 
-from diptych.commerce.category_to_image.product_rows import product_rows
+from diptych.commerce.category_to_image.rankers import product_rows
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.core.files import write_json
 from diptych.core.reading import read_json

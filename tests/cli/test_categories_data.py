@@ -220,7 +220,7 @@ def test_options_reach_the_training(shop: Path, tmp_path: Path, diptych: Command
         "most-general --query path --seed 3 --set tree_distance=0.1 --set attributes=attention "
         "--split-by product --split-option seed=1"
     )
-    said = json.loads((out / "category_run.json").read_text())
+    said = CategoryRun.open(out).about
     options = said["options"]
     assert (options["batch_size"], options["temperature"], options["duplicates"]) == (8, 1.0, "negatives")
     assert (options["setting"], options["query"], options["seed"]) == ("most-general", "path", 3)

@@ -35,8 +35,8 @@ from diptych.encoders.targets.contract import TargetHeader
 from diptych.evaluation import evaluate
 from diptych.index.storage import FileRecord, Header
 from diptych.metrics import GroundTruth
-from diptych.sparse.deviation import Deviation, SparseMeasures
-from diptych.sparse.measures import Faithfulness
+from diptych.sparse.evaluate import SparseMeasures
+from diptych.sparse.measures import Deviation, Faithfulness
 from diptych.sparse.sparsified import SparsifiedCollection
 
 _ROWS = np.eye(4, 3, dtype=np.float32)

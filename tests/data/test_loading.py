@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -66,6 +67,24 @@ def test_what_holds_some_never_waits_for_more(monkeypatch: pytest.MonkeyPatch) -
             return row
 
     assert list(read_ahead(both, range(20), workers=4)) == list(range(20))
+
+
+def test_what_nobody_takes_may_be_ended_by_a_thread_of_its_own() -> None:
+    taken = threading.Event()
+    ended: Future[None] = Future()
+
+    def work(row: int) -> None:
+        if row == 1:
+            taken.wait(5)
+            try:
+                ended.set_result(results.close())  # type: ignore[attr-defined]
+            except RuntimeError as error:
+                ended.set_exception(error)
+
+    results = read_ahead(work, range(2), workers=1)
+    next(results)
+    taken.set()
+    ended.result(10)
 
 
 def test_batched() -> None:

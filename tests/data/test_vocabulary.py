@@ -168,19 +168,14 @@ def test_other_files(tmp_path: Path, content: dict[str, np.ndarray], message: st
         read_word_vectors(tmp_path / "v.npz", "the setting")
 
 
-def test_no_file_names_the_setting(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"gone\.npz does not exist \(check the setting: "):
-        read_word_vectors(tmp_path / "gone.npz", "the setting")
-    (tmp_path / "text.npz").write_text("dog 1 2")
-    with pytest.raises(StorageError, match="is not a file of word vectors"):
-        read_word_vectors(tmp_path / "text.npz", "the setting")
-
-
-def test_files_that_are_no_archives(tmp_path: Path) -> None:
-    np.savez(tmp_path / "v.npz", words=np.array(["a"]), vectors=np.zeros((1, 3)))
-    whole = (tmp_path / "v.npz").read_bytes()
+def test_files_that_are_missing_or_no_archives(tmp_path: Path) -> None:
+    path = tmp_path / "v.npz"
+    with pytest.raises(StorageError, match=r"v\.npz does not exist \(check the setting: "):
+        read_word_vectors(path, "the setting")
+    np.savez(path, words=np.array(["a"]), vectors=np.zeros((1, 3)))
     np.save(tmp_path / "array.npy", np.zeros(3))
+    whole = path.read_bytes()
     for content in (b"", b"dog 1 2\n", whole[:200], (tmp_path / "array.npy").read_bytes()):
-        (tmp_path / "v.npz").write_bytes(content)
+        path.write_bytes(content)
         with pytest.raises(StorageError, match="is not a file of word vectors"):
-            read_word_vectors(tmp_path / "v.npz", "the setting")
+            read_word_vectors(path, "the setting")

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import inspect
+import math
+from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -10,8 +13,21 @@ from score_batches import Batch, random_batch, repeated
 
 from diptych import objectives
 from diptych.core.errors import NumericalError, RecipeError, UsageError
-from diptych.objectives import OBJECTIVES, Objective, Within, infonce
-from diptych.objectives.declaration import checked
+from diptych.objectives import (
+    OBJECTIVES,
+    Objective,
+    Within,
+    convse,
+    convse_plus_plus,
+    ifm,
+    infonce,
+    infonce_ifm,
+    mvn,
+    siglip,
+    smoothap,
+    triplet,
+)
+from diptych.objectives.declaration import as_objective, checked
 
 EYE = torch.eye(2, dtype=torch.bool)
 NAMES = OBJECTIVES.names()
@@ -309,3 +325,45 @@ def test_one_pair_is_no_batch_as_published_either() -> None:
 def test_unknown_choices(choice: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="up|most|all"):
         infonce(torch.zeros(2, 2), EYE, **choice)  # type: ignore[arg-type]
+
+
+FORMS: dict[str, Any] = {
+    "infonce": infonce,
+    "ifm": ifm,
+    "infonce-ifm": infonce_ifm,
+    "mvn": partial(mvn, within=None),
+    "siglip": siglip,
+    "smoothap": smoothap,
+    "convse": convse,
+    "convse++": convse_plus_plus,
+    "triplet": triplet,
+    "triplet-hardest": triplet,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        (name, option)
+        for name in FORMS
+        for option in ("temperature", "margin", "epsilon", "weight")
+        if option in OBJECTIVES.get(name).options
+    ],
+)
+def test_an_impossible_number_is_refused_by_function_and_class(name: str, option: str) -> None:
+    for value in (-0.1, math.nan, math.inf, *([0.0] if option == "temperature" else [])):
+        with pytest.raises(UsageError, match=f"{option} {value}"):
+            FORMS[name](torch.zeros(2, 2), torch.eye(2, dtype=torch.bool), **{option: value})
+        with pytest.raises(UsageError, match=f"{option} {value}"):
+            OBJECTIVES.get(name)(**{option: value})
+
+
+def test_a_function_of_scores_and_positives_is_an_objective_when_it_gives_a_scalar() -> None:
+    scores = torch.rand(2, 2)
+    assert as_objective(lambda scores, positives: scores.sum())(scores, EYE) == scores.sum()
+    for function, found in (
+        (lambda scores, positives: scores, r"shape \(2, 2\)"),
+        (lambda *given: 3.0, "float"),
+    ):
+        with pytest.raises(UsageError, match=f"the objective .*lambda.* returns {found}"):
+            as_objective(function)(scores, EYE)

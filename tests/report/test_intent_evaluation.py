@@ -19,8 +19,8 @@ from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation.plan import Protocol
 from diptych.commerce.purchase_intent.evaluation.result import Results
 from diptych.commerce.purchase_intent.scoring import Scorer
+from diptych.commerce.purchase_intent.scoring.cell import Reason, Score
 from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions
-from diptych.commerce.purchase_intent.scoring.score import Reason, Score
 from diptych.commerce.purchase_intent.scoring.training import train
 from diptych.core.errors import StorageError
 from diptych.report.intent_content import Page, render_page

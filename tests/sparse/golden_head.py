@@ -32,3 +32,13 @@ def golden_head() -> tuple[SparseHead, dict[str, Tensor], Tensor]:
     for row in range(5):
         own[row, values["input_ids"][row][values["attention_mask"][row] == 1]] = True
     return head, values, own
+
+
+def l1_penalty(weights: Tensor) -> Tensor:
+    """The mean over rows of the sum of a row's weights; weights are not negative."""
+    return weights.sum(dim=1).mean()
+
+
+def flops_penalty(weights: Tensor) -> Tensor:
+    """The sum over terms of the squared mean weight (Paria et al. 2020)."""
+    return weights.mean(dim=0).square().sum()

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from diptych.encoders.embeddings import Embeddings
+from diptych.sparse.head import fresh_heads
 from diptych.sparse.options import SparsifyOptions
-from diptych.sparse.validation import ValidationRows
+from diptych.sparse.pairs import PairedRows
+from diptych.sparse.sparsifier import Sparsifier
+from diptych.sparse.vocabulary import TermVocabulary
 
 WORDS = ("dog", "cat", "man", "snow", "beach", "red", "bike", "runs", "jumps", "ball", "tree", "girl")
 WIDTH = 8
-
-
-@dataclass(frozen=True, eq=False)
-class SmallPairs:
-    images: Embeddings
-    texts: Embeddings
-    captions: list[str]
-    caption_image: np.ndarray
-
-    @property
-    def validation(self) -> ValidationRows:
-        return ValidationRows(self.images, self.texts, self.captions, self.caption_image)
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
-def small_pairs(count: int = 24, captions: int = 2, seed: int = 0, encoder: str = "e0") -> SmallPairs:
+def small_pairs(count: int = 24, captions: int = 2, seed: int = 0, encoder: str = "e0") -> PairedRows:
     """``count`` pictures of four words each; a caption says three of them; rows are noisy sums of words."""
     random = np.random.default_rng(seed)
     vectors = np.random.default_rng(7).normal(size=(len(WORDS), WIDTH))
@@ -43,7 +32,7 @@ def small_pairs(count: int = 24, captions: int = 2, seed: int = 0, encoder: str 
         ids = [f"{kind}{row}" for row in range(len(rows))]
         return Embeddings(ids, rows, encoder, f"data{seed}", kind, {"split": "train"})
 
-    return SmallPairs(
+    return PairedRows(
         embeddings(images, "image"),
         embeddings(texts, "text"),
         [" ".join(WORDS[word] for word in row) for row in said],
@@ -68,3 +57,22 @@ def options(**sections: object) -> SparsifyOptions:
         else:
             whole[name] = values
     return SparsifyOptions.model_validate(whole | chosen)
+
+
+DATA = small_pairs()
+VOCABULARY = TermVocabulary.learned(DATA.captions, 60)
+
+
+def made(
+    mode: str = "c",
+    *,
+    seed: int = 0,
+    shared: bool = True,
+    bias: bool = True,
+    encoder: str = "e0",
+    width: int = WIDTH,
+) -> Sparsifier:
+    """An untrained head over the words of ``DATA``."""
+    heads = fresh_heads(width, 6, len(VOCABULARY.terms), shared=shared, bias=bias, eps=1e-5, seed=seed)
+    chosen = options(expansion={"mode": mode}, head={"shared": shared, "bias": bias, "eps": 1e-5})
+    return Sparsifier(heads, VOCABULARY, chosen, encoder, device="cpu")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,8 +15,7 @@ from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.evaluation import compare, evaluate
 from diptych.metrics import GroundTruth
-from diptych.sparse.deviation import SparseMeasures
-from diptych.sparse.evaluate import measure_sparsified
+from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
 from diptych.sparse.measures import StaticEmbedding, exact_at, flops, semantic_at
 from diptych.sparse.sparsified import SparsifiedCollection
 from diptych.sparse.vocabulary import TermVocabulary
@@ -25,84 +25,60 @@ WORDS = ["dog", "cat", "red", "blue", "runs", "sits", "mo", "##ped", "grass", "s
 PICTURES, EACH = 12, 2
 
 
-@pytest.fixture(scope="module")
-def vocabulary() -> TermVocabulary:
-    return TermVocabulary(bert_tokenizer([*SPECIAL_TERMS, *WORDS]))
+VOCABULARY = TermVocabulary(bert_tokenizer([*SPECIAL_TERMS, *WORDS]))
+_SAID = np.random.default_rng(5)
+CAPTIONS = [
+    "",
+    *(" ".join(_SAID.choice(["dog", "cat", "red", "moped", "snow"], 3)) for _ in range(PICTURES * EACH)),
+][: PICTURES * EACH]
+KNOWN = ["dog", "cat", "red", "blue", "moped", "snow"]
+EMBEDDING = StaticEmbedding(
+    "made up",
+    {word: row for row, word in enumerate(KNOWN)},
+    np.random.default_rng(2).normal(size=(len(KNOWN), 4)).astype(np.float32),
+)
 
 
-@pytest.fixture(scope="module")
-def captions() -> list[str]:
-    random = np.random.default_rng(5)
-    said = [
-        " ".join(random.choice(["dog", "cat", "red", "moped", "snow"], 3)) for _ in range(PICTURES * EACH)
-    ]
-    return ["", *said[1:]]
-
-
-@pytest.fixture(scope="module")
-def encoded() -> EncodedCollection:
+def dense_rows() -> EncodedCollection:
     random = np.random.default_rng(0)
     images = random.normal(size=(PICTURES, 6)).astype(np.float32)
-    texts = (images.repeat(EACH, axis=0) + random.normal(scale=0.8, size=(PICTURES * EACH, 6))).astype(
-        np.float32
-    )
+    texts = images.repeat(EACH, axis=0) + random.normal(scale=0.8, size=(PICTURES * EACH, 6))
     sides = [
         Embeddings([f"{kind}{row}" for row in range(len(rows))], rows, "tower", "pictures", kind, {})
-        for kind, rows in (("image", images), ("text", texts))
+        for kind, rows in (("image", images), ("text", texts.astype(np.float32)))
     ]
     about = {"dataset": "made", "split": "test", "data": "pictures"}
     return EncodedCollection(*sides, np.repeat(np.arange(PICTURES), EACH), about)
 
 
-@pytest.fixture(scope="module")
-def sparsified(
-    encoded: EncodedCollection, vocabulary: TermVocabulary, captions: list[str]
-) -> SparsifiedCollection:
+ENCODED = dense_rows()
+
+
+def sparse_rows() -> SparsifiedCollection:
     """A head drawn at random; special terms have weights too, as a published head gives them."""
-    head = np.random.default_rng(1).normal(size=(6, len(vocabulary)))
-    rows = [
-        canonical_rows(np.log1p(np.maximum(0, side.rows @ head)).astype(np.float32))
-        for side in (encoded.images, encoded.texts)
-    ]
-    sides = [
-        SparseEmbeddings(side.ids, matrix, vocabulary.terms, "head", side.data, side.kind, {})
-        for side, matrix in zip((encoded.images, encoded.texts), rows, strict=True)
-    ]
-    about = {**encoded.about, "expansion": "c"}
-    own = replace(sides[1], rows=canonical_rows(vocabulary.caption_terms(captions)))
-    return SparsifiedCollection(*sides, own, encoded.caption_image, about)
+    head = np.random.default_rng(1).normal(size=(6, len(VOCABULARY)))
+    sides = []
+    for side in (ENCODED.images, ENCODED.texts):
+        rows = canonical_rows(np.log1p(np.maximum(0, side.rows @ head)).astype(np.float32))
+        sides.append(SparseEmbeddings(side.ids, rows, VOCABULARY.terms, "head", side.data, side.kind, {}))
+    own = replace(sides[1], rows=canonical_rows(VOCABULARY.caption_terms(CAPTIONS)))
+    return SparsifiedCollection(*sides, own, ENCODED.caption_image, {**ENCODED.about, "expansion": "c"})
+
+
+SPARSE = sparse_rows()
+measured = partial(measure_sparsified, ENCODED, SPARSE, VOCABULARY)
 
 
 @pytest.fixture(scope="module")
-def embedding() -> StaticEmbedding:
-    words = ["dog", "cat", "red", "blue", "moped", "snow"]
-    vectors = np.random.default_rng(2).normal(size=(len(words), 4)).astype(np.float32)
-    return StaticEmbedding("made up", {word: row for row, word in enumerate(words)}, vectors)
+def found() -> SparseMeasures:
+    return measured(CAPTIONS, embedding=EMBEDDING, k=4)
 
 
-@pytest.fixture(scope="module")
-def found(
-    encoded: EncodedCollection,
-    sparsified: SparsifiedCollection,
-    vocabulary: TermVocabulary,
-    captions: list[str],
-    embedding: StaticEmbedding,
-) -> SparseMeasures:
-    return measure_sparsified(encoded, sparsified, vocabulary, captions, embedding=embedding, k=4)
-
-
-def test_every_number_is_that_of_its_definition(
-    found: SparseMeasures,
-    encoded: EncodedCollection,
-    sparsified: SparsifiedCollection,
-    vocabulary: TermVocabulary,
-    captions: list[str],
-    embedding: StaticEmbedding,
-) -> None:
-    truth = GroundTruth.from_caption_image(encoded.caption_image, PICTURES)
-    images, texts = sparsified.images.rows, sparsified.texts.rows
+def test_every_number_is_that_of_its_definition(found: SparseMeasures) -> None:
+    truth = GroundTruth.from_caption_image(ENCODED.caption_image, PICTURES)
+    images, texts = SPARSE.images.rows, SPARSE.texts.rows
     names = ["R@1", "R@5", "R@10", "MRR@10", "rsum"]
-    dense = evaluate(encoded.images.rows, encoded.texts.rows, truth, names)
+    dense = evaluate(ENCODED.images.rows, ENCODED.texts.rows, truth, names)
     sparse = evaluate((images @ texts.T).toarray(), None, truth, names)
     assert found.dense.values() == pytest.approx(dense.values())
     assert found.sparse.values() == pytest.approx(sparse.values())
@@ -110,15 +86,15 @@ def test_every_number_is_that_of_its_definition(
     assert found.flops == flops(texts, images)
     assert found.nonzeros == {"images": images.nnz / PICTURES, "texts": texts.nnz / (PICTURES * EACH)}
     assert found.empty == {"images": 0, "texts": 0}
-    terms = vocabulary.caption_terms(captions)
-    exact = exact_at(texts, terms, 4, left_out=vocabulary.special)
+    terms = VOCABULARY.caption_terms(CAPTIONS)
+    exact = exact_at(texts, terms, 4, left_out=VOCABULARY.special)
     semantic = semantic_at(
         texts,
         terms,
-        embedding.of_terms(vocabulary.terms, vocabulary.special),
+        EMBEDDING.of_terms(VOCABULARY.terms, VOCABULARY.special),
         4,
-        words=embedding.of_captions(captions, vocabulary),
-        left_out=vocabulary.special,
+        words=EMBEDDING.of_captions(CAPTIONS, VOCABULARY),
+        left_out=VOCABULARY.special,
     )
     assert found.deviation.exact == exact.mean()
     assert found.deviation.semantic == semantic.mean()
@@ -134,29 +110,22 @@ def test_every_number_is_that_of_its_definition(
     assert found.faithful["i2t"].overlap == found.values["overlap i2t"].mean()
 
 
-def test_terms_without_a_vector_are_counted(
-    found: SparseMeasures,
-    sparsified: SparsifiedCollection,
-    vocabulary: TermVocabulary,
-    embedding: StaticEmbedding,
-) -> None:
+def test_terms_without_a_vector_are_counted(found: SparseMeasures) -> None:
     unknown = others = 0
-    own = sparsified.caption_terms.toarray()
-    for row, weights in enumerate(sparsified.texts.rows.toarray()):
-        order = [column for column in np.argsort(-weights, kind="stable") if column not in vocabulary.special]
+    own = SPARSE.caption_terms.toarray()
+    for row, weights in enumerate(SPARSE.texts.rows.toarray()):
+        order = [column for column in np.argsort(-weights, kind="stable") if column not in VOCABULARY.special]
         for column in order[:4]:
             if weights[column] > 0 and not own[row, column]:
                 others += 1
-                unknown += vocabulary.terms[column] not in embedding.rows
+                unknown += VOCABULARY.terms[column] not in EMBEDDING.rows
     assert 0 < unknown < others
     assert found.deviation.unknown_terms == unknown / others
 
 
-def test_own_terms_only(
-    encoded: EncodedCollection, sparsified: SparsifiedCollection, vocabulary: TermVocabulary
-) -> None:
-    found = measure_sparsified(encoded, sparsified, vocabulary, expand=False)
-    own = sparsified.texts.rows.multiply(sparsified.caption_terms).tocsr()
+def test_own_terms_only() -> None:
+    found = measured(expand=False)
+    own = SPARSE.texts.rows.multiply(SPARSE.caption_terms).tocsr()
     assert found.nonzeros["texts"] == np.sum(own.toarray() > 0) / (PICTURES * EACH)
     assert found.empty["texts"] >= 1 / (PICTURES * EACH)  # the empty caption has no term of its own
     assert found.about["expansion in use"] == "own terms only"
@@ -179,64 +148,48 @@ def test_tables_and_line(found: SparseMeasures) -> None:
     assert "t2i Pearson MRR@10" in table
     assert "i2t overlap of the top 10" in table
     line = found.line()
-    for said in (
+    for said in [
         "dataset made",
         "split test",
         "encoder tower",
         "head head",
         "expansion in training c",
         "f_enc made up",
-    ):
+    ]:
         assert said in line
-
-
-def test_what_has_no_value_is_a_dash(found: SparseMeasures) -> None:
     faithful = {
         way: replace(one, pearson={**one.pearson, "R@1": math.nan}, kendall=math.nan)
         for way, one in found.faithful.items()
     }
-    table = dict(replace(found, faithful=faithful).table())
+    table = dict(replace(found, faithful=faithful).table())  # what has no value is a dash
     assert table["t2i Pearson R@1"] == table["t2i Kendall τ of the common"] == "–"
 
 
-def test_things_that_do_not_belong_together(
-    encoded: EncodedCollection,
-    sparsified: SparsifiedCollection,
-    vocabulary: TermVocabulary,
-    captions: list[str],
-    embedding: StaticEmbedding,
-) -> None:
+def test_things_that_do_not_belong_together() -> None:
     with pytest.raises(UsageError, match="give the captions"):
-        measure_sparsified(encoded, sparsified, vocabulary, embedding=embedding)
+        measured(embedding=EMBEDDING)
     with pytest.raises(DataError, match="1 captions for 24 rows"):
-        measure_sparsified(encoded, sparsified, vocabulary, captions[:1])
+        measured(CAPTIONS[:1])
     other = TermVocabulary(bert_tokenizer([*SPECIAL_TERMS, "other"]))
     with pytest.raises(MismatchError, match="take the vocabulary of the head"):
-        measure_sparsified(encoded, sparsified, other)
-    turned = replace(sparsified, texts=replace(sparsified.texts, ids=list(sparsified.texts.ids)[::-1]))
+        measure_sparsified(ENCODED, SPARSE, other)
+    turned = replace(SPARSE, texts=replace(SPARSE.texts, ids=list(SPARSE.texts.ids)[::-1]))
     with pytest.raises(
         MismatchError, match="24 captions have dense rows and 24 sparse ones, or in another order"
     ):
-        measure_sparsified(encoded, turned, vocabulary)
+        measure_sparsified(ENCODED, turned, VOCABULARY)
 
 
-def test_a_dense_result_is_used_again(
-    found: SparseMeasures,
-    encoded: EncodedCollection,
-    sparsified: SparsifiedCollection,
-    vocabulary: TermVocabulary,
-) -> None:
-    again = measure_sparsified(encoded, sparsified, vocabulary, k=4, dense=found.dense)
+def test_a_dense_result_is_used_again(found: SparseMeasures) -> None:
+    again = measured(k=4, dense=found.dense)
     assert again.dense is found.dense
     assert again.p == found.p
 
 
-def test_rows_without_any_term(
-    encoded: EncodedCollection, sparsified: SparsifiedCollection, vocabulary: TermVocabulary
-) -> None:
-    nothing = csr_array(sparsified.texts.rows.shape, dtype=np.float32)
+def test_rows_without_any_term() -> None:
+    nothing = csr_array(SPARSE.texts.rows.shape, dtype=np.float32)
     found = measure_sparsified(
-        encoded, replace(sparsified, texts=replace(sparsified.texts, rows=nothing)), vocabulary
+        ENCODED, replace(SPARSE, texts=replace(SPARSE.texts, rows=nothing)), VOCABULARY
     )
     assert found.flops == 0
     assert found.empty["texts"] == 1
@@ -245,14 +198,12 @@ def test_rows_without_any_term(
     assert math.isnan(found.faithful["t2i"].pearson["R@1"])
 
 
-def test_rows_of_a_head_without_expansion_say_so(
-    encoded: EncodedCollection, sparsified: SparsifiedCollection, vocabulary: TermVocabulary
-) -> None:
-    alone = replace(sparsified, texts=sparsified.unexpanded)  # what embed() makes with mode 0
+def test_rows_of_a_head_without_expansion_say_so() -> None:
+    alone = replace(SPARSE, texts=SPARSE.unexpanded)  # what embed() makes with mode 0
     for given, expand, said in (
-        (sparsified, True, "all terms"),
-        (sparsified, False, "own terms only"),
+        (SPARSE, True, "all terms"),
+        (SPARSE, False, "own terms only"),
         (alone, True, "own terms only"),
     ):
-        measured = measure_sparsified(encoded, given, vocabulary, expand=expand, measures=("R@1",))
-        assert measured.about["expansion in use"] == said
+        one = measure_sparsified(ENCODED, given, VOCABULARY, expand=expand, measures=("R@1",))
+        assert one.about["expansion in use"] == said

@@ -1,14 +1,24 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
+from scipy.sparse import csr_array
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.sparse.initialise import read_head, starting_weights, term_vectors
+from diptych.sparse.initialise import (
+    largest_components,
+    positive_pmi,
+    read_head,
+    starting_weights,
+    term_vectors,
+)
 from diptych.sparse.options import HeadOptions
 from diptych.sparse.vocabulary import TermVocabulary
 from diptych.sparse.wordpiece import bert_tokenizer
@@ -18,9 +28,7 @@ from .tiny_masked import PIECES, WIDTH, masked_folder, masked_model
 CAPTIONS = ["a dog runs.", "dogs on snow", "a red dog", "a dog on red snow"]
 
 
-@pytest.fixture
-def vocabulary() -> TermVocabulary:
-    return TermVocabulary(bert_tokenizer(PIECES))
+VOCABULARY = TermVocabulary(bert_tokenizer(PIECES))
 
 
 def parts(kind: str) -> dict[str, np.ndarray]:
@@ -42,15 +50,12 @@ def test_a_masked_language_models_own_head(kind: str, tmp_path: Path) -> None:
     vocabulary = TermVocabulary.pretrained(folder)
     start = starting_weights(vocabulary, HeadOptions(width=99), [], 0, folder)
     expected = parts(kind)
-    assert start.width == WIDTH
-    assert start.start == "mlm"
+    assert (start.width, start.start) == (WIDTH, "mlm")
     np.testing.assert_array_equal(start.projector, expected["embeddings"])
-    assert start.bias is not None
-    assert start.norm_weight is not None
-    assert start.norm_bias is not None
     np.testing.assert_array_equal(start.bias, expected["bias"])
-    np.testing.assert_array_equal(start.norm_weight, expected["weight"])
-    np.testing.assert_array_equal(start.norm_bias, expected["shift"])
+    np.testing.assert_array_equal(
+        [start.norm_weight, start.norm_bias], [expected["weight"], expected["shift"]]
+    )
 
 
 def test_a_restricted_vocabulary_takes_its_rows(tmp_path: Path) -> None:
@@ -76,17 +81,16 @@ def test_a_model_without_its_head_gives_its_embeddings(
     vocabulary = TermVocabulary.pretrained(tmp_path)
     start = starting_weights(vocabulary, HeadOptions(), [], 0, tmp_path)
     np.testing.assert_array_equal(start.projector, parts("bert")["embeddings"])
-    assert start.norm_weight is None
-    assert start.norm_bias is None
+    assert start.norm_weight is start.norm_bias is None
     assert start.bias is not None
     assert not start.bias.any()
     assert "saved without its head" in caplog.text
 
 
-def test_a_vocabulary_of_another_model(vocabulary: TermVocabulary, tmp_path: Path) -> None:
+def test_a_vocabulary_of_another_model(tmp_path: Path) -> None:
     masked_model("bert", terms=9).save_pretrained(tmp_path)
     with pytest.raises(MismatchError, match=r"a term at row 14 of .* which has 9 rows"):
-        starting_weights(vocabulary, HeadOptions(), [], 0, tmp_path)
+        starting_weights(VOCABULARY, HeadOptions(), [], 0, tmp_path)
 
 
 def test_a_model_of_another_kind(tmp_path: Path) -> None:
@@ -98,24 +102,18 @@ def test_a_model_of_another_kind(tmp_path: Path) -> None:
 
 
 def test_a_models_weights_are_missing_or_damaged(tmp_path: Path) -> None:
-    masked_folder("distilbert", tmp_path)
-    (tmp_path / "model.safetensors").write_bytes(b"damaged")
-    with pytest.raises(StorageError, match="cannot be read"):
-        read_head(tmp_path)
-    (tmp_path / "model.safetensors").unlink()
-    with pytest.raises(StorageError, match="holds no weights"):
-        read_head(tmp_path)
-
-
-def test_weights_without_the_embeddings_are_not_made_up(tmp_path: Path) -> None:
-    from safetensors.numpy import load_file, save_file
-
     masked_folder("bert", tmp_path)
     state = load_file(tmp_path / "model.safetensors")
     kept = {name: weight for name, weight in state.items() if weight.shape != (len(PIECES), WIDTH)}
     assert len(kept) < len(state)
     save_file(kept, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(StorageError, match="lacks the embeddings"):
+    with pytest.raises(StorageError, match="lacks the embeddings"):  # which are not made up
+        read_head(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(StorageError, match="cannot be read"):
+        read_head(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(StorageError, match="holds no weights"):
         read_head(tmp_path)
 
 
@@ -130,28 +128,116 @@ def test_a_name_that_is_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
         read_head("somebody/nothing")
 
 
-def test_co_occurrence_is_what_starts_without_a_model(vocabulary: TermVocabulary) -> None:
-    start = starting_weights(vocabulary, HeadOptions(width=6), CAPTIONS, 3)
+def test_co_occurrence_is_what_starts_without_a_model() -> None:
+    start = starting_weights(VOCABULARY, HeadOptions(width=6), CAPTIONS, 3)
     assert start.start == "cooccurrence"
     assert start.norm_weight is start.norm_bias is None
     assert start.bias is not None
     assert start.bias.shape == (len(PIECES),)
-    np.testing.assert_array_equal(start.projector, term_vectors(vocabulary.caption_terms(CAPTIONS), 6, 3))
-    assert starting_weights(vocabulary, HeadOptions(bias=False), CAPTIONS, 3).bias is None
+    np.testing.assert_array_equal(start.projector, term_vectors(VOCABULARY.caption_terms(CAPTIONS), 6, 3))
+    assert starting_weights(VOCABULARY, HeadOptions(bias=False), CAPTIONS, 3).bias is None
+    with pytest.raises(UsageError, match="needs a masked language model"):
+        starting_weights(VOCABULARY, HeadOptions(start="mlm"), CAPTIONS, 0)
 
 
-def test_a_random_start_is_drawn_as_berts_is(vocabulary: TermVocabulary) -> None:
+def test_a_random_start_is_drawn_as_berts_is() -> None:
     options = HeadOptions(width=400, start="random")
-    start = starting_weights(vocabulary, options, CAPTIONS, 1)
+    start = starting_weights(VOCABULARY, options, CAPTIONS, 1)
     assert start.projector.shape == (len(PIECES), 400)
     assert start.projector.dtype == np.float32
     assert start.projector.std() == pytest.approx(0.02, rel=0.05)
     assert abs(start.projector.mean()) < 0.002
-    np.testing.assert_array_equal(start.projector, starting_weights(vocabulary, options, [], 1).projector)
-    assert not np.array_equal(start.projector, starting_weights(vocabulary, options, [], 2).projector)
+    np.testing.assert_array_equal(start.projector, starting_weights(VOCABULARY, options, [], 1).projector)
+    assert not np.array_equal(start.projector, starting_weights(VOCABULARY, options, [], 2).projector)
 
 
-def test_mlm_needs_a_model(vocabulary: TermVocabulary) -> None:
-    options: Any = HeadOptions(start="mlm")
-    with pytest.raises(UsageError, match="needs a masked language model"):
-        starting_weights(vocabulary, options, CAPTIONS, 0)
+STANDING = np.array([[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 0, 1, 0, 0], [1, 0, 0, 1, 0]], dtype=np.float32)
+"""Term 0 stands everywhere, term 3 once and alone with it, term 4 nowhere."""
+
+
+def slow_pmi(captions: np.ndarray) -> np.ndarray:
+    count, size = captions.shape
+    table = np.zeros((size, size))
+    for i in range(size):
+        for j in range(size):
+            both = sum(bool(row[i] and row[j]) for row in captions)
+            if both:
+                share = (
+                    both / count / (captions[:, i].astype(bool).mean() * captions[:, j].astype(bool).mean())
+                )
+                table[i, j] = max(0.0, math.log(share))
+    return table
+
+
+def test_positive_pmi_of_four_captions() -> None:
+    table = positive_pmi(csr_array(STANDING)).toarray()
+    # 1 and 2: together once of 4, each twice: 4 · 1 / (2 · 2) = 1, whose logarithm is 0.
+    expected = np.diag([0.0, math.log(2), math.log(2), math.log(4), 0.0])
+    np.testing.assert_allclose(table, expected, atol=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_positive_pmi_agrees_with_counting(seed: int) -> None:
+    captions = (np.random.default_rng(seed).random((12, 6)) < 0.4).astype(np.float32)
+    rows = csr_array(captions * 3.0)  # how large a weight is does not matter
+    np.testing.assert_allclose(positive_pmi(rows).toarray(), slow_pmi(captions), atol=1e-12)
+    assert rows.data.size == 0 or set(rows.data) == {3.0}
+
+
+def symmetric(values: list[float], seed: int) -> np.ndarray:
+    basis, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((40, 40)))
+    return np.asarray((basis[:, : len(values)] * np.array(values)) @ basis[:, : len(values)].T)
+
+
+def test_the_largest_components_of_a_known_matrix() -> None:
+    matrix = symmetric([9.0, -7.0, 5.0, 3.0, 0.1], seed=1)
+    values, vectors = largest_components(csr_array(matrix), 4, seed=0)
+    np.testing.assert_allclose(values, [9.0, -7.0, 5.0, 3.0])
+    np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-9)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(4), atol=1e-12)
+    assert (vectors[np.abs(vectors).argmax(axis=0), np.arange(4)] > 0).all()
+    again = largest_components(csr_array(matrix), 4, seed=5)[1]
+    np.testing.assert_allclose(again, vectors, atol=1e-9)
+
+
+def test_a_matrix_smaller_than_the_components_asked_for() -> None:
+    values, vectors = largest_components(csr_array(np.diag([2.0, -3.0])), 5, seed=0)
+    np.testing.assert_allclose(values, [-3.0, 2.0])
+    np.testing.assert_allclose(vectors, [[0, 1], [1, 0]], atol=1e-12)
+
+
+def test_terms_of_the_same_captions_have_vectors_alike() -> None:
+    # Terms 0 and 1 always stand together, so do 2 and 3; 4 stands with either.
+    topics = [[1, 1, 0, 0, 1], [1, 1, 0, 0, 0], [0, 0, 1, 1, 1], [0, 0, 1, 1, 0]]
+    vectors = term_vectors(csr_array(np.array(topics * 5, dtype=np.float32)), 4, seed=0, spread=0.5)
+    likeness = vectors @ vectors.T
+    np.testing.assert_allclose(likeness[[0, 2], [1, 3]], 1.0, atol=1e-6)
+    np.testing.assert_allclose(likeness[[0, 1], [2, 3]], 0.0, atol=1e-6)
+
+
+def test_every_vector_has_one_length_and_terms_of_no_caption_a_random_one() -> None:
+    vectors = term_vectors(csr_array(STANDING), 16, seed=3, spread=0.5)
+    assert vectors.shape == (5, 16)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 2.0, rtol=1e-6)
+    # Three terms say something about others or themselves; the table has no component beyond the fifth.
+    assert not vectors[1:4, 5:].any()
+    assert (vectors[[0, 4]] != 0).all()
+    assert not np.array_equal(vectors[4], term_vectors(csr_array(STANDING), 16, seed=4, spread=0.5)[4])
+
+
+@pytest.mark.parametrize("captions", [np.zeros((0, 4)), np.zeros((3, 4))])
+def test_without_any_term_all_vectors_are_random(captions: np.ndarray) -> None:
+    vectors = term_vectors(csr_array(captions.astype(np.float32)), 6, seed=0)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 0.02 * np.sqrt(6), rtol=1e-6)
+    assert np.linalg.matrix_rank(vectors) == 4
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40))
+def test_the_same_captions_and_seed_give_the_same_vectors(seed: int, width: int) -> None:
+    captions = (np.random.default_rng(seed).random((30, 20)) < 0.2).astype(np.float32)
+    rows = csr_array(captions)
+    found = term_vectors(rows, width, seed=1)
+    assert np.isfinite(found).all()
+    np.testing.assert_array_equal(found, term_vectors(rows, width, seed=1))

@@ -1,26 +1,78 @@
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from scipy.sparse import csr_array
 
-from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
-from diptych.sparse.head import Kind, fresh_heads, head_of
+from diptych.core.errors import (
+    DataError,
+    DiptychError,
+    MismatchError,
+    NumericalError,
+    StorageError,
+    UsageError,
+)
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.sparse.head import HeadPair, Kind, SparseHead, fresh_heads, head_of, term_weights
+from diptych.sparse.sparsified import SparseEncoder
 from diptych.sparse.sparsifier import Sparsifier
-from diptych.sparse.vocabulary import TermVocabulary
 
-from .small_pairs import WIDTH, options, small_pairs
+from .small_pairs import DATA, VOCABULARY, WIDTH, made, options
+from .tiny_masked import PIECES, masked_folder
 
-DATA = small_pairs()
-VOCABULARY = TermVocabulary.learned(DATA.captions, 60)
+NAMES = ["proj", "vocab_layer_norm", "vocab_projector"]
+BOTH = [f"{name}.{part}" for name in NAMES for part in ("weight", "bias")]
+ROWS = DATA.texts.rows
+ROW_OF = dict(zip(DATA.captions, ROWS, strict=True))
+OWN = VOCABULARY.caption_terms(DATA.captions)
+TERMS = len(VOCABULARY.terms)
 
 
-def made(mode: str = "c", seed: int = 0, shared: bool = True, encoder: str = "e0") -> Sparsifier:
-    heads = fresh_heads(WIDTH, 6, len(VOCABULARY.terms), shared=shared, bias=True, eps=1e-12, seed=seed)
-    return Sparsifier(heads, VOCABULARY, options(expansion={"mode": mode}), encoder, device="cpu")
+def test_a_heads_parameters_have_the_published_names() -> None:
+    assert list(SparseHead(4, 3, 7).state_dict()) == BOTH
+    plain = [name for name in BOTH if name not in ("proj.bias", "vocab_projector.bias")]
+    assert list(SparseHead(4, 3, 7, bias=False).state_dict()) == plain
+    pair = fresh_heads(4, 3, 7, shared=False, bias=True, eps=1e-12, seed=0)
+    assert list(pair.state_dict()) == [f"{side}.{name}" for side in ("image", "text") for name in BOTH]
+    assert isinstance(pair, HeadPair)
+    assert (head_of(pair, "image"), head_of(pair, "text")) == (pair.image, pair.text)
+
+
+def test_a_heads_row_by_hand() -> None:
+    head = SparseHead(1, 2, 3, eps=0.0)
+    with torch.no_grad():
+        head.proj.weight.copy_(torch.tensor([[1.0], [3.0]]))
+        head.proj.bias.zero_()
+        head.vocab_projector.weight.copy_(torch.tensor([[0.0, 2.0], [2.0, 0.0], [1.0, 1.0]]))
+        head.vocab_projector.bias.copy_(torch.tensor([0.0, 0.0, 0.5]))
+    # (1, 3) · 5 has mean 10 and deviation 5: normed, it is (−1, 1).
+    assert head.hidden(torch.tensor([[5.0]])).tolist() == [[-1.0, 1.0]]
+    assert head(torch.tensor([[5.0]]))[0].tolist() == pytest.approx([math.log(3), 0.0, math.log(1.5)])
+    assert (head.width, head.hidden_width, head.terms) == (1, 2, 3)
+    assert term_weights(torch.tensor([-5.0, 0.0, math.e - 1])).tolist() == pytest.approx([0.0, 0.0, 1.0])
+
+
+def test_fresh_weights_depend_on_the_seed_alone() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    first, second, other = (
+        fresh_heads(4, 3, 7, shared=True, bias=True, eps=1e-12, seed=seed) for seed in (5, 5, 6)
+    )
+    assert torch.equal(torch.rand(2), expected)
+    weights = [head_of(heads, "image").proj.weight for heads in (first, second, other)]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
 
 
 def dense(sparsifier: Sparsifier, rows: np.ndarray, kind: Kind) -> np.ndarray:
@@ -47,97 +99,256 @@ def test_rows_are_the_heads_whatever_the_block(shared: bool, batch_size: int) ->
 
 
 def test_without_expansion_a_caption_keeps_its_own_terms() -> None:
-    sparsifier, own = made(), VOCABULARY.caption_terms(DATA.captions)
-    found = sparsifier.sparsify(DATA.texts.rows, "text", own, expand=False, batch_size=7)
-    expected = dense(sparsifier, DATA.texts.rows, "text") * (own.toarray() > 0)
+    sparsifier = made()
+    found = sparsifier.sparsify(ROWS, "text", OWN, expand=False, batch_size=7)
+    expected = dense(sparsifier, ROWS, "text") * (OWN.toarray() > 0)
     np.testing.assert_allclose(found.toarray(), expected, atol=1e-5)
-    assert 0 < found.nnz < own.nnz
-    trained_without = made("0").sparsify(DATA.texts.rows, "text", own)
-    assert np.array_equal(trained_without.toarray(), found.toarray())
-    with_it = sparsifier.sparsify(DATA.texts.rows, "text", own)
+    assert 0 < found.nnz < OWN.nnz
+    assert np.array_equal(made("0").sparsify(ROWS, "text", OWN).toarray(), found.toarray())
+    with_it = sparsifier.sparsify(ROWS, "text", OWN)
     assert with_it.nnz > found.nnz
-    assert np.array_equal(with_it.toarray(), sparsifier.sparsify(DATA.texts.rows, "text").toarray())
-
-
-def test_a_picture_needs_no_caption_terms() -> None:
+    assert np.array_equal(with_it.toarray(), sparsifier.sparsify(ROWS, "text").toarray())
+    # A picture needs no caption's terms.
     rows = made("0").sparsify(DATA.images.rows, "image", expand=False)
-    assert np.array_equal(rows.toarray(), made("c").sparsify(DATA.images.rows, "image").toarray())
+    assert np.array_equal(rows.toarray(), sparsifier.sparsify(DATA.images.rows, "image").toarray())
 
 
 def test_empty_rows_stay() -> None:
-    sparsifier = made()
-    nothing = csr_array((48, len(VOCABULARY.terms)), dtype=np.float32)
-    found = sparsifier.sparsify(DATA.texts.rows, "text", nothing, expand=False)
-    assert (found.shape, found.nnz) == ((48, len(VOCABULARY.terms)), 0)
-    assert sparsifier.sparsify(np.zeros((0, WIDTH), np.float32), "text").shape == (0, len(VOCABULARY.terms))
+    nothing = csr_array((48, TERMS), dtype=np.float32)
+    found = made().sparsify(ROWS, "text", nothing, expand=False)
+    assert (found.shape, found.nnz) == ((48, TERMS), 0)
+    assert made().sparsify(np.zeros((0, WIDTH), np.float32), "text").shape == (0, TERMS)
 
 
-def test_wrong_input_is_told() -> None:
-    sparsifier = made()
-    with pytest.raises(MismatchError, match=r"width 8, these have shape \(3, 9\)"):
-        sparsifier.sparsify(np.ones((3, 9), np.float32), "image")
-    for head, expand in ((made("0"), True), (sparsifier, False)):
-        with pytest.raises(UsageError, match="their own terms only, which are not given"):
-            head.sparsify(DATA.texts.rows, "text", expand=expand)
-    with pytest.raises(DataError, match=r"caption terms have shape \(48, 3\)"):
-        sparsifier.sparsify(DATA.texts.rows, "text", csr_array((48, 3)), expand=False)
-    rows = DATA.texts.rows.copy()
-    rows[5] = np.nan
-    with pytest.raises(NumericalError, match="text row 5 is not finite"):
-        sparsifier.sparsify(rows, "text", batch_size=4)
-    heads = fresh_heads(WIDTH, 6, 3, shared=True, bias=True, eps=1e-12, seed=0)
-    with pytest.raises(MismatchError, match="the head has 3 terms, its vocabulary"):
-        Sparsifier(heads, VOCABULARY, options(), "e0")
+BROKEN = ROWS.copy()
+BROKEN[5] = np.nan
+SHORT: Any = fresh_heads(WIDTH, 6, 3, shared=True, bias=True, eps=1e-12, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "words"),
+    [
+        (lambda: made().sparsify(np.ones((3, 9)), "image"), MismatchError, r"8, these have shape \(3, 9\)"),
+        (lambda: made("0").sparsify(ROWS, "text"), UsageError, "their own terms only, which are not given"),
+        (lambda: made().sparsify(ROWS, "text", expand=False), UsageError, "which are not given"),
+        (
+            lambda: made().sparsify(ROWS, "text", csr_array((48, 3)), expand=False),
+            DataError,
+            r"caption terms have shape \(48, 3\)",
+        ),
+        (lambda: made().sparsify(BROKEN, "text", batch_size=4), NumericalError, "text row 5 is not finite"),
+        (lambda: Sparsifier(SHORT, VOCABULARY, options(), "e0"), MismatchError, "3 terms, its vocabulary"),
+        (lambda: made().sparsify(ROWS, "caption"), UsageError, "'caption'"),  # type: ignore[arg-type]
+        (lambda: made().sparsify(ROWS, "image", batch_size=0), UsageError, "batch_size 0"),
+        (lambda: made().sparsify(ROWS.astype(str), "image"), DataError, "not numbers"),
+        (
+            lambda: made().embed(replace(DATA.images, encoder="e7")),
+            MismatchError,
+            "trained on rows of encoder e0, these are of e7",
+        ),
+        (lambda: made().embed(DATA.texts, DATA.captions[:3]), DataError, "3 captions for 48 rows"),
+        (lambda: made().embed(DATA.texts, expand=False), UsageError, "own terms only"),
+    ],
+)
+def test_wrong_input_is_told(act: Callable[[], object], error: type[DiptychError], words: str) -> None:
+    with pytest.raises(error, match=words):
+        act()
 
 
 def test_embeddings_keep_their_ids_and_say_what_made_them() -> None:
     sparsifier = made()
     found = sparsifier.embed(DATA.texts, DATA.captions)
     assert list(found.ids) == list(DATA.texts.ids)
-    assert found.terms == VOCABULARY.terms
-    assert (found.kind, found.data) == ("text", "data0")
+    assert (found.terms, found.kind, found.data) == (VOCABULARY.terms, "text", "data0")
     assert found.about == {"split": "train", "head": sparsifier.fingerprint, "expansion": True}
-    assert np.array_equal(found.rows.toarray(), sparsifier.sparsify(DATA.texts.rows, "text").toarray())
+    assert np.array_equal(found.rows.toarray(), sparsifier.sparsify(ROWS, "text").toarray())
     images = sparsifier.embed(DATA.images)
-    assert images.encoder == found.encoder
-    assert images.about["expansion"] is False
+    assert (images.encoder, images.about["expansion"]) == (found.encoder, False)
     alone = sparsifier.embed(DATA.texts, DATA.captions, expand=False)
     assert alone.about["expansion"] is False
-    own = VOCABULARY.caption_terms(DATA.captions)
-    expected = sparsifier.sparsify(DATA.texts.rows, "text", own, expand=False)
+    expected = sparsifier.sparsify(ROWS, "text", OWN, expand=False)
     assert np.array_equal(alone.rows.toarray(), expected.toarray())
-
-
-def test_embeddings_that_do_not_belong_to_it_are_refused() -> None:
-    sparsifier = made()
-    with pytest.raises(MismatchError, match="trained on rows of encoder e0, these are of e7"):
-        sparsifier.embed(replace(DATA.images, encoder="e7"))
-    with pytest.raises(DataError, match="3 captions for 48 rows"):
-        sparsifier.embed(DATA.texts, DATA.captions[:3])
-    with pytest.raises(UsageError, match="own terms only"):
-        sparsifier.embed(DATA.texts, expand=False)
-    unknown = made(encoder="").embed(replace(DATA.images, encoder="e7"))
-    assert unknown.encoder != sparsifier.embed(DATA.images).encoder
+    assert made(encoder="").embed(replace(DATA.images, encoder="e7")).encoder != images.encoder
 
 
 def test_the_fingerprint_knows_weights_terms_and_expansion() -> None:
     assert made().fingerprint == made(encoder="other").fingerprint
     assert made().fingerprint == made("c+w").fingerprint == made("1").fingerprint
-    found = {
-        made().fingerprint,
-        made("0").fingerprint,
-        made(seed=1).fingerprint,
-        made(shared=False).fingerprint,
-    }
-    assert len(found) == 4
+    others = (made(), made("0"), made(seed=1), made(shared=False))
+    assert len({one.fingerprint for one in others}) == 4
 
 
-def test_rows_are_numbers_of_a_known_kind() -> None:
+@pytest.mark.parametrize(("shared", "bias"), [(True, True), (False, True), (True, False)])
+def test_saved_and_loaded_it_is_the_same(shared: bool, bias: bool, tmp_path: Path) -> None:
+    first = made(shared=shared, bias=bias)
+    second = Sparsifier.load(first.save(tmp_path / "head"), device="cpu")
+    assert second.fingerprint == first.fingerprint
+    assert second.options == first.options
+    assert (second.encoder, second.width) == ("e0", WIDTH)
+    assert second.vocabulary.terms == first.vocabulary.terms
+    assert np.array_equal(second.sparsify(ROWS, "text").toarray(), first.sparsify(ROWS, "text").toarray())
+    moved = first.save(tmp_path / "head")  # replaces what is its own
+    assert Sparsifier.load(moved, device="cpu").fingerprint == first.fingerprint
+
+
+def test_the_layout_is_that_of_the_published_heads(tmp_path: Path) -> None:
     sparsifier = made()
-    rows = np.zeros((2, WIDTH), np.float32)
-    with pytest.raises(UsageError, match="'caption'"):
-        sparsifier.sparsify(rows, "caption")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="batch_size 0"):
-        sparsifier.sparsify(rows, "image", batch_size=0)
-    with pytest.raises(DataError, match="not numbers"):
-        sparsifier.sparsify(rows.astype(str), "image")
+    folder = sparsifier.save(tmp_path / "head")
+    config = read_json(folder / "config.json")
+    assert (config["model_type"], config["dense_size"], config["mlm_head"]) == ("d2s", WIDTH, None)
+    assert set(load_file(folder / "model.safetensors")) == set(BOTH)
+    card = (folder / "README.md").read_text()
+    assert sparsifier.fingerprint in card
+    assert str(tmp_path) not in card
+
+
+def published(folder: Path, safe: bool, model: Path) -> SparseHead:
+    """A head as the papers' authors keep it: its vocabulary is only named."""
+    torch.manual_seed(0)
+    head = SparseHead(WIDTH, 8, len(PIECES))
+    folder.mkdir()
+    if safe:
+        save_file(head.state_dict(), folder / "model.safetensors")
+    else:
+        torch.save(head.state_dict(), folder / "pytorch_model.bin")
+    config = {"architectures": ["D2SModel"], "dense_size": WIDTH, "mlm_head": str(model), "model_type": "d2s"}
+    write_json(folder / "config.json", config)
+    return head
+
+
+@pytest.mark.parametrize("safe", [True, False])
+def test_a_published_head_is_read(safe: bool, tmp_path: Path) -> None:
+    head = published(tmp_path / "head", safe, masked_folder("distilbert", tmp_path / "distilbert"))
+    sparsifier = Sparsifier.load(tmp_path / "head", device="cpu")
+    assert list(sparsifier.vocabulary.terms) == PIECES
+    assert (sparsifier.encoder, sparsifier.width) == ("", WIDTH)
+    assert (sparsifier.options.head.width, sparsifier.options.head.bias) == (8, True)
+    with torch.no_grad():
+        expected = head(torch.from_numpy(ROWS)).numpy()
+    np.testing.assert_allclose(sparsifier.sparsify(ROWS, "text").toarray(), expected, atol=1e-5)
+    again = Sparsifier.load(sparsifier.save(tmp_path / "again"), device="cpu")
+    assert again.fingerprint == sparsifier.fingerprint
+    if not safe:  # pickled code is refused
+        torch.save({"proj.weight": Path("x")}, tmp_path / "head" / "pytorch_model.bin")
+        with pytest.raises(StorageError, match="hold more than tensors"):
+            Sparsifier.load(tmp_path / "head")
+
+
+def weights_with(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], object]:
+    def damage(folder: Path) -> None:
+        weights = load_file(folder / "model.safetensors")
+        change(weights)
+        save_file(weights, folder / "model.safetensors")
+
+    return damage
+
+
+def json_with(change: Callable[[Any], object], name: str = "config.json") -> Callable[[Path], object]:
+    def damage(folder: Path) -> None:
+        value = read_json(folder / name)
+        change(value)
+        write_json(folder / name, value)
+
+    return damage
+
+
+def shorter(weights: dict[str, torch.Tensor]) -> None:
+    for name in ("text.vocab_projector.weight", "text.vocab_projector.bias"):
+        weights[name] = weights[name][:-1].clone()
+
+
+DAMAGES: list[tuple[Callable[[Path], object], str]] = [
+    (lambda folder: (folder / "model.safetensors").unlink(), "holds no weights"),
+    (lambda folder: (folder / "model.safetensors").write_bytes(b"no"), "not a safetensors file"),
+    (weights_with(lambda weights: weights.clear()), "not those of a sparse head"),
+    (weights_with(lambda weights: weights.pop("text.vocab_layer_norm.bias")), "not those of a sparse head"),
+    (weights_with(shorter), "different shapes"),
+    (weights_with(lambda weights: weights["text.proj.bias"].fill_(math.nan)), r"text\.proj\.bias .* finite"),
+    (lambda folder: (folder / "tokenizer.json").unlink(), "tokenizer.json"),
+    (lambda folder: write_json(folder / "config.json", {"model_type": "bert"}), "not a sparse head"),
+    (json_with(lambda config: config.pop("diptych")), "names no mlm_head"),
+    (json_with(lambda config: config["diptych"]["options"]["loss"].update(gamma=1)), "loss.gamma"),
+    (json_with(lambda config: config.update(diptych=3)), "not a table"),
+    (json_with(lambda config: config.update(diptych={})), "config.json: options"),
+    (json_with(lambda config: config["diptych"].update(options=[])), "config.json: options"),
+    (json_with(lambda config: config["diptych"]["options"]["head"].update(width=10**12)), "head.width"),
+    (json_with(lambda terms: terms.append(terms.pop(6)), "terms.json"), "has the vocabulary"),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGES)
+def test_a_damaged_folder_is_told(damage: Callable[[Path], object], message: str, tmp_path: Path) -> None:
+    made(shared=False).save(tmp_path / "head")
+    damage(tmp_path / "head")
+    with pytest.raises(DiptychError, match=message):
+        Sparsifier.load(tmp_path / "head")
+
+
+def test_heads_of_before_the_vocabulary_was_written_down(tmp_path: Path) -> None:
+    json_with(lambda config: config["diptych"].pop("vocabulary"))(made().save(tmp_path / "head"))
+    assert Sparsifier.load(tmp_path / "head").encoder == "e0"
+
+
+def test_a_name_that_no_hub_knows_is_told() -> None:
+    with pytest.raises(UsageError, match="nobody/nothing could not be loaded") as caught:
+        Sparsifier.load("nobody/nothing")
+    assert "hf download nobody/nothing" in caught.value.fix
+
+
+def test_a_folder_of_other_things_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(UsageError, match="holds other things"):
+        made().save(tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "x"
+
+
+class Known(DualEncoder):
+    """Rows of captions that it has heard of, and of pictures by number."""
+
+    family: ClassVar[str] = "known"
+    width = WIDTH
+    fingerprint = "e0"
+
+    def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
+        return np.array([DATA.images.rows[number] for number in images])
+
+    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
+        return np.array([ROW_OF.get(text, np.eye(WIDTH, dtype=np.float32)[0]) for text in texts])
+
+    def describe(self) -> dict[str, Any]:
+        return {"family": "known"}
+
+    def _write(self, folder: Path) -> None:
+        raise NotImplementedError
+
+
+def test_an_encoder_makes_the_rows_that_embeddings_have() -> None:
+    sparsifier = made()
+    encoder = SparseEncoder(Known(), sparsifier)
+    embedded = sparsifier.embed(DATA.images)
+    assert np.array_equal(encoder.encode_images(range(24)).toarray(), embedded.rows.toarray())
+    texts = sparsifier.embed(DATA.texts)
+    known = sorted({caption: row for row, caption in enumerate(DATA.captions)}.values())  # some occur twice
+    found = encoder.encode_texts([DATA.captions[row] for row in known])
+    np.testing.assert_allclose(found.toarray(), texts.rows.toarray()[known], atol=1e-5)
+    assert encoder.fingerprint == embedded.encoder == texts.encoder
+    assert encoder.terms == embedded.terms
+    assert encoder.describe()["head"]["fingerprint"] == sparsifier.fingerprint
+
+
+def test_without_expansion_an_encoders_texts_keep_their_own_terms() -> None:
+    texts = ["", *DATA.captions[:3]]
+    for head, expand in ((made(), False), (made("0"), True)):
+        encoder = SparseEncoder(Known(), head)
+        rows, own = encoder.encode_texts(texts, expand=expand), encoder.caption_terms(texts)
+        assert rows.shape == own.shape
+        assert rows[[0]].nnz == 0  # an empty text has no terms
+        assert not (rows.toarray() * (own.toarray() == 0)).any()
+
+
+def test_a_head_of_another_encoder_is_refused() -> None:
+    with pytest.raises(MismatchError, match="rows of encoder e9, this is e0"):
+        SparseEncoder(Known(), made(encoder="e9"))
+    with pytest.raises(MismatchError, match="rows of width 8, the head takes 5"):
+        SparseEncoder(Known(), made(width=5))
+    assert SparseEncoder(Known(), made(encoder="")).terms

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+from functools import partial
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -7,18 +10,122 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from diptych.core.errors import UsageError
-from diptych.sparse.distillation import distillation_loss, l1_penalty, soft_targets
-from diptych.sparse.head import SparseHead, fresh_heads
+from diptych.sparse.fused import Fused, FusedScores, Penalty
+from diptych.sparse.head import SparseHead, SparseHeads, fresh_heads, head_of
+from diptych.sparse.options import LossOptions
 from diptych.sparse.pairs import PairBatch
-from diptych.sparse.task import HeadFolder, HeadTask
+from diptych.sparse.task import (
+    HeadFolder,
+    HeadTask,
+    distillation_loss,
+    rate_share,
+    rise,
+    soft_targets,
+    total_loss,
+)
 from diptych.sparse.training import chosen_precision
 from diptych.training.checkpoint import Place
 from diptych.training.trainer import Saving, StepResult, Trainer, single_device
 
+from .golden_head import PARAMETERS, flops_penalty, golden_head, l1_penalty
 from .small_pairs import options
+
+
+def test_head_and_loss_agree_with_the_published_code() -> None:
+    head, golden, own = golden_head()
+    texts, images = head(golden["z_text"]), head(golden["z_img"])
+    torch.testing.assert_close(texts, golden["s_text"], atol=1e-9, rtol=0)
+    torch.testing.assert_close(images, golden["s_img"], atol=1e-9, rtol=0)
+    torch.testing.assert_close(texts * own, golden["s_text_noexp"], atol=1e-9, rtol=0)
+    for temperature in ("0.001", "0.05", "1.0"):
+        targets = soft_targets(golden["z_img"] @ golden["z_text"].T, float(temperature))
+        whole = distillation_loss(images @ texts.T, targets)
+        assert whole.item() == pytest.approx(golden[f"bice_temp_{temperature}"].item(), abs=1e-9)
+        alone = distillation_loss(images @ (texts * own).T, targets)
+        assert alone.item() == pytest.approx(golden[f"bice_noexp_temp_{temperature}"].item(), abs=1e-9)
+        literal = total_loss(whole, whole, whole, LossOptions(weight=0.0), 1.0)
+        assert literal.item() == pytest.approx(
+            golden[f"thesis_bidir_log2_temp_{temperature}"].item(), abs=1e-9
+        )
+
+
+def test_regularisers_and_their_warm_up_agree_with_the_published_code() -> None:
+    _, golden, _ = golden_head()
+    image, text = l1_penalty(golden["s_img"]), l1_penalty(golden["s_text"])
+    assert image.item() == pytest.approx(golden["L1_img_mean"].item(), abs=1e-9)
+    assert text.item() == pytest.approx(golden["L1_text_mean"].item(), abs=1e-9)
+    zero = torch.zeros((), dtype=torch.float64)
+    found = [
+        total_loss(zero, 0.01 * image, 0.02 * text, LossOptions(eta=1.0), rise(step, 10)).item()
+        for step in range(13)
+    ]
+    assert found == pytest.approx(golden["reg_calls_1_13_qreg.02_dreg.01_T10"].tolist(), abs=1e-9)
+    flops = [0.1 * rise(step, 4) * flops_penalty(golden["s_text"]).item() for step in range(6)]
+    assert flops == pytest.approx(golden["flops_reg_calls_1_6_w.1_T4"].tolist(), abs=1e-9)
+
+
+def slow(scores: np.ndarray, dense: np.ndarray, temperature: float) -> list[float]:
+    """One direction of the thesis's loss, word by word: nats of each query (row)."""
+    losses = []
+    for sparse, target in zip(scores, dense, strict=True):
+        wanted = [math.exp(value / temperature) for value in target]
+        given_ = [math.exp(value) for value in sparse]
+        losses.append(
+            -sum(w / sum(wanted) * math.log(g / sum(given_)) for w, g in zip(wanted, given_, strict=True))
+        )
+    return losses
+
+
+@given(st.integers(0, 10_000), st.sampled_from([0.05, 0.3, 1.0]))
+def test_agrees_with_a_slow_form(seed: int, temperature: float) -> None:
+    random = np.random.default_rng(seed)
+    scores, dense = random.uniform(0, 5, (4, 4)), random.uniform(-1, 1, (4, 4))
+    i2t, t2i = slow(scores, dense, temperature), slow(scores.T, dense.T, temperature)
+    found = distillation_loss(
+        torch.from_numpy(scores), soft_targets(torch.from_numpy(dense), temperature)
+    ).item()
+    assert found == pytest.approx((sum(i2t) + sum(t2i)) / 8)
+    whole = total_loss(torch.tensor(found), torch.tensor(3.0), torch.tensor(5.0), LossOptions(eta=0.1), 0.5)
+    assert whole.item() == pytest.approx(found + 0.1 * 0.5 * 4.0)
+    options = LossOptions(eta=0.1, weight=0.25)
+    literal = total_loss(torch.tensor(found), torch.tensor(3.0), torch.tensor(5.0), options, 0.5)
+    bits = (sum(i2t) + sum(t2i)) / 4 / math.log(2)
+    assert literal.item() == pytest.approx(0.75 * bits + 0.25 * 0.1 * 0.5 * 8.0, rel=1e-5)
+
+
+def test_equal_scores_are_learned_to_be_equal() -> None:
+    # Two captions of one picture, or a picture twice in a batch: the target is halved, not a negative.
+    targets = soft_targets(torch.tensor([[0.9, 0.9], [0.1, 0.3]]), 0.1)
+    assert targets.i2t[0].tolist() == pytest.approx([0.5, 0.5])
+    assert targets.t2i.sum(dim=1).tolist() == pytest.approx([1.0, 1.0])
+    assert targets.t2i[0, 1].item() == pytest.approx(1 / (1 + math.exp(8)))
+    dense = torch.ones(2, 2, requires_grad=True)
+    assert not any(target.requires_grad for target in soft_targets(dense, 0.1))
+    sharp = soft_targets(torch.tensor([[1.0, -1.0], [0.2, 0.999]]), 0.001)  # does not overflow
+    assert sharp.i2t.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_the_rise() -> None:
+    assert [rise(step, 4) for step in range(6)] == [0.0, 1 / 16, 1 / 4, 9 / 16, 1.0, 1.0]
+    assert rise(0, 0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("steps", "warmup", "shares"),
+    [
+        (10, 3, [1 / 4, 2 / 4, 3 / 4, 1, 6 / 7, 5 / 7, 4 / 7, 3 / 7, 2 / 7, 1 / 7]),
+        (2, 0, [1.0, 0.5]),
+        (3, 3, [1 / 4, 2 / 4, 3 / 4]),
+    ],
+)
+def test_the_rate_rises_and_falls_in_straight_lines(steps: int, warmup: int, shares: list[float]) -> None:
+    assert [rate_share(step, steps, warmup) for step in range(steps)] == pytest.approx(shares)
+
 
 CPU = torch.device("cpu")
 STEPS = 10
@@ -105,17 +212,187 @@ def test_order_embeddings_are_compared_as_they_are_meant(tmp_path: Path) -> None
     assert seen["order"] != pytest.approx(seen["cosine"], rel=1e-3)
 
 
-def test_precision() -> None:
+def test_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen_precision("float32", CPU) == "float32"
     assert chosen_precision("bfloat16", CPU) == "bfloat16"
-    assert chosen_precision("auto", CPU) in ("float32", "bfloat16")
     with pytest.raises(UsageError, match="float16 on cpu"):
         chosen_precision("float16", CPU)
-
-
-def test_auto_is_bfloat16_only_in_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
+    # auto is bfloat16 only in hardware
     for has, wanted in ((True, "bfloat16"), (False, "float32")):
         monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda has=has: has, raising=False)
         assert chosen_precision("auto", CPU) == wanted
     monkeypatch.delattr(torch.cpu, "_is_avx512_bf16_supported")
     assert chosen_precision("auto", CPU) == "float32"
+
+
+PENALTIES = {"l1": l1_penalty, "flops": flops_penalty}
+
+
+def plain(
+    heads: SparseHeads, images: Tensor, texts: Tensor, allowed: Tensor | None, penalty: str
+) -> FusedScores:
+    """The same with autograd, all activations held."""
+    of_images, of_texts = head_of(heads, "image")(images), head_of(heads, "text")(texts)
+    if allowed is not None:
+        of_texts = of_texts * allowed
+    measure = PENALTIES[penalty]
+    return FusedScores(of_images @ of_texts.T, measure(of_images), measure(of_texts))
+
+
+def case(
+    seed: int, pairs: int = 5, terms: int = 37, *, shared: bool = True, bias: bool = True
+) -> tuple[SparseHeads, Tensor, Tensor, Tensor]:
+    heads = fresh_heads(7, 6, terms, shared=shared, bias=bias, eps=1e-12, seed=seed).double()
+    generator = torch.Generator().manual_seed(seed)
+    images, texts = (torch.randn(pairs, 7, generator=generator, dtype=torch.float64) for _ in range(2))
+    return heads, images, texts, torch.rand(pairs, terms, generator=generator)
+
+
+def gradients(heads: SparseHeads, found: FusedScores, dense: Tensor) -> list[Tensor]:
+    loss = distillation_loss(found.scores, soft_targets(dense, 0.5))
+    loss = loss + 0.3 * found.image_penalty + 0.2 * found.text_penalty
+    return list(torch.autograd.grad(loss, list(heads.parameters())))
+
+
+def same(first: Any, second: Any, tolerance: float = 1e-10) -> None:
+    for a, b in zip(first, second, strict=True):
+        torch.testing.assert_close(a, b, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("shared", "bias", "penalty", "keep"),
+    list(product((True, False), (True, False), ("l1", "flops"), (True, False))),
+)
+@pytest.mark.parametrize("share", [None, 0.0, 0.05, 0.5, 1.0])  # of terms that captions may have
+def test_equals_the_plain_form_in_values_and_gradients(
+    shared: bool, bias: bool, penalty: Penalty, keep: bool, share: float | None
+) -> None:
+    heads, images, texts, draws = case(1, shared=shared, bias=bias)
+    allowed = None if share is None else draws < share
+    found = Fused(penalty, chunk=8, keep=keep)(heads, images, texts, allowed)
+    expected = plain(heads, images, texts, allowed, penalty)
+    same(found, expected)
+    same(gradients(heads, found, images @ texts.T), gradients(heads, expected, images @ texts.T))
+
+
+@given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 20), st.integers(1, 25), st.floats(0, 1))
+def test_any_size_and_any_chunk(seed: int, pairs: int, terms: int, chunk: int, share: float) -> None:
+    heads, images, texts, draws = case(seed, pairs, terms)
+    allowed = draws < share
+    found = Fused(chunk=chunk)(heads, images, texts, allowed)
+    expected = plain(heads, images, texts, allowed, "l1")
+    same(found, expected)
+    same(gradients(heads, found, images @ texts.T), gradients(heads, expected, images @ texts.T))
+
+
+def test_gradients_are_those_of_finite_differences() -> None:
+    heads, images, texts, draws = case(3, pairs=3, terms=9)
+    allowed = draws < 0.7
+    head = head_of(heads, "image")
+
+    def function(weight: Tensor, bias: Tensor, norm: Tensor) -> tuple[Tensor, ...]:
+        values = {"vocab_projector.weight": weight, "vocab_projector.bias": bias}
+        values["vocab_layer_norm.weight"] = norm
+
+        class Caller(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.head = head
+
+            def forward(self) -> tuple[Tensor, ...]:
+                return tuple(Fused("flops", chunk=4)(self.head, images, texts, allowed))
+
+        module = Caller()
+        named = {f"head.{name}": value for name, value in values.items()}
+        return tuple(torch.func.functional_call(module, named, ()))
+
+    inputs = (head.vocab_projector.weight, head.vocab_projector.bias, head.vocab_layer_norm.weight)
+    given_ = tuple(value.detach().clone().requires_grad_() for value in inputs)
+    assert torch.autograd.gradcheck(function, given_)
+
+
+def test_gradients_agree_with_the_published_code() -> None:
+    head, golden, own = golden_head()
+    found = Fused(chunk=16)(head, golden["z_img"], golden["z_text"], own)
+    targets = soft_targets(golden["z_img"] @ golden["z_text"].T, 0.05)
+    loss = distillation_loss(found.scores, targets)
+    assert loss.item() == pytest.approx(golden["train_loss_noexp"].item(), abs=1e-9)
+    penalty = (0.01 * found.image_penalty + 0.02 * found.text_penalty) / 2
+    assert penalty.item() == pytest.approx(golden["train_reg_noexp"].item(), abs=1e-9)
+    (loss + penalty).backward()
+    for name in PARAMETERS:
+        torch.testing.assert_close(
+            head.get_parameter(name).grad, golden[f"grad_noexp.{name}"], atol=1e-9, rtol=0
+        )
+
+
+def kept_numbers(keep: bool, pairs: int, terms: int) -> int:
+    """Numbers as wide as a chunk of the vocabulary or wider that are held between forward and backward."""
+    heads = fresh_heads(7, 6, terms, shared=True, bias=True, eps=1e-12, seed=0)
+    rows = torch.randn(2, pairs, 7, generator=torch.Generator().manual_seed(0))
+    held: list[Tensor] = []
+
+    def hold(tensor: Tensor) -> Tensor:
+        held.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(hold, lambda tensor: tensor):
+        Fused(chunk=64, keep=keep)(heads, rows[0], rows[1])
+    weights = {id(parameter) for parameter in heads.parameters()}
+    return sum(
+        one.numel()
+        for one in held
+        if one.ndim == 2 and len(one) >= pairs and id(one) not in weights and one.shape[1] >= 64
+    )
+
+
+def test_no_more_than_one_activation_per_side_is_held() -> None:
+    pairs, terms = 32, 512
+    assert kept_numbers(True, pairs, terms) == 2 * pairs * terms
+    assert kept_numbers(False, pairs, terms) == 0
+
+
+def test_half_precision_is_near() -> None:
+    heads = fresh_heads(16, 24, 300, shared=True, bias=True, eps=1e-12, seed=0)
+    generator = torch.Generator().manual_seed(0)
+    images, texts = (torch.nn.functional.normalize(torch.randn(24, 16, generator=generator)) for _ in "ab")
+    exact = Fused(chunk=64)(heads, images, texts)
+    near = Fused(chunk=64, dtype=torch.bfloat16)(heads, images, texts)
+    assert near.scores.dtype == torch.float32
+    assert not torch.equal(near.scores, exact.scores)  # it was in half
+    torch.testing.assert_close(near.scores, exact.scores, rtol=0.01, atol=0.02)
+    torch.testing.assert_close(near.image_penalty, exact.image_penalty, rtol=0.01, atol=0)
+    dense = images @ texts.T
+    for a, b in zip(gradients(heads, near, dense), gradients(heads, exact, dense), strict=True):
+        assert ((a - b).norm() / b.norm()).item() < 0.03
+
+
+def test_a_weight_too_small_for_its_type_is_zero_both_ways() -> None:
+    heads = fresh_heads(2, 2, 3, shared=True, bias=True, eps=1e-12, seed=0)
+    head = head_of(heads, "image")
+    with torch.no_grad():
+        head.vocab_projector.weight.zero_()
+        head.vocab_projector.bias.copy_(torch.tensor([1e-30, -1.0, 1.0]))
+    found = Fused()(heads, torch.ones(2, 2), torch.ones(2, 2))
+    found.image_penalty.backward()
+    assert head.vocab_projector.bias.grad is not None
+    assert head.vocab_projector.bias.grad.tolist() == pytest.approx([0.0, 0.0, 0.5])
+
+
+def test_compiled_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Traced as for a compiler, but run by PyTorch itself, which needs no compiler of C++ beside it.
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
+    heads, images, texts, draws = case(2)
+    compiled = Fused(chunk=8, compiled=True)
+    for allowed in (None, draws < 0.1, draws < 0.9):
+        expected = plain(heads, images, texts, allowed, "l1")
+        found = compiled(heads, images, texts, allowed)
+        same(found, expected)
+        same(gradients(heads, found, images @ texts.T), gradients(heads, expected, images @ texts.T))
+
+
+def test_second_derivatives_are_refused() -> None:
+    heads, images, texts, _ = case(0)
+    found = Fused()(heads, images, texts)
+    with pytest.raises(UsageError, match="fused scores"):
+        torch.autograd.grad(found.scores.sum(), list(heads.parameters()), create_graph=True)

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_array
 
 from diptych.core.context import stop_when
 from diptych.core.errors import (
     DataError,
+    DiptychError,
     Interrupted,
     MismatchError,
     NumericalError,
@@ -19,17 +21,96 @@ from diptych.core.errors import (
     UsageError,
 )
 from diptych.sparse.options import SparsifyOptions
+from diptych.sparse.pairs import PairedRows, Pairs, term_mask
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.training import train_sparsifier
 from diptych.training.folder import TrainingFolder
 
-from .small_pairs import SmallPairs, options, small_pairs
+from .small_pairs import DATA, WIDTH, options, small_pairs
+
+CPU = torch.device("cpu")
+
+
+def pairs_of(data: PairedRows, batch_size: int, seed: int = 0) -> Pairs:
+    terms = csr_array(np.eye(len(data.captions), 60, dtype=np.float32))
+    return Pairs(data, terms, batch_size, seed)
+
+
+def test_an_epoch_has_every_caption_once_and_batches_of_nearly_one_size() -> None:
+    pairs = pairs_of(small_pairs(25), 16)
+    batches = pairs.epoch(3)
+    assert pairs.steps == len(batches) == 4
+    assert sorted(np.concatenate(batches)) == list(range(50))
+    assert sorted(len(batch) for batch in batches) == [12, 12, 13, 13]
+
+
+def test_the_order_is_a_function_of_seed_and_epoch() -> None:
+    data = small_pairs()
+    first = np.concatenate(pairs_of(data, 16).epoch(3))
+    assert np.array_equal(first, np.concatenate(pairs_of(data, 16).epoch(3)))
+    assert not np.array_equal(first, np.concatenate(pairs_of(data, 16).epoch(4)))
+    assert not np.array_equal(first, np.concatenate(pairs_of(data, 16, seed=1).epoch(3)))
+
+
+def test_a_batch_holds_each_captions_own_picture_and_terms() -> None:
+    data = small_pairs()
+    pairs = pairs_of(data, 16)
+    for rows in pairs.epoch(0):
+        batch = pairs.load(rows, CPU)
+        assert np.array_equal(batch.texts, data.texts.rows[rows])
+        assert np.array_equal(batch.images, data.images.rows[rows // 2])
+        assert batch.in_caption.nonzero().tolist() == [[place, row] for place, row in enumerate(rows)]
+
+
+def test_a_mask_of_terms() -> None:
+    rows = csr_array(np.array([[0, 2.0, 0], [0, 0, 0], [1.0, 0, 3.0]], dtype=np.float32))
+    assert term_mask(rows, CPU).tolist() == [[False, True, False], [False] * 3, [True, False, True]]
+
+
+def test_a_batch_larger_than_the_data_is_refused() -> None:
+    with pytest.raises(UsageError, match="batches of 49 pairs from 48 captions"):
+        pairs_of(small_pairs(), 49)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"images": {"rows": np.ones((24, WIDTH + 1))}}, MismatchError, "have width 9, those of captions 8"),
+        ({"images": {"encoder": "other"}}, MismatchError, "encoder other, those of captions e0"),
+        ({"images": {"similarity": "order"}}, MismatchError, "similarity order, those of captions cosine"),
+        ({"captions": ["a"] * 47}, DataError, "48 rows of captions, 47 captions"),
+        ({"texts": {"rows": np.full((48, WIDTH), np.nan)}}, NumericalError, "text0"),
+        ({"caption_image": DATA.caption_image - 1}, DataError, "caption 0 is of picture -1"),
+        ({"caption_image": DATA.caption_image + 1}, DataError, "is of picture 24, there are 24"),
+        ({"caption_image": DATA.caption_image.astype(float)}, DataError, "float64"),
+        ({"caption_image": DATA.caption_image[:, None]}, DataError, "shape"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(
+    change: dict[str, Any], error: type[DiptychError], words: str
+) -> None:
+    DATA.check()
+    parts = {
+        name: replace(getattr(DATA, name), **value) if isinstance(value, dict) else value
+        for name, value in change.items()
+    }
+    with pytest.raises(error, match=words):
+        replace(DATA, **parts).check()
+
+
+def test_the_fingerprint_knows_rows_captions_and_pairs() -> None:
+    others = [
+        replace(DATA, images=replace(DATA.images, data="x")),
+        replace(DATA, captions=[*DATA.captions[:-1], "x"]),
+        replace(DATA, caption_image=DATA.caption_image[::-1]),
+    ]
+    assert len({one.fingerprint for one in [DATA, small_pairs(), *others]}) == 4
 
 
 def trained(
     folder: Path,
     chosen: SparsifyOptions | None = None,
-    data: SmallPairs | None = None,
+    data: PairedRows | None = None,
     stop_at: int | None = None,
     validate: bool = True,
 ) -> Sparsifier:
@@ -43,13 +124,10 @@ def trained(
 
     with stop_when(should_stop):
         return train_sparsifier(
-            data.images,
-            data.texts,
-            data.captions,
-            data.caption_image,
+            data,
             chosen or options(),
             folder,
-            validation=small_pairs(seed=1).validation if validate else None,
+            validation=small_pairs(seed=1) if validate else None,
             accelerator="cpu",
         )
 
@@ -200,41 +278,17 @@ def test_options_are_finite_numbers(value: float) -> None:
 def test_validation_rows_are_of_the_same_encoder(tmp_path: Path) -> None:
     data, other = small_pairs(), small_pairs(encoder="e9")
     empty = [replace(side, ids=[], rows=side.rows[:0]) for side in (data.images, data.texts)]
-    nothing = replace(data.validation, images=empty[0], texts=empty[1], captions=[])
+    nothing = replace(data, images=empty[0], texts=empty[1], captions=[])
     nothing = replace(nothing, caption_image=data.caption_image[:0])
     order = [replace(side, similarity="order") for side in (data.images, data.texts)]
     for held, error, words in (
-        (other.validation, MismatchError, "encoder e9"),
-        (replace(data.validation, images=order[0], texts=order[1]), MismatchError, "similarity order"),
+        (other, MismatchError, "encoder e9"),
+        (replace(data, images=order[0], texts=order[1]), MismatchError, "similarity order"),
         (nothing, DataError, "0 pictures"),
     ):
         with pytest.raises(error, match=words):
-            train_sparsifier(
-                data.images,
-                data.texts,
-                data.captions,
-                data.caption_image,
-                options(),
-                tmp_path / "t",
-                validation=held,
-                accelerator="cpu",
-            )
+            train_sparsifier(data, options(), tmp_path / "t", validation=held, accelerator="cpu")
     assert not (tmp_path / "t").exists()
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda of: of - 1, "caption 0 is of picture -1"),
-        (lambda of: of + 1, "is of picture 24, there are 24"),
-        (lambda of: of.astype(float), "float64"),
-        (lambda of: of[:, None], "shape"),
-    ],
-)
-def test_pictures_of_captions_are_places(change: Any, words: str, tmp_path: Path) -> None:
-    data = small_pairs()
-    with pytest.raises(DataError, match=words):
-        trained(tmp_path / "t", data=replace(data, caption_image=change(data.caption_image)))
 
 
 def test_a_model_that_cannot_be_opened_leaves_the_folder_free(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -8,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from tokenizers import Tokenizer, models
 
-from diptych.core.errors import CaptionError, DataError, StorageError, UsageError
+from diptych.core.errors import CaptionError, DataError, DiptychError, StorageError, UsageError
 from diptych.encoders.sparse_embeddings import canonical_rows, term_fingerprint
 from diptych.sparse.vocabulary import TermVocabulary
-from diptych.sparse.wordpiece import bert_tokenizer
+from diptych.sparse.wordpiece import CONTINUATION, bert_tokenizer, learn_pieces, word_counts
 
 PIECES = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
@@ -47,15 +51,12 @@ def test_which_terms_a_caption_contains(vocabulary: TermVocabulary) -> None:
     assert of_rows(rows) == [[5, DOG, RUNS, 13], [DOG, SNOW, BOARD, ING, S], [], [], [DOG]]
     assert (canonical_rows(rows) != rows).nnz == 0
     assert canonical_rows(rows).has_canonical_format
+    assert vocabulary.caption_terms([]).shape == (0, len(PIECES))
 
 
 def test_the_published_rows_count_special_terms_too(vocabulary: TermVocabulary) -> None:
     rows = vocabulary.caption_terms(CAPTIONS, compat="published")
     assert of_rows(rows)[2:] == [[2, 3], [1, 2, 3], [2, 3, DOG]]
-
-
-def test_no_captions_have_no_rows(vocabulary: TermVocabulary) -> None:
-    assert vocabulary.caption_terms([]).shape == (0, len(PIECES))
 
 
 def test_only_the_first_512_tokens_are_read(vocabulary: TermVocabulary) -> None:
@@ -69,25 +70,6 @@ def test_special_terms(vocabulary: TermVocabulary) -> None:
     assert of_rows(vocabulary.caption_terms(["[MASK] dog [SEP]"])) == [[DOG]]
 
 
-def test_document_frequency_is_the_share_of_captions(vocabulary: TermVocabulary) -> None:
-    shares = vocabulary.document_frequency(CAPTIONS)
-    assert shares.dtype == np.float64
-    expected = np.zeros(len(PIECES))
-    expected[DOG] = 3 / 5
-    expected[[5, RUNS, SNOW, BOARD, ING, S, 13]] = 1 / 5
-    np.testing.assert_allclose(shares, expected)
-    with pytest.raises(DataError, match="no captions"):
-        vocabulary.document_frequency([])
-
-
-def test_terms_as_people_read_them(vocabulary: TermVocabulary) -> None:
-    assert [vocabulary.is_continuation(column) for column in (DOG, ING)] == [False, True]
-    assert [vocabulary.text(column) for column in (DOG, ING)] == ["dog", "-ing"]
-    assert vocabulary.words([5, SNOW, BOARD, ING, DOG, S]) == ["a", "snowboarding", "dogs"]
-    assert vocabulary.words([ING, DOG]) == ["ing", "dog"]  # nothing before it to join
-    assert vocabulary.words([]) == []
-
-
 def test_words_of_a_caption_with_their_columns(vocabulary: TermVocabulary) -> None:
     assert vocabulary.words_of("A SNOWBOARDING dog, Łódź.") == [
         ("a", (5,)),
@@ -98,11 +80,8 @@ def test_words_of_a_caption_with_their_columns(vocabulary: TermVocabulary) -> No
         (".", (13,)),
     ]
     assert vocabulary.words_of("") == []
-
-
-def test_a_tokenizer_that_leaves_captions_as_they_are() -> None:
     tokenizer = bert_tokenizer(PIECES)
-    tokenizer.normalizer = None
+    tokenizer.normalizer = None  # one that leaves captions as they are
     assert TermVocabulary(tokenizer).words_of("DOG dogs") == [("DOG", ()), ("dogs", (DOG, S))]
 
 
@@ -113,8 +92,6 @@ def test_words_and_terms_agree(words: list[str]) -> None:
     caption = " ".join(words)
     columns = [column for _, pieces in vocabulary.words_of(caption) for column in pieces]
     assert of_rows(vocabulary.caption_terms([caption])) == [sorted(set(columns))]
-    known = [word for word, pieces in vocabulary.words_of(caption) if pieces]
-    assert vocabulary.words(columns) == known
 
 
 def test_restricted_keeps_what_occurs_and_the_special_terms(vocabulary: TermVocabulary) -> None:
@@ -128,21 +105,6 @@ def test_restricted_keeps_what_occurs_and_the_special_terms(vocabulary: TermVoca
     assert small.fingerprint != vocabulary.fingerprint
     # Restricted again, the rows are still those of the model.
     assert small.restricted(["snow"]).source_rows.tolist() == [0, 1, 2, 3, 4, SNOW]
-
-
-def test_rows_that_the_tokenizer_lacks_or_has_once() -> None:
-    tokenizer = bert_tokenizer(PIECES)
-    with pytest.raises(DataError, match="99 is none of them"):
-        TermVocabulary(tokenizer, [0, 99])
-    with pytest.raises(DataError, match="one occurs twice"):
-        TermVocabulary(tokenizer, [0, 0])
-
-
-def test_only_wordpiece_has_terms() -> None:
-    from tokenizers import Tokenizer, models
-
-    with pytest.raises(UsageError, match="BPE tokenizer, terms need WordPiece"):
-        TermVocabulary(Tokenizer(models.BPE()))
 
 
 def test_the_given_tokenizer_is_left_as_it_is() -> None:
@@ -166,28 +128,57 @@ def test_saved_and_loaded(vocabulary: TermVocabulary, tmp_path: Path) -> None:
         assert loaded.fingerprint == saved.fingerprint == term_fingerprint(saved.terms)
         assert of_rows(loaded.caption_terms(CAPTIONS)) == of_rows(saved.caption_terms(CAPTIONS))
         assert loaded.words_of("Snowboarding Dogs") == saved.words_of("Snowboarding Dogs")
+        (folder / "terms.json").unlink()  # a folder without has all of the tokenizer's
+        assert TermVocabulary.load(folder).terms == tuple(PIECES)
 
 
-def test_a_folder_without_terms_has_all_of_the_tokenizers(vocabulary: TermVocabulary, tmp_path: Path) -> None:
-    vocabulary.save(tmp_path)
-    (tmp_path / "terms.json").unlink()
-    assert TermVocabulary.load(tmp_path).terms == tuple(PIECES)
+NO_TOKENIZER, NO_TERMS = (
+    r"tokenizer\.json is not",
+    r"terms\.json is not a list of terms that tokenizer\.json has",
+)
 
 
-@pytest.mark.parametrize("terms", ['["dog", "unicorn"]', '{"dog": 1}', "[5]"])
-def test_terms_that_are_not_the_tokenizers(vocabulary: TermVocabulary, tmp_path: Path, terms: str) -> None:
-    vocabulary.save(tmp_path)
-    (tmp_path / "terms.json").write_text(terms)
-    with pytest.raises(StorageError, match=r"terms\.json is not a list of terms that tokenizer\.json has"):
-        TermVocabulary.load(tmp_path)
-
-
-@pytest.mark.parametrize("content", ["{", "[]", '{"model": {}}', ""])
-def test_a_damaged_tokenizer(tmp_path: Path, content: str) -> None:
-    folder_of(tmp_path, "tokenizer.json", content)
-    for read in (TermVocabulary.load, TermVocabulary.pretrained):
-        with pytest.raises(StorageError, match=r"tokenizer\.json is not"):
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        *(("tokenizer.json", content, NO_TOKENIZER) for content in (b"{", b"[]", b'{"model": {}}', b"")),
+        *(("terms.json", content, NO_TERMS) for content in (b'["dog", "unicorn"]', b'{"dog": 1}', b"[5]")),
+        ("vocab.txt", b"dog\n[UNK]\n", r"lacks \[CLS\], \[SEP\]"),
+        ("vocab.txt", "\n".join([*PIECES, "dog"]).encode(), "has a term twice"),
+        ("vocab.txt", b"\xff\xfe\x00", "not UTF-8"),
+        ("other.txt", b"", r"neither tokenizer\.json nor vocab\.txt"),
+    ],
+)
+def test_a_damaged_folder(name: str, content: bytes, message: str, tmp_path: Path) -> None:
+    if name == "terms.json":
+        TermVocabulary(bert_tokenizer(PIECES)).save(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    reads = {
+        "tokenizer.json": (TermVocabulary.load, TermVocabulary.pretrained),
+        "terms.json": (TermVocabulary.load,),
+    }
+    for read in reads.get(name, (TermVocabulary.pretrained,)):
+        with pytest.raises(StorageError, match=message):
             read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "message"),
+    [
+        (lambda: TermVocabulary(bert_tokenizer(PIECES), [0, 99]), DataError, "99 is none of them"),
+        (lambda: TermVocabulary(bert_tokenizer(PIECES), [0, 0]), DataError, "one occurs twice"),
+        (lambda: TermVocabulary(Tokenizer(models.BPE())), UsageError, "BPE tokenizer, terms need WordPiece"),
+        (lambda: TermVocabulary(bert_tokenizer(PIECES)).caption_terms("a dog"), CaptionError, "one text"),
+        (
+            lambda: TermVocabulary(bert_tokenizer(PIECES)).caption_terms(["a", None]),  # type: ignore[list-item]
+            CaptionError,
+            "caption 1 is no text",
+        ),
+    ],
+)
+def test_what_has_no_terms(act: Callable[[], object], error: type[DiptychError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        act()
 
 
 def test_a_models_folder_with_a_tokenizer(vocabulary: TermVocabulary, tmp_path: Path) -> None:
@@ -214,27 +205,6 @@ def test_a_models_folder_with_a_vocab_txt(vocabulary: TermVocabulary, tmp_path: 
     assert of_rows(cased.caption_terms(["DOG dog", "DOG"])) == [[DOG], []]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [("dog\n[UNK]\n", r"lacks \[CLS\], \[SEP\]"), ("\n".join([*PIECES, "dog"]), "has a term twice")],
-)
-def test_a_vocab_txt_that_is_none(tmp_path: Path, content: str, message: str) -> None:
-    folder_of(tmp_path, "vocab.txt", content)
-    with pytest.raises(StorageError, match=message):
-        TermVocabulary.pretrained(tmp_path)
-
-
-def test_a_vocab_txt_in_another_encoding(tmp_path: Path) -> None:
-    (tmp_path / "vocab.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(StorageError, match="not UTF-8"):
-        TermVocabulary.pretrained(tmp_path)
-
-
-def test_a_folder_without_a_vocabulary(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"neither tokenizer\.json nor vocab\.txt"):
-        TermVocabulary.pretrained(tmp_path)
-
-
 def test_a_name_that_is_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     import transformers
 
@@ -245,11 +215,6 @@ def test_a_name_that_is_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="somebody/nothing could not be loaded") as raised:
         TermVocabulary.pretrained("somebody/nothing")
     assert "hf download" in raised.value.fix
-
-
-def test_a_name_whose_tokenizer_is_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    import transformers
-
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda name, **options: object())
     with pytest.raises(UsageError, match="cannot be saved as"):
         TermVocabulary.pretrained("somebody/characters")
@@ -267,7 +232,7 @@ def test_learned_reads_every_word_of_its_captions() -> None:
     # A new word is made of pieces and letters.
     (new,) = learned.words_of("Runo")
     assert new[0] == "runo"
-    assert learned.words(new[1]) == ["runo"]
+    assert "".join(learned.terms[column].removeprefix("##") for column in new[1]) == "runo"
     assert len(new[1]) > 1
     assert TermVocabulary.learned(captions[::-1], 100, 1).terms == learned.terms
 
@@ -279,7 +244,7 @@ def test_learned_has_no_more_terms_than_asked_for() -> None:
     assert sizes[1] <= 20 < sizes[2] <= 40
     learned = TermVocabulary.learned(captions, 100, 1)
     # Nothing but letters and special terms stands in no caption.
-    unused = np.flatnonzero(learned.document_frequency(captions) == 0)
+    unused = np.flatnonzero(learned.caption_terms(captions).sum(axis=0) == 0)
     assert all(len(learned.terms[c].removeprefix("##")) == 1 or c in learned.special for c in unused)
 
 
@@ -289,9 +254,80 @@ def test_nothing_to_learn_from() -> None:
             TermVocabulary.learned(captions, 100, 2)
 
 
-def test_captions_are_a_list_of_texts() -> None:
-    vocabulary = TermVocabulary.learned(["a dog", "a dog"], 20, 1)
-    with pytest.raises(CaptionError, match="one text"):
-        vocabulary.caption_terms("a dog")
-    with pytest.raises(CaptionError, match="caption 1 is no text"):
-        vocabulary.caption_terms(["a dog", None])  # type: ignore[list-item]
+def slow_pieces(counts: dict[str, int], merges: int) -> set[str]:
+    """Every piece that a word is made of after so many joins, pairs counted anew each time."""
+    words = {
+        word: [letter if place == 0 else CONTINUATION + letter for place, letter in enumerate(word)]
+        for word in counts
+    }
+    letters = {piece for word in words.values() for piece in word}
+    for _ in range(merges):
+        pairs: Counter[tuple[str, str]] = Counter()
+        for word, split in words.items():
+            for left, right in pairwise(split):
+                pairs[left, right] += counts[word]
+        if not pairs:
+            break
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        for split in words.values():
+            place = 0
+            while place < len(split) - 1:
+                if (split[place], split[place + 1]) == best:
+                    split[place : place + 2] = [best[0] + best[1].removeprefix(CONTINUATION)]
+                place += 1
+    return letters | {piece for word in words.values() for piece in word}
+
+
+def test_words_are_counted_in_lower_case_without_accents_and_apart_from_marks() -> None:
+    assert word_counts(["A Café-dog, a cafe!", ""]) == Counter(
+        {"a": 2, "cafe": 2, "-": 1, "dog": 1, ",": 1, "!": 1}
+    )
+
+
+def test_frequent_pairs_become_words_and_pieces_in_between_give_their_place_up() -> None:
+    # "do" and "dog" are made on the way; nothing but "dog" and "dogs" is left in use.
+    assert learn_pieces({"dog": 5, "dogs": 3, "cat": 1}, 8, 2) == ["dog", "dogs", "d", "##g", "##o", "##s"]
+
+
+def test_rare_letters_and_pairs_are_no_pieces() -> None:
+    pieces = learn_pieces({"on": 9, "no": 1}, 100, 2)
+    assert pieces == ["on", "o", "##n"]
+    assert learn_pieces({}, 10, 1) == []
+    assert set(learn_pieces({"on": 9, "no": 1}, 100, 1)) == {"on", "no", "o", "n", "##n", "##o"}
+
+
+def test_of_too_many_letters_the_most_frequent_are_kept() -> None:
+    assert learn_pieces({"ab": 3, "c": 9, "d": 1}, 2, 1) == ["c", "##b"]  # "##b" comes before "a"
+
+
+def test_equally_frequent_pairs_are_joined_in_the_order_of_their_text() -> None:
+    # "##a" + "##b" and "x" + "##a" both occur once; one join fits into the size.
+    assert learn_pieces({"xab": 1}, 4, 1) == learn_pieces({"xab": 1}, 4, 1)
+    assert "##ab" in learn_pieces({"xab": 1}, 4, 1)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.dictionaries(st.text("abc", min_size=1, max_size=7), st.integers(1, 5), min_size=1, max_size=8),
+    st.integers(6, 24),
+)
+def test_agrees_with_counting_pairs_anew_each_time(counts: dict[str, int], size: int) -> None:
+    found = set(learn_pieces(counts, size, 1))
+    assert len(found) <= size
+    known = []
+    for merges in range(40):
+        known.append(slow_pieces(counts, merges))
+        if len(known[-1]) >= size:
+            break
+    assert found in known
+
+
+@given(st.dictionaries(st.text("abcd", min_size=1, max_size=6), st.integers(1, 9), max_size=10))
+def test_the_order_of_the_words_does_not_matter(counts: dict[str, int]) -> None:
+    backwards = dict(reversed(list(counts.items())))
+    assert learn_pieces(counts, 20, 1) == learn_pieces(backwards, 20, 1)
+
+
+@pytest.mark.parametrize("word", ["aaaa", "aaaaa", "ababab"])
+def test_overlapping_pairs_are_counted_as_they_stand(word: str) -> None:
+    assert set(learn_pieces({word: 2}, 30, 1)) == slow_pieces({word: 2}, 30)

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.storage import (
+from diptych.commerce.purchase_intent.features.table import (
     PAGE_TIMES,
     PAGE_TYPES,
     FeatureHeader,
+    FeatureTable,
+    open_features,
     write_sessions,
 )
-from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.commerce.purchase_intent.features.view import COLUMNS, EARLIER_DEVICES, NOTHING, text_array
 from diptych.core.fingerprint import fingerprint
 from diptych.data.logs.schema import SECOND

@@ -20,7 +20,6 @@ from diptych.encoders.pretrained import PretrainedEncoder
 from diptych.encoders.two_tower import TwoTowerEncoder
 from diptych.evaluation import evaluate
 from diptych.metrics import GroundTruth
-from diptych.training.checkpoint import read_place
 from diptych.training.examples import Examples
 from diptych.training.fine_tune import open_fine_tune
 from diptych.training.recipe import Recipe, parse_recipe
@@ -167,24 +166,6 @@ def test_a_part_that_is_not_there_is_named(
     with pytest.raises(RecipeError, match="'vision_model.*', which fits no parameter") as caught:
         trained(tmp_path / "run", recipe_of(shelf("clip"), scenes_folder, stages=stages), tmp_path)
     assert caught.value.fix == "parameters begin with: image, objective, text"
-
-
-def test_two_and_two_epochs_are_four(
-    shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path
-) -> None:
-    stages = [{"epochs": 4, "learning_rate": 1e-3, "schedule": "cosine"}]
-    batches = {"size": 16, "plan": "grouped", "captions_per_image": 1}
-    recipe = recipe_of(shelf("open_clip"), scenes_folder, stages=stages, batches=batches)
-    unbroken = trained(tmp_path / "a", recipe, tmp_path / "f")
-    with pytest.raises(Interrupted):
-        trained(tmp_path / "b", recipe, tmp_path / "f", 6)
-    place = read_place(tmp_path / "b" / "checkpoint")
-    assert place is not None
-    assert place.epoch == 2
-    resumed = trained(tmp_path / "b", recipe, tmp_path / "f")
-    assert (unbroken.folder / "metrics.jsonl").read_text() == (resumed.folder / "metrics.jsonl").read_text()
-    a, b = (load_file(run.best / "open_clip_model.safetensors") for run in (unbroken, resumed))
-    assert all(np.array_equal(a[name], b[name]) for name in a)
 
 
 def test_another_encoder_on_resume_is_refused(

@@ -44,12 +44,10 @@ def towers(recipe: Recipe) -> Train:
 
 
 def head(**sections: Any) -> Train:
-    data, held = small_pairs(), small_pairs(seed=1).validation
+    data, held = small_pairs(), small_pairs(seed=1)
 
     def train(folder: Path) -> None:
-        rows = (data.images, data.texts, data.captions, data.caption_image)
-        chosen = options(**sections)
-        train_sparsifier(*rows, chosen, folder, validation=held, accelerator="cpu")
+        train_sparsifier(data, options(**sections), folder, validation=held, accelerator="cpu")
 
     return train
 

@@ -26,6 +26,7 @@ from diptych.training.run import Run
 from tests.training.conftest import tiny
 
 MODEL = {"image": {"backbone": "test_efficientnet", "preprocessing": {"size": 32, "resize": 32}}}
+QUICK = [{"epochs": 1, "learning_rate": 1e-3, "train": ["*"]}]
 UNIQUE = {"setup": "unique", "digit_size": 5, "digits": "drawn"}
 
 
@@ -104,18 +105,20 @@ def test_bits_are_drawn_anew_at_every_access(scenes_folder: Path, collection: Co
 def test_validation_measures_both_conditions(
     scenes_folder: Path, collection: Collection, tmp_path: Path
 ) -> None:
-    run = trained(tmp_path / "run", tiny(scenes_folder, shortcuts=UNIQUE), collection)
+    run = trained(tmp_path / "run", tiny(scenes_folder, stages=QUICK, shortcuts=UNIQUE), collection)
     values = [line["validation"] for line in run.metrics() if "validation" in line]
     assert all({"rsum", "with rsum"} <= set(one) for one in values)
     assert values[-1]["rsum"] != values[-1]["with rsum"]
-    plain = trained(tmp_path / "none", tiny(scenes_folder, shortcuts={"setup": "none"}), collection)
+    plain = trained(
+        tmp_path / "none", tiny(scenes_folder, stages=QUICK, shortcuts={"setup": "none"}), collection
+    )
     assert not any("with rsum" in line.get("validation", {}) for line in plain.metrics())
 
 
 def test_other_digits_on_resume_are_refused(
     scenes_folder: Path, collection: Collection, tmp_path: Path
 ) -> None:
-    run = trained(tmp_path / "run", tiny(scenes_folder, shortcuts=UNIQUE), collection)
+    run = trained(tmp_path / "run", tiny(scenes_folder, stages=QUICK, shortcuts=UNIQUE), collection)
     text = (run.folder / "recipe.toml").read_text().replace('digits = "drawn"', 'digits = "sklearn"')
     (run.folder / "recipe.toml").write_text(text)
     with pytest.raises(MismatchError, match="begun with shortcuts"):
@@ -137,7 +140,7 @@ def test_targets_with_numbers_differ(scenes_folder: Path, collection: Collection
     latent = {"kind": "latent", "targets": {"kind": "lsa", "width": 8}, "hidden": (8, 8)}
     losses = []
     for name, more in (("without", {}), ("with", {"in_targets": True})):
-        recipe = tiny(scenes_folder, shortcuts={**UNIQUE, **more}, reconstruction=latent)
+        recipe = tiny(scenes_folder, stages=QUICK, shortcuts={**UNIQUE, **more}, reconstruction=latent)
         run = trained(tmp_path / name, recipe, collection)
         losses.append([line["reconstruction"] for line in run.metrics() if "reconstruction" in line])
     assert losses[0] != losses[1]
@@ -168,7 +171,7 @@ def test_impossible_recipes_are_refused(scenes_folder: Path, changes: dict[str, 
 def test_rows_of_digits_that_do_not_fit_are_refused_before_training(
     scenes_folder: Path, collection: Collection, tmp_path: Path
 ) -> None:
-    recipe = tiny(scenes_folder, shortcuts={**UNIQUE, "setup": "per-caption"})
+    recipe = tiny(scenes_folder, stages=QUICK, shortcuts={**UNIQUE, "setup": "per-caption"})
     trained(tmp_path / "fits", recipe, collection)  # five rows of 5 pixels in 32
     n = 8 * collection.n_images
     many = replace(
@@ -187,12 +190,14 @@ def test_rows_of_digits_that_do_not_fit_are_refused_before_training(
 def test_a_warm_start_without_digits_is_refused(
     scenes_folder: Path, collection: Collection, tmp_path: Path
 ) -> None:
-    base = trained(tmp_path / "base", tiny(scenes_folder), collection)
-    recipe = tiny(scenes_folder, warm_start=str(base.folder), shortcuts=UNIQUE)
+    base = trained(tmp_path / "base", tiny(scenes_folder, stages=QUICK), collection)
+    recipe = tiny(scenes_folder, stages=QUICK, warm_start=str(base.folder), shortcuts=UNIQUE)
     run = Run.prepare(tmp_path / "run", recipe)
     with pytest.raises(RecipeError, match="does not know the digits"):
         fit(run, collection)
-    on_images = tiny(scenes_folder, warm_start=str(base.folder), shortcuts={**UNIQUE, "setup": "images"})
+    on_images = tiny(
+        scenes_folder, stages=QUICK, warm_start=str(base.folder), shortcuts={**UNIQUE, "setup": "images"}
+    )
     trained(tmp_path / "images", on_images, collection)
 
 
@@ -201,7 +206,7 @@ def test_words_are_decoded_with_their_digits_only_when_that_is_said(
 ) -> None:
     words = {"kind": "input", "word_width": 8}
     with pytest.raises(ValidationError, match="in_targets"):
-        tiny(scenes_folder, shortcuts=UNIQUE, reconstruction=words)
-    said = tiny(scenes_folder, shortcuts={**UNIQUE, "in_targets": True}, reconstruction=words)
+        tiny(scenes_folder, stages=QUICK, shortcuts=UNIQUE, reconstruction=words)
+    said = tiny(scenes_folder, stages=QUICK, shortcuts={**UNIQUE, "in_targets": True}, reconstruction=words)
     run = trained(tmp_path / "run", said, collection)
     assert any("reconstruction" in line for line in run.metrics())

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from diptych.training.recipe import Recipe
 from diptych.training.run import Run
 
 from ..encoders.tiny_pretrained import transformers_folder
+from .conftest import tiny
 
 
 def trained(folder: Path, recipe: Recipe) -> Run:
@@ -33,9 +35,19 @@ def projected(recipe: Recipe, folder: Path, **changes: object) -> Recipe:
     return Recipe.model_validate({**values, **changes})
 
 
+@pytest.fixture(scope="module")
+def base(scenes_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A finished run of :func:`cached_recipe`'s model, for one epoch."""
+    stages = [{"epochs": 1, "learning_rate": 1e-3}]
+    return trained(
+        tmp_path_factory.mktemp("warm") / "base", tiny(scenes_folder, features={"views": 2}, stages=stages)
+    )
+
+
 @pytest.mark.parametrize("place", ["", "best"])
-def test_a_projection_grows_on_a_finished_run(cached_recipe: Recipe, tmp_path: Path, place: str) -> None:
-    base = trained(tmp_path / "base", cached_recipe)
+def test_a_projection_grows_on_a_finished_run(
+    base: Run, cached_recipe: Recipe, tmp_path: Path, place: str
+) -> None:
     grown = trained(tmp_path / "grown", projected(cached_recipe, base.folder / place))
     before, after = (load_file(run.best / "model.safetensors") for run in (base, grown))
     new = after.keys() - before.keys()
@@ -49,20 +61,17 @@ def test_a_projection_grows_on_a_finished_run(cached_recipe: Recipe, tmp_path: P
     assert (base.best / "vocabulary.json").read_text() == (grown.best / "vocabulary.json").read_text()
 
 
-def test_another_warm_start_on_resume_is_refused(cached_recipe: Recipe, tmp_path: Path) -> None:
-    base = trained(tmp_path / "base", cached_recipe)
-    recipe = projected(cached_recipe, base.folder)
+def test_another_warm_start_on_resume_is_refused(base: Run, cached_recipe: Recipe, tmp_path: Path) -> None:
+    best = Path(shutil.copytree(base.best, tmp_path / "best"))
+    recipe = projected(cached_recipe, best)
     grown = trained(tmp_path / "grown", recipe)
-    weights = load_file(base.best / "model.safetensors")
-    save_file(
-        {name: np.asarray(value + 1) for name, value in weights.items()}, base.best / "model.safetensors"
-    )
+    weights = load_file(best / "model.safetensors")
+    save_file({name: np.asarray(value + 1) for name, value in weights.items()}, best / "model.safetensors")
     with pytest.raises(MismatchError, match="was begun with warm_start = "):
         fit(grown, read_collection(str(recipe.data.path)), accelerator="cpu", features_root=tmp_path / "f")
 
 
-def test_other_widths_are_named(cached_recipe: Recipe, tmp_path: Path) -> None:
-    base = trained(tmp_path / "base", cached_recipe)
+def test_other_widths_are_named(base: Run, cached_recipe: Recipe, tmp_path: Path) -> None:
     values = cached_recipe.model_dump() | {"warm_start": str(base.folder)}
     values["model"]["width"] = 32
     with pytest.raises(MismatchError, match=r"has shape \(.*16.*\) in the warm start and \(.*32.*\)"):

@@ -121,7 +121,7 @@ def paper_counts_of(
 def _counts(each: np.ndarray, **given: float | None) -> Counts:
     """Counts of (queries,) contributing negatives; ``given`` replaces what is counted otherwise."""
     active, total = int((each > 0).sum()), float(each.sum())
-    counted = {
+    counted: dict[str, Any] = {
         "per_query": total / len(each),
         "per_active_query": total / active if active else None,
         **given,

@@ -254,9 +254,9 @@ def evaluate(
       [bold]diptych evaluate blip/embeddings --rerank 2 --unranked published[/bold]
     """
     from diptych.data.judgements import read_judgements
-    from diptych.evaluation.evaluate import check_no_gains
     from diptych.evaluation.evaluate_encoder import evaluate_encoded, positives_of
     from diptych.evaluation.judgements import judge_encoded
+    from diptych.evaluation.reranking import check_no_gains
     from diptych.metrics import DEFAULT_MEASURES
     from diptych.metrics.measuring import resolve
 
@@ -391,8 +391,8 @@ class SecondStage:
     """What ``--rerank`` and ``--unranked`` ask for."""
 
     def __init__(self, k: int, unranked: str, protocol: str) -> None:
-        from diptych.evaluation.protocol import one_gallery
         from diptych.evaluation.reranking import check_unranked
+        from diptych.evaluation.result import one_gallery
 
         check_unranked(unranked)
         one_gallery(protocol)

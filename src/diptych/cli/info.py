@@ -49,7 +49,7 @@ def _environment() -> None:
     from diptych.analysis.granularity import FEATURES
     from diptych.analysis.perturbations import PERTURBATIONS
     from diptych.commerce.catalogue import SETTINGS
-    from diptych.commerce.catalogue.splits import SPLITS as CATALOGUE_SPLITS
+    from diptych.commerce.catalogue.making import SPLITS as CATALOGUE_SPLITS
     from diptych.commerce.purchase_intent.auditing import CHECKS
     from diptych.commerce.purchase_intent.features import FEATURES as INTENT_FEATURES
     from diptych.commerce.purchase_intent.models import MODELS

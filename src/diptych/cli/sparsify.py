@@ -240,7 +240,7 @@ def sparsify(
       [bold]diptych sparsify rows:blip-vectors --data dataset_flickr30k.json --out sparse[/bold]
     """
     from diptych.core.locking import exclusive_folder
-    from diptych.sparse import StaticEmbedding, ValidationRows, sparsify_options, train_sparsifier
+    from diptych.sparse import PairedRows, StaticEmbedding, sparsify_options, train_sparsifier
     from diptych.sparse.task import HeadFolder
     from diptych.sparse.training import check_head_folder
 
@@ -262,13 +262,10 @@ def sparsify(
         held = parts.get(validation)
         with stop_on_signal():
             sparsifier = train_sparsifier(
-                taught.encoded.images,
-                taught.encoded.texts,
-                taught.captions,
-                taught.encoded.caption_image,
+                PairedRows.of(taught.encoded, taught.captions),
                 options,
                 folder,
-                validation=None if held is None else ValidationRows.of(held.encoded, held.captions),
+                validation=None if held is None else PairedRows.of(held.encoded, held.captions),
                 accelerator=accelerator,
             )
         shown = next(split for split in (test, validation, train) if split in parts)

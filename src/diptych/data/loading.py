@@ -21,6 +21,8 @@ B = TypeVar("B")
 MAX_DECODED_BYTES = 1 << 29
 """What all threads together may decode at once (512 MiB); a larger image is decoded alone."""
 
+_THREADS = "read-ahead"
+
 _changed = threading.Condition()
 _reserved = 0
 
@@ -122,18 +124,20 @@ def read_ahead(
     depth = depth or 4 * workers
     pending: deque[Future[B]] = deque()
     results = _Results()
-    with ThreadPoolExecutor(workers, thread_name_prefix="read-ahead") as pool:
-        try:
-            for number, item in enumerate(items):
-                pending.append(pool.submit(results.work, number, function, item))
-                if len(pending) >= depth:
-                    yield results.take(pending.popleft())
-            while pending:
+    pool = ThreadPoolExecutor(workers, thread_name_prefix=_THREADS)
+    try:
+        for number, item in enumerate(items):
+            pending.append(pool.submit(results.work, number, function, item))
+            if len(pending) >= depth:
                 yield results.take(pending.popleft())
-        finally:
-            for future in pending:
-                future.cancel()
-            results.skip(count=len(pending) + 1)  # those that wait need wait no longer
+        while pending:
+            yield results.take(pending.popleft())
+    finally:
+        for future in pending:
+            future.cancel()
+        results.skip(count=len(pending) + 1)  # those that wait need wait no longer
+        # Where nobody took all results, the garbage collector may end this in a thread of the pool itself.
+        pool.shutdown(wait=not threading.current_thread().name.startswith(_THREADS))
 
 
 def batched(items: Iterable[A], size: int) -> Iterator[list[A]]:

@@ -25,7 +25,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.options import Options
 from diptych.data.vocabulary import PADDING, UNKNOWN, Vocabulary, first_words
-from diptych.encoders.tower import ProjectionConfig, TokenInputs, Tower, needs_head, text_head, word_embedding
+from diptych.encoders.tower import TokenInputs, Tower, needs_head, text_head, word_embedding
 
 logger = logging.getLogger(__name__)
 
@@ -95,11 +95,9 @@ class CaptionTower(Tower):
         width: int,
         vocabulary: Vocabulary,
         load_weights: bool = True,
-        *,
-        projection: ProjectionConfig | None = None,
-        absolute: bool = False,
+        **ends: Any,
     ) -> None:
-        super().__init__(width, projection, absolute)
+        super().__init__(width, **ends)
         self.config = config
         self.vocabulary = vocabulary
         state = config.hidden_state or self.base
@@ -253,11 +251,9 @@ class BagTower(Tower):
         width: int,
         vocabulary: Vocabulary,
         load_weights: bool = True,
-        *,
-        projection: ProjectionConfig | None = None,
-        absolute: bool = False,
+        **ends: Any,
     ) -> None:
-        super().__init__(width, projection, absolute)
+        super().__init__(width, **ends)
         self.config = config
         self.vocabulary = vocabulary
         words = config.word_width or self.base

@@ -23,7 +23,7 @@ from diptych.encoders.hub import LOADING_ERRORS, hub_within_reach, loading_failu
 from diptych.encoders.inputs import as_picture
 from diptych.encoders.preprocessing import Augmentation, Preprocessing
 from diptych.encoders.tensors import load_tensors
-from diptych.encoders.tower import ProjectionConfig, Tower, make_head, unit_rows
+from diptych.encoders.tower import Tower, make_head, unit_rows
 
 
 class ImageTowerConfig(Options):
@@ -72,16 +72,8 @@ class ImageTower(Tower):
 
     takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
 
-    def __init__(
-        self,
-        config: ImageTowerConfig,
-        width: int,
-        load_weights: bool = True,
-        *,
-        projection: ProjectionConfig | None = None,
-        absolute: bool = False,
-    ) -> None:
-        super().__init__(width, projection, absolute)
+    def __init__(self, config: ImageTowerConfig, width: int, load_weights: bool = True, **ends: Any) -> None:
+        super().__init__(width, **ends)
         import timm
 
         if not timm.is_model(config.backbone):

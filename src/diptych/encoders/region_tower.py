@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from diptych.core.options import Options
 from diptych.encoders.inputs import as_regions
-from diptych.encoders.tower import ProjectionConfig, Tower, start_uniform
+from diptych.encoders.tower import Tower, start_uniform
 
 
 class RegionTowerConfig(Options):
@@ -127,16 +127,8 @@ class RegionTower(Tower):
 
     takes: ClassVar[Literal["pictures", "regions"]] = "regions"
 
-    def __init__(
-        self,
-        config: RegionTowerConfig,
-        width: int,
-        load_weights: bool = True,
-        *,
-        projection: ProjectionConfig | None = None,
-        absolute: bool = False,
-    ) -> None:
-        super().__init__(width, projection, absolute)
+    def __init__(self, config: RegionTowerConfig, width: int, load_weights: bool = True, **ends: Any) -> None:
+        super().__init__(width, **ends)
         self.config = config
         self.backbone = nn.Module()
         self.feature_width = config.feature_width

@@ -16,7 +16,7 @@ from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.encoders.targets.contract import TargetModel, TargetOptions
-from diptych.encoders.tower import ProjectionConfig, TargetInputs, Tower, needs_head, text_head
+from diptych.encoders.tower import TargetInputs, Tower, needs_head, text_head
 
 
 class TargetTowerConfig(Options):
@@ -50,11 +50,9 @@ class TargetTower(Tower):
         width: int,
         targets: TargetModel,
         load_weights: bool = True,
-        *,
-        projection: ProjectionConfig | None = None,
-        absolute: bool = False,
+        **ends: Any,
     ) -> None:
-        super().__init__(width, projection, absolute)
+        super().__init__(width, **ends)
         self.config = config
         self.targets = targets
         self._last: tuple[str, TargetInputs] | None = None

@@ -105,7 +105,9 @@ class Tower(nn.Module):
         base: d of what the tower's own layers have to give.
     """
 
-    def __init__(self, width: int, projection: ProjectionConfig | None, absolute: bool) -> None:
+    def __init__(
+        self, width: int, *, projection: ProjectionConfig | None = None, absolute: bool = False
+    ) -> None:
         super().__init__()
         self.absolute = absolute
         self.base = width

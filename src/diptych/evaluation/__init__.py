@@ -2,9 +2,18 @@
 
 from diptych.evaluation.comparison import Comparison, Difference, Spread, spread_over_seeds
 from diptych.evaluation.evaluate import evaluate
-from diptych.evaluation.protocol import PARTITIONS, Partition, Protocol, Reranking, partition
 from diptych.evaluation.reranking import UNRANKED_RULES, RerankedScores
-from diptych.evaluation.result import BOTH, Result, Score, TableRow
+from diptych.evaluation.result import (
+    BOTH,
+    PARTITIONS,
+    Partition,
+    Protocol,
+    Reranking,
+    Result,
+    Score,
+    TableRow,
+    partition,
+)
 from diptych.evaluation.significance import compare
 from diptych.evaluation.variants import explore_rows, explore_scores
 

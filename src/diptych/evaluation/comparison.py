@@ -9,8 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
-from diptych.evaluation.protocol import OWN_GAINS, Protocol
-from diptych.evaluation.result import BOTH, Result
+from diptych.evaluation.result import BOTH, OWN_GAINS, Protocol, Result
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.ground_truth import DIRECTIONS
 from diptych.metrics.paired import LEVEL, Correction, correction_text

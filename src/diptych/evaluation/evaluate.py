@@ -13,8 +13,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from diptych.core.errors import DataError, UsageError
-from diptych.evaluation.protocol import OWN_GAINS, Fold, Reranking, one_gallery, partition, protocol_of
-from diptych.evaluation.result import BOTH, Result, Score
+from diptych.evaluation.reranking import check_no_gains
+from diptych.evaluation.result import (
+    BOTH,
+    OWN_GAINS,
+    Fold,
+    Reranking,
+    Result,
+    Score,
+    one_gallery,
+    partition,
+    protocol_of,
+)
 from diptych.metrics.bootstrap import Bootstrap, interval, resample
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
 from diptych.metrics.measures import best_ranks
@@ -43,22 +53,19 @@ _WARNING = "its scale counts, so models are not compared by it"
 
 
 class Ranker(Protocol):
-    """Ranks of a whole test set that are not those of every score: re-ranked candidates, retrieved items.
-
-    Attributes:
-        similarity: what the ranks are by, for the protocol.
-        usual_ties: the tie rule unless another is asked for.
-        protocol: the second stage; None where there is one stage alone.
-    """
+    """Ranks of a whole test set that are not those of every score: re-ranked candidates, retrieved items."""
 
     @property
-    def similarity(self) -> str: ...
+    def similarity(self) -> str:
+        """What the ranks are by, for the protocol."""
 
     @property
-    def usual_ties(self) -> str: ...
+    def usual_ties(self) -> str:
+        """The tie rule unless another is asked for."""
 
     @property
-    def protocol(self) -> Reranking | None: ...
+    def protocol(self) -> Reranking | None:
+        """The second stage; None where there is one stage alone."""
 
     def ranks(self, every: bool, block: int, threads: int | None) -> dict[Direction, Ranks]:
         """Return the ranks of both directions, of every positive or of each query's best alone."""
@@ -98,7 +105,7 @@ def evaluate(
             everything; the protocol says how many there are.
         image_ids: for messages.
         text_ids: for messages.
-        protocol: how the test set is cut into galleries; see :mod:`diptych.evaluation.protocol`.
+        protocol: how the test set is cut into galleries; see :mod:`diptych.evaluation.result`.
         ties: the tie rule; see :mod:`diptych.metrics.ranks`. ``"expected"`` by default, ``"compat"`` for
             candidates whose rest ties as published.
         relevance: the model that says how relevant an item without a label is to DCG_CM and its like; the
@@ -375,16 +382,6 @@ def check_gains(
             f"{' and '.join(names)} by the evaluated model need cosines, and {source.no_cosines}",
             "name a relevance model (--relevance), or leave them out",
         )
-
-
-def check_no_gains(measures: Sequence[object]) -> None:
-    """Refuse measures of gains where only candidates were ranked."""
-    for member in measures:
-        if isinstance(member, GainMeasure):
-            raise UsageError(
-                f"{member.name} looks at the first places of the whole gallery, and candidates alone are ranked",
-                "measure it without re-ranking",
-            )
 
 
 def _gains_said(

@@ -18,15 +18,16 @@ Source: Li et al., ALBEF, NeurIPS 2021 (``Retrieval.evaluation`` and ``itm_eval`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.evaluation.protocol import Reranking
+from diptych.evaluation.result import Reranking
 from diptych.metrics.candidates import UNSCORED, Candidates, Reranked
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
+from diptych.metrics.measuring import GainMeasure
 from diptych.metrics.ranks import Ranks, check_sizes, ranks_of
 from diptych.metrics.sources import DirectedScores, ScoreSource
 from diptych.metrics.tiles import Counter
@@ -41,6 +42,16 @@ def check_unranked(rule: str) -> None:
     """Refuse a rule that does not exist."""
     if rule not in UNRANKED_RULES:
         raise UnknownNameError("rule for unranked candidates", rule, UNRANKED_RULES)
+
+
+def check_no_gains(measures: Sequence[object]) -> None:
+    """Refuse measures of gains where only candidates were ranked."""
+    for member in measures:
+        if isinstance(member, GainMeasure):
+            raise UsageError(
+                f"{member.name} looks at the first places of the whole gallery, and candidates alone are ranked",
+                "measure it without re-ranking",
+            )
 
 
 class RerankedScores:

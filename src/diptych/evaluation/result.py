@@ -1,16 +1,304 @@
-"""Result: numbers with their chance level, their interval and the protocol that made them."""
+"""Result: numbers with their chance level, their interval and the protocol that made them, partition included."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from diptych.core.artifact import Artifact
-from diptych.core.errors import UnknownNameError
-from diptych.evaluation.protocol import Protocol
-from diptych.metrics.measuring import measure
+from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.metrics.bootstrap import Bootstrap
+from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
+from diptych.metrics.measuring import GainMeasure, Measure, measure
+from diptych.metrics.sources import Rows
+
+_FOLDS = re.compile(r"folds\((?P<count>[0-9]+)\)")
+_FAMILY = "folds(n)"
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """One gallery: the rows of its images and texts, and which belong together."""
+
+    images: Rows
+    texts: Rows
+    ground_truth: GroundTruth
+
+
+def _accept(ground_truth: GroundTruth) -> None:
+    """Take any test set."""
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A declared protocol."""
+
+    name: str  # as it is asked for and printed
+    description: str  # one line of what it is
+    citation: str  # where it comes from
+    # into how many galleries of equal size the images are cut, in their order; values are averaged over them
+    count: int = 1
+    # refuses a test set that is not the protocol's
+    check: Callable[[GroundTruth], None] = field(default=_accept, repr=False)
+
+    def folds(self, ground_truth: GroundTruth) -> Iterator[Fold]:
+        """Yield the galleries, each with its ground truth."""
+        self.check(ground_truth)
+        if self.count == 1:
+            yield Fold(slice(0, ground_truth.n_images), slice(0, ground_truth.n_texts), ground_truth)
+            return
+        size, rest = divmod(ground_truth.n_images, self.count)
+        if rest or not size:
+            raise UsageError(
+                f"{ground_truth.n_images:,} images cannot be cut into {self.count} equal folds",
+                "choose a number of folds that divides the number of images",
+            )
+        homeless = int(np.sum(ground_truth.text_image < 0))
+        if homeless:
+            raise UsageError(
+                f"{homeless:,} texts belong to no image, so to no fold", "use the protocol 'full'"
+            )
+        fold_of_text = ground_truth.text_image // size
+        for fold in range(self.count):
+            images = np.arange(fold * size, (fold + 1) * size)
+            texts = np.flatnonzero(fold_of_text == fold)
+            yield Fold(neighbours(images), neighbours(texts), ground_truth.subset(images, texts))
+
+
+def neighbours(rows: np.ndarray) -> Rows:
+    """Return neighbouring rows as a slice, which copies nothing."""
+    if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows
+
+
+def _check_coco(ground_truth: GroundTruth) -> None:
+    # 25,010 captions in all; 25,000 with the first five of each image.
+    if ground_truth.n_images != 5_000 or ground_truth.n_texts < 25_000:
+        raise DataError(
+            "the COCO test split has 5,000 images and at least 25,000 captions, "
+            f"got {ground_truth.n_images:,} images and {ground_truth.n_texts:,} captions",
+            "give the whole Karpathy test split, or use the protocol 'full' or 'folds(n)'",
+        )
+
+
+_KARPATHY = "Karpathy and Fei-Fei, CVPR 2015"
+_COCO = f"{_KARPATHY}; Faghri et al., VSE++, BMVC 2018"
+
+PARTITIONS = {
+    one.name: one
+    for one in (
+        Partition(
+            "coco-1k",
+            "the COCO test images in their order, cut into 5 galleries of 1,000; values averaged",
+            _COCO,
+            5,
+            _check_coco,
+        ),
+        Partition(
+            "coco-5k", "all 5,000 COCO test images and their captions are one gallery", _COCO, 1, _check_coco
+        ),
+        Partition(
+            "full",
+            "the whole test set is one gallery",
+            f"{_KARPATHY} (Flickr8k and Flickr30k: 1,000 images)",
+        ),
+        Partition(
+            _FAMILY,
+            "the images in their order, cut into n galleries of equal size; values averaged",
+            f"{_KARPATHY} (as for COCO 1K)",
+        ),
+    )
+}
+"""The protocols by name."""
+
+
+def partition(name: str) -> Partition:
+    """Return the protocol called ``name``: ``"full"``, ``"coco-1k"``, ``"coco-5k"``, ``"folds(10)"``, ..."""
+    found = _FOLDS.fullmatch(name)
+    if found is None:
+        if name == _FAMILY:
+            raise UsageError(f"protocol {name!r} needs a number", "for example folds(5)")
+        if name not in PARTITIONS:
+            raise UnknownNameError("protocol", name, PARTITIONS)
+        return PARTITIONS[name]
+    if int(found["count"]) < 1:
+        raise UsageError(f"protocol {name!r}: at least one fold is needed")
+    return replace(PARTITIONS[_FAMILY], name=name, count=int(found["count"]))
+
+
+def one_gallery(protocol: str) -> Partition:
+    """Return the protocol called ``protocol``, refused where it has several galleries."""
+    chosen = partition(protocol)
+    if chosen.count > 1:
+        raise UsageError(
+            f"protocol {protocol!r} has {chosen.count} galleries, and candidates were chosen from one: the "
+            "whole test set",
+            "use the protocol 'full' or 'coco-5k', or re-rank and evaluate each fold as a collection of its own",
+        )
+    return chosen
+
+
+OWN_GAINS = "the cosine by the evaluated model"
+"""How the protocol says that no other model says how relevant an item is."""
+
+_REST = {
+    "miss": "which rank after the gallery",
+    "contrastive": "whose positives follow the candidates in contrastive order",
+    "published": "whose positives tie with all that was not scored, at -100",
+}
+
+
+@dataclass(frozen=True)
+class Reranking:
+    """The second stage of a number: what was scored again, and what became of the rest."""
+
+    k_test: dict[str, int]  # per direction, how many candidates of each query were scored again
+    gallery: dict[str, int]  # per direction, how many items there were to choose from
+    score: str  # what ranks the candidates: ``"matching"`` or ``"matching + contrastive"``
+    unranked: str  # what became of positives that are no candidates; see :mod:`diptych.evaluation.reranking`
+    queries: dict[str, int]  # per direction, how many queries are asked
+    # per direction, how many of them have positives, none of which is a candidate
+    without_ranked_positive: dict[str, int]
+
+    def line(self) -> str:
+        """Return one phrase for the protocol's line."""
+        whole = [name for name, k in self.k_test.items() if k == self.gallery[name]]
+        sizes = {
+            f"{k:,}" if len(set(self.k_test.values())) == 1 else f"{k:,} {name}": None
+            for name, k in self.k_test.items()
+        }
+        said = f" ({' and '.join(whole)}: the whole gallery)" if whole else ""
+        counts = " and ".join(
+            f"{count:,} of {self.queries[name]:,} {name}"
+            for name, count in self.without_ranked_positive.items()
+        )
+        return (
+            f"re-ranked k_test {', '.join(sizes)}{said} by {self.score} score, unranked {self.unranked}: "
+            f"{counts} queries have no ranked positive, {_REST[self.unranked]}"
+        )
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Everything a number depends on besides the embeddings."""
+
+    name: str  # the protocol's name, e.g. ``"coco-1k"``
+    n_images: int  # images in the test set
+    n_texts: int  # texts in the test set
+    texts_per_image: tuple[int, int]  # least and most positives of an image query
+    images_per_text: tuple[int, int]  # least and most positives of a text query
+    galleries: int  # into how many folds the test set was cut; values are averaged over them
+    ties: str  # the tie rule
+    any_of_k: tuple[str, ...]  # measures for which only the best positive of a query counts
+    all_positives: tuple[str, ...]  # measures for which every positive counts
+    compat: tuple[str, ...]  # what follows published conventions instead of plain definitions
+    without_positive: dict[str, int]  # per direction, queries that have none; they score 0 in every mean
+    samples: int  # bootstrap resamples of images; 0 for no intervals
+    confidence: float  # coverage of the intervals
+    seed: int  # of the bootstrap
+    # dataset, split, fingerprints, training seed: whatever else the numbers depend on
+    about: dict[str, Any] = field(default_factory=dict)
+    # by what rows are compared, ``"cosine"``, ``"dot"`` or ``"order"``; ``"given scores"``; empty where
+    # candidates alone are known
+    similarity: str = "cosine"
+    # per direction, how many of its items are queries, where that is not all of them
+    asked: dict[str, int] = field(default_factory=dict)
+    reranking: Reranking | None = None  # the second stage; None where there is one stage alone
+    # per measure of gains, what an item is worth and by what
+    gains: dict[str, str] = field(default_factory=dict)
+    items: str = ""  # a fingerprint of the ids of images and texts; empty where they have none
+    # what the fingerprint of the data in ``about`` is of: ``"pictures"``, ``"regions"`` or, of given
+    # embeddings, ``"rows"``
+    data_kind: str = ""
+
+    def line(self) -> str:
+        """Return one line, to be printed with every number."""
+        per_image = "–".join(str(count) for count in dict.fromkeys(self.texts_per_image))
+        per_text = "–".join(str(count) for count in dict.fromkeys(self.images_per_text))
+        parts = [f"{key} {value}" for key, value in self.about.items()]
+        parts.append(
+            f"{self.name}: {self.n_images:,} images, {self.n_texts:,} texts "
+            f"({per_image} per image, {per_text} per text)"
+        )
+        parts += [f"{count:,} {direction} queries asked" for direction, count in self.asked.items()]
+        if self.similarity:
+            parts.append(f"similarity {self.similarity}")
+        if self.reranking is not None:
+            parts.append(self.reranking.line())
+        if self.galleries > 1:
+            parts.append(f"mean of {self.galleries} galleries")
+        if self.any_of_k:
+            parts.append(f"any-of-k for {', '.join(self.any_of_k)}")
+        if self.all_positives:
+            parts.append(f"all positives for {', '.join(self.all_positives)}")
+        for worth in dict.fromkeys(self.gains.values()):
+            names = ", ".join(name for name, said in self.gains.items() if said == worth)
+            parts.append(f"gains of {names}: {worth}")
+        parts.append(f"ties {self.ties}")
+        parts += [f"compat {what}" for what in self.compat]
+        parts += [
+            f"{count:,} {direction} queries without a positive count as 0"
+            for direction, count in self.without_positive.items()
+            if count
+        ]
+        if self.samples:
+            parts.append(
+                f"{100 * self.confidence:g} % intervals from {self.samples:,} resamples of images, "
+                f"seed {self.seed}"
+            )
+        return "; ".join(parts)
+
+
+def protocol_of(
+    truth: GroundTruth,
+    chosen: Partition,
+    ties: str,
+    measures: Sequence[Measure | GainMeasure],
+    how: Bootstrap,
+    about: Mapping[str, Any] | None,
+    similarity: str,
+    reranking: Reranking | None = None,
+    gains: Mapping[str, str] | None = None,
+) -> Protocol:
+    """Return the protocol of one evaluation."""
+
+    def spread(direction: str) -> tuple[int, int]:
+        counts = truth.positives(direction).counts[truth.queries(direction)]
+        return int(counts.min()), int(counts.max())
+
+    def size(direction: str) -> tuple[int, int]:
+        return len(truth.queries(direction)), truth.positives(direction).n_queries
+
+    published = ["ties"] if ties == "compat" else []
+    if reranking is not None and reranking.unranked == "published":
+        published.append("unranked")
+    return Protocol(
+        name=chosen.name,
+        n_images=truth.n_images,
+        n_texts=truth.n_texts,
+        texts_per_image=spread("i2t"),
+        images_per_text=spread("t2i"),
+        galleries=chosen.count,
+        ties=ties,
+        any_of_k=tuple(member.name for member in measures if member.positives == "best"),
+        all_positives=tuple(member.name for member in measures if member.positives == "all"),
+        compat=tuple(published + [member.name for member in measures if member.compat]),
+        without_positive={str(name): count for name, count in truth.without_positive.items()},
+        samples=how.samples,
+        confidence=how.confidence,
+        seed=how.seed,
+        about=dict(about or {}),
+        similarity=similarity,
+        asked={name: size(name)[0] for name in DIRECTIONS if size(name)[0] < size(name)[1]},
+        reranking=reranking,
+        gains=dict(gains or {}),
+    )
+
 
 BOTH = "both"  # where a sum over both directions is kept
 

@@ -25,8 +25,7 @@ from diptych.evaluation.comparison import (
     common_measures,
     text_image_of,
 )
-from diptych.evaluation.protocol import Fold, partition
-from diptych.evaluation.result import BOTH, Result
+from diptych.evaluation.result import BOTH, Fold, Result, partition
 from diptych.metrics.bootstrap import MEAN, Aggregate, Bootstrap, clusters, interval, resample
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.metrics.measuring import GainMeasure, Measure, resolve

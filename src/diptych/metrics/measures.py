@@ -56,17 +56,6 @@ def _found(groups: TieGroups, cutoff: int | None) -> np.ndarray:
     return values
 
 
-def _precision(groups: TieGroups, cutoff: int | None) -> np.ndarray:
-    assert cutoff is not None
-    values: np.ndarray = groups.hits(np.full(groups.n_queries, cutoff)) / cutoff
-    return values
-
-
-def _r_precision(groups: TieGroups, cutoff: int | None) -> np.ndarray:
-    values: np.ndarray = groups.hits(groups.relevant) / np.maximum(groups.relevant, 1)
-    return values
-
-
 def _capped(groups: TieGroups, cutoff: int | None) -> np.ndarray:
     assert cutoff is not None
     hits = groups.hits(np.full(groups.n_queries, cutoff))
@@ -97,7 +86,7 @@ _measure(
     "share of positives among the first k, always divided by k",
     "Manning, Raghavan and Schütze, Introduction to Information Retrieval, section 8.4",
     "all",
-    _precision,
+    lambda groups, k: groups.hits(np.full(groups.n_queries, k)) / k,
 )
 
 _measure(
@@ -105,7 +94,7 @@ _measure(
     "share of positives among the first R, R being the positives of the query",
     "Musgrave, Belongie and Lim, ECCV 2020; Chun et al., ECCV Caption, ECCV 2022",
     "all",
-    _r_precision,
+    lambda groups, _: groups.hits(groups.relevant) / np.maximum(groups.relevant, 1),
 )
 
 _measure(
@@ -150,10 +139,6 @@ def _chance_median(relevant: np.ndarray, gallery: int, ranked: int) -> float:
     return float(low if low <= ranked else gallery + 1)
 
 
-def _best(groups: TieGroups, cutoff: int | None) -> np.ndarray:
-    return best_ranks(groups)
-
-
 def _reciprocal(groups: TieGroups, cutoff: int | None) -> np.ndarray:
     values = np.zeros(groups.n_queries)
     best = groups.best
@@ -169,7 +154,7 @@ _measure(
     "even number of queries; its chance level is the median over all queries and orders",
     "Hodosh, Young and Hockenmaier, JAIR 2013",
     "best",
-    _best,
+    lambda groups, _: best_ranks(groups),
     kind="rank",
     aggregate=MEDIAN,
     chance_of=_chance_median,
@@ -180,7 +165,7 @@ _measure(
     "median rank of the best positive (any-of-k) rounded down, as published code does",
     "Faghri et al., VSE++, BMVC 2018 (published code)",
     "best",
-    _best,
+    lambda groups, _: best_ranks(groups),
     kind="rank",
     aggregate=FLOOR_MEDIAN,
     chance_of=_chance_median,
@@ -192,7 +177,7 @@ _measure(
     "mean rank of the best positive (any-of-k)",
     "Faghri et al., VSE++, BMVC 2018",
     "best",
-    _best,
+    lambda groups, _: best_ranks(groups),
     kind="rank",
 )
 
@@ -244,22 +229,6 @@ def _sum_at(groups: TieGroups, cutoff: int | None) -> np.ndarray:
 def _average_precision(groups: TieGroups, cutoff: int | None) -> np.ndarray:
     limit = groups.gallery if cutoff is None else min(cutoff, groups.gallery)
     values: np.ndarray = _sum_at(groups, cutoff) / np.maximum(np.minimum(groups.relevant, limit), 1)
-    return values
-
-
-def _average_precision_at_r(groups: TieGroups, cutoff: int | None) -> np.ndarray:
-    values: np.ndarray = _sum_up_to(groups, groups.relevant) / np.maximum(groups.relevant, 1)
-    return values
-
-
-def _over_cutoff(groups: TieGroups, cutoff: int | None) -> np.ndarray:
-    assert cutoff is not None
-    values: np.ndarray = _sum_at(groups, cutoff) / cutoff
-    return values
-
-
-def _over_positives(groups: TieGroups, cutoff: int | None) -> np.ndarray:
-    values: np.ndarray = _sum_at(groups, cutoff) / np.maximum(groups.relevant, 1)
     return values
 
 
@@ -343,7 +312,7 @@ _measure(
     "divided by R, the positives of the query",
     "Musgrave, Belongie and Lim, ECCV 2020; Chun et al., ECCV Caption, ECCV 2022",
     "all",
-    _average_precision_at_r,
+    lambda groups, _: _sum_up_to(groups, groups.relevant) / np.maximum(groups.relevant, 1),
 )
 
 _measure(
@@ -351,7 +320,7 @@ _measure(
     "as mAP@k, but divided by k, however few positives the query has",
     "a reading of mAP@k that published code takes; ties: McSherry and Najork, ECIR 2008",
     "all",
-    _over_cutoff,
+    lambda groups, k: _sum_at(groups, k) / k,
     compat=True,
 )
 
@@ -360,7 +329,7 @@ _measure(
     "as mAP@k, but divided by all positives of the query, however many more than k there are",
     "trec_eval's map_cut; Buckley and Voorhees, SIGIR 2000",
     "all",
-    _over_positives,
+    lambda groups, k: _sum_at(groups, k) / np.maximum(groups.relevant, 1),
 )
 
 _measure(
@@ -406,34 +375,12 @@ def normalised_gain(gains: np.ndarray, best: np.ndarray | None) -> np.ndarray:
     return normalised
 
 
-def _discounted_and_rounded(gains: np.ndarray, best: np.ndarray | None) -> np.ndarray:
-    rounded: np.ndarray = np.round(discounted_gain(gains), _DIGITS)
-    return rounded
-
-
-def _clamp(similarity: np.ndarray) -> np.ndarray:
-    clamped: np.ndarray = np.clip(similarity, 0.0, 1.0)
-    return clamped
-
-
-def _round(similarity: np.ndarray) -> np.ndarray:
-    rounded: np.ndarray = np.round(similarity, _DIGITS)
-    return rounded
-
-
-def _linear(grade: np.ndarray) -> np.ndarray:
-    return grade
-
-
-def _exponential(grade: np.ndarray) -> np.ndarray:
-    gains: np.ndarray = np.exp2(grade) - 1.0
-    return gains
-
-
-CLAMPED = Gain("similarity", _clamp, "clamped to [0, 1]")
-ROUNDED = Gain("similarity", _round, "rounded to 4 digits and not clamped")
-LINEAR = Gain("grade", _linear, "the grade")
-EXPONENTIAL = Gain("grade", _exponential, "2^grade - 1")
+CLAMPED = Gain("similarity", lambda similarity: np.clip(similarity, 0.0, 1.0), "clamped to [0, 1]")
+ROUNDED = Gain(
+    "similarity", lambda similarity: np.round(similarity, _DIGITS), "rounded to 4 digits and not clamped"
+)
+LINEAR = Gain("grade", lambda grade: grade, "the grade")
+EXPONENTIAL = Gain("grade", lambda grade: np.exp2(grade) - 1.0, "2^grade - 1")
 
 _gain_measure(
     "DCG_CM@k",
@@ -450,7 +397,7 @@ _gain_measure(
     "published with a fixed CLIP ViT-B/32 as relevance model",
     f"{_CM_CITATION} (published code)",
     ROUNDED,
-    _discounted_and_rounded,
+    lambda gains, _: np.round(discounted_gain(gains), _DIGITS),
     compat=True,
 )
 

@@ -201,17 +201,6 @@ def all_finite(scores: Tensor, sides: tuple[str, str]) -> None:
         )
 
 
-def reduce(values: Tensor, reduction: Reduction) -> Tensor:
-    """Mean, sum, or the values themselves."""
-    if reduction == "mean":
-        return values.mean()
-    if reduction == "sum":
-        return values.sum()
-    if reduction == "none":
-        return values
-    raise UsageError(f"reduction {reduction!r}", "one of 'mean', 'sum', 'none'")
-
-
 def in_directions(
     one_direction: Callable[[Tensor, Tensor], Tensor],
     scores: Tensor,
@@ -240,7 +229,9 @@ def together(losses: list[Tensor], reduction: Reduction, directions: Literal["me
     """Values of one or both directions as one loss."""
     if reduction == "none":
         return torch.cat(losses)
-    reduced = torch.stack([reduce(loss, reduction) for loss in losses])
+    if reduction not in ("mean", "sum"):
+        raise UsageError(f"reduction {reduction!r}", "one of 'mean', 'sum', 'none'")
+    reduced = torch.stack([loss.mean() if reduction == "mean" else loss.sum() for loss in losses])
     return reduced.mean() if directions == "mean" else reduced.sum()
 
 

@@ -456,7 +456,7 @@ def categories_page(found: ModelsEvaluation, test: Catalogue | None = None) -> P
             "protocol": protocol.line(),
             **{setting_name(name): str(said["line"]) for name, said in settings.items()},
             "intervals": _intervals(found.numbers["intervals"]),
-            "fingerprint": str(about["key"]),
+            "fingerprint": found.protocol.key,
             "made with": f"diptych {about['diptych']}",
         },
         [shorten(note, 300) for note in notes],

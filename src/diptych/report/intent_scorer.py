@@ -32,7 +32,7 @@ from diptych.report.page import shorten
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.scoring import Scorer
-    from diptych.commerce.purchase_intent.scoring.score import Reason, Score
+    from diptych.commerce.purchase_intent.scoring.cell import Reason, Score
 
 
 PATH_LEGEND = Legend(

@@ -1,7 +1,6 @@
 """Floor 4, sparse: from dense rows to bags of weighted terms, and what that keeps and loses."""
 
-from diptych.sparse.deviation import SparseMeasures
-from diptych.sparse.evaluate import measure_sparsified
+from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
 from diptych.sparse.expansion import expand
 from diptych.sparse.explain import Contribution, explain_match, in_words, marked_terms, readable, top_terms
 from diptych.sparse.measures import (
@@ -13,14 +12,15 @@ from diptych.sparse.measures import (
     semantic_at,
 )
 from diptych.sparse.options import SparsifyOptions, sparsify_options
+from diptych.sparse.pairs import PairedRows
 from diptych.sparse.sparsified import SparseEncoder, SparsifiedCollection, sparsify_collection
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.training import train_sparsifier
-from diptych.sparse.validation import ValidationRows
 from diptych.sparse.vocabulary import TermVocabulary
 
 __all__ = [
     "Contribution",
+    "PairedRows",
     "SparseEncoder",
     "SparseMeasures",
     "SparsifiedCollection",
@@ -28,7 +28,6 @@ __all__ = [
     "SparsifyOptions",
     "StaticEmbedding",
     "TermVocabulary",
-    "ValidationRows",
     "exact_at",
     "expand",
     "explain_match",

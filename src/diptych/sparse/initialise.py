@@ -29,7 +29,7 @@ class StartingWeights:
         projector: (|V|, ω) float32.
         bias: (|V|,) float32, or None for a head without.
         norm_weight, norm_bias: (ω,) float32 of the layer norm, or None: ones and zeros.
-        start: ``mlm``, ``cooccurrence`` or ``random``.
+        start: ``mlm``, ``cooccurrence`` or ``random``; of a model as it is, its type.
     """
 
     projector: np.ndarray
@@ -77,9 +77,9 @@ def starting_weights(
 def _from_model(vocabulary: TermVocabulary, head: HeadOptions, source: str | Path) -> StartingWeights:
     model = read_head(source)
     rows = vocabulary.source_rows
-    if rows.max(initial=-1) >= len(model.embeddings):
+    if rows.max(initial=-1) >= len(model.projector):
         raise MismatchError(
-            f"the vocabulary has a term at row {rows.max()} of {source}, which has {len(model.embeddings)} rows",
+            f"the vocabulary has a term at row {rows.max()} of {source}, which has {len(model.projector)} rows",
             "take the vocabulary and the starting weights from the same model",
         )
     if model.norm_weight is None:
@@ -87,7 +87,7 @@ def _from_model(vocabulary: TermVocabulary, head: HeadOptions, source: str | Pat
     bias = None
     if head.bias:
         bias = np.zeros(len(rows), dtype=np.float32) if model.bias is None else model.bias[rows]
-    return StartingWeights(model.embeddings[rows], bias, model.norm_weight, model.norm_bias, "mlm")
+    return StartingWeights(model.projector[rows], bias, model.norm_weight, model.norm_bias, "mlm")
 
 
 _OVERSAMPLING = 16
@@ -162,26 +162,8 @@ def term_vectors(terms: csr_array, width: int, seed: int, spread: float = 0.02) 
 _NORM = {"bert": "cls.predictions.transform.LayerNorm", "distilbert": "vocab_layer_norm"}
 
 
-@dataclass(frozen=True, eq=False)
-class MaskedLanguageModelHead:
-    """What a masked language model multiplies its last hidden states with.
-
-    Attributes:
-        embeddings: (|V|, ω) float32, of every term of the model's tokenizer.
-        bias: (|V|,) float32, or None where the model was saved without its head.
-        norm_weight, norm_bias: (ω,) float32, likewise.
-        kind: ``bert`` or ``distilbert``.
-    """
-
-    embeddings: np.ndarray
-    bias: np.ndarray | None
-    norm_weight: np.ndarray | None
-    norm_bias: np.ndarray | None
-    kind: str
-
-
-def read_head(source: str | Path) -> MaskedLanguageModelHead:
-    """Load the head from a folder, or by name from the hub or its cache.
+def read_head(source: str | Path) -> StartingWeights:
+    """What a masked language model multiplies its last hidden states with; from a folder, or by name from the hub.
 
     A sentence encoder is a BERT without such a head: it has embeddings only.
     """
@@ -223,12 +205,12 @@ def read_head(source: str | Path) -> MaskedLanguageModelHead:
     norm = model.get_submodule(_NORM[config.model_type])
     made_up = any(name.startswith(_NORM[config.model_type]) for name in missing)
     output = model.get_output_embeddings()
-    return MaskedLanguageModelHead(
-        embeddings=_array(output.weight),
+    return StartingWeights(
+        projector=_array(output.weight),
         bias=None if made_up else _array(output.bias),
         norm_weight=None if made_up else _array(norm.weight),
         norm_bias=None if made_up else _array(norm.bias),
-        kind=config.model_type,
+        start=config.model_type,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -18,9 +18,6 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.sparse.sparsifier import Sparsifier
-
-if TYPE_CHECKING:
-    from diptych.sparse.sparsifier import Sparsifier
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,22 @@
-"""Sparsifier: a trained head with its vocabulary, which makes bags of terms of dense rows."""
+"""Sparsifier: a trained head with its vocabulary, which makes bags of terms of dense rows; its folder:
+
+::
+
+    FOLDER/
+      config.json         model_type "d2s", mlm_head, dense_size; ours under "diptych"
+      model.safetensors   proj.*, vocab_layer_norm.*, vocab_projector.*; of two heads image.* and text.*
+      tokenizer.json      the vocabulary's tokenizer
+      terms.json          the terms, one per column
+      README.md           a model card
+
+A published head is config.json with the first three and weights, here or in ``pytorch_model.bin``; its
+terms are those of the model that ``mlm_head`` names.
+"""
 
 from __future__ import annotations
 
+import json
+import pickle
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -10,17 +25,50 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.sparse import csr_array
+from torch import Tensor
 
 from diptych.core.context import task
-from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
+from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
+from diptych.core.extras import require
+from diptych.core.files import atomic_folder, write_json, write_text
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.core.reading import read_json
 from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.hub import LOADING_ERRORS, loading_failure, weights_format
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
-from diptych.encoders.tensors import pick_device
-from diptych.sparse.head import Kind, SparseHeads, head_of
-from diptych.sparse.head_files import read_head_files, write_head_files
-from diptych.sparse.options import SparsifyOptions
+from diptych.encoders.tensors import load_tensors, pick_device, save_tensors
+from diptych.sparse.head import HeadPair, Kind, SparseHead, SparseHeads, head_of
+from diptych.sparse.options import SparsifyOptions, sparsify_options
 from diptych.sparse.vocabulary import TermVocabulary
+
+CONFIG_FILE = "config.json"
+_PUBLISHED_EPS = 1e-12
+_FILES = ("config.json", "model.safetensors", "pytorch_model.bin", "tokenizer.json", "terms.json")
+
+_CARD = """---
+library_name: diptych
+tags:
+- image-text-retrieval
+- learned-sparse-retrieval
+- d2s
+---
+# A sparse head
+
+Turns dense rows of {width} numbers into weights of {terms} terms (Dense2Sparse, Nguyen et al. 2024).
+
+```python
+from diptych.sparse.sparsifier import Sparsifier
+
+sparsifier = Sparsifier.load("FOLDER")  # the folder this file is in
+sparsifier.sparsify(dense_rows, "image")  # a scipy.sparse.csr_array
+```
+
+What its numbers depend on:
+
+```json
+{description}
+```
+"""
 
 _NAMES = {"image": "pictures", "text": "captions"}
 
@@ -191,13 +239,118 @@ class Sparsifier:
         }
 
     def save(self, folder: Path | str) -> Path:
-        """Write a folder that :meth:`load` reads, in the layout of the published heads."""
-        return write_head_files(
-            Path(folder), self.heads, self.vocabulary, self.options, self.encoder, self.describe()
-        )
+        """Write a folder that :meth:`load` reads, all or nothing, in the layout of the published heads."""
+        folder, about = Path(folder), self.describe()
+        config = {
+            "model_type": "d2s",
+            "mlm_head": self.options.vocabulary.source,
+            "dense_size": self.width,
+            "diptych": {
+                "encoder": self.encoder,
+                "vocabulary": self.vocabulary.fingerprint,
+                "options": self.options.model_dump(mode="json"),
+            },
+        }
+        card = _CARD.format(**about, description=json.dumps(about, indent=1, ensure_ascii=False))
+        with atomic_folder(folder, CONFIG_FILE) as temporary:
+            save_tensors(self.heads.state_dict(), temporary / "model.safetensors")
+            self.vocabulary.save(temporary)
+            write_json(temporary / CONFIG_FILE, config)
+            write_text(temporary / "README.md", card)
+        return folder
 
     @classmethod
     def load(cls, name_or_folder: str | Path, *, device: str | None = None) -> Sparsifier:
-        """Load a head from a folder, or by name from the Hugging Face hub."""
-        found = read_head_files(name_or_folder)
-        return cls(found.heads, found.vocabulary, found.options, found.encoder, device=device)
+        """Load a head, ours or a published one, from a folder or by name from the Hugging Face hub."""
+        given = Path(name_or_folder).expanduser()
+        folder = given if given.is_dir() else _downloaded(str(name_or_folder))
+        config = read_json(folder / CONFIG_FILE)
+        if not isinstance(config, dict) or "dense_size" not in config:
+            raise UsageError(
+                f"{name_or_folder} is not a sparse head: its config.json has no dense_size",
+                "give a folder that diptych sparsify wrote, or a published head (lsr42/d2s_…)",
+            )
+        weights, ours = _weights(folder), config.get("diptych")
+        if ours is None:
+            source = str(config.get("mlm_head") or "")
+            if not source:
+                raise StorageError(f"{folder / CONFIG_FILE} names no mlm_head", "download the head again")
+            heads = _heads(folder, weights, _PUBLISHED_EPS)
+            one = head_of(heads, "image")
+            shape = {"width": one.hidden_width, "bias": one.proj.bias is not None, "eps": _PUBLISHED_EPS}
+            options = sparsify_options({"vocabulary.source": source, "head": shape})
+            return cls(heads, TermVocabulary.pretrained(source), options, "", device=device)
+        again = "it was written by another version: train the head again"
+        if not isinstance(ours, dict):
+            raise StorageError(f"{folder / CONFIG_FILE}: diptych is not a table", again)
+        options = SparsifyOptions.read(
+            ours.get("options"), f"{folder / CONFIG_FILE}: options", StorageError, again
+        )
+        heads, vocabulary = _heads(folder, weights, options.head.eps), TermVocabulary.load(folder)
+        # Heads of before it was written down do not say which terms they have.
+        if ours.get("vocabulary", vocabulary.fingerprint) != vocabulary.fingerprint:
+            raise StorageError(
+                f"{folder}: the head has the vocabulary {ours['vocabulary']}, terms.json is "
+                f"{vocabulary.fingerprint}",
+                "put back the tokenizer.json and terms.json that the head was saved with",
+            )
+        return cls(heads, vocabulary, options, str(ours.get("encoder") or ""), device=device)
+
+
+def _downloaded(name: str) -> Path:
+    """The files of a head by its hub name, in the library's cache."""
+    library = require("huggingface_hub", "hub", "loading a head by name")
+    unreachable = (
+        *LOADING_ERRORS,
+        *require("huggingface_hub.errors", "hub", "loading a head by name").HfHubHTTPError.__bases__,
+    )
+    try:
+        return Path(library.snapshot_download(name, allow_patterns=list(_FILES)))
+    except unreachable as error:
+        fix = (
+            f"check the folder's name, or run `hf download {name} --local-dir FOLDER` where there is network"
+        )
+        raise loading_failure(name, None, error, fix) from error
+
+
+def _weights(folder: Path) -> dict[str, Tensor]:
+    if weights_format(folder):
+        return load_tensors(folder / "model.safetensors", "download or train the head again")
+    try:
+        loaded = torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
+    except (*LOADING_ERRORS, pickle.UnpicklingError) as error:
+        raise loading_failure(str(folder), folder, error, "download the head again") from error
+    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
+        raise StorageError(
+            f"{folder / 'pytorch_model.bin'} holds no weights by name", "download the head again"
+        )
+    return {name: value.float() for name, value in loaded.items()}
+
+
+def _heads(folder: Path, weights: dict[str, Tensor], eps: float) -> SparseHeads:
+    """Heads of the shapes that the weights have."""
+
+    def one(prefix: str) -> SparseHead:
+        first, second = weights[f"{prefix}proj.weight"], weights[f"{prefix}vocab_projector.weight"]
+        bias = f"{prefix}proj.bias" in weights
+        return SparseHead(first.shape[1], first.shape[0], second.shape[0], bias=bias, eps=eps)
+
+    try:
+        heads = one("") if "proj.weight" in weights else HeadPair(one("image."), one("text."))
+        heads.load_state_dict(weights)
+    except (KeyError, IndexError, RuntimeError) as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise StorageError(
+            f"the weights in {folder} are not those of a sparse head: {reason}", "download the head again"
+        ) from None
+    kinds: tuple[Kind, ...] = ("image", "text")
+    shapes = [(head_of(heads, kind).width, head_of(heads, kind).terms) for kind in kinds]
+    if shapes[0] != shapes[1]:
+        raise StorageError(
+            f"the heads in {folder} are of different shapes, {shapes[0]} and {shapes[1]}",
+            "download the head again",
+        )
+    broken = [name for name, value in heads.state_dict().items() if not value.isfinite().all()]
+    if broken:
+        raise StorageError(f"{broken[0]} in {folder} is not finite", "train or download the head again")
+    return heads

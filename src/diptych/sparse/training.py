@@ -10,17 +10,15 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.errors import UsageError
 from diptych.core.files import recover_folder
-from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.tensors import pick_device
 from diptych.sparse.head import Kind, SparseHeads, fresh_heads, head_of
 from diptych.sparse.initialise import starting_weights
 from diptych.sparse.options import SparsifyOptions
-from diptych.sparse.pairs import Pairs, check_batch_size, check_pairs, pairs_fingerprint
+from diptych.sparse.pairs import PairedRows, Pairs, Validation, check_batch_size
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.task import HeadFolder, HeadTask
-from diptych.sparse.validation import Validation, ValidationRows
 from diptych.sparse.vocabulary import TermVocabulary
 from diptych.training.trainer import Saving, Trainer, single_device
 
@@ -28,31 +26,25 @@ logger = logging.getLogger(__name__)
 
 
 def train_sparsifier(
-    images: Embeddings,
-    texts: Embeddings,
-    captions: Sequence[str],
-    caption_image: np.ndarray,
+    rows: PairedRows,
     options: SparsifyOptions,
     folder: Path | str,
     *,
-    validation: ValidationRows | None = None,
+    validation: PairedRows | None = None,
     accelerator: str = "auto",
 ) -> Sparsifier:
     """Train a head on dense rows, or resume a training in ``folder``.
 
     No labels are used: dense scores are the targets. Which caption is whose decides only who meets in a
     batch.
-
-    Args:
-        caption_image: (n_captions,) picture of each caption.
     """
-    check_pairs(images, texts, captions, caption_image)
+    rows.check()
+    captions, texts = rows.captions, rows.texts
     check_batch_size(options.training.batch_size, len(captions))
     if options.training.select == "best" and validation is None:
         raise UsageError("training.select = best needs validation rows", "give them, or select the last")
     if validation is not None:
-        _check_validation(validation, texts)
-    caption_image = np.asarray(caption_image)
+        validation.check_validation(texts)
     kept = HeadFolder(folder)
     check_head_folder(kept, options)
     device = pick_device(None if accelerator == "auto" else accelerator)
@@ -66,7 +58,7 @@ def train_sparsifier(
             "encoder": texts.encoder,
             "width": texts.width,
             "precision": precision,
-            "data": pairs_fingerprint(images, texts, captions, caption_image),
+            "data": rows.fingerprint,
             "validation": None if validation is None else validation.fingerprint,
         }
         kept.check(request)
@@ -81,7 +73,7 @@ def train_sparsifier(
         task = HeadTask(
             kept,
             Sparsifier(heads, vocabulary, options, texts.encoder, device=str(device)),
-            Pairs(images, texts, caption_image, terms, options.training.batch_size, options.seed),
+            Pairs(rows, terms, options.training.batch_size, options.seed),
             texts.similarity,
             precision,
             None
@@ -118,23 +110,6 @@ def chosen_precision(asked: Literal["auto"] | Precision, device: torch.device) -
     # PyTorch tells only in private whether a CPU multiplies bfloat16; without, it is emulated, slowly.
     has = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
     return "bfloat16" if device.type == "cpu" and has is not None and has() else "float32"
-
-
-def _check_validation(validation: ValidationRows, texts: Embeddings) -> None:
-    """See that validation rows belong together, and to the rows that are learned from."""
-    check_pairs(validation.images, validation.texts, validation.captions, validation.caption_image)
-    if not len(validation.images) or not len(validation.texts):
-        raise DataError(
-            f"validation on {len(validation.images)} pictures and {len(validation.texts)} captions",
-            "give rows, or leave validation out",
-        )
-    for what in ("width", "encoder", "similarity"):
-        taught, held = getattr(texts, what), getattr(validation.texts, what)
-        if taught != held:
-            raise MismatchError(
-                f"validation rows have {what} {held}, those that are learned from {taught}",
-                "embed both with the same encoder: diptych embed",
-            )
 
 
 def _vocabulary(options: SparsifyOptions, captions: Sequence[str], kept: HeadFolder) -> TermVocabulary:

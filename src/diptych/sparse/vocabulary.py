@@ -95,9 +95,8 @@ class TermVocabulary:
             )
         whole = cls(bert_tokenizer([*SPECIAL_TERMS, *pieces]))
         # Captions are read by the longest pieces first, not by the order in which pairs were joined.
-        read = whole.document_frequency(captions) > 0
         letters = [len(piece.removeprefix(CONTINUATION)) == 1 for piece in whole.terms]
-        kept = np.flatnonzero(read | whole._is_special | letters)
+        kept = np.flatnonzero(whole._occurring(captions) | letters)
         return cls(bert_tokenizer([whole.terms[column] for column in kept]))
 
     @classmethod
@@ -107,8 +106,7 @@ class TermVocabulary:
 
     def restricted(self, captions: Sequence[str]) -> TermVocabulary:
         """Only the terms that occur in ``captions`` and the special ones, in their order."""
-        occurring = np.asarray(self.caption_terms(captions).sum(axis=0)).ravel() > 0
-        return TermVocabulary(self._tokenizer, self.source_rows[occurring | self._is_special])
+        return TermVocabulary(self._tokenizer, self.source_rows[self._occurring(captions)])
 
     def caption_terms(
         self, captions: Sequence[str], *, compat: Literal["published"] | None = None
@@ -143,33 +141,11 @@ class TermVocabulary:
         rows.has_canonical_format = True
         return rows
 
-    def document_frequency(self, captions: Sequence[str]) -> np.ndarray:
-        """(|V|,) float64, the share of captions that contain each term; 0 for special terms."""
-        if not len(captions):
-            raise DataError("document frequencies of no captions", "give the training captions")
-        counts = np.asarray(self.caption_terms(captions).sum(axis=0, dtype=np.float64)).ravel()
-        shares: np.ndarray = counts / len(captions)
-        return shares
-
-    def is_continuation(self, column: int) -> bool:
-        """Whether a term only continues a word (``##…``)."""
-        return self.terms[column].startswith(CONTINUATION)
-
-    def text(self, column: int) -> str:
-        """A term as people read it: ``-ing`` for ``##ing``."""
-        term = self.terms[column]
-        return "-" + term.removeprefix(CONTINUATION) if self.is_continuation(column) else term
-
-    def words(self, columns: Sequence[int]) -> list[str]:
-        """Terms in their order as words: a continuation is joined to what stands before it."""
-        joined: list[str] = []
-        for column in columns:
-            term = self.terms[column]
-            if self.is_continuation(column) and joined:
-                joined[-1] += term.removeprefix(CONTINUATION)
-            else:
-                joined.append(term.removeprefix(CONTINUATION))
-        return joined
+    def _occurring(self, captions: Sequence[str]) -> np.ndarray:
+        """(|V|,) which terms occur, and the special ones."""
+        read = np.asarray(self.caption_terms(captions).sum(axis=0)).ravel() > 0
+        occurring: np.ndarray = read | self._is_special
+        return occurring
 
     def words_of(self, caption: str) -> list[tuple[str, tuple[int, ...]]]:
         """The words of a caption in their order and the columns of each; none for an unknown word."""

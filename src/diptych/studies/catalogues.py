@@ -35,7 +35,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -43,7 +43,6 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
-from diptych.core.reading import read_json
 from diptych.studies.making import Collections, Machine, Made, Unit, logger
 from diptych.studies.rows import BASE_SEED, Choices, rows_of, run_folder, setting_for, usable_rows
 from diptych.studies.study import Measuring, Row, SettingName, Study, Subject
@@ -229,7 +228,7 @@ class CatalogueWorkshop:
     ) -> ModelsEvaluation:
         """Models in settings, each trained with every seed; what was made before is used."""
         from diptych.commerce.category_to_image.evaluation import ModelsEvaluation, evaluate_models
-        from diptych.commerce.category_to_image.evaluation.protocol import RESULTS
+        from diptych.commerce.category_to_image.evaluation.grid import RESULTS
 
         there = self._there()
         wanted = {
@@ -276,16 +275,15 @@ class CatalogueWorkshop:
 
     def _there(self) -> dict[str, Any]:
         """What an earlier call measured here, or began to."""
-        from diptych.commerce.category_to_image.evaluation.protocol import MARKER
+        from diptych.commerce.category_to_image.evaluation.grid import GridHeader
 
-        file = self.folder / MARKER
-        return read_json(file)["protocol"] if file.is_file() else {}
+        return asdict(GridHeader.open(self.folder).protocol) if GridHeader.is_at(self.folder) else {}
 
 
 def catalogue_with_splits(collection: Any, options: CatalogueOptions) -> Catalogue:
     """The products of a collection, split as asked."""
     from diptych.commerce.catalogue import catalogue_of
-    from diptych.commerce.catalogue.splits import assign_splits
+    from diptych.commerce.catalogue.making import assign_splits
 
     catalogue = catalogue_of(collection, attribute_form=options.attributes)  # type: ignore[arg-type]
     kind = options.split

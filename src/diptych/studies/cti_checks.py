@@ -17,7 +17,7 @@ from diptych.studies.verdict import Evidence, Figure, Measured, difference
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.errors import ErrorCounts
-    from diptych.commerce.category_to_image.evaluation.work import Cell
+    from diptych.commerce.category_to_image.evaluation.grid import Cell
     from diptych.studies.catalogues import CatalogueRow
     from diptych.studies.study import Row
 

@@ -145,7 +145,7 @@ def evaluation_of(evidence: Evidence) -> ModelsEvaluation | None:
 
 def _written(folder: Path) -> int:
     """When its numbers were written: an evaluation that has grown is another one."""
-    from diptych.commerce.category_to_image.evaluation.protocol import RESULTS
+    from diptych.commerce.category_to_image.evaluation.grid import RESULTS
 
     file = folder / RESULTS
     return file.stat().st_mtime_ns if file.is_file() else 0
@@ -186,7 +186,7 @@ def tested(evidence: Evidence, first: str, second: str, columns: Sequence[str]) 
 def _compared(
     folder: str, written: int, setting: str, one: str, other: str, columns: tuple[str, ...]
 ) -> dict[str, str]:
-    from diptych.commerce.category_to_image.evaluation.rows import compare_models
+    from diptych.commerce.category_to_image.evaluation.summary import compare_models
     from diptych.metrics.bootstrap import Bootstrap
 
     found = _opened(folder, written)

@@ -149,7 +149,7 @@ class Workshop:
     def tables(self) -> SessionTables:
         """Its sessions; in the log's own folder, where every command finds them."""
         from diptych.commerce.purchase_intent.sessions import sessionise
-        from diptych.commerce.purchase_intent.sessions.schema import SessionOptions
+        from diptych.commerce.purchase_intent.sessions.tables import SessionOptions
 
         options = SessionOptions(gap_minutes=self.options.gap, by=self.options.by)  # type: ignore[arg-type]
         return sessionise(self.log, options)

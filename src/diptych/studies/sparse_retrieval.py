@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from diptych.evaluation import Result
-    from diptych.sparse.deviation import SparseMeasures
+    from diptych.sparse.evaluate import SparseMeasures
     from diptych.sparse.measures import StaticEmbedding
     from diptych.sparse.options import SparsifyOptions
     from diptych.sparse.sparsified import SparsifiedCollection
@@ -120,8 +120,8 @@ def _train(
     cost: AbstractContextManager[None],
 ) -> None:
     """Train the head; dense rows that are embedded for the first time are no part of its ``cost``."""
+    from diptych.sparse.pairs import PairedRows
     from diptych.sparse.training import train_sparsifier
-    from diptych.sparse.validation import ValidationRows
 
     splits = dense.data.train, dense.data.validation
     train, validation = (dense.encoded(split) for split in splits)
@@ -129,13 +129,10 @@ def _train(
     try:
         with cost:
             train_sparsifier(
-                train.images,
-                train.texts,
-                captions,
-                train.caption_image,
+                PairedRows.of(train, captions),
                 options,
                 wanted.target / "training",
-                validation=ValidationRows.of(validation, others),
+                validation=PairedRows.of(validation, others),
                 accelerator=machine.accelerator,
             )
     except MismatchError as error:

@@ -295,7 +295,9 @@ def _leading(head: Head, rows: csr_array) -> list[list[int]]:
 
 def _said(head: Head, columns: list[int], said: set[int]) -> list[list[Any]]:
     """(term, whether the caption contains it) pairs."""
-    return [[head.sparsifier.vocabulary.text(column), column in said] for column in columns]
+    from diptych.sparse.explain import readable
+
+    return [[readable(head.sparsifier.vocabulary.terms[column]), column in said] for column in columns]
 
 
 def _picture(head: Head, split: str, row: int) -> str:

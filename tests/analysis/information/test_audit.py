@@ -1,13 +1,23 @@
-"""The audit of rows that hold what was put into them, its gap, and its file."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from diptych.analysis.information import Audit, Encoded, audit, gap_of
+from diptych.analysis.information.audit_report import Held, held_of
+from diptych.analysis.information.questions import (
+    FEW_ROWS_PER_CLASS,
+    NOT_ASKED,
+    Answers,
+    Questions,
+    questions_of,
+)
+from diptych.core.errors import DataError
 from diptych.metrics.bootstrap import Bootstrap
 
 
@@ -93,3 +103,144 @@ def test_the_protocol_line(found: Audit) -> None:
     line = found.protocol.line()
     for words in ("dataset told", "images 400 to train", "95 % intervals from 200", "seed 0"):
         assert words in line
+
+
+def answers(columns: dict[str, list[Any]], weights: float = 1.0) -> Answers:
+    values = np.array(list(columns.values()), dtype=object).T
+    return Answers(tuple(columns), values, {"all": np.full(values.shape, weights)}, np.arange(len(values)))
+
+
+def test_labels_are_numbers_of_the_training_answers() -> None:
+    found = questions_of(
+        answers({"colour": ["red", "blue", None, "red"]}),
+        answers({"colour": ["blue", None]}),
+        answers({"colour": ["red", "green", "blue"]}),
+    )
+    assert found.classes == (("blue", "red"),)
+    assert found.parts["train"].labels[:, 0].tolist() == [1, 0, NOT_ASKED, 1]
+    assert found.parts["validation"].labels[:, 0].tolist() == [0, NOT_ASKED]
+    # nobody trained on green
+    assert found.parts["test"].labels[:, 0].tolist() == [1, NOT_ASKED, 0]
+    assert found.groups["all"][:, 0].tolist() == [1, 0, 1]
+    assert any("1 test answers that no training row has" in note for note in found.notes)
+
+
+def test_what_cannot_be_asked_is_left_out_and_counted() -> None:
+    found = questions_of(
+        answers({"same": ["a"] * 4, "good": list("abab"), "far": list("abab"), "unchosen": list("abab")}),
+        answers({"same": ["a"] * 2, "good": list("ab"), "far": list("ab"), "unchosen": [None, None]}),
+        answers({"same": ["a"] * 3, "good": list("aba"), "far": list("aac"), "unchosen": list("aba")}),
+        "digits",
+    )
+    assert found.keys == ("good",)
+    assert any("digits: 1 with one value" in note and "same" in note for note in found.notes)
+    assert any("digits: 2 left out" in note and "far, unchosen" in note for note in found.notes)
+
+
+def test_few_rows_per_class_are_said() -> None:
+    many = ["a", "b"] * FEW_ROWS_PER_CLASS
+    few = [*many[: 2 * FEW_ROWS_PER_CLASS - 1], None]
+    found = questions_of(*(answers({"many": many, "few": few}) for _ in range(3)))
+    (note,) = found.notes
+    assert note.endswith("than there is: few.")
+
+
+def test_other_keys_in_other_splits() -> None:
+    found = questions_of(
+        answers({"a": list("xyxy"), "b": list("xyxy")}),
+        answers({"b": list("xy"), "c": list("xy")}),
+        answers({"b": list("xyx"), "a": list("xyx")}),
+    )
+    assert found.keys == ("b",)
+
+
+def test_beside_and_subset() -> None:
+    first = questions_of(*(answers({"a": list("xyxy"), "b": list("xxyy")}) for _ in range(3)))
+    second = questions_of(*(answers({"c": list("pqqp")}) for _ in range(3)))
+    renamed = Questions(
+        second.keys,
+        second.classes,
+        second.parts,
+        {"own": second.groups["all"]},
+    )
+    both = first.beside(renamed)
+    assert both.keys == ("a", "b", "c")
+    assert both.groups["all"].sum(axis=0).tolist() == [4, 4, 0]
+    assert both.groups["own"].sum(axis=0).tolist() == [0, 0, 4]
+    part = both.subset(np.array([2, 0]), np.array([0, 3]))
+    assert part.keys == ("c", "a")
+    assert part.parts["train"].labels.tolist() == [[0, 0], [0, 1]]
+    assert part.parts["test"].labels[:, 0].tolist() == second.parts["test"].labels[:, 0].tolist()
+
+
+def test_shapes_are_held_together() -> None:
+    with pytest.raises(DataError, match=r"shape \(2, 2\), not \(2, 1\)"):
+        Answers(("a",), np.full((2, 1), "x", dtype=object), {"all": np.ones((2, 2))}, np.arange(2))
+
+
+def test_by_hand() -> None:
+    there = np.array([[2.0, 1.0], [2.0, 0.0], [4.0, 0.0]])
+    left = np.array([[1.0, 3.0], [0.0, 0.0], [3.0, 0.0]])
+    whole, bad = held_of(there, left, np.array([3, 1]), np.arange(3), Bootstrap(0))
+    assert whole is not None
+    assert bad is not None
+    assert whole.raw == pytest.approx(0.5)
+    assert whole.there == pytest.approx(8 / 3)
+    assert whole.bits == pytest.approx(4 / 3)
+    assert whole.show() == "50.0 (50.0–50.0)"
+    # worse than no probe is nothing held, and the raw figure is kept
+    assert bad.raw == pytest.approx(-2)
+    assert (bad.percent, bad.bits, bad.ends) == (0, 0, (0, 0))
+
+
+def test_never_above_100() -> None:
+    assert Held(1.2, 0.9, 1.3, 3.0, 5).percent == 100
+    assert Held(1.2, 0.9, 1.3, 3.0, 5).ends == (90, 100)
+
+
+def test_a_group_without_bits() -> None:
+    assert held_of(np.zeros((2, 1)), np.zeros((2, 1)), np.zeros(1), np.arange(2), Bootstrap(5)) == [None]
+
+
+def test_interval_resamples_whole_images() -> None:
+    """Five rows of one image say no more than one row of it."""
+    random = np.random.default_rng(0)
+    there = np.full((60, 1), 2.0)
+    left = random.uniform(0, 2, (60, 1))
+    bootstrap = Bootstrap(400, seed=1)
+    (single,) = held_of(there, left, np.ones(1), np.arange(60), bootstrap)
+    (five,) = held_of(
+        np.repeat(there, 5, axis=0),
+        np.repeat(left, 5, axis=0),
+        np.ones(1),
+        np.repeat(np.arange(60), 5),
+        bootstrap,
+    )
+    assert single is not None
+    assert five is not None
+    assert (five.raw, five.low, five.high) == pytest.approx((single.raw, single.low, single.high))
+    assert single.low < single.raw < single.high
+
+
+def test_interval_against_a_plain_bootstrap() -> None:
+    random = np.random.default_rng(3)
+    there = random.uniform(1, 3, (80, 1))
+    left = there * random.uniform(0, 1, (80, 1))
+    (found,) = held_of(there, left, np.ones(1), np.arange(80), Bootstrap(4000))
+    samples = []
+    for _ in range(4000):
+        rows = random.integers(0, 80, 80)
+        samples.append(1 - left[rows].sum() / there[rows].sum())
+    assert found is not None
+    np.testing.assert_allclose([found.low, found.high], np.quantile(samples, [0.025, 0.975]), atol=0.01)
+
+
+@given(st.integers(1, 30), st.integers(0, 1000))
+def test_a_share_lies_in_its_interval_and_in_0_to_100(n: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    there, left = random.uniform(0.1, 3, (2, n, 2))
+    for held in held_of(there, left, np.ones(2), random.integers(0, 5, n), Bootstrap(50)):
+        assert held is not None
+        assert 0 <= held.percent <= 100
+        assert held.low <= held.high
+        assert held.raw <= 1

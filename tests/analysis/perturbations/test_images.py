@@ -242,25 +242,24 @@ def test_an_amount_of_its_own_has_no_severity() -> None:
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
-        ("blur", {"severity": 0}, "blur: option 'severity': Input should be greater than or equal to 1"),
-        ("blur", {"severity": 6}, "option 'severity': Input should be less than or equal to 5"),
-        ("blur", {"severity": "4"}, "option 'severity': Input should be a valid integer"),
-        ("blur", {"severity": True}, "option 'severity': Input should be a valid integer"),
+        ("blur", {"severity": 0}, "blur: severity: Input should be greater than or equal to 1"),
+        ("blur", {"severity": 6}, "severity: Input should be less than or equal to 5"),
+        ("blur", {"severity": "4"}, "severity: Input should be a valid integer"),
+        ("blur", {"severity": True}, "severity: Input should be a valid integer"),
         ("blur", {"severity": 3, "sigma": 0.5}, "blur: severity 3 and sigma 0.5 are two amounts: give one"),
-        ("blur", {"sigma": 0}, "option 'sigma': Input should be greater than 0"),
-        ("blur", {"sigma": float("nan")}, "option 'sigma'"),
-        ("blur", {"radius": 1}, "option 'radius': Extra inputs"),
-        ("jpeg", {"quality": 96}, "option 'quality': Input should be less than or equal to 95"),
-        ("crop", {"keep": 1.5}, "option 'keep'"),
-        ("brightness", {"factor": 1}, "option 'factor': Input should be greater than 1"),
-        ("occlusion", {"colour": "red"}, "option 'colour': Input should be 'mean' or 'grey'"),
-        ("digit-overlay", {"size": 0.2}, "option 'size'"),
+        ("blur", {"sigma": 0}, "sigma: Input should be greater than 0"),
+        ("blur", {"sigma": float("nan")}, "sigma"),
+        ("blur", {"radius": 1}, "unknown key 'radius'"),
+        ("jpeg", {"quality": 96}, "quality: Input should be less than or equal to 95"),
+        ("crop", {"keep": 1.5}, "keep"),
+        ("brightness", {"factor": 1}, "factor: Input should be greater than 1"),
+        ("occlusion", {"colour": "red"}, "colour: Input should be 'mean' or 'grey'"),
+        ("digit-overlay", {"size": 0.2}, "size"),
     ],
 )
 def test_impossible_options_are_refused(name: str, given: dict[str, object], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
+    with pytest.raises(UsageError, match=message):
         options_of(PERTURBATIONS.get(name), given)
-    assert "severity" in caught.value.fix
 
 
 class Memory:
@@ -434,7 +433,7 @@ def test_what_cannot_be_is_refused() -> None:
     regions = replace(plain, source=RegionSource([np.zeros((4, 2, 3), dtype=np.float32)], "boxes"))
     with pytest.raises(UsageError, match="blur changes pictures, four holds region features"):
         perturbed_pictures(regions, kind("blur"), seed=0)
-    with pytest.raises(UsageError, match="option 'severity'"):
+    with pytest.raises(UsageError, match="severity"):
         perturbed_pictures(plain, kind("blur"), seed=0, options={"severity": 7})
     with pytest.raises(UsageError, match="pictures of four are not perturbed"):
         picture_changes(plain)

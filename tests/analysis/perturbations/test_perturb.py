@@ -141,7 +141,7 @@ def test_the_published_form_is_a_choice() -> None:
 
 @pytest.mark.parametrize("options", [{"time": 2}, {"times": 0}, {"times": "many"}])
 def test_options_are_checked(options: dict[str, object]) -> None:
-    with pytest.raises(UsageError, match=r"shout: option 'times?'"):
+    with pytest.raises(UsageError, match=r"shout: (unknown key 'time'|times)"):
         perturb_captions(SHOUT, CAPTIONS, IDS, options=options)
     assert perturb_captions(SHOUT, ["a"], ["x"], options={"times": 2}).texts == ["AA"]
 
@@ -253,7 +253,7 @@ def test_what_cannot_be_is_said_before_anything_is_done() -> None:
         check_perturbations(chosen, {}, "published")
     with pytest.raises(UsageError, match="options of extra-character, which was not asked for"):
         check_perturbations(chosen, {"extra-character": {"edits": 2}}, "none")
-    with pytest.raises(UsageError, match="option 'rate'"):
+    with pytest.raises(UsageError, match="rate"):
         check_perturbations(chosen, {"typing-errors": {"rate": 2}}, "none")
     with pytest.raises(UsageError, match="needs a part-of-speech tagger"):
         list(perturbed_over(PETS, kinds("shuffle-nouns-and-adjectives")))

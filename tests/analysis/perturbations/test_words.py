@@ -81,7 +81,7 @@ def test_k_of_them_more_senses_and_any_synonym() -> None:
 
 @pytest.mark.parametrize(("option", "value"), [("k", 0), ("senses", 0), ("choice", "best"), ("n", 1)])
 def test_impossible_options(option: str, value: object) -> None:
-    with pytest.raises(UsageError, match=f"synonym-noun: option '{option}'"):
+    with pytest.raises(UsageError, match=f"synonym-noun: .*{option}"):
         replaced("synonym-noun", "a dog", **{option: value})
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-import pytest
 from events import canonical, write_log
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,17 +14,11 @@ from odd_logs import events_of_shops, random_events
 from session_oracle import pages_of, queries_of, sessions_of
 from statistics_oracle import ORACLE, check_rows, statistics_of
 
-from diptych.commerce.purchase_intent.engine import Engine, open_engine
+from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.sessions import SessionOptions, SessionTables, sessionise
 from diptych.commerce.purchase_intent.statistics import STATISTICS, DescribeOptions, Description, describe
 
 Row = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def duckdb() -> Iterator[Engine]:
-    with open_engine(threads=1) as engine:
-        yield engine
 
 
 def read(tables: SessionTables, name: str) -> list[Row]:
@@ -53,41 +45,41 @@ def check_statistics(description: Description, events: list[Row], how: Row, **op
         assert {tuple(row) for row in found} <= {tuple(STATISTICS.get(name).columns)}
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     events_of_shops(most=60),
     st.sampled_from(["client", "visitor", "given"]),
     st.integers(1, 3),
     st.fixed_dictionaries({"journey": st.sampled_from(["pair", "journey"]), "ddof": st.sampled_from([0, 1])}),
 )
-def test_duckdb_is_the_oracle(duckdb: Engine, events: list[Row], by: Any, buckets: int, how: Row) -> None:
+def test_duckdb_is_the_oracle(engine: Engine, events: list[Row], by: Any, buckets: int, how: Row) -> None:
     if by == "given" and not any(event["given_session"] for event in events):
         events = [event | {"given_session": "1"} for event in events]
     with tempfile.TemporaryDirectory() as folder:
         log = write_log(Path(folder) / "log", events, buckets)
-        tables = sessionise(log, SessionOptions(by=by, pages=2), engine=duckdb)
+        tables = sessionise(log, SessionOptions(by=by, pages=2), engine=engine)
         rows = canonical(events)
         check_tables(tables, rows, by=by)
         check_statistics(
-            describe(tables, engine=duckdb, options=DescribeOptions(**how)), rows, {"by": by}, **how
+            describe(tables, engine=engine, options=DescribeOptions(**how)), rows, {"by": by}, **how
         )
 
 
-def test_a_larger_log(tmp_path: Path, duckdb: Engine) -> None:
+def test_a_larger_log(tmp_path: Path, engine: Engine) -> None:
     events = random_events(1, clients=80)
-    tables = sessionise(write_log(tmp_path / "log", events, buckets=3), engine=duckdb)
+    tables = sessionise(write_log(tmp_path / "log", events, buckets=3), engine=engine)
     check_tables(tables, canonical(events))
-    check_statistics(describe(tables, engine=duckdb), canonical(events), {})
-    assert {name for name in ORACLE if describe(tables, engine=duckdb, names=[name]).rows(name)} == set(
+    check_statistics(describe(tables, engine=engine), canonical(events), {})
+    assert {name for name in ORACLE if describe(tables, engine=engine, names=[name]).rows(name)} == set(
         ORACLE
     )
     assert read(tables, "pages")
 
 
-def test_spark_is_duckdb(tmp_path: Path, duckdb: Engine, spark: Engine) -> None:
-    events = random_events(2, clients=60)
+def test_spark_is_duckdb(tmp_path: Path, engine: Engine, spark: Engine) -> None:
+    events = random_events(2, clients=30)
     log = write_log(tmp_path / "[log]", events, buckets=2)
-    tables = sessionise(log, engine=duckdb, folder=tmp_path / "duckdb")
+    tables = sessionise(log, engine=engine, folder=tmp_path / "duckdb")
     options = DescribeOptions(journey="journey")
     theirs = sessionise(log, engine=spark, folder=tmp_path / "spark")
     described = describe(theirs, engine=spark, options=options)
@@ -98,4 +90,4 @@ def test_spark_is_duckdb(tmp_path: Path, duckdb: Engine, spark: Engine) -> None:
     assert ids == sorted(ids)
     assert theirs.about == tables.about
     check_statistics(described, canonical(events), {}, journey="journey")
-    assert described.tables == describe(tables, engine=duckdb, options=options).tables
+    assert described.tables == describe(tables, engine=engine, options=options).tables

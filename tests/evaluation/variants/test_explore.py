@@ -51,6 +51,14 @@ def rows(model: TwoStage, truth: GroundTruth) -> Scored:
     return RowScores(model.images, model.texts, truth)
 
 
+@pytest.fixture(scope="module")
+def of_two(model: TwoStage, two_stage: Scored) -> Exploration:
+    """What is found of two re-ranked candidates."""
+    return tried(
+        {"test": two_stage}, rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
+    )
+
+
 def tried(
     sources: dict[str, Scored], printed: dict[str, float], decimals: int = 2, **options: int
 ) -> Exploration:
@@ -61,11 +69,10 @@ def changes(found: Exploration) -> list[str]:
     return [one.line() for one in found.explanations]
 
 
-def test_it_finds_that_two_candidates_were_ranked(model: TwoStage, two_stage: Scored) -> None:
-    printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
+def test_it_finds_that_two_candidates_were_ranked(model: TwoStage, of_two: Exploration) -> None:
+    found, printed = of_two, rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
     for side in ("i2t", "t2i"):  # what is to be explained
         assert printed[f"{side} R@10"] - printed[f"{side} R@5"] < 1.0 < printed[f"{side} R@5"] / 20
-    found = tried({"test": two_stage}, printed)
     assert changes(found)[0] == "k_test = 2"
     assert not found.as_given.within
     assert [one.line() for one in found.exact_explanations] == ["k_test = 2"]
@@ -79,7 +86,7 @@ def test_it_finds_that_two_candidates_were_ranked(model: TwoStage, two_stage: Sc
     assert [one.kind for one in digits.signs if one.kind == "truncated"] == ["truncated", "truncated"]
 
 
-@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("k", [4])
 def test_it_finds_other_depths(model: TwoStage, two_stage: Scored, k: int) -> None:
     printed = rounded(published_recalls(model.contrastive, model.matching, model.home, k))
     found = tried({"test": two_stage}, printed)
@@ -246,9 +253,8 @@ def test_the_same_inputs_give_the_same_result(model: TwoStage, two_stage: Scored
     assert json.dumps(one.to_dict()) == json.dumps(other.to_dict())
 
 
-def test_everything_is_in_the_artefact(model: TwoStage, two_stage: Scored) -> None:
-    printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
-    found = tried({"test": two_stage}, printed)
+def test_everything_is_in_the_artefact(model: TwoStage, of_two: Exploration) -> None:
+    found, printed = of_two, rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
     written = json.loads(json.dumps(found.to_dict()))
     assert len(written["variants"]) == len(found.variants)
     assert written["explanations"][0]["changes"] == [{"axis": "k_test", "choice": "2"}]

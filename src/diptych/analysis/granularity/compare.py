@@ -139,7 +139,8 @@ def effects_of(sides: Sequence[Side], is_paired: bool, how: Bootstrap) -> list[d
     ours = [first.counts, first.sums, first.squares, up.sums]
     theirs = [second.counts, second.sums, second.squares, down.sums]
     delta = divided(up.sums.sum(axis=0), first.counts.sum(axis=0))
-    point = _statistics(*([one.sum(axis=0) for one in side] for side in (ours, theirs)), delta)
+    at_once = [[one.sum(axis=0) for one in side] for side in (ours, theirs)]
+    point = _statistics(at_once[0], at_once[1], delta)
     if is_paired:
         apart = _of_images(first, second)
         drawn = resampled_sums([*ours, *theirs, *apart], how)

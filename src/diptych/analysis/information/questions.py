@@ -188,8 +188,8 @@ def questions_of(train: Answers, validation: Answers, test: Answers, what: str =
     parts: dict[Place, Part] = {}
     for number, (place, answers) in enumerate(zip(PLACES, (train, validation, test), strict=True)):
         nothing = np.empty((len(answers.images), 0), np.int64)
-        labels = np.stack([one[number] for *_, one in coded], axis=1) if coded else nothing
-        parts[place] = Part(labels, np.asarray(answers.images, np.int64))
+        mine = np.stack([labels[number] for *_, labels in coded], axis=1) if coded else nothing
+        parts[place] = Part(mine, np.asarray(answers.images, np.int64))
     return Questions(
         tuple(train.keys[column] for column in columns),
         tuple(classes for _, classes, _ in coded),

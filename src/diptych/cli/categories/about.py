@@ -19,7 +19,7 @@ def about_categories(path: Path) -> Rows | None:
     try:
         if (path / "category_run.json").is_file():
             return _run(path)
-        if (path / "evaluation.json").is_file():
+        if (path / "category_evaluation.json").is_file():
             return _evaluation(path)
         if (path / "picks.json").is_file():
             return _picks(path, read_json(path / "picks.json"))
@@ -68,10 +68,7 @@ def _encoder(said: dict[str, Any] | None) -> str:
     return " ".join(str(said[key]) for key in ("kind", "source", "model", "fingerprint") if said.get(key))
 
 
-def _evaluation(path: Path) -> Rows | None:
-    said = read_json(path / "evaluation.json")
-    if not isinstance(said, dict) or said.get("kind") != "categories":
-        return None
+def _evaluation(path: Path) -> Rows:
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 
     found = ModelsEvaluation.open(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -123,8 +123,8 @@ def fill(
             "trained_on": trained_on(opened, part, own=data is None),
             "candidates": {"kind": candidates, "categories": len(filler.candidates)},
             "threshold": threshold,
-            "calibration": {**calibration.to_dict(), "split": calibrating},
-            "reliability": None if reliability is None else reliability.to_dict(),
+            "calibration": {**asdict(calibration), "split": calibrating},
+            "reliability": None if reliability is None else asdict(reliability),
             "measured on": "the run's own tree" if filler.tree is not own.tree else "the same tree",
             "notes": list(catalogue.notes),
         }

@@ -63,7 +63,7 @@ def index(
 
       [bold]diptych categories index runs/shop new-products --out shop-index --engine hnsw[/bold]
     """
-    from diptych.commerce.category_to_image.product_rows import product_embeddings
+    from diptych.commerce.category_to_image.rankers import product_embeddings
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.core.files import check_replaceable
     from diptych.index import ENGINES, build_index

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from diptych.cli.categories.sources import VALIDATION, CatalogueSource, validation_part
 from diptych.cli.console import say
 from diptych.core.errors import DiptychError, StorageError, UsageError
-from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,7 +54,7 @@ def evaluated_run(
 ) -> tuple[ModelsEvaluation, Catalogue]:
     """A run on the products that it has not seen: its own test split, or products of elsewhere."""
     from diptych.commerce.category_to_image.evaluation import evaluate_given
-    from diptych.commerce.category_to_image.evaluation.choosing import chosen_settings
+    from diptych.commerce.category_to_image.evaluation.evaluate import chosen_settings
     from diptych.commerce.category_to_image.runs import CategoryRun
 
     run = CategoryRun.open(folder)
@@ -103,7 +102,7 @@ def held_out(splits: Mapping[str, str], catalogue: Catalogue) -> tuple[Catalogue
 
 def _seen(run: CategoryRun, catalogue: Catalogue, settings: Sequence[str]) -> dict[str, np.ndarray]:
     """Per setting that is measured, the categories that the run was trained on, by its own setting."""
-    from diptych.commerce.catalogue.splits import seen_nodes
+    from diptych.commerce.catalogue.making import seen_nodes
 
     options, splits = run.options, run.splits
     rows = [row for row, name in enumerate(catalogue.ids) if splits.get(name) == "train"]
@@ -114,10 +113,8 @@ def _seen(run: CategoryRun, catalogue: Catalogue, settings: Sequence[str]) -> di
 
 def is_of_categories(folder: Path) -> bool:
     """Whether ``diptych categories`` wrote the folder."""
-    if (folder / "category_run.json").is_file() or (folder / "picks.json").is_file():
-        return True
-    said: Any = read_json(folder / "evaluation.json") if (folder / "evaluation.json").is_file() else None
-    return isinstance(said, dict) and said.get("kind") == "categories"
+    markers = ("category_run.json", "picks.json", "category_evaluation.json")
+    return any((folder / marker).is_file() for marker in markers)
 
 
 def write_categories_report(folder: Path, target: Path) -> Path:

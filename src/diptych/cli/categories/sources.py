@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from diptych.commerce.catalogue import Catalogue
-    from diptych.commerce.category_to_image.ranker import Ranker
+    from diptych.commerce.category_to_image.rankers import Ranker
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.data.collection import Collection
 
@@ -107,8 +107,7 @@ class CatalogueSource:
 
     def catalogue(self) -> Catalogue:
         """Read it."""
-        from diptych.commerce.catalogue.making import catalogue_of
-        from diptych.commerce.catalogue.splits import assign_splits
+        from diptych.commerce.catalogue.making import assign_splits, catalogue_of
         from diptych.data import read_collection
 
         if not self.reader and not Path(self.data).exists():
@@ -347,7 +346,7 @@ def rows_for(
     """Rows of products by a ranker; of very many in a file beside ``beside``, which goes when they were used."""
     import tempfile
 
-    from diptych.commerce.category_to_image.product_rows import product_embeddings, product_rows
+    from diptych.commerce.category_to_image.rankers import product_embeddings, product_rows
 
     features = run.features(catalogue)
     if len(catalogue) <= _HELD:

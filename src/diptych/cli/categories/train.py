@@ -229,8 +229,8 @@ _NAMED = {"modalities": "--model", "setting": "--setting", "query": "--query", "
 def _options(
     model: str, setting: str, query: str, published: bool, seed: int, given: list[str] | None
 ) -> TrainOptions:
-    from diptych.commerce.catalogue.settings import SETTINGS
-    from diptych.commerce.category_to_image.evaluation.work import TRAINED, modalities_of
+    from diptych.commerce.catalogue.catalogue import SETTINGS
+    from diptych.commerce.category_to_image.evaluation.grid import TRAINED, modalities_of
     from diptych.commerce.category_to_image.options import TrainOptions
 
     modalities = modalities_of(model)
@@ -254,7 +254,7 @@ def _train_part(catalogue: Catalogue) -> Catalogue:
 
 def _tested(run: CategoryRun, catalogue: Catalogue) -> Result | None:
     """Measures of the test split; None where there is none, or none of it has a category."""
-    from diptych.commerce.catalogue.judging import judge
+    from diptych.commerce.catalogue.catalogue import judge
     from diptych.commerce.category_to_image.evaluation.measure import measure_ranker
 
     if "test" not in catalogue.split_sizes:

@@ -130,7 +130,7 @@ def _taxonomy(source: Path, format: str | None, option: list[str] | None) -> Tax
 
 
 def _counted(catalogue: Catalogue) -> dict[str, Any]:
-    from diptych.commerce.catalogue.judging import products_per_category
+    from diptych.commerce.catalogue.catalogue import products_per_category
 
     itself, below = products_per_category(catalogue)
     return {"products": itself, "products_with_those_below": below}

@@ -189,8 +189,7 @@ def describe(
     from diptych.commerce.purchase_intent.sessions import SessionOptions, sessionise
     from diptych.commerce.purchase_intent.statistics import DescribeOptions, choose_statistics
     from diptych.commerce.purchase_intent.statistics import describe as describe_sessions
-    from diptych.commerce.purchase_intent.statistics.describe import check_options
-    from diptych.commerce.purchase_intent.statistics.description import Description
+    from diptych.commerce.purchase_intent.statistics.describe import Description, check_options
     from diptych.core.errors import UsageError
     from diptych.core.files import check_replaceable
     from diptych.data.logs import Log

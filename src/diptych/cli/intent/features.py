@@ -120,7 +120,7 @@ def _of_log(
     from diptych.commerce.purchase_intent.features import FeatureOptions, make_features
     from diptych.commerce.purchase_intent.features.export import STEPS_FILE, export_steps
     from diptych.commerce.purchase_intent.sessions import sessionise
-    from diptych.commerce.purchase_intent.sessions.schema import SessionOptions
+    from diptych.commerce.purchase_intent.sessions.tables import SessionOptions
     from diptych.data.logs import Log
 
     options = FeatureOptions(compat, tuple(also), types)

@@ -63,7 +63,7 @@ def score(
 
       [bold]diptych intent score scorer features --out scores[/bold]
     """
-    from diptych.commerce.purchase_intent.features.storage import FeatureHeader
+    from diptych.commerce.purchase_intent.features.table import FeatureHeader
     from diptych.commerce.purchase_intent.scoring import Scorer
 
     opened = Scorer.open(scorer)

@@ -80,7 +80,7 @@ def train(
 
       [bold]diptych intent train features --out scorer --audit audit --calibrate isotonic[/bold]
     """
-    from diptych.commerce.purchase_intent.auditing.audit import LeakAudit
+    from diptych.commerce.purchase_intent.auditing.checks import LeakAudit
     from diptych.commerce.purchase_intent.features.table import open_features
     from diptych.commerce.purchase_intent.scoring import TrainOptions
     from diptych.commerce.purchase_intent.scoring import train as fit

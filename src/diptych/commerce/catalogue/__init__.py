@@ -1,9 +1,17 @@
 """The catalogue of a shop: products, their category tree, and which product is relevant to which category."""
 
-from diptych.commerce.catalogue.catalogue import Catalogue, CategoryText, category_texts
-from diptych.commerce.catalogue.judging import Judged, Relevance, judge
+from diptych.commerce.catalogue.catalogue import (
+    SETTINGS,
+    Catalogue,
+    CategoryText,
+    Judged,
+    Relevance,
+    Setting,
+    category_texts,
+    judge,
+    targets_of,
+)
 from diptych.commerce.catalogue.making import AttributeForm, catalogue_of
-from diptych.commerce.catalogue.settings import SETTINGS, Setting, targets_of
 
 __all__ = [
     "SETTINGS",

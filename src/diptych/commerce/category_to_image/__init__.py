@@ -8,40 +8,24 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-_HERE = "diptych.commerce.category_to_image"
 _HOMES = {
-    "RANKERS": f"{_HERE}.rankers",
-    "Calibration": f"{_HERE}.filling",
-    "Catalogue": "diptych.commerce.catalogue",
-    "CategoryFeatures": f"{_HERE}.features",
-    "CategoryProductModel": f"{_HERE}.model",
-    "CategoryRun": f"{_HERE}.runs",
-    "CategoryTree": "diptych.data.taxonomy",
-    "FeatureMaker": f"{_HERE}.features",
-    "Filler": f"{_HERE}.filling",
-    "Judged": "diptych.commerce.catalogue",
-    "ModelsEvaluation": f"{_HERE}.evaluation",
-    "Picks": f"{_HERE}.picking",
-    "ProductFeatures": f"{_HERE}.features",
-    "Ranker": f"{_HERE}.ranker",
-    "TrainOptions": f"{_HERE}.options",
-    "TrainedModel": f"{_HERE}.training",
-    "assign_splits": "diptych.commerce.catalogue.splits",
-    "calibrate": f"{_HERE}.filling",
-    "candidate_nodes": f"{_HERE}.filling",
-    "catalogue_of": "diptych.commerce.catalogue",
-    "category_product_loss": f"{_HERE}.loss",
-    "category_texts": "diptych.commerce.catalogue",
-    "evaluate_given": f"{_HERE}.evaluation",
-    "evaluate_models": f"{_HERE}.evaluation",
-    "judge": "diptych.commerce.catalogue",
-    "learning_texts": f"{_HERE}.features",
-    "measure_ranker": f"{_HERE}.evaluation",
-    "pick": f"{_HERE}.picking",
-    "read_taxonomy": "diptych.data.taxonomy",
-    "reliability_of": f"{_HERE}.filling",
-    "targets_of": "diptych.commerce.catalogue",
-    "train": f"{_HERE}.training",
+    name: f"diptych.{module}"
+    for module, names in {
+        "commerce.catalogue": "Catalogue Judged catalogue_of category_texts judge targets_of",
+        "commerce.catalogue.making": "assign_splits",
+        "commerce.category_to_image.evaluation": "ModelsEvaluation evaluate_given evaluate_models measure_ranker",
+        "commerce.category_to_image.features": "CategoryFeatures FeatureMaker ProductFeatures learning_texts",
+        "commerce.category_to_image.filling": "Calibration Filler calibrate candidate_nodes reliability_of",
+        "commerce.category_to_image.loss": "category_product_loss",
+        "commerce.category_to_image.model": "CategoryProductModel",
+        "commerce.category_to_image.options": "TrainOptions",
+        "commerce.category_to_image.picking": "Picks pick",
+        "commerce.category_to_image.rankers": "RANKERS Ranker",
+        "commerce.category_to_image.runs": "CategoryRun",
+        "commerce.category_to_image.training": "TrainedModel train",
+        "data.taxonomy": "CategoryTree read_taxonomy",
+    }.items()
+    for name in names.split()
 }
 
 __all__ = [
@@ -88,7 +72,7 @@ if TYPE_CHECKING:
         judge,
         targets_of,
     )
-    from diptych.commerce.catalogue.splits import assign_splits
+    from diptych.commerce.catalogue.making import assign_splits
     from diptych.commerce.category_to_image.evaluation import (
         ModelsEvaluation,
         evaluate_given,
@@ -112,8 +96,7 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.model import CategoryProductModel
     from diptych.commerce.category_to_image.options import TrainOptions
     from diptych.commerce.category_to_image.picking import Picks, pick
-    from diptych.commerce.category_to_image.ranker import Ranker
-    from diptych.commerce.category_to_image.rankers import RANKERS
+    from diptych.commerce.category_to_image.rankers import RANKERS, Ranker
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.commerce.category_to_image.training import TrainedModel, train
     from diptych.data.taxonomy import CategoryTree, read_taxonomy

@@ -38,25 +38,19 @@ class ErrorCounts:
     """How the first products of some categories went wrong.
 
     Attributes:
-        asked: how many categories asked.
-        right: of how many the first product is relevant.
-        nothing: how many found no product at all.
-        same_tree: errors whose category c_p has the most general category of c, the one that asked.
-        other_tree: errors whose category has another.
         depths: of errors in the same tree, how many have which d(c, c_p) = depth(c_p) - depth(c): above 0, a more
             specific category was found.
         distances: of all errors, how many have which distance in edges; different trees are joined above their roots.
-        kinds: of all errors, what c_p is to c, see :data:`~.kinship.KINSHIPS`.
     """
 
-    asked: int
-    right: int
-    nothing: int
-    same_tree: int
-    other_tree: int
+    asked: int  # how many categories asked
+    right: int  # of how many the first product is relevant
+    nothing: int  # how many found no product at all
+    same_tree: int  # errors whose category c_p has the most general category of c, the one that asked
+    other_tree: int  # errors whose category has another
     depths: Mapping[int, int]
     distances: Mapping[int, int]
-    kinds: Mapping[str, int]
+    kinds: Mapping[str, int]  # of all errors, what c_p is to c, one of KINSHIPS
 
     @property
     def wrong(self) -> int:
@@ -174,21 +168,13 @@ def choose_examples(
 
 @dataclass(frozen=True)
 class SiblingPair:
-    """Two categories of one parent.
+    """Two categories of one parent."""
 
-    Attributes:
-        left: node, the smaller number.
-        right: node.
-        left_as_right: products of ``left`` for which ``right`` was guessed.
-        right_as_left: the other way.
-        products: products of both.
-    """
-
-    left: int
-    right: int
-    left_as_right: int
-    right_as_left: int
-    products: int
+    left: int  # node, the smaller number
+    right: int  # node
+    left_as_right: int  # products of left for which right was guessed
+    right_as_left: int  # the other way
+    products: int  # products of both
 
     @property
     def confused(self) -> int:

@@ -15,7 +15,7 @@ class TrainOptions(Options):
 
     Attributes:
         modalities: what a product is represented by, in the order of :data:`MODALITIES`.
-        setting: which category a product is paired with; see :mod:`diptych.commerce.catalogue.settings`.
+        setting: which category a product is paired with; see :mod:`diptych.commerce.catalogue.catalogue`.
         query: a category's text: its ``name``, as published, or its whole ``path``.
         resample: draw a product's category anew in every epoch, where the setting draws.
         attributes: how a product's attributes become one row: their ``mean``, or ``attention``.

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from diptych.commerce.catalogue.catalogue import Catalogue
-from diptych.commerce.catalogue.lineages import nodes_on_paths
+from diptych.commerce.catalogue.catalogue import Catalogue, nodes_on_paths
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
-from diptych.commerce.category_to_image.product_rows import product_rows
-from diptych.commerce.category_to_image.ranker import Ranker
+from diptych.commerce.category_to_image.rankers import Ranker, product_rows
 from diptych.core.context import task
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.files import write_json
@@ -98,36 +96,22 @@ class Distinguisher:
 
 
 PICKS = "picks.json"
-_FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
 class Picks:
-    """Products that stand for categories, best first.
+    """Products that stand for categories, best first."""
 
-    Attributes:
-        catalogue: the products and the tree.
-        nodes: (q,) int64 categories.
-        texts: what each was asked with.
-        start: (q + 1,) int64: category i's products are ``products[start[i]:start[i + 1]]``.
-        products: (m,) int64 rows of the catalogue.
-        scores: (m,) float64.
-        k: how many were wanted.
-        among: whose pictures a category may have, see :data:`.pick.Among`.
-        distinct: by what products were told apart besides their picture.
-        about: the ranker and whatever else belongs beside the result.
-    """
-
-    catalogue: Catalogue
-    nodes: np.ndarray
-    texts: Sequence[str]
-    start: np.ndarray
-    products: np.ndarray
-    scores: np.ndarray
-    k: int
-    among: str
-    distinct: tuple[str, ...]
-    about: dict[str, Any]
+    catalogue: Catalogue  # the products and the tree
+    nodes: np.ndarray  # (q,) int64 categories
+    texts: Sequence[str]  # what each was asked with
+    start: np.ndarray  # (q + 1,) int64: category i's products are products[start[i]:start[i + 1]]
+    products: np.ndarray  # (m,) int64 rows of the catalogue
+    scores: np.ndarray  # (m,) float64
+    k: int  # how many were wanted
+    among: str  # whose pictures a category may have, see :data:`.pick.Among`
+    distinct: tuple[str, ...]  # by what products were told apart besides their picture
+    about: dict[str, Any]  # the ranker and whatever else belongs beside the result
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -206,7 +190,6 @@ class Picks:
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-able."""
         return {
-            "format": _FORMAT,
             "catalogue": {
                 "name": self.catalogue.name,
                 "fingerprint": self.catalogue.fingerprint,

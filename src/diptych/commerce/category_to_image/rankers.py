@@ -1,53 +1,74 @@
-"""Rankers that need no training: BM25 over titles, a sentence encoder, CLIP; a kind per file of :mod:`kinds`."""
+"""Rankers: what orders products for a category, as rows whose inner products are the scores."""
 
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, Modality, ProductFeatures
-from diptych.commerce.category_to_image.ranker import Ranker
+from diptych.core.context import track
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
 from diptych.core.registry import Registry
 from diptych.data.title_words import Fold, folded_by
+from diptych.encoders.embeddings import Embeddings
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
-@dataclass(frozen=True)
-class RankerKind:
-    """A way to order products for categories without training.
+class Ranker(ABC):
+    """A ready model, trained or not.
 
     Attributes:
-        name: what it is called wherever models are named.
-        description: one line.
-        citation: where it is from.
-        modalities: what it sees of a product.
-        make: from the products that will be ordered.
+        name: ``bm25``, ``sentence``, ``clip``, ``clip-ita``, …
+        unmatched: what a score of exactly 0 says. ``unranked``: product and category have nothing in common (no
+            word, or one of them has no row at all), so the product is not retrieved, and a category that has
+            nothing in common with any product has no ranking; ``ranked``: it is a score like others.
     """
 
     name: str
-    description: str
-    citation: str
-    modalities: tuple[Modality, ...]
-    make: Callable[[ProductFeatures], Ranker]
+    unmatched: Literal["ranked", "unranked"] = "ranked"
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Of everything that a score depends on besides the features."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """What has to be printed beside its numbers, JSON-able."""
+
+    @abstractmethod
+    def product_rows(self, products: ProductFeatures) -> np.ndarray | csr_array:
+        """(n, d) float32 rows of products: dense unit rows, or sparse ones."""
+
+    @abstractmethod
+    def category_rows(self, categories: CategoryFeatures) -> np.ndarray | csr_array:
+        """(q, d) float32 rows of categories, of the same kind."""
+
+
+@dataclass(frozen=True)
+class RankerKind:
+    """A way to order products for categories without training."""
+
+    name: str  # what it is called wherever models are named
+    description: str  # one line
+    citation: str  # where it is from
+    modalities: tuple[Modality, ...]  # what it sees of a product
+    make: Callable[[ProductFeatures], Ranker]  # from the products that will be ordered
 
 
 RANKERS: Registry[RankerKind] = Registry("ranker", "diptych.commerce.category_to_image.rankers")
-
-
-def make_ranker(name: str, products: ProductFeatures) -> Ranker:
-    """The ranker of that name, for these products."""
-    return RANKERS.get(name).make(products)
 
 
 class ZeroShot(Ranker):
@@ -284,3 +305,72 @@ RANKERS.add(
         _sentence_make,
     )
 )
+
+
+KIND = "product"
+"""What embeddings of products call themselves."""
+
+_BLOCK = 16_384
+
+
+def features_part(features: ProductFeatures, begin: int, end: int) -> ProductFeatures:
+    """The features of the products ``begin`` to ``end``; nothing is copied but starts of attributes."""
+    here = slice(begin, end)
+    start = features.attribute_start[begin : end + 1]
+    return replace(
+        features,
+        ids=features.ids[here],
+        titles=features.titles[here],
+        image=None if features.image is None else features.image[here],
+        title=features.title[here],
+        attribute_start=start - start[0],
+        attribute_items=features.attribute_items[start[0] : start[-1]],
+        pictured=features.pictured[here],
+        titled=features.titled[here],
+    )
+
+
+def product_rows(ranker: Ranker, features: ProductFeatures, block: int = _BLOCK) -> np.ndarray | csr_array:
+    """(n, d) float32 rows of all products in memory, dense ones made ``block`` at a time."""
+    if len(features) <= block:
+        return ranker.product_rows(features)
+    parts = list(_blocks(ranker, features, block))
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    from scipy.sparse import csr_array, vstack
+
+    return csr_array(vstack(parts, format="csr"))
+
+
+def product_embeddings(
+    ranker: Ranker, features: ProductFeatures, folder: Path | str, *, data: str, about: dict[str, Any]
+) -> Embeddings:
+    """The same written to ``folder`` as they come, and opened; one block is in memory."""
+    blocks = _blocks(ranker, features, _BLOCK)
+    first = next(blocks, None)
+    if not isinstance(first, np.ndarray):
+        raise UsageError(
+            f"{ranker.name} has no dense rows of {len(features):,} products",
+            "take a ranker that embeds, such as clip",
+        )
+
+    def rows() -> Iterator[np.ndarray]:
+        yield first
+        for part in blocks:
+            yield np.asarray(part)
+
+    return Embeddings.stream(
+        folder,
+        features.ids,
+        first.shape[1],
+        rows(),
+        encoder=ranker.fingerprint,
+        data=data,
+        kind=KIND,
+        about={"ranker": ranker.describe(), **about},
+    )
+
+
+def _blocks(ranker: Ranker, features: ProductFeatures, block: int) -> Iterator[np.ndarray | csr_array]:
+    for begin in track(range(0, len(features), block), "products", unit="blocks"):
+        yield ranker.product_rows(features_part(features, begin, min(begin + block, len(features))))

@@ -16,18 +16,20 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.catalogue import category_texts
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
-from diptych.core.errors import StorageError, UsageError
+from diptych.core.artifact import Artifact
+from diptych.core.errors import UsageError
 from diptych.core.files import atomic_path, write_json
-from diptych.core.reading import file_errors, opening, read_json, read_log
+from diptych.core.reading import file_errors, read_json, read_log
 from diptych.core.version import __version__
 from diptych.data.taxonomy import CategoryTree
 
@@ -36,23 +38,21 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.options import TrainOptions
     from diptych.commerce.category_to_image.training import TrainedModel
 
-MARKER = "category_run.json"
-FORMAT = 1
 _AGAIN = "train it again: diptych categories train"
 
 
-class CategoryRun:
+@dataclass(frozen=True, eq=False)
+class CategoryRun(Artifact, kind="category_run", recreate="diptych categories train DATA"):
     """A trained model, its encoders and its tree; write one with :meth:`finish`, read one with :meth:`open`.
 
     Attributes:
-        folder: where it is.
         about: what ``category_run.json`` says: ``model``, ``options``, ``data`` (how the products were read),
             ``splits`` (sizes), ``catalogue`` (fingerprint), ``notes``, ``encoders``, ``libraries``.
+        folder: where it is; model and encoders are read when they are first needed.
     """
 
-    def __init__(self, folder: Path, about: dict[str, Any]) -> None:
-        self.folder = folder
-        self.about = about
+    about: dict[str, Any]
+    folder: Path = field(init=False, default=Path())
 
     @classmethod
     def finish(
@@ -73,7 +73,6 @@ class CategoryRun:
         write_json(folder / "tree.json", {"paths": [list(path) for path in tree.paths], "codes": codes})
         _write_splits(folder / "splits.parquet", catalogue)
         about = {
-            "format": FORMAT,
             "diptych": __version__,
             "model": model.name,
             "fingerprint": model.fingerprint,
@@ -87,29 +86,23 @@ class CategoryRun:
             "python": platform.python_version(),
             "libraries": _versions(),
         }
-        write_json(folder / MARKER, about)
-        return cls(folder, about)
+        cls(about).save(folder / cls.marker())
+        return cls.open(folder)
 
     @classmethod
-    @opening(_AGAIN)
-    def open(cls, folder: Path | str) -> CategoryRun:
-        """Read a run; model and encoders are read when they are first needed."""
-        folder = Path(folder)
-        if not (folder / MARKER).is_file():
-            if (folder / "training.json").is_file():
+    def open(cls, path: Path | str, of: str = "") -> Self:
+        """Read a run."""
+        if not cls.is_at(path):
+            if (Path(path) / "training.json").is_file():
                 raise UsageError(
-                    f"the training in {folder} has not ended",
+                    f"the training in {path} has not ended",
                     "give the diptych categories train that began it again",
                 )
             raise UsageError(
-                f"{folder} holds no trained category model (no {MARKER})",
-                f"make one: diptych categories train DATA --out {folder}",
+                f"{path} holds no trained category model (no {cls.marker()})",
+                f"make one: diptych categories train DATA --out {path}",
             )
-        about = read_json(folder / MARKER)
-        found = about.get("format") if isinstance(about, dict) else None
-        if found != FORMAT:
-            raise StorageError(f"{folder} is a run of format {found}, this version reads {FORMAT}", _AGAIN)
-        return cls(folder, about)
+        return super().open(path, of)
 
     @cached_property
     def model(self) -> TrainedModel:

@@ -8,19 +8,18 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-_HERE = "diptych.commerce.purchase_intent"
 _HOMES = {
-    "Evaluation": f"{_HERE}.evaluation",
-    "Log": "diptych.data.logs",
-    "Scorer": f"{_HERE}.scoring",
-    "audit": f"{_HERE}.auditing",
-    "describe": f"{_HERE}.statistics",
-    "evaluate": f"{_HERE}.evaluation",
-    "ingest": "diptych.data.logs",
-    "make_features": f"{_HERE}.features",
-    "open_features": f"{_HERE}.features",
-    "sessionise": f"{_HERE}.sessions",
-    "train": f"{_HERE}.scoring",
+    name: f"diptych.{module}"
+    for module, names in {
+        "commerce.purchase_intent.auditing": "audit",
+        "commerce.purchase_intent.evaluation": "Evaluation evaluate",
+        "commerce.purchase_intent.features": "make_features open_features",
+        "commerce.purchase_intent.scoring": "Scorer train",
+        "commerce.purchase_intent.sessions": "sessionise",
+        "commerce.purchase_intent.statistics": "describe",
+        "data.logs": "Log ingest",
+    }.items()
+    for name in names.split()
 }
 
 __all__ = [

@@ -16,17 +16,11 @@ from diptych.data.logs.schema import SECOND
 
 @dataclass(frozen=True)
 class SplitInput:
-    """What a split may look at: everything (n,).
+    """What a split may look at: everything (n,)."""
 
-    Attributes:
-        labels: bool.
-        persons: int64 numbers of who it was: equal for sessions of one person.
-        start_us, end_us: times.
-    """
-
-    labels: np.ndarray
-    persons: np.ndarray
-    start_us: np.ndarray
+    labels: np.ndarray  # bool
+    persons: np.ndarray  # int64 numbers of who it was: equal for sessions of one person
+    start_us: np.ndarray  # start_us, end_us: times
     end_us: np.ndarray
 
     def take(self, rows: np.ndarray) -> SplitInput:
@@ -44,21 +38,13 @@ class Fold:
 
 @dataclass(frozen=True)
 class Split:
-    """One way.
+    """One way."""
 
-    Attributes:
-        name: ``random``, ``grouped`` or ``time``.
-        description: one line, with what it lets leak.
-        folds: from (input, number of folds, seed).
-        default_folds: how many when nobody says.
-        shares_persons: whether sessions of one person may be on both sides of a fold.
-    """
-
-    name: str
-    description: str
-    folds: Callable[[SplitInput, int, int], list[Fold]]
-    default_folds: int = 10
-    shares_persons: bool = True
+    name: str  # random, grouped or time
+    description: str  # one line, with what it lets leak
+    folds: Callable[[SplitInput, int, int], list[Fold]]  # from (input, number of folds, seed)
+    default_folds: int = 10  # how many when nobody says
+    shares_persons: bool = True  # whether sessions of one person may be on both sides of a fold
 
 
 SPLITS: Registry[Split] = Registry("split", "diptych.commerce.purchase_intent.splits")
@@ -111,11 +97,11 @@ def _folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
     return folds_of(fold[person], folds)
 
 
-GROUPED = SPLITS.add(
+SPLITS.add(
     Split(
-        name="grouped",
-        description="persons at random, all sessions of one in one fold; training may lie after test",
-        folds=_folds,
+        "grouped",
+        "persons at random, all sessions of one in one fold; training may lie after test",
+        _folds,
         shares_persons=False,
     )
 )
@@ -133,12 +119,12 @@ def _random_folds(given: SplitInput, folds: int, seed: int) -> list[Fold]:
     return [Fold(np.sort(train), np.sort(test)) for train, test in parts]
 
 
-RANDOM = SPLITS.add(
+SPLITS.add(
     Split(
-        name="random",
-        description="sessions at random, purchases dealt out evenly; one visitor may be in training and test, "
+        "random",
+        "sessions at random, purchases dealt out evenly; one visitor may be in training and test, "
         "and training may lie after test",
-        folds=_random_folds,
+        _random_folds,
     )
 )
 
@@ -179,12 +165,12 @@ def _text(microseconds: int) -> str:
     return datetime.fromtimestamp(microseconds / SECOND, UTC).isoformat(timespec="seconds")
 
 
-TIME = SPLITS.add(
+SPLITS.add(
     Split(
-        name="time",
-        description="sessions that had ended by a moment to train on, those that began after it to test on; "
+        "time",
+        "sessions that had ended by a moment to train on, those that began after it to test on; "
         "with several folds, windows that grow",
-        folds=_time_folds,
+        _time_folds,
         default_folds=1,
     )
 )

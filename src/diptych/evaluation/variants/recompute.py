@@ -22,8 +22,8 @@ import numpy as np
 from diptych.core.draws import keys_of
 from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.printed.target import SUM_PARTS, cell_parts
-from diptych.evaluation.protocol import partition
 from diptych.evaluation.reranking import CandidateRanks, FirstStage, first_stages
+from diptych.evaluation.result import partition
 from diptych.evaluation.variants.settings import LEAST_SHRUNK, NotPossible, Settings, View
 from diptych.metrics.candidates import Candidates, Reranked
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from diptych.sparse.measures.coactivation import PairedTest, empty_share, flops, nonzeros, paired_tests
-from diptych.sparse.measures.deviation import contained, exact_at, leading_terms, semantic_at
+from diptych.sparse.measures.deviation import (
+    Deviation,
+    contained,
+    exact_at,
+    leading_terms,
+    measure_deviation,
+    semantic_at,
+)
 from diptych.sparse.measures.faithfulness import (
     Faithfulness,
     faithfulness,
@@ -15,6 +22,7 @@ from diptych.sparse.measures.static import CaptionWords, StaticEmbedding
 
 __all__ = [
     "CaptionWords",
+    "Deviation",
     "Faithfulness",
     "PairedTest",
     "StaticEmbedding",
@@ -24,6 +32,7 @@ __all__ = [
     "faithfulness",
     "flops",
     "leading_terms",
+    "measure_deviation",
     "nonzeros",
     "overlap_at",
     "paired_tests",

@@ -90,7 +90,7 @@ class StaticEmbedding:
         from diptych.sparse.initialise import read_head
         from diptych.sparse.wordpiece import source_tokenizer
 
-        vectors = read_head(source).embeddings  # BERT's output and input embeddings are one matrix
+        vectors = read_head(source).projector  # BERT's output and input embeddings are one matrix
         rows = source_tokenizer(source).get_vocab(with_added_tokens=True)
         known = {term: row for term, row in rows.items() if row < len(vectors)}
         digest = fingerprint_arrays({"vectors": vectors})

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import csr_array
 
-from diptych.commerce.catalogue.judging import Judged
+from diptych.commerce.catalogue.catalogue import Judged
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
-from diptych.commerce.category_to_image.ranker import Ranker
+from diptych.commerce.category_to_image.rankers import Ranker
 from diptych.metrics import GroundTruth
 
 

@@ -41,11 +41,6 @@ TREE = CategoryTree([("A", "x"), ("A", "y", "z"), ("B",), ("C", "x")])
 A, AX, AY, AYZ, B, C, CX = range(7)
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
-    return tiny_catalogue(tmp_path_factory.mktemp("shop"))
-
-
 def sorted_into(shop: Catalogue, tree: CategoryTree, places: list[list[int]]) -> Catalogue:
     """As many products as there are lists of places, in that tree."""
     part = shop.subset(np.arange(len(places)))

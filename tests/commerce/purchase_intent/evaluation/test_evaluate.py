@@ -1,4 +1,4 @@
-"""The grid: its numbers by a second way, stopped and gone on with, in one process and in several."""
+"""The grid: its numbers by a second way, resumed, in one process and in several; given scores; importance."""
 
 from __future__ import annotations
 
@@ -11,22 +11,32 @@ import numpy as np
 import pytest
 from feature_tables import small_features
 
-from diptych.commerce.purchase_intent.evaluation import Evaluation, compare, contrast, evaluate
+from diptych.commerce.purchase_intent.evaluation import (
+    Evaluation,
+    GivenScores,
+    compare,
+    contrast,
+    evaluate,
+    evaluate_scores,
+)
+from diptych.commerce.purchase_intent.evaluation.measures import average_precision
 from diptych.commerce.purchase_intent.evaluation.plan import Unit, make_folds
-from diptych.commerce.purchase_intent.evaluation.unit import Work
-from diptych.commerce.purchase_intent.features.fitting import fit_features
-from diptych.commerce.purchase_intent.features.storage import FeatureHeader
-from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
+from diptych.commerce.purchase_intent.evaluation.unit import REPEATS, Work, importance_of
+from diptych.commerce.purchase_intent.features.fitting import FEATURES, fit_features
+from diptych.commerce.purchase_intent.features.table import FeatureHeader, FeatureTable, open_features
+from diptych.commerce.purchase_intent.models import fit_model
 from diptych.core.errors import (
     DataError,
     DiptychError,
     MismatchError,
+    NumericalError,
     UnknownNameError,
     UsageError,
 )
 from diptych.metrics.bootstrap import Bootstrap
 
 HOW = Bootstrap(40)
+
 GRID: dict[str, Any] = {
     "models": ["logistic-regression", "random-forest-small"],
     "settings": ["anonymous"],
@@ -34,6 +44,7 @@ GRID: dict[str, Any] = {
     "folds": 2,
     "bootstrap": HOW,
 }
+
 SMALL: dict[str, Any] = {
     "models": ["logistic-regression"],
     "settings": ["anonymous"],
@@ -164,7 +175,7 @@ def test_gains_are_paired_differences(evaluation: Evaluation) -> None:
     assert (found.difference, found.low, found.high) == (gain["difference"], gain["low"], gain["high"])
     assert found.values == (gain["baseline"], gain["extended"])
     same = compare(evaluation, names[1], names[1], bootstrap=HOW)
-    assert (same.difference, same.low, same.high, same.is_clear) == (0, 0, 0, False)
+    assert (same.difference, same.low, same.high) == (0, 0, 0)
     back = compare(evaluation, *reversed(names), measure="f1", bootstrap=HOW)
     assert back.low == pytest.approx(-found.high)
 
@@ -346,3 +357,138 @@ def test_an_evaluation_is_not_finished_before_its_page_is_there(
             Evaluation.open(tmp_path / "grid")
     found = evaluate(features, tmp_path / "grid", **SMALL, page=lambda one: seen.append(one.cells))
     assert seen == [found.cells] * 3
+
+
+GIVEN_HOW = Bootstrap(20)
+
+
+@pytest.fixture(scope="module")
+def features_given(tmp_path_factory: pytest.TempPathFactory) -> FeatureTable:
+    return small_features(tmp_path_factory.mktemp("features") / "small", n=120)
+
+
+def given(features_given: FeatureTable, setting: str, step: int, seed: int = 0) -> GivenScores:
+    rows = features_given.population(setting, step)
+    return GivenScores(np.random.default_rng(seed).random(len(rows)), 0.3)
+
+
+def test_measured_alike(features_given: FeatureTable, tmp_path: Path) -> None:
+    from sklearn.metrics import average_precision_score, brier_score_loss, f1_score
+
+    scores = {place: given(features_given, *place) for place in (("anonymous", 0), ("identified", 5))}
+    found = evaluate_scores(
+        features_given,
+        scores,
+        tmp_path / "out",
+        model="svm",
+        name="ours",
+        trained_on="elsewhere",
+        bootstrap=GIVEN_HOW,
+    )
+    assert [(cell["setting"], cell["set"], cell["step"]) for cell in found.cells] == [
+        ("anonymous", "extended", 0),
+        ("identified", "extended", 5),
+    ]
+    for cell in found.cells:
+        rows = features_given.population(cell["setting"], cell["step"])
+        p, labels = scores[cell["setting"], cell["step"]].probabilities, features_given.labels[rows]
+        assert cell["average_precision"] == pytest.approx(average_precision_score(labels, p))
+        assert cell["f1"] == pytest.approx(f1_score(labels, p >= 0.5))
+        assert cell["best_f1"] == pytest.approx(f1_score(labels, p >= 0.3))
+        assert cell["brier_calibrated"] == pytest.approx(brier_score_loss(labels, p))
+        assert cell["average_precision_low"] < cell["average_precision"] < cell["average_precision_high"]
+    assert "nothing fitted" in found.line()
+    assert found.notes == []
+    again = evaluate_scores(
+        features_given,
+        scores,
+        tmp_path / "out",
+        model="svm",
+        name="ours",
+        trained_on="elsewhere",
+        bootstrap=GIVEN_HOW,
+    )
+    assert (again.cells, again.gains) == (found.cells, found.gains)
+    with pytest.raises(MismatchError, match="holds other folds"):
+        evaluate_scores(
+            features_given,
+            {("anonymous", 0): given(features_given, "anonymous", 0, 1)},
+            tmp_path / "out",
+            model="svm",
+            name="ours",
+        )
+
+
+def test_its_own_training_sessions_are_no_test(features_given: FeatureTable, tmp_path: Path) -> None:
+    found = evaluate_scores(
+        features_given,
+        {("anonymous", 0): GivenScores(given(features_given, "anonymous", 0).probabilities)},
+        tmp_path / "out",
+        model="random-forest",
+        name="ours",
+        trained_on=features_given.fingerprint,
+        bootstrap=GIVEN_HOW,
+    )
+    assert any("no test of it" in note for note in found.notes)
+    assert found.cells[0]["best_f1"] is None
+
+
+def test_what_is_refused(features_given: FeatureTable, tmp_path: Path) -> None:
+    def asked(scores: dict[tuple[str, int], GivenScores]) -> None:
+        evaluate_scores(features_given, scores, tmp_path / "out", model="svm", name="ours")
+
+    with pytest.raises(DataError, match="no scores"):
+        asked({})
+    with pytest.raises(MismatchError, match="sessions and scores of shape"):
+        asked({("anonymous", 0): GivenScores(np.zeros(3))})
+    wrong = given(features_given, "anonymous", 0).probabilities
+    wrong[4] = 1.5
+    with pytest.raises(NumericalError, match=r"row 4 is 1\.5"):
+        asked({("anonymous", 0): GivenScores(wrong)})
+    assert not (tmp_path / "out").exists()
+
+
+CHOSEN = [FEATURES.get("dwell-mean"), FEATURES.get("channel"), FEATURES.get("week-day")]
+
+OWNERS = ["dwell-mean", "channel", "channel", "week-day"]
+
+
+def table(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    y = random.random(300) < 0.3
+    channel = random.normal(size=300) + 2.5 * y
+    # Both columns of the channel say the same: permuted alone, neither would be missed.
+    return np.stack([random.normal(size=300), channel, channel, np.zeros(300)], axis=1), y
+
+
+@pytest.mark.parametrize("name", ["random-forest-small", "logistic-regression"])
+def test_columns_of_a_feature_go_together(name: str) -> None:
+    fitted = fit_model(name, *table(0))
+    X, y = table(1)
+    before = X.copy()
+    found = importance_of(fitted, CHOSEN, OWNERS, X, y, [0, 1])
+    assert X.tolist() == before.tolist()
+    assert found.features == ("dwell-mean", "channel", "week-day")
+    assert found.dynamic.tolist() == [True, False, False]
+    assert found.drops.shape == (3, REPEATS)
+    whole, chance = average_precision(fitted.scores(X), y), y.mean()
+    assert found.drops[1].mean() == pytest.approx(whole - chance, abs=0.12)
+    assert np.abs(found.drops[0]).max() < 0.05
+    assert found.drops[2].tolist() == [0.0] * REPEATS
+    if name == "logistic-regression":
+        assert np.isnan(found.impurity).all()
+    else:
+        parts = fitted.pipeline.steps[-1][1].feature_importances_
+        assert found.impurity.tolist() == [parts[0], parts[1] + parts[2], parts[3]]
+        assert found.impurity.sum() == pytest.approx(1)
+    again = importance_of(fitted, CHOSEN, OWNERS, X, y, [0, 1])
+    assert again.drops.tolist() == found.drops.tolist()
+
+
+def test_nothing_to_measure() -> None:
+    fitted = fit_model("random-forest-small", *table(0))
+    X, y = table(1)
+    assert np.isnan(importance_of(fitted, CHOSEN, OWNERS, X, np.zeros_like(y), [0]).drops).all()
+    constant = fit_model("random-forest-small", X[:, :0], y)
+    none = importance_of(constant, [], [], X[:, :0], y, [0])
+    assert (none.features, none.drops.shape, none.impurity.shape) == ((), (0, REPEATS), (0,))

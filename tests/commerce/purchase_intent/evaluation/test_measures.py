@@ -1,4 +1,4 @@
-"""Measures: small cases by hand, scikit-learn as an independent implementation, ties by brute force."""
+"""Measures, resamples and Platt's sigmoid: by hand, against scikit-learn, by brute force."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.commerce.purchase_intent.evaluation.calibration import reliability
+from diptych.commerce.purchase_intent.evaluation import fit_platt, log_odds
 from diptych.commerce.purchase_intent.evaluation.measures import (
+    Persons,
     always_buy_f1,
     average_precision,
     best_threshold,
@@ -19,10 +20,16 @@ from diptych.commerce.purchase_intent.evaluation.measures import (
     lift_at,
     log_loss,
     precision_at_recall,
+    reliability,
     roc_auc,
 )
+from diptych.commerce.purchase_intent.models import MODELS
+from diptych.core.errors import DataError, UsageError
+from diptych.metrics import bootstrap as drawing
+from diptych.metrics.bootstrap import Bootstrap
 
 SCORES = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
+
 LABELS = np.array([True, False, True, False, False])
 
 
@@ -166,3 +173,121 @@ def test_reliability_counts_everybody_once(
         assert before["high"] < after["low"]  # equal probabilities are in one bin
     if len(set(p.tolist())) == len(p) and len(p) >= bins:
         assert max(row["n"] for row in rows) - min(row["n"] for row in rows) <= 1
+
+
+def test_a_resample_is_whole_persons() -> None:
+    persons = Persons.of(np.array([70, 70, 3, 5, 3, 70]), Bootstrap(200))
+    assert persons.numbers.tolist() == [2, 2, 0, 1, 0, 2]
+    weights = []
+    persons.resamples(np.arange(6), {"kept": lambda drawn: weights.append(drawn) or drawn[:, 0]})
+    drawn = np.concatenate(weights)
+    assert drawn.shape == (200, 6)
+    assert (drawn[:, 0] == drawn[:, 1]).all()
+    assert (drawn[:, 2] == drawn[:, 4]).all()
+    assert (drawn[:, [0, 2, 3]].sum(axis=1) == 3).all()  # as many persons as there are
+    assert drawn[:, 0].mean() == pytest.approx(1, abs=0.2)
+
+
+def test_cells_share_draws_whichever_sessions_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    who, scores, labels = random.integers(0, 30, 60), random.random(60), random.random(60) < 0.4
+    persons = Persons.of(who, Bootstrap(50))
+
+    def measured(rows: np.ndarray) -> np.ndarray:
+        found = persons.resamples(rows, {"ap": lambda w: average_precision(scores[rows], labels[rows], w)})
+        return found["ap"]
+
+    whole, half = measured(np.arange(60)), measured(np.arange(0, 60, 2))
+    drawn = []
+    persons.resamples(np.arange(60), {"w": lambda w: drawn.append(w.copy()) or w[:, 0]})
+    for number, weights in enumerate(np.concatenate(drawn).astype(int)):
+        rows = np.repeat(np.arange(60), weights)
+        assert whole[number] == pytest.approx(average_precision(scores[rows], labels[rows]))
+        even = rows[rows % 2 == 0]
+        assert half[number] == pytest.approx(average_precision(scores[even], labels[even]))
+    monkeypatch.setattr(drawing, "_CHUNK_NUMBERS", 100)  # a resample at a time
+    assert measured(np.arange(60)).tolist() == whole.tolist()
+
+
+def test_intervals() -> None:
+    persons = Persons.of(np.arange(4), Bootstrap(0))
+    assert persons.resamples(np.arange(4), {"ap": lambda w: w[:, 0]})["ap"].shape == (0,)
+    assert persons.interval(np.zeros(0)) == (None, None)
+    with_samples = Persons.of(np.arange(4), Bootstrap(9, confidence=0.5))
+    assert with_samples.interval(np.array([np.nan, 0.0, 1, 2, 3, 4])) == (1.0, 3.0)
+    with pytest.raises(UsageError):
+        Bootstrap(-1)
+
+
+def drawn(
+    n: int = 300, slope: float = 2.0, intercept: float = -1.0, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    x = random.normal(0, 2, n)
+    return x, random.random(n) < 1 / (1 + np.exp(-(slope * x + intercept)))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e4])
+def test_it_is_logistic_regression_on_softened_labels(scale: float) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    x, labels = drawn()
+    bought = labels.sum()
+    soft = np.where(labels, (bought + 1) / (bought + 2), 1 / (len(x) - bought + 2))
+    # Every session is a purchase with that weight, and none with the rest.
+    theirs = LogisticRegression(C=1e10, tol=1e-10, max_iter=1000)
+    theirs.fit(
+        np.concatenate([x, x])[:, None],
+        np.repeat([1, 0], len(x)),
+        sample_weight=np.concatenate([soft, 1 - soft]),
+    )
+    ours = fit_platt(scale * x + 5, labels)
+    assert ours.slope * scale == pytest.approx(theirs.coef_[0, 0], rel=1e-4)
+    assert ours.intercept + 5 * ours.slope == pytest.approx(theirs.intercept_[0], rel=1e-4)
+
+
+def test_it_finds_what_was_planted_and_keeps_the_order() -> None:
+    x, labels = drawn(20_000)
+    found = fit_platt(x, labels)
+    assert found.slope == pytest.approx(2.0, abs=0.1)
+    assert found.intercept == pytest.approx(-1.0, abs=0.1)
+    p = found.probabilities(np.sort(x))
+    assert (np.diff(p) >= 0).all()
+    assert p.mean() == pytest.approx(labels.mean(), abs=1e-3)
+
+
+def test_balanced_weights_are_undone_by_the_intercept() -> None:
+    # A model that is right in a balanced world: its odds are 4 times too high where one in five buys.
+    random = np.random.default_rng(0)
+    true = random.beta(1, 4, 20_000)
+    labels = random.random(20_000) < true
+    odds = 4 * true / (1 - true)
+    forest = MODELS.get("random-forest")
+    found = fit_platt(log_odds(odds / (1 + odds), forest), labels)
+    assert found.slope == pytest.approx(1.0, abs=0.05)
+    assert found.intercept == pytest.approx(-np.log(4), abs=0.1)
+
+
+@pytest.mark.parametrize("x", [np.array([-1.0, -1, 1, 1]), np.array([1e6, 1e6, -1e6, -1e6]), np.zeros(4)])
+def test_extremes_stay_finite(x: np.ndarray) -> None:
+    labels = np.array([False, False, True, True])
+    p = fit_platt(x, labels).probabilities(x)
+    assert ((p > 0) & (p < 1)).all()
+    if not x.any():
+        assert p == pytest.approx(0.5)
+    else:  # the targets are 1/4 and 3/4, and can be met
+        assert p == pytest.approx([0.25, 0.25, 0.75, 0.75], abs=1e-6)
+
+
+@pytest.mark.parametrize("labels", [np.zeros(3, dtype=bool), np.ones(3, dtype=bool)])
+def test_one_class_cannot_be_calibrated(labels: np.ndarray) -> None:
+    with pytest.raises(DataError, match="cannot be calibrated"):
+        fit_platt(np.arange(3.0), labels)
+
+
+def test_log_odds_of_what_a_model_gives() -> None:
+    scores = np.array([0.0, 0.2, 0.5, 1.0])
+    assert log_odds(scores, MODELS.get("svm")).tolist() == scores.tolist()
+    odds = log_odds(scores, MODELS.get("random-forest"))
+    assert odds[1:3] == pytest.approx([np.log(0.25), 0.0])
+    assert odds[[0, 3]] == pytest.approx([np.log(0.001 / 0.999), np.log(0.999 / 0.001)])

@@ -14,7 +14,7 @@ from small_views import small_view
 
 from diptych.commerce.purchase_intent.features import FEATURES, FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.features.fitting import ABSENT, MOST_CATEGORIES, fit_markov
-from diptych.commerce.purchase_intent.features.table import TABLE_6_7, features_of, optional_features
+from diptych.commerce.purchase_intent.features.table import TABLE_6_7, features_of
 from diptych.commerce.purchase_intent.features.view import COLUMNS, SessionsView
 from diptych.core.errors import UnknownNameError, UsageError
 
@@ -294,10 +294,9 @@ def test_the_rows_of_table_6_7() -> None:
     assert [(one.label, one.dynamic, one.baseline) for one in rows] == PRINTED
     assert [one.group for one in rows] == ["session"] * 9 + ["history"] * 6
     assert all(one.default for one in rows)
-    assert {one.name for one in optional_features()} == set(FEATURES.names()) - set(TABLE_6_7)
-    assert {"previous-device", "previous-device-rate", "hour-cyclic", "history-days"} == {
-        one.name for one in optional_features()
-    }
+    optional = {one.name for one in FEATURES if not one.default}
+    assert optional == set(FEATURES.names()) - set(TABLE_6_7)
+    assert {"previous-device", "previous-device-rate", "hour-cyclic", "history-days"} == optional
 
 
 def names_of(*cell: object) -> list[str]:

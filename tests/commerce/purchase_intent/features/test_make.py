@@ -1,16 +1,23 @@
-"""From events to features, the whole way, against plain Python."""
+"""From events to features, the whole way, against plain Python; on both engines; as an export."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import ibis
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 from events import canonical, write_log
 from feature_oracle import Session, known_at, log_ratio, sessions_of
+from feature_tables import small_features
 from intent_logs import random_events
 
+from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.features import (
     FeatureOptions,
     FeatureTable,
@@ -20,8 +27,135 @@ from diptych.commerce.purchase_intent.features import (
 )
 from diptych.commerce.purchase_intent.features import make as make_module
 from diptych.commerce.purchase_intent.features import make as pages_module
+from diptych.commerce.purchase_intent.features.export import export_steps
+from diptych.commerce.purchase_intent.features.make import HISTORY, visitor_history
+from diptych.commerce.purchase_intent.features.view import NO_PAGE
 from diptych.commerce.purchase_intent.sessions import SessionTables, sessionise
+from diptych.commerce.purchase_intent.sessions.tables import SESSIONS
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
+
+MINUTE = 60_000_000
+
+
+@pytest.fixture(scope="module")
+def duckdb() -> Iterator[Any]:
+    engine = ibis.duckdb.connect()
+    yield engine
+    engine.disconnect()
+
+
+def row(session_id: int, start: int, **said: Any) -> dict[str, Any]:
+    """A session of visitor v on a pc, known on arrival, of an hour; times in minutes."""
+    given = {
+        "visitor_id": "v",
+        "device": "pc",
+        "n_pages": 20,
+        "known": 0,
+        "end": start + 60,
+        "bought": None,
+    } | said
+    bought = given["bought"]
+    return {
+        "session_id": session_id,
+        "visitor_id": given["visitor_id"],
+        "device": given["device"],
+        "n_pages": given["n_pages"],
+        "start_us": start * MINUTE,
+        "end_us": given["end"] * MINUTE,
+        "first_purchase_us": None if bought is None else bought * MINUTE,
+        "pages_before_purchase": None if bought is None else 10,
+        "pages_before_identified": given["known"],
+    }
+
+
+KINDS = {column.name: pa.type_for_alias(column.type) for column in SESSIONS}
+
+
+def histories(engine: Any, rows: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    schema = pa.schema([pa.field(name, KINDS[name]) for name in row(0, 0)])
+    table = ibis.memtable(pa.Table.from_pylist(rows, schema))
+    found = engine.to_pyarrow(visitor_history(table, 12)).to_pylist()
+    return {one.pop("session_id"): one for one in found}
+
+
+def test_sessions_in_turn(duckdb: Any) -> None:
+    found = histories(
+        duckdb,
+        [
+            row(1, 0, device="pc", bought=30),
+            row(2, 100, device="tv"),
+            row(3, 200, device="pc", n_pages=1),  # too short to ask, and counts
+            row(4, 300, device="pc", bought=310),
+            row(5, 400, device="tablet"),
+            row(6, 0, visitor_id=None),
+            row(7, 350, visitor_id="w"),
+        ],
+    )
+    assert sorted(found) == [1, 2, 4, 5, 7]
+    none = dict.fromkeys(HISTORY) | {"sessions": 0, "orders": 0, "devices": 1, "switches": 0, "pairs": 0}
+    assert found[1] == found[7] == none
+    assert found[2] == none | {
+        "sessions": 1,
+        "orders": 1,
+        "last_purchase_us": 30 * MINUTE,
+        "devices": 2,
+        "device_before_1": "pc",
+    }
+    assert found[5] == {
+        "sessions": 4,
+        "orders": 2,
+        "last_purchase_us": 310 * MINUTE,
+        "devices": 3,
+        "switches": 2,
+        "pairs": 3,
+        "device_before_1": "pc",
+        "device_before_2": "pc",
+        "device_before_3": "tv",
+        "device_before_4": "pc",
+    }
+
+
+def test_a_purchase_counts_by_its_own_time(duckdb: Any) -> None:
+    found = histories(
+        duckdb,
+        [row(1, 0, end=300, bought=200), row(2, 100), row(3, 200), row(4, 201), row(5, 500, bought=510)],
+    )
+    assert [found[number]["orders"] for number in (1, 2, 3, 4, 5)] == [0, 0, 0, 1, 1]
+    assert [found[number]["sessions"] for number in (1, 2, 3, 4, 5)] == [0, 1, 2, 3, 4]
+
+
+def test_sessions_that_begin_together_do_not_see_each_other(duckdb: Any) -> None:
+    found = histories(duckdb, [row(1, 0, device="tv"), row(2, 100), row(3, 100, device="tv"), row(4, 101)])
+    assert [found[number]["sessions"] for number in (1, 2, 3, 4)] == [0, 1, 1, 3]
+    assert found[2]["device_before_1"] == found[3]["device_before_1"] == "tv"
+    assert (found[2]["devices"], found[3]["devices"]) == (2, 1)
+    assert (found[4]["switches"], found[4]["pairs"]) == (2, 2)  # tv, pc, tv
+
+
+def test_before_a_log_in_nobody_knows_whose_session_it_is(duckdb: Any) -> None:
+    found = histories(
+        duckdb,
+        [
+            row(1, 0, end=150, known=5, bought=50, device="tv"),  # at page 5; bought with page 10
+            row(2, 10, end=20, known=11, bought=12, device="tablet"),  # bought with page 10, then logged in
+            row(3, 15),
+            row(4, 100),
+            row(5, 151),
+        ],
+    )
+    # The first session itself counts from its end, what was bought in it after the log-in at once.
+    assert (found[3]["sessions"], found[3]["orders"], found[3]["devices"]) == (0, 0, 1)
+    assert (found[4]["sessions"], found[4]["orders"], found[4]["devices"]) == (2, 2, 2)
+    assert (found[5]["sessions"], found[5]["orders"], found[5]["devices"]) == (4, 2, 3)
+    assert found[5]["device_before_1"] == "tv"  # known last
+    assert found[5]["last_purchase_us"] == 50 * MINUTE
+
+
+def test_bought_on_the_page_of_the_log_in_counts_from_the_end(duckdb: Any) -> None:
+    """Which of the two came first is not in the table of sessions."""
+    found = histories(duckdb, [row(1, 0, end=150, known=10, bought=50), row(2, 100), row(3, 151)])
+    assert (found[2]["orders"], found[3]["orders"]) == (0, 1)
+
 
 ALSO = ("history-days", "hour-cyclic", "previous-device", "previous-device-rate")
 
@@ -256,3 +390,49 @@ def test_options_that_cannot_be() -> None:
         FeatureOptions(also=("channel",))
     with pytest.raises(UsageError, match="0 page types"):
         FeatureOptions(types=0)
+
+
+def test_one_row_per_session_and_step_of_its_population(tmp_path: Path) -> None:
+    table = small_features(tmp_path / "features", n=60)
+    n = export_steps(table, tmp_path / "steps.parquet")
+    rows = parquet.read_table(tmp_path / "steps.parquet").to_pylist()
+    assert len(rows) == n == sum(len(table.population(a, b)) for a in table.settings for b in table.steps)
+    assert [path.name for path in tmp_path.iterdir() if path.name != "features"] == ["steps.parquet"]
+    row_of = {session_id: row for row, session_id in enumerate(table.session_ids.tolist())}
+    for setting in table.settings:
+        for step in table.steps:
+            population = table.population(setting, step)
+            view = table.at(population, step)
+            fitted = fit_features(table.features("identified", "extended", max(1, step)), view)
+            matrix = dict(zip(fitted.names, fitted.matrix(view).T.tolist(), strict=True))
+            own = [row for row in rows if (row["setting"], row["step"]) == (setting, step)]
+            assert [row_of[row["session_id"]] for row in own] == population.tolist()
+            for place, row in enumerate(own):
+                for name in ("dwell-mean", "dwell-deviation", "switch-probability", "orders"):
+                    value = row[name.replace("-", "_")]
+                    assert value == matrix[name][place] or (value is None and math.isnan(matrix[name][place]))
+                code = table.view.page_types[row_of[row["session_id"]], step - 1] if step else NO_PAGE
+                assert row["page_type"] == (None if step == 0 else table.view.vocabulary[code])
+                if setting == "anonymous":
+                    assert row["sessions"] is row["device_before_1"] is None
+
+
+def test_whole_sessions_have_no_steps(tmp_path: Path) -> None:
+    table = small_features(tmp_path / "features", n=20)
+    table.about["kind"] = "whole"
+    with pytest.raises(UsageError, match="without steps"):
+        export_steps(table, tmp_path / "steps.parquet")
+
+
+def test_the_same_features_on_both_engines(tmp_path: Path, spark: Engine) -> None:
+    tables = sessionise(write_log(tmp_path / "log", random_events(7, sessions=20)))
+    options = FeatureOptions(types=2)
+    mine = make_features(tables, folder=tmp_path / "duckdb", options=options)
+    theirs = make_features(tables, folder=tmp_path / "spark", options=options, engine=spark)
+    for name in ("features.json", "page_types.npy", "page_times.npy"):
+        assert (mine.folder / name).read_bytes() == (theirs.folder / name).read_bytes()
+    assert (mine.view.columns["orders"] > 0).any()
+    for name, values in mine.view.columns.items():
+        np.testing.assert_array_equal(values, theirs.view.columns[name])
+    for name in ("session_ids", "persons", "labels", "start_us", "end_us", "pages_before_identified"):
+        np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))

@@ -1,13 +1,188 @@
-"""A session so far as one object: what is put in order and said, and what is refused."""
+"""Events and sessions so far as a shop sends them: read, put in order, refused; and as they grow."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 import pytest
+from events import canonical
+from feature_oracle import sessions_of
+from hypothesis import given
+from hypothesis import strategies as st
 
-from diptych.commerce.purchase_intent.scoring.request import Request, read_request
+from diptych.commerce.purchase_intent.features.view import EARLIER_DEVICES, HISTORY_COLUMNS
+from diptych.commerce.purchase_intent.scoring.events import (
+    DAY_US,
+    GivenEvent,
+    history_columns,
+    read_event,
+    read_time,
+)
+from diptych.commerce.purchase_intent.scoring.request import (
+    Request,
+    RunningSession,
+    SessionSoFar,
+    read_request,
+)
 from diptych.core.errors import DataError
+
+NOON = 1_569_931_200  # 2019-10-01T12:00:00Z
+
+
+def test_what_an_event_says() -> None:
+    given = {
+        "t": NOON,
+        "action": "page",
+        "page_type": " home ",
+        "device": "PC",
+        "channel": "Paid",
+        "visitor_id": 17,
+    }
+    assert read_event(given, 3) == GivenEvent(3, NOON * 1_000_000, "page", "home", "pc", "paid", "17", False)
+
+
+def test_what_is_not_said_is_a_page_of_nobody() -> None:
+    assert read_event({"t": 0, "visitor_id": ""}, 1) == GivenEvent(
+        1, 0, "page", "unknown", "unknown", "unknown", None, False
+    )
+
+
+def test_defaults_are_for_what_is_not_said() -> None:
+    defaults = {"device": "tv", "channel": "direct"}
+    read = read_event({"t": 0, "device": "pc", "channel": None}, 1, defaults)
+    assert (read.device, read.channel) == ("pc", "direct")
+
+
+def test_words_are_those_of_an_import() -> None:
+    read = read_event({"t": 0, "action": "AddToCart", "device": "Desktop", "visitor_id": "null"}, 1)
+    assert (read.action, read.device, read.visitor_id) == ("add", "pc", None)
+    assert read_event({"t": 0, "device": "fridge"}, 1).device == "fridge"
+
+
+@pytest.mark.parametrize("given", [{"action": "purchase"}, {"action": "page", "is_purchase": True}])
+def test_what_a_purchase_is(given: dict[str, Any]) -> None:
+    assert read_event({"t": 0, **given}, 1).is_purchase
+
+
+@pytest.mark.parametrize(
+    ("time", "seconds"),
+    [
+        (NOON, NOON),
+        (NOON + 0.25, NOON + 0.25),
+        ("2019-10-01T12:00:00Z", NOON),
+        ("2019-10-01T14:00:00+02:00", NOON),
+        ("2019-10-01 12:00:00", NOON),
+        ("2019-10-01T12:00:00.000001+00:00", NOON + 0.000001),
+    ],
+)
+def test_times(time: float | str, seconds: float) -> None:
+    assert read_time(time, "it") == round(seconds * 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("page", "event 4 is str, not an object"),
+        ({}, "event 4 has no time"),
+        ({"t": "yesterday"}, "event 4 has the time 'yesterday'"),
+        ({"t": True}, "event 4 has the time True"),
+        ({"t": float("nan")}, "event 4 has the time nan"),
+        ({"t": -1}, "outside the years"),
+        ({"t": NOON * 1000}, "outside the years"),
+        ({"t": 0, "action": "dance"}, "event 4 has the action 'dance'"),
+        ({"t": 0, "action": ["page"]}, "event 4 has action list, not a text"),
+        ({"t": 0, "is_purchase": "yes"}, "event 4 has is_purchase 'yes'"),
+        ({"t": 0, "page_type": {"a": 1}}, "event 4 has page_type"),
+        ({"t": 0, "visitor_id": True}, "event 4 has visitor_id bool"),
+        ({"t": 0, "visitor_id": 10**5000}, "event 4 has visitor_id int"),
+        ({"t": 10**400}, "event 4 has the time"),
+    ],
+)
+def test_what_is_refused(given: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_event(given, 4)
+
+
+START = 100 * DAY_US
+
+
+def columns(history: Any, device: str = "pc") -> tuple[dict[str, float | str], list[str]]:
+    return history_columns(history, START, device, 40 * DAY_US)
+
+
+def test_a_whole_history() -> None:
+    given = {"sessions": 6, "devices": ["TV", "pc", "pc", "tablet", "pc", "tv"], "orders": 2,
+             "last_purchase": "1970-04-09T12:00:00Z"}  # fmt: skip
+    found, missing = columns(given, "smartphone")
+    assert missing == []
+    assert set(found) == set(HISTORY_COLUMNS)
+    assert found == {
+        "sessions": 6.0,
+        "orders": 2.0,
+        "days_since_purchase": 1.5,
+        "devices": 4.0,
+        "switches": 4.0,
+        "pairs": 5.0,
+        "history_days": 60.0,
+        **dict(zip(EARLIER_DEVICES, ("tv", "pc", "tablet", "pc"), strict=True)),
+    }
+
+
+def test_somebody_who_was_never_there() -> None:
+    found, missing = columns({"sessions": 0})
+    assert missing == []
+    assert math.isnan(float(found.pop("days_since_purchase")))
+    assert found == {
+        **{
+            "sessions": 0.0,
+            "orders": 0.0,
+            "devices": 1.0,
+            "switches": 0.0,
+            "pairs": 0.0,
+            "history_days": 60.0,
+        },
+        **dict.fromkeys(EARLIER_DEVICES, ""),
+    }
+
+
+def test_what_nobody_says_is_missing_and_named() -> None:
+    found, missing = columns(None)
+    assert missing == ["sessions", "devices", "orders"]
+    assert all(value == "" or math.isnan(float(value)) for value in found.values())
+    found, missing = columns({"orders": 3, "sessions": 4, "since": 90 * 86_400})
+    assert missing == ["devices", "last_purchase"]
+    assert (found["orders"], found["sessions"], found["history_days"]) == (3.0, 4.0, 10.0)
+    assert math.isnan(float(found["devices"]))
+
+
+@pytest.mark.parametrize(
+    ("history", "message"),
+    [
+        ({"order": 1}, "has no 'order'"),
+        ({"orders": -1}, "orders is -1"),
+        ({"orders": 1.5}, "orders is 1.5"),
+        ({"sessions": True}, "sessions is True"),
+        ({"sessions": float("nan")}, "sessions is nan"),
+        ({"sessions": 10**400}, "sessions is 1000"),
+        ({"orders": 1, "days_since_purchase": 10**400}, "days_since_purchase is 1000"),
+        ({"sessions": 2, "devices": ["pc"]}, "1 devices of 2 sessions"),
+        ({"devices": 2}, "devices are 2"),
+        ({"orders": 0, "sessions": 3, "days_since_purchase": 4}, "no orders, and a purchase"),
+        ({"orders": 1, "days_since_purchase": -0.5}, "0.5 days after this session's start"),
+        ({"orders": 1, "last_purchase": 101 * 86_400}, "1 days after this session's start"),
+        (
+            {"orders": 1, "last_purchase": 1, "days_since_purchase": 1},
+            "last_purchase and days_since_purchase",
+        ),
+        ({"orders": 1, "days_since_purchase": "many"}, "days_since_purchase is 'many'"),
+    ],
+)
+def test_what_is_refused_history(history: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        columns(history)
+
 
 GAP_US = 30 * 60 * 1_000_000
 
@@ -59,6 +234,104 @@ def test_what_is_said_once_is_of_all_events_that_do_not_say_it() -> None:
         ({"start": "soon"}, "the start has the time 'soon'"),
     ],
 )
-def test_what_is_refused(given: Any, message: str) -> None:
+def test_what_is_refused_request(given: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read(given)
+
+
+def running(events: list[dict[str, Any]], pages: int = 10) -> SessionSoFar:
+    session = RunningSession(GAP_US, pages)
+    for number, event in enumerate(events, 1):
+        session.add(read_event(event, number))
+    assert session.so_far is not None
+    return session.so_far
+
+
+EVENTS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "wait": st.sampled_from([0, 5, 60, 1799, 1800, 1801, 4000]),
+            "action": st.sampled_from(["page", "page", "page", "query", "other", "purchase"]),
+            "page_type": st.sampled_from([None, "home", "product"]),
+            "device": st.sampled_from(["pc", "tv"]),
+            "visitor_id": st.sampled_from([None, None, "v", "w"]),
+        }
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+@given(EVENTS)
+def test_it_is_the_last_session_of_a_log(drawn: list[dict[str, Any]]) -> None:
+    times = itertools.accumulate(event["wait"] for event in drawn)
+    events = [
+        {**event, "t": t, "is_purchase": event["action"] == "purchase"}
+        for event, t in zip(drawn, times, strict=True)
+    ]
+    events = [{key: value for key, value in event.items() if key != "wait"} for event in events]
+    expected = sessions_of(canonical(events))[-1]
+    found = running(events, pages=3)
+    assert found.start_us == expected.start
+    assert found.device == expected.device
+    assert found.visitor_id == expected.visitor
+    assert found.pages_before_identified == expected.pages_before_visitor
+    assert found.n_pages == len(expected.pages)
+    assert found.n_events == len(expected.events)
+    assert found.page_types == tuple(page["page_type"] or "unknown" for page in expected.pages[:3])
+    assert found.page_times == tuple(page["t_us"] for page in expected.pages[:3])
+    assert (found.bought_at is None) == (expected.bought is None)
+    if expected.bought is not None and found.bought_at is not None:
+        assert found.bought_at == expected.bought["event_id"] + 1
+
+
+def test_thirty_minutes_are_one_session_and_more_are_two() -> None:
+    assert running([{"t": 0}, {"t": 1800}]).n_pages == 2
+    found = running([{"t": 0}, {"t": 1800.000001}])
+    assert found.n_pages == 1
+    assert "event 2 follows 30 minutes after the one before" in found.notes[0]
+
+
+def test_a_log_may_say_itself_what_a_session_is() -> None:
+    session = RunningSession(None, 10)
+    for number, t in enumerate((0, 100_000)):
+        session.add(read_event({"t": t}, number))
+    assert session.so_far is not None
+    assert session.so_far.n_pages == 2
+
+
+@pytest.mark.parametrize(
+    ("events", "identified"),
+    [
+        ([{}, {}], False),
+        ([{"visitor_id": "v"}, {}], True),  # recognised on arrival
+        ([{"action": "other", "visitor_id": "v"}], True),
+        ([{}, {"visitor_id": "v"}], True),  # the second page says who it is
+        ([{}, {}, {"action": "other", "visitor_id": "v"}], False),  # known from the next page on
+        ([{}, {}, {"action": "other", "visitor_id": "v"}, {}], True),
+    ],
+)
+def test_when_a_visitor_is_known(events: list[dict[str, Any]], identified: bool) -> None:
+    assert running([{"t": t, **event} for t, event in enumerate(events)]).is_identified == identified
+
+
+def test_the_first_of_two_visitors_counts_and_it_is_said_once() -> None:
+    found = running([{"t": t, "visitor_id": name} for t, name in enumerate("vvwx")])
+    assert found.visitor_id == "v"
+    assert found.notes == ("event 3 is of another visitor: the first one known counts",)
+
+
+def test_an_event_out_of_order_changes_nothing() -> None:
+    session = RunningSession(GAP_US, 10)
+    session.add(read_event({"t": 10}, 1))
+    before = session.so_far
+    with pytest.raises(DataError, match="event 2 is 3 s earlier"):
+        session.add(read_event({"t": 7}, 2))
+    assert session.so_far == before
+    assert session.add(read_event({"t": 11}, 3))
+
+
+def test_a_million_events_need_no_more_than_the_first_pages() -> None:
+    found = running([{"t": t, "page_type": str(t)} for t in range(1000)])
+    assert found.page_types == tuple(map(str, range(10)))
+    assert found.n_pages == 1000

@@ -14,7 +14,7 @@ from feature_oracle import Session, sessions_of
 from diptych.commerce.purchase_intent.features import FeatureTable, make_features
 from diptych.commerce.purchase_intent.features.view import EARLIER_DEVICES, HISTORY_COLUMNS
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
-from diptych.commerce.purchase_intent.scoring.history_table import HistoryTable, keep_history
+from diptych.commerce.purchase_intent.scoring.events import HistoryTable, keep_history
 from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.core.errors import DataError
 

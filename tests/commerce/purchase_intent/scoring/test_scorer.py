@@ -1,8 +1,9 @@
-"""Sessions as they run: which model answers, what it says besides, and that streaming changes nothing."""
+"""Sessions as they run: which model answers, why, and that streaming changes nothing."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,11 +13,114 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diptych.commerce.purchase_intent.features import FeatureTable
+from diptych.commerce.purchase_intent.features import FEATURES, FeatureTable
+from diptych.commerce.purchase_intent.features.view import SessionsView, text_array
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
+from diptych.commerce.purchase_intent.scoring.cell import reason_of, replaced, typical_value, value_in_words
+from diptych.commerce.purchase_intent.scoring.table_scores import (
+    RunningSessions,
+    score_events,
+    score_sessions,
+)
 from diptych.core.errors import DataError, MismatchError, UsageError
 
+
+def test_rows_of_a_small_case() -> None:
+    nan = np.nan
+    row = np.array([1.0, 2.0, 3.0, nan])
+    background = np.array([[9.0, 2.0, 7.0, nan], [8.0, 2.0, 6.0, nan]])
+    found = replaced(row, background, ("a", "b", "a", "c"))
+    assert found.features == ("a",)
+    assert found.constant == ("b", "c")
+    np.testing.assert_array_equal(found.rows, [[1, 2, 3, nan], [9, 2, 7, nan], [8, 2, 6, nan]])
+    assert found.effects(np.array([5.0, 1.0, 2.0])) == {"a": 3.5, "b": 0.0, "c": 0.0}
+
+
+def test_no_feature_at_all() -> None:
+    found = replaced(np.zeros(0), np.zeros((3, 0)), ())
+    assert found.effects(np.array([0.7])) == {}
+
+
+def test_a_linear_model_is_taken_apart() -> None:
+    random = np.random.default_rng(0)
+    background, row = random.normal(size=(50, 4)), random.normal(size=4)
+    weights = np.array([0.5, -2.0, 1.0, 0.0])
+    owners = ("one", "two", "three", "three")
+    found = replaced(row, background, owners)
+    effects = found.effects(found.rows @ weights + 3)
+    shares = weights * (row - background.mean(axis=0))
+    assert effects == pytest.approx({"one": shares[0], "two": shares[1], "three": shares[2:].sum()})
+    assert sum(effects.values()) == pytest.approx((row - background.mean(axis=0)) @ weights)
+
+
+def test_what_two_features_do_only_together_counts_for_both() -> None:
+    found = replaced(np.array([1.0, 1.0]), np.zeros((2, 2)), ("a", "b"))
+    assert found.effects(found.rows.prod(axis=1)) == {"a": 1.0, "b": 1.0}
+
+
+NAN = math.nan
+
+
+def view(**columns: list[float] | list[str]) -> SessionsView:
+    n = len(next(iter(columns.values())))
+    arrays = {
+        name: text_array(values) if isinstance(values[0], str) else np.array(values)  # type: ignore[arg-type]
+        for name, values in columns.items()
+    }
+    nothing = np.zeros((n, 0), dtype=np.int64)
+    return SessionsView(arrays, nothing.astype(np.int32), nothing)
+
+
+@pytest.mark.parametrize(
+    ("feature", "given", "columns", "words"),
+    [
+        ("orders", {"orders": [3.0]}, [3.0], "3"),
+        ("orders", {"orders": [NAN]}, [NAN], "none"),
+        ("week-day", {"start_dow": [2.0]}, [0, 0, 1, 0, 0, 0, 0], "Wednesday"),
+        ("start-hour", {"start_hour": [19.0]}, [19.0], "19 h"),
+        ("hour-cyclic", {"start_hour": [19.0]}, [-0.97, 0.26], "19 h"),
+        ("channel", {"channel": ["paid"]}, [0, 1], "paid"),
+        ("device-rate", {"device": ["pc"]}, [0.12345678], "0.1235"),
+        ("days-since-purchase", {"days_since_purchase": [12.5], "orders": [1.0]}, [12.5, 0.0], "12.5"),
+    ],
+)
+def test_a_value(feature: str, given: dict[str, list[float]], columns: list[float], words: str) -> None:
+    assert value_in_words(FEATURES.get(feature), view(**given), np.array(columns)) == words
+
+
+def test_typical_values() -> None:
+    given = view(
+        orders=[0.0, 0.0, 7.0, 1.0, 9.0],
+        days_since_purchase=[NAN, NAN, 3.0, 1.0, NAN],
+        start_hour=[23.0, 0.0, 23.0, 1.0, 0.0],
+        channel=["b", "a", "b", "a", "c"],
+    )
+    orders = given.columns["orders"][:, None]
+    assert typical_value(FEATURES.get("orders"), given, orders) == "1"
+    hours = given.columns["start_hour"][:, None]
+    assert typical_value(FEATURES.get("start-hour"), given, hours) == "0 h"  # the first of the most frequent
+    assert typical_value(FEATURES.get("channel"), given, np.zeros((5, 3))) == "a"
+    # Most have none, so that none is typical.
+    assert typical_value(FEATURES.get("days-since-purchase"), given, np.zeros((5, 2))) == "none"
+
+
+@pytest.mark.parametrize(
+    ("value", "effect", "text"),
+    [
+        ("3", math.log(2.4), "number of orders: 3, typically 0; raises the odds 2.4×"),
+        ("3", -math.log(2), "number of orders: 3, typically 0; lowers the odds 2×"),
+        ("0", -math.log(2), "number of orders: 0, as is typical; lowers the odds 2×"),
+        ("3", 5000.0, "number of orders: 3, typically 0; raises the odds more than 1000×"),
+    ],
+)
+def test_a_reason(value: str, effect: float, text: str) -> None:
+    reason = reason_of(FEATURES.get("orders"), value, "0", effect)
+    assert str(reason) == reason.text == text
+    assert reason.effect == effect
+
+
 HISTORY = {"sessions": 2, "devices": ["pc", "tablet"], "orders": 1, "days_since_purchase": 3.0, "since": 0}
+
 START = 20 * 86_400 + 3600 * 10
 
 
@@ -238,3 +342,109 @@ def test_the_example_can_be_scored_as_it_is(scorer: Scorer) -> None:
     score = scorer.score(example)
     assert (score.step, score.setting, score.notes) == (6, "identified", ())
     assert 0 < score.p < 1
+
+
+LINES_START = 20 * 86_400
+
+FIRST = {"t": LINES_START, "page_type": "home", "device": "pc", "channel": "paid"}
+
+SECOND = {"t": LINES_START + 30, "page_type": "basket"}
+
+
+def test_every_line_has_an_answer(scorer: Scorer) -> None:
+    good = {"id": "a", "events": [FIRST]}
+    lines = [
+        json.dumps(good),
+        "",
+        "{",
+        '{"events": []}',
+        '{"id": 7, "events": [{"t": "x"}]}',
+        "7" * 5000,
+        "[1]",
+    ]
+    answers = list(score_sessions(scorer, lines))
+    assert [answer["line"] for answer in answers] == [1, 3, 4, 5, 6, 7]
+    assert answers[0] == {"line": 1, "id": "a", **scorer.score(good).to_dict()}
+    assert "not JSON" in answers[1]["error"]
+    assert answers[2] | {"fix": ""} == {"line": 3 + 1, "error": "the session so far has no event", "fix": ""}
+    assert (answers[3]["id"], answers[3]["error"]) == (7, "event 1 has the time 'x'")
+    assert "not JSON" in answers[4]["error"]
+    assert "is list, not an object" in answers[5]["error"]
+    assert json.loads(json.dumps(answers)) == answers
+
+
+def test_nothing_is_read_before_it_is_needed(scorer: Scorer) -> None:
+    def endless() -> Any:
+        while True:
+            yield json.dumps({"events": [FIRST]})
+
+    answers = score_sessions(scorer, endless(), reasons=0)
+    assert [next(answers)["line"] for _ in range(3)] == [1, 2, 3]
+
+
+def test_events_of_clients_are_kept_apart(scorer: Scorer) -> None:
+    events = [
+        {**FIRST, "client_id": "a"},
+        {**FIRST, "client_id": 5, "device": "tablet"},
+        {**SECOND, "client_id": "a"},
+        {**SECOND, "client_id": "a", "action": "query"},
+        {**SECOND, "client_id": 5, "t": LINES_START - 1},
+        {**SECOND, "client_id": 5},
+        {**SECOND},
+        {**FIRST, "t": LINES_START + 9000, "client_id": "a"},
+    ]
+    answers = list(score_events(scorer, map(json.dumps, events), reasons=0))
+    assert [(answer["line"], answer.get("client_id"), answer.get("step")) for answer in answers] == [
+        (1, "a", 1),
+        (2, 5, 1),
+        (3, "a", 2),
+        (5, 5, None),
+        (6, 5, 2),
+        (7, None, None),
+        (8, "a", 1),
+    ]
+    assert answers[2]["p"] == scorer.score({"events": [FIRST, SECOND]}, reasons=0).p
+    assert answers[4]["p"] == scorer.score({"events": [{**FIRST, "device": "tablet"}, SECOND]}, reasons=0).p
+    assert "event 2 is 1 s earlier" in answers[3]["error"]
+    assert "client_id None" in answers[5]["error"]
+    assert "begins a new session" in answers[6]["notes"][0]
+
+
+def test_only_so_many_sessions_are_held(scorer: Scorer) -> None:
+    running = RunningSessions(scorer, 0, most=2)
+    first = running.of("a")
+    running.of("b")
+    assert running.of("a") is first
+    running.of("c")  # b was asked for longest ago
+    assert len(running) == 2
+    assert running.of("a") is first
+
+
+def test_a_scorer_of_whole_sessions_has_no_lines(scorer: Scorer) -> None:
+    from dataclasses import replace
+
+    whole = replace(scorer, about={**scorer.about, "kind": "whole"})
+    with pytest.raises(UsageError, match="columns are known when they are over"):
+        list(score_sessions(whole, ['{"events": []}']))
+
+
+SESSION: dict[str, Any] = {
+    "visitor_id": "v",
+    "events": [{"t": 0, "page_type": "home"}, {"t": 5, "page_type": "home"}],
+}
+
+
+def test_long_words_are_shown_in_short(scorer: Scorer) -> None:
+    long = "x" * 10**5
+    answers = [
+        scorer.score(
+            {**SESSION, "device": long, "channel": long, "events": [{"t": 0, "page_type": long}] * 2}
+        )
+    ]
+    assert all(len(str(answer.to_dict())) < 5000 for answer in answers)
+    for session in ({long: 1}, {"events": [{"t": long}]}, {"events": [{"t": 0, "action": long}]},
+                    {**SESSION, "history": {"devices": [1] * 10**5}}, {**SESSION, "history": {"orders": long}},
+                    dict.fromkeys(map(str, range(10**4)))):  # fmt: skip
+        with pytest.raises(DataError) as refused:
+            scorer.score(session)
+        assert len(refused.value.message) < 400

@@ -1,8 +1,8 @@
-"""Training: what is learned from what, what is measured on what, and what a kill leaves."""
+"""A scorer is trained on three parts of the sessions, calibrated, measured, and kept whole."""
 
 from __future__ import annotations
 
-import json
+import csv
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,135 @@ from typing import Any
 import numpy as np
 import pytest
 from feature_tables import small_features
+from hypothesis import given
+from hypothesis import strategies as st
+from uci_sessions import made_up_table
 
-from diptych.commerce.purchase_intent.evaluation.calibration import log_odds
+from diptych.commerce.purchase_intent.evaluation.measures import log_odds
 from diptych.commerce.purchase_intent.features import FeatureTable, fit_features
+from diptych.commerce.purchase_intent.features.whole import make_whole_features
 from diptych.commerce.purchase_intent.models import fit_model
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
+from diptych.commerce.purchase_intent.scoring.cell import fit_calibration
+from diptych.commerce.purchase_intent.scoring.fitting import slices_of
+from diptych.commerce.purchase_intent.scoring.table_scores import ScoredTable, write_table_scores
 from diptych.commerce.purchase_intent.scoring.training import scorer_slices
+from diptych.commerce.purchase_intent.splits import SplitInput
 from diptych.core.context import stop_when
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
+
+
+def sessions(starts: list[int], length: int = 1, persons: list[int] | None = None) -> SplitInput:
+    start = np.array(starts, dtype=np.int64)
+    who = np.arange(len(starts)) if persons is None else np.array(persons)
+    return SplitInput(np.zeros(len(starts), dtype=bool), who, start, start + length)
+
+
+def test_a_small_case_in_time() -> None:
+    found = slices_of(sessions([50, 10, 20, 30, 40, 60, 70, 80, 90, 100]), calibration=0.2, holdout=0.3)
+    assert np.flatnonzero(found.fit).tolist() == [0, 1, 2, 3, 4]
+    assert np.flatnonzero(found.calibration).tolist() == [5, 6]
+    assert np.flatnonzero(found.holdout).tolist() == [7, 8, 9]
+    assert (found.split, found.ends, found.n_left_out) == ("time", (60, 80), 0)
+
+
+def test_who_runs_across_an_end_is_in_none() -> None:
+    found = slices_of(sessions([10, 20, 30, 40, 50], length=10), calibration=0.2, holdout=0.2)
+    assert found.ends == (40, 50)
+    assert np.flatnonzero(found.fit).tolist() == [0, 1]
+    assert np.flatnonzero(found.calibration).tolist() == []
+    assert np.flatnonzero(found.holdout).tolist() == [4]
+    assert found.n_left_out == 2
+
+
+@given(st.lists(st.integers(0, 50), min_size=2, max_size=40), st.integers(0, 20))
+def test_parts_follow_one_another(starts: list[int], length: int) -> None:
+    given = sessions(starts, length)
+    found = slices_of(given, calibration=0.25, holdout=0.25)
+    if found.split == "grouped":
+        assert len(set(starts)) == 1
+        return
+    parts = [found.fit, found.calibration, found.holdout]
+    assert (np.sum(parts, axis=0) <= 1).all()
+    for before, after in ((0, 1), (1, 2), (0, 2)):
+        if parts[before].any() and parts[after].any():
+            assert given.end_us[parts[before]].max() < given.start_us[parts[after]].min()
+
+
+def test_without_times_persons_are_told_apart_and_it_is_said() -> None:
+    persons = [number // 3 for number in range(900)]
+    found = slices_of(sessions([0] * 900, persons=persons), seed=3)
+    assert found.split == "grouped"
+    assert "no times" in found.note
+    assert (found.fit | found.calibration | found.holdout).all()
+    part = found.calibration + 2 * found.holdout
+    assert (part.reshape(300, 3) == part.reshape(300, 3)[:, :1]).all()
+    assert found.holdout.mean() == pytest.approx(0.2, abs=0.07)
+    again = slices_of(sessions([0] * 900, persons=persons), seed=3)
+    assert (again.fit == found.fit).all()
+    asked = slices_of(sessions(list(range(900)), persons=persons), split="grouped", seed=3)
+    assert (asked.fit == found.fit).all()
+    assert "no times" not in asked.note
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="random"):
+        slices_of(sessions([1, 2]), split="random")
+    for calibration, holdout in ((0.0, 0.2), (0.2, 0.0), (0.5, 0.5), (float("nan"), 0.2)):
+        with pytest.raises(UsageError, match="leave nothing"):
+            slices_of(sessions([1, 2]), calibration=calibration, holdout=holdout)
+
+
+def sample(n: int, slope: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Scores, and outcomes whose log-odds are ``slope`` times them, less 1."""
+    random = np.random.default_rng(1)
+    x = random.normal(size=n)
+    return x, random.random(n) < 1 / (1 + np.exp(1 - slope * x))
+
+
+def test_platt_is_recovered_and_read_back() -> None:
+    x, labels = sample(20_000, slope=2.0)
+    found, said = fit_calibration("platt", x, labels)
+    assert said == ""
+    assert found.steps is None
+    assert (found.platt.slope, found.platt.intercept) == pytest.approx((2.0, -1.0), abs=0.1)
+    p = found.probabilities(x)
+    np.testing.assert_allclose(found.log_odds(x), np.log(p / (1 - p)), atol=1e-9)
+
+
+def test_steps_are_those_of_pooled_neighbours() -> None:
+    from sklearn.isotonic import isotonic_regression
+
+    x, labels = sample(6000)
+    found, said = fit_calibration("isotonic", x, labels)
+    assert (said, found.steps is None) == ("", False)
+    order = np.argsort(x)
+    np.testing.assert_allclose(
+        found.probabilities(x)[order],
+        np.clip(isotonic_regression(labels[order].astype(float)), 1 / 6002, 6001 / 6002),
+        atol=1e-9,
+    )
+    far = found.probabilities(np.array([-1e9, 1e9]))
+    assert (far > 0).all()
+    assert (far < 1).all()
+
+
+def test_too_few_for_steps_is_said() -> None:
+    found, said = fit_calibration("isotonic", *sample(500))
+    assert found.steps is None
+    assert "steps need 1,000 sessions of either class" in said
+
+
+def test_a_wrong_order_is_said() -> None:
+    _, said = fit_calibration("platt", *sample(5000, slope=-1.0))
+    assert "the wrong one" in said
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="plat"):
+        fit_calibration("plat", *sample(10))
+    with pytest.raises(DataError, match="cannot be calibrated"):
+        fit_calibration("platt", np.zeros(5), np.zeros(5, dtype=bool))
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -43,7 +164,7 @@ def test_the_three_parts_do_their_own_work(
 
     view = features.at(fit, step)
     fitted = fit_features(features.features(setting, "extended", step), view)
-    assert cell.features.to_dict() == json.loads(json.dumps(fitted.to_dict()))
+    assert cell.features == fitted
     model = fit_model("logistic-regression", fitted.matrix(view), features.labels[fit])
     x = log_odds(model.scores(fitted.matrix(features.at(held, step))), model.model)
     assert cell.base_rate == features.labels[np.r_[fit, held]].mean()
@@ -82,7 +203,7 @@ def test_later_sessions_teach_nothing(features: FeatureTable, scorer: Scorer, op
 
     cell = fit_cell(changed, "identified", 3, scorer_slices(changed, options), options)
     known = scorer.cell("identified", 3)
-    assert cell.features.to_dict() == known.features.to_dict()
+    assert cell.features == known.features
     assert (cell.threshold, cell.base_rate, cell.calibration) == (
         known.threshold,
         known.base_rate,
@@ -182,7 +303,7 @@ def test_what_cannot_be_trained_is_said(tmp_path: Path, options: TrainOptions) -
         ({"options": TrainOptions(holdout=0.9)}, UsageError, "leave nothing"),
     ],
 )
-def test_what_is_refused(
+def test_what_is_refused_training(
     features: FeatureTable, tmp_path: Path, said: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -236,3 +357,68 @@ def test_hostile_words_stay_words(features: FeatureTable, tmp_path: Path, option
     card = (found.folder / "model_card.md").read_text(encoding="utf-8")
     assert "<script>" not in card.replace("\\<script\\>", "")
     assert card.splitlines()[0] == r"# Purchase intent: a\|b \# \<script\>"
+
+
+def rows_of(folder: Path) -> list[dict[str, str]]:
+    with open(folder / "scores.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_later_table(scorer: Scorer, tmp_path: Path) -> None:
+    later = small_features(tmp_path / "later", n=300, seed=7)
+    about = write_table_scores(scorer, later, tmp_path / "scores", steps=[0, 10])
+    assert about["measured"] == "all sessions"
+    rows = rows_of(tmp_path / "scores")
+    found = list(scorer.score_table(later, steps=[0, 10]))
+    assert len(rows) == sum(len(one.rows) for one in found)
+    place = {session: row for row, session in enumerate(later.session_ids)}
+    expected = {
+        (str(later.session_ids[row]), one.cell.setting, str(one.cell.step)): p
+        for one in found
+        for row, p in zip(one.rows, one.p, strict=True)
+    }
+    for row in rows:
+        p = expected.pop((row["session_id"], row["setting"], row["step"]))
+        threshold = scorer.cell(row["setting"], int(row["step"])).threshold
+        assert float(row["p"]) == p
+        assert row["likely"] == str(int(p >= threshold))
+        assert row["bought"] == str(int(later.labels[place[int(row["session_id"])]]))
+    assert expected == {}
+    assert ScoredTable.open(tmp_path / "scores").about == about
+    from sklearn.metrics import roc_auc_score
+
+    of = {(cell["setting"], cell["step"]): cell for cell in about["cells"]}
+    for one in found:
+        cell = of[one.cell.setting, one.cell.step]
+        assert cell["measures"]["roc_auc"] == pytest.approx(roc_auc_score(later.labels[one.rows], one.p))
+
+
+def test_the_table_it_was_trained_on_is_measured_on_its_last_part(
+    features: FeatureTable, scorer: Scorer, tmp_path: Path
+) -> None:
+    about = write_table_scores(scorer, features, tmp_path / "scores", settings=["anonymous"], steps=[3])
+    assert "the last part" in about["measured"]
+    (cell,) = about["cells"]
+    assert cell["scored"] == len(features.population("anonymous", 3))
+    assert cell["measures"] == scorer.cell("anonymous", 3).about["holdout"]
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
+    with pytest.raises(UsageError, match="holds other things"):
+        write_table_scores(scorer, features, tmp_path / "thesis")
+
+
+def test_whole_sessions(tmp_path: Path, options: TrainOptions) -> None:
+    features = make_whole_features(made_up_table(tmp_path / "uci.csv", 400), folder=tmp_path / "features")
+    found = train(features, tmp_path / "scorer", options=options)
+    assert found.places == [("all", -1)]
+    assert (found.about["slices"]["split"], "no times" in found.about["slices"]["note"]) == ("grouped", True)
+    assert not (found.folder / "example.json").exists()
+    card = (found.folder / "model_card.md").read_text(encoding="utf-8")
+    assert "left out: the column PageValues" in card
+    assert "when it is over" in card
+    with pytest.raises(UsageError, match="this scorer is of whole sessions"):
+        found.score({"events": [{"t": 0}]})
+    other = make_whole_features(made_up_table(tmp_path / "other.csv", 200, seed=1), folder=tmp_path / "more")
+    about = write_table_scores(found, other, tmp_path / "scores")
+    assert about["cells"][0]["measures"]["roc_auc"] > 0.8
+    assert {row["step"] for row in rows_of(tmp_path / "scores")} == {"-1"}

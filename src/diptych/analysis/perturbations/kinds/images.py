@@ -6,12 +6,14 @@ Amounts that are lengths are shares of an image's shorter side, so that they mea
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from diptych.analysis.perturbations.caption import Unchanged
 from diptych.analysis.perturbations.declaration import (
+    F,
     PicturePerturbation,
     SeverityOptions,
     registering,
@@ -26,7 +28,7 @@ _GREY = (128, 128, 128)
 _LONGEST = 65_500  # the longest side that libjpeg writes
 
 
-def _declare(name: str, description: str, source: str, options: type[SeverityOptions]) -> Any:
+def _declare(name: str, description: str, source: str, options: type[SeverityOptions]) -> Callable[[F], F]:
     """Register a function of an image, its draws and options."""
     return registering(
         PicturePerturbation,

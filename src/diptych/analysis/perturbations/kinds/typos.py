@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import string
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import Field
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged, with_changes
-from diptych.analysis.perturbations.declaration import NoOptions, TextPerturbation, registering
+from diptych.analysis.perturbations.declaration import F, NoOptions, TextPerturbation, registering
 from diptych.analysis.perturbations.letters import (
     KeyboardName,
     Letter,
@@ -41,7 +41,7 @@ from diptych.core.draws import Draws
 from diptych.data.language import Word
 
 
-def _declare(name: str, description: str, source: str = "", **declared: Any) -> Any:
+def _declare(name: str, description: str, source: str = "", **declared: Any) -> Callable[[F], F]:
     """Register a function of a caption, its draws and options."""
     source = source or "thesis §5.4.1; published with the package typo 0.1.7"
     return registering(

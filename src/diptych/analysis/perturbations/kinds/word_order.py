@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged
-from diptych.analysis.perturbations.declaration import NoOptions, TextPerturbation, registering
+from diptych.analysis.perturbations.declaration import F, NoOptions, TextPerturbation, registering
 from diptych.analysis.perturbations.published import (
     nltk_tokens,
     published_form,
@@ -39,7 +39,9 @@ from diptych.core.draws import Draws
 Published = Callable[[Caption, int, Any], str]
 
 
-def _declare(name: str, description: str, published: Published, needs: frozenset[str] = frozenset()) -> Any:
+def _declare(
+    name: str, description: str, published: Published, needs: frozenset[str] = frozenset()
+) -> Callable[[F], F]:
     return registering(
         TextPerturbation,
         name=name,

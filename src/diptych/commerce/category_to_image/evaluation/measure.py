@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from diptych.commerce.catalogue.judging import Judged
+from diptych.commerce.catalogue.catalogue import Judged
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
-from diptych.commerce.category_to_image.ranker import Ranker
+from diptych.commerce.category_to_image.rankers import Ranker
 from diptych.core.errors import DataError
 from diptych.evaluation.evaluate import evaluate
-from diptych.evaluation.protocol import Reranking
-from diptych.evaluation.result import Result
+from diptych.evaluation.result import Reranking, Result
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.ground_truth import Direction, GroundTruth
 from diptych.metrics.ranks import Ranks, ranks_of
@@ -40,21 +39,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """What is compared.
+    """What is compared."""
 
-    Attributes:
-        products: (n, d) rows of ``judged.products``.
-        categories: (q, d) rows of ``judged.nodes``.
-        product_ids: for messages.
-        texts: for messages.
-        unranked: a score of exactly 0 says that a product is not retrieved.
-    """
-
-    products: Rows
-    categories: Rows
-    product_ids: Sequence[str]
-    texts: Sequence[str]
-    unranked: bool
+    products: Rows  # (n, d) rows of judged.products
+    categories: Rows  # (q, d) rows of judged.nodes
+    product_ids: Sequence[str]  # for messages
+    texts: Sequence[str]  # for messages
+    unranked: bool  # a score of exactly 0 says that a product is not retrieved
 
     @property
     def sparse(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from diptych.commerce.catalogue.judging import Judged
+from diptych.commerce.catalogue.catalogue import Judged
 from diptych.commerce.category_to_image.errors import (
     ErrorCounts,
     SiblingPair,
@@ -18,16 +18,21 @@ from diptych.commerce.category_to_image.errors import (
     count_errors,
     pooled,
 )
-from diptych.commerce.category_to_image.evaluation.measure import CATEGORY_MEASURES, PRODUCT_MEASURES
-from diptych.commerce.category_to_image.evaluation.protocol import (
-    FORMAT,
+from diptych.commerce.category_to_image.evaluation.grid import (
     MARKER,
     RESULTS,
+    Cell,
+    CellName,
+    GridHeader,
     GridProtocol,
+    job_of,
+    modalities_of,
+    printed_name,
     read_judged,
     read_tree,
 )
-from diptych.commerce.category_to_image.evaluation.rows import (
+from diptych.commerce.category_to_image.evaluation.measure import CATEGORY_MEASURES, PRODUCT_MEASURES
+from diptych.commerce.category_to_image.evaluation.summary import (
     GroupValue,
     ModelRow,
     Value,
@@ -36,13 +41,6 @@ from diptych.commerce.category_to_image.evaluation.rows import (
     compare_models,
     intervals_of,
     over_seeds,
-)
-from diptych.commerce.category_to_image.evaluation.work import (
-    Cell,
-    CellName,
-    job_of,
-    modalities_of,
-    printed_name,
 )
 from diptych.core.errors import DataError, StorageError, UnknownNameError
 from diptych.core.reading import opening, read_json
@@ -56,7 +54,7 @@ from diptych.metrics.bootstrap import Bootstrap
 # ::
 #
 #     EVALUATION/
-#       evaluation.json    what was evaluated and how
+#       category_evaluation.json  what was evaluated and how
 #       tree.json          the categories
 #       judged/SETTING.npz which product is relevant to which category
 #       cells/SETTING/…    values per query and first products of every model and seed
@@ -66,16 +64,18 @@ _AGAIN = "the command that began it goes on"
 
 
 @dataclass(frozen=True, eq=False)
-class OpenedEvaluation:
-    """A finished evaluation's cells.
+class ModelsEvaluation:
+    """A finished evaluation of models of categories and products.
 
     Attributes:
         folder: where it is.
-        about: what ``evaluation.json`` says.
+        protocol: what the numbers depend on.
+        about: what readers are told of data, encoders and notes.
         tree: the categories.
     """
 
     folder: Path
+    protocol: GridProtocol
     about: Mapping[str, Any]
     tree: CategoryTree
 
@@ -84,27 +84,18 @@ class OpenedEvaluation:
     def open(cls, folder: Path | str) -> Self:
         """Open what :func:`~.evaluate.evaluate_models` has written."""
         folder = Path(folder)
-        about = read_json(folder / MARKER) if (folder / MARKER).is_file() else None
-        if not isinstance(about, dict) or about.get("kind") != "categories":
+        if not GridHeader.is_at(folder):
             raise DataError(
                 f"{folder} holds no evaluation of categories (no {MARKER})",
                 "make it: diptych categories evaluate DATA --out EVALUATION",
             )
-        if about.get("format") != FORMAT:
-            raise StorageError(
-                f"{folder} is of format {about.get('format')}, this version reads {FORMAT}", _AGAIN
-            )
-        found = cls(folder, about, read_tree(folder))
+        header = GridHeader.open(folder)
+        found = cls(folder, header.protocol, header.about, read_tree(folder))
         job = job_of(folder, found.protocol)
         missing = [name for name in found.names() if not job.path(name.key).is_file()]
         if missing:
             raise StorageError(f"{folder} is not finished: {len(missing)} of its models are missing", _AGAIN)
         return found
-
-    @cached_property
-    def protocol(self) -> GridProtocol:
-        """What the numbers depend on."""
-        return GridProtocol.from_dict(self.about["protocol"])
 
     @cached_property
     def numbers(self) -> Mapping[str, Any]:
@@ -197,10 +188,6 @@ class OpenedEvaluation:
     def _of(self, setting: str, model: str) -> list[CellName]:
         seeds = self.protocol.seeds if self.is_trained(model) else (-1,)
         return [CellName(setting, model, seed) for seed in seeds]
-
-
-class ModelsEvaluation(OpenedEvaluation):
-    """A finished evaluation of models of categories and products; attributes as of its base."""
 
     def table(
         self,

@@ -1,13 +1,12 @@
 """Features of products and categories: frozen encoders, run once, kept on disk under the name of their content."""
 
-from diptych.commerce.category_to_image.features.maker import FeatureMaker
+from diptych.commerce.category_to_image.features.maker import FeatureMaker, learning_texts
 from diptych.commerce.category_to_image.features.rows import (
     MODALITIES,
     CategoryFeatures,
     Modality,
     ProductFeatures,
 )
-from diptych.commerce.category_to_image.features.texts import learning_texts
 
 __all__ = [
     "MODALITIES",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -19,16 +20,110 @@ from diptych.commerce.category_to_image.features.pictures import (
 )
 from diptych.commerce.category_to_image.features.pictures.contract import Missing, Precision
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
-from diptych.commerce.category_to_image.features.texts import make_text_encoder, text_rows
-from diptych.core.errors import MismatchError, StorageError
-from diptych.core.files import atomic_folder, cache_root, recover_folder, write_json
+from diptych.core.artifact import Artifact
+from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.files import cache_root
 from diptych.core.fingerprint import fingerprint
-from diptych.core.reading import opening, read_json
+from diptych.core.reading import opening
+from diptych.encoders.row_store import keyed_rows, text_keys
 from diptych.encoders.targets import TargetModel, open_target_model
 from diptych.encoders.targets.contract import TargetHeader
 
-_MARKER, _TEXT = "features.json", "text"
-_FORMAT = 1
+logger = logging.getLogger(__name__)
+
+DEFAULT_WIDTH = 256
+"""Of ``lsa``, where no width is given."""
+
+_TOKENS: Final = "titles"
+"""Words are read as BM25 reads them, so that "Dresses" and "dress" are one."""
+
+_BATCH = 64
+
+
+def learning_texts(catalogue: Catalogue) -> list[str]:
+    """What ``lsa`` learns from, of a catalogue to train on: each product's title with its attributes, so that words
+    of both stand together, and the name of every category of the tree once."""
+    products = (
+        ". ".join(part for part in (title, *attributes) if part.strip())
+        for title, attributes in zip(catalogue.titles, catalogue.attributes, strict=True)
+    )
+    names = dict.fromkeys(path[-1] for path in catalogue.tree.paths)
+    return [*(text for text in products if text), *names]
+
+
+def make_text_encoder(
+    source: str, learn_from: Sequence[str] = (), *, root: Path, precision: str = "float32"
+) -> TargetModel:
+    """The encoder that a source asks for."""
+    from diptych.encoders.targets import TargetOptions, make_target_model
+
+    name, _, rest = source.partition(":")
+    if name == "lsa":
+        return _lsa(rest, [text for text in learn_from if text.strip()], root)
+    if name == "sentence":
+        given = {"model": str(Path(rest).expanduser()) if Path(rest).expanduser().is_dir() else rest}
+        options = {"kind": "sentence", "precision": precision, **(given if rest else {})}
+        return make_target_model(TargetOptions.model_validate(options), [])
+    options = {"kind": "dual", "model": source, "precision": precision}
+    return make_target_model(TargetOptions.model_validate(options), [])
+
+
+def _lsa(width: str, texts: list[str], root: Path) -> TargetModel:
+    from diptych.encoders.targets import open_target_model
+    from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
+
+    if width and not (width.isdecimal() and int(width) >= 1):
+        raise UsageError(f"lsa of width {width!r}", f"give lsa:WIDTH, e.g. lsa:{DEFAULT_WIDTH}")
+    if not texts:
+        raise UsageError(
+            "lsa without texts to learn from", "give learn_from: titles, attributes, category names"
+        )
+    asked = int(width or DEFAULT_WIDTH)
+    folder = root / "lsa" / fingerprint(asked, _TOKENS, iter(texts))
+    try:
+        return open_target_model(folder)
+    except StorageError:  # not there, or damaged: learned again
+        model = LatentSemanticAnalysis.learn(texts, asked, or_less=True, tokens=_TOKENS)
+    model.save(folder)
+    return model
+
+
+def text_rows(model: TargetModel, texts: Sequence[str], root: Path, unit: str) -> np.ndarray:
+    """(n, width) float32 unit rows, one per text, memory-mapped; each distinct text is computed once, ever.
+
+    A blank text has a row of zeros, and so has one of which the model knows no word.
+    """
+    if not len(texts):
+        return np.empty((0, model.width), dtype=np.float32)
+
+    def make(places: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        blank = np.array([not texts[place].strip() for place in places], dtype=bool)
+        if blank.any():
+            numbers = np.flatnonzero(blank)
+            yield numbers, np.zeros((len(numbers), model.width), dtype=np.float32)
+        said = np.flatnonzero(~blank)
+        for numbers, rows in model.encode_batches([texts[place] for place in places[said]], _BATCH):
+            yield said[numbers], rows
+
+    rows, _ = keyed_rows(
+        root / model.fingerprint,
+        text_keys(texts),
+        model.width,
+        make,
+        doing=f"encoding {unit}",
+        unit=unit,
+    )
+    return rows
+
+
+_TEXT = "text"
+
+
+@dataclass(frozen=True)
+class SavedEncoders(Artifact, kind="category_encoders", recreate="diptych categories train"):
+    """Name, options and fingerprint of an image encoder, if any; the text encoder lies beside it."""
+
+    image: dict[str, Any] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,45 +226,30 @@ class FeatureMaker:
 
     def save(self, folder: Path | str) -> Path:
         """Write what :meth:`open` needs: what was learned, and the names and fingerprints of what was not."""
-        folder = Path(folder)
-        with atomic_folder(folder, _MARKER) as temporary:
-            self.text.save(temporary / _TEXT)
-            image = self.image
-            header = {
-                "format": _FORMAT,
-                "fingerprint": self.fingerprint,
-                "image": None
-                if image is None
-                else {
-                    "source": image.source,
-                    "options": image.options,
-                    "precision": getattr(image, "precision", "float32"),
-                    "fingerprint": image.fingerprint,
-                },
+        image = self.image
+        saved = SavedEncoders(
+            None
+            if image is None
+            else {
+                "source": image.source,
+                "options": image.options,
+                "precision": getattr(image, "precision", "float32"),
+                "fingerprint": image.fingerprint,
             }
-            write_json(temporary / _MARKER, header)
-        return folder
+        )
+        return saved.save(folder, also=lambda inside: self.text.save(inside / _TEXT))
 
     @classmethod
     @opening("train it again")
     def open(cls, folder: Path | str, *, cache: Path | str | None = None) -> Self:
-        """What :meth:`save` wrote."""
+        """Read what :meth:`save` wrote."""
         folder = Path(folder)
-        recover_folder(folder)
-        header = read_json(folder / _MARKER)
-        if not isinstance(header, dict) or header.get("format") != _FORMAT:
-            found = header.get("format") if isinstance(header, dict) else header
-            raise StorageError(
-                f"{folder / _MARKER} is of format {found}, this version reads {_FORMAT}",
-                "train again with this version",
-            )
-        said = header["image"]
-        image = (
-            None if said is None else make_picture_encoder(said["source"], said["options"], said["precision"])
-        )
-        if image is not None and image.fingerprint != said["fingerprint"]:
+        saved, image = SavedEncoders.open(folder).image, None
+        if saved is not None:
+            image = make_picture_encoder(saved["source"], saved["options"], saved["precision"])
+        if saved is not None and image is not None and image.fingerprint != saved["fingerprint"]:
             raise MismatchError(
-                f"the picture encoder {said['source']} of {folder} was {said['fingerprint']} when it was saved "
+                f"the picture encoder {saved['source']} of {folder} was {saved['fingerprint']} when it was saved "
                 f"and is {image.fingerprint} now",
                 "put its old weights back, or train again with the new ones",
             )

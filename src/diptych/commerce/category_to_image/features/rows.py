@@ -14,9 +14,6 @@ Modality = Literal["image", "title", "attributes"]
 MODALITIES: tuple[Modality, ...] = ("image", "title", "attributes")
 """In the order in which they are concatenated (thesis Eq. 7.6)."""
 
-Space = Literal["text", "dual"]
-"""Whose rows a category has: those of the text encoder, or of the image encoder's own text side."""
-
 
 @dataclass(frozen=True, eq=False)
 class ProductFeatures:

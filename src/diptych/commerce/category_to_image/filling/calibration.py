@@ -6,8 +6,8 @@ cosines, so it is also what makes them logits.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,10 +43,6 @@ class Calibration:
     loss: float
     loss_at_one: float
     chance: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return asdict(self)
 
 
 def calibrate(
@@ -174,10 +170,6 @@ class Reliability:
     whole: LevelReliability
     threshold: float
     cut: tuple[tuple[int, int, float], ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return asdict(self)
 
 
 def reliability_of(filler: Filler, products: np.ndarray | csr_array, catalogue: Catalogue) -> Reliability:

@@ -180,23 +180,16 @@ class Filled:
 
 @dataclass(frozen=True, eq=False)
 class FilledBlock:
-    """Suggestions for some products, as arrays.
+    """Suggestions for some products, as arrays."""
 
-    Attributes:
-        products: (b,) rows of the catalogue.
-        path: (b, deepest) int64 nodes of the way down, -1 behind its end.
-        confidence: (b, deepest) float64 probability of each of them and all below it, 0 behind the end.
-        kept: (b,) how many of them are sure enough.
-        best: (b, alternatives) int64 likeliest candidates.
-        share: (b, alternatives) their probabilities.
-    """
-
-    products: np.ndarray
-    path: np.ndarray
-    confidence: np.ndarray
-    kept: np.ndarray
-    best: np.ndarray
-    share: np.ndarray
+    products: np.ndarray  # (b,) rows of the catalogue
+    path: np.ndarray  # (b, deepest) int64 nodes of the way down, -1 behind its end
+    confidence: (
+        np.ndarray
+    )  # (b, deepest) float64 probability of each of them and all below it, 0 behind the end
+    kept: np.ndarray  # (b,) how many of them are sure enough
+    best: np.ndarray  # (b, alternatives) int64 likeliest candidates
+    share: np.ndarray  # (b, alternatives) their probabilities
 
 
 @dataclass(frozen=True, eq=False)

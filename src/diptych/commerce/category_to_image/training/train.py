@@ -13,19 +13,22 @@ import torch
 from torch import Tensor, nn
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.catalogue.judging import judge
+from diptych.commerce.catalogue.catalogue import judge
 from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
-from diptych.commerce.category_to_image.loss.contrastive import CategoryProductLoss
-from diptych.commerce.category_to_image.model.product import CategoryProductModel
+from diptych.commerce.category_to_image.loss import CategoryProductLoss
+from diptych.commerce.category_to_image.model import CategoryProductModel
 from diptych.commerce.category_to_image.options import TrainOptions
-from diptych.commerce.category_to_image.training.feeding import Batch, ProductFeed, gathered
-from diptych.commerce.category_to_image.training.identity import (
+from diptych.commerce.category_to_image.training.trained import (
+    Batch,
+    Pairs,
+    ProductFeed,
+    TrainedModel,
     check_encoders,
     encoder_marks,
+    gathered,
     missing_pictures,
+    model_of,
 )
-from diptych.commerce.category_to_image.training.pairs import Pairs
-from diptych.commerce.category_to_image.training.trained import TrainedModel, model_of
 from diptych.core.draws import draw_uniform, keys_of
 from diptych.core.errors import DataError, MismatchError, NumericalError
 from diptych.core.fingerprint import fingerprint_lists
@@ -126,23 +129,14 @@ class StepDropout:
 
 
 class ProductBatch(NamedTuple):
-    """A batch of category–product pairs.
+    """A batch of category–product pairs."""
 
-    Attributes:
-        products: (β,) rows of the catalogue.
-        nodes: (β,) the category of each.
-        asking: (q,) categories of different words among them.
-        pair: (β,) which of those each is.
-        features: of the products.
-        categories: (q, width) rows.
-    """
-
-    products: np.ndarray
-    nodes: np.ndarray
-    asking: np.ndarray
-    pair: Tensor
-    features: Batch
-    categories: Tensor
+    products: np.ndarray  # (β,) rows of the catalogue
+    nodes: np.ndarray  # (β,) the category of each
+    asking: np.ndarray  # (q,) categories of different words among them
+    pair: Tensor  # (β,) which of those each is
+    features: Batch  # of the products
+    categories: Tensor  # (q, width) rows
 
 
 class ProductTask(TrainingTask):
@@ -153,7 +147,7 @@ class ProductTask(TrainingTask):
         folder: TrainingFolder,
         model: CategoryProductModel,
         options: TrainOptions,
-        encoders: Mapping[str, str],
+        encoders: dict[str, str],
         pairs: Pairs,
         features: ProductFeatures,
         categories: CategoryFeatures,

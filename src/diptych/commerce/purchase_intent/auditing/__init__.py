@@ -1,6 +1,12 @@
 """Whether the answer has got into the question: a leak audit of a table of features."""
 
-from diptych.commerce.purchase_intent.auditing.audit import LeakAudit, audit
-from diptych.commerce.purchase_intent.auditing.declaration import CHECKS, AuditOptions, Check, Finding
+from diptych.commerce.purchase_intent.auditing.checks import (
+    CHECKS,
+    AuditOptions,
+    Check,
+    Finding,
+    LeakAudit,
+    audit,
+)
 
 __all__ = ["CHECKS", "AuditOptions", "Check", "Finding", "LeakAudit", "audit"]

@@ -1,4 +1,4 @@
-"""Checks, one file each."""
+"""The checks of a leak audit."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.auditing.declaration import CHECKS, AuditInput, Check, Finding
-from diptych.commerce.purchase_intent.auditing.parts import (
+from diptych.commerce.purchase_intent.auditing.checks import (
+    CHECKS,
+    AuditInput,
+    Check,
+    Finding,
     Parts,
     best_column,
     column_aucs,
@@ -64,12 +67,12 @@ def _of_parts(given: AuditInput, parts: Parts) -> Finding:
     return Finding(_NAME, parts.where, said, False, "ROC AUC", auc)
 
 
-DRIFT = CHECKS.add(
+CHECKS.add(
     Check(
-        name=_NAME,
-        description="a classifier that tells later sessions from earlier ones; says what drifts, and is no alarm",
-        order=4,
-        run=_run,
+        _NAME,
+        "a classifier that tells later sessions from earlier ones; says what drifts, and is no alarm",
+        4,
+        _run,
     )
 )
 
@@ -92,12 +95,12 @@ def _known_columns_run(given: AuditInput) -> list[Finding]:
     return findings or [Finding(_KNOWN_COLUMNS_NAME, "", "no column is known to know the outcome")]
 
 
-KNOWN_COLUMNS = CHECKS.add(
+CHECKS.add(
     Check(
-        name=_KNOWN_COLUMNS_NAME,
-        description="columns that a known table's description says are made of the outcome; an alarm when one is kept",
-        order=1,
-        run=_known_columns_run,
+        _KNOWN_COLUMNS_NAME,
+        "columns that a known table's description says are made of the outcome; an alarm when one is kept",
+        1,
+        _known_columns_run,
     )
 )
 
@@ -205,13 +208,13 @@ def _finding(where: str, aucs: list[float], said: str, margin: float) -> Finding
     )
 
 
-PERMUTED_LABELS = CHECKS.add(
+CHECKS.add(
     Check(
-        name=_PERMUTED_LABELS_NAME,
-        description="models and features fitted on labels of other people, measured on true ones; an alarm when all of "
+        _PERMUTED_LABELS_NAME,
+        "models and features fitted on labels of other people, measured on true ones; an alarm when all of "
         "the 99.9 % interval of their ROC AUC lies above 0.55",
-        order=3,
-        run=_permuted_labels_run,
+        3,
+        _permuted_labels_run,
     )
 )
 
@@ -249,12 +252,12 @@ def _shift_run(given: AuditInput) -> list[Finding]:
     return findings
 
 
-SHIFT = CHECKS.add(
+CHECKS.add(
     Check(
-        name=_SHIFT_NAME,
-        description="everything after a page is altered in a sample of sessions; an alarm when a feature moves",
-        order=0,
-        run=_shift_run,
+        _SHIFT_NAME,
+        "everything after a page is altered in a sample of sessions; an alarm when a feature moves",
+        0,
+        _shift_run,
     )
 )
 
@@ -299,11 +302,11 @@ def _single_column_of_parts(given: AuditInput, parts: Parts) -> list[Finding]:
     ]
 
 
-SINGLE_COLUMN = CHECKS.add(
+CHECKS.add(
     Check(
-        name=_SINGLE_COLUMN_NAME,
-        description="the ROC AUC of every column alone, at every setting and step; an alarm above 0.95",
-        order=2,
-        run=_single_column_run,
+        _SINGLE_COLUMN_NAME,
+        "the ROC AUC of every column alone, at every setting and step; an alarm above 0.95",
+        2,
+        _single_column_run,
     )
 )

@@ -1,17 +1,27 @@
-"""Measures of a prediction, as pure functions of scores and labels, with weights for resampled persons.
+"""Measures of a prediction, as pure functions of scores and labels, with weights for resampled persons; calibration.
 
 Shapes: ``scores`` and ``labels`` are (n,); ``weights`` are (…, n) or None for ones, and a result has their leading
 shape. A measure that is not defined, e.g. a recall where nothing was bought, is NaN. A higher score means that a
 purchase is likelier; sessions of equal score are never told apart.
+
+Platt's sigmoid maps scores to probabilities that mean what they say. A model whose classes weigh the same gives
+probabilities of a world where half of all sessions end in a purchase, and a support vector machine gives none at
+all. A sigmoid with two parameters, fitted on sessions that the model has not seen, keeps the order.
+Sources: Platt, Probabilistic outputs for support vector machines, 1999; Lin, Lin and Weng, A note on Platt's
+probabilistic outputs for support vector machines, Machine Learning 2007 (Newton's method).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
+from diptych.commerce.purchase_intent.models import IntentModel
+from diptych.core.errors import DataError
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
 
 
@@ -24,17 +34,11 @@ def divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """k distinct scores, highest first; counts are weighted and cumulated.
+    """k distinct scores, highest first; counts are weighted and cumulated."""
 
-    Attributes:
-        thresholds: (k,) the scores.
-        predicted: (…, k) sessions with at least that score.
-        hits: (…, k) purchases among them.
-    """
-
-    thresholds: np.ndarray
-    predicted: np.ndarray
-    hits: np.ndarray
+    thresholds: np.ndarray  # (k,) the scores
+    predicted: np.ndarray  # (…, k) sessions with at least that score
+    hits: np.ndarray  # (…, k) purchases among them
 
     @property
     def precision(self) -> np.ndarray:
@@ -56,17 +60,11 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Sessions in the order of their scores: sorted once, for many weights.
+    """Sessions in the order of their scores: sorted once, for many weights."""
 
-    Attributes:
-        order: (n,) their numbers, highest score first.
-        starts: (k,) the place of the first of every distinct score.
-        thresholds: (k,) the distinct scores.
-    """
-
-    order: np.ndarray
-    starts: np.ndarray
-    thresholds: np.ndarray
+    order: np.ndarray  # (n,) their numbers, highest score first
+    starts: np.ndarray  # (k,) the place of the first of every distinct score
+    thresholds: np.ndarray  # (k,) the distinct scores
 
     @classmethod
     def of(cls, scores: np.ndarray) -> Ranking:
@@ -180,17 +178,11 @@ Measured = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Persons:
-    """Who is drawn.
+    """Who is drawn."""
 
-    Attributes:
-        numbers: (n,) of all sessions of the table: 0, 1, … of its persons.
-        count: how many there are.
-        how: samples, confidence and seed.
-    """
-
-    numbers: np.ndarray
-    count: int
-    how: Bootstrap
+    numbers: np.ndarray  # (n,) of all sessions of the table: 0, 1, … of its persons
+    count: int  # how many there are
+    how: Bootstrap  # samples, confidence and seed
 
     @classmethod
     def of(cls, persons: np.ndarray, how: Bootstrap) -> Persons:
@@ -211,3 +203,119 @@ class Persons:
     def interval(self, samples: np.ndarray) -> tuple[float | None, float | None]:
         """Ends of the percentile interval; None without resamples."""
         return interval(samples, self.how.confidence) or (None, None)
+
+
+_NEAREST = 1e-3
+"""Probabilities nearer to 0 or 1 count as that near: a forest says 0 where it means fewer than one tree in 100."""
+
+_STEPS = 100
+_SMALL = 1e-10
+
+
+def log_odds(scores: np.ndarray, model: IntentModel) -> np.ndarray:
+    """What the sigmoid is fitted to: decisions as they are, probabilities as ln p / (1 − p).
+
+    With log odds, weighing classes differently is a change of the intercept alone.
+    """
+    if model.output == "decision":
+        return scores
+    near = np.clip(scores, _NEAREST, 1 - _NEAREST)
+    odds: np.ndarray = np.log(near / (1 - near))
+    return odds
+
+
+@dataclass(frozen=True)
+class Platt:
+    """p = 1 / (1 + exp(−(slope · x + intercept)))."""
+
+    slope: float
+    intercept: float
+
+    def probabilities(self, x: np.ndarray) -> np.ndarray:
+        """(n,) of (n,) log odds or decisions."""
+        return _sigmoid(self.slope * x + self.intercept)
+
+
+def fit_platt(x: np.ndarray, labels: np.ndarray) -> Platt:
+    """Fit slope and intercept by the likelihood of Platt's targets, (N₊+1)/(N₊+2) and 1/(N₋+2).
+
+    The targets are what keeps the slope finite where a score tells the classes apart without error.
+
+    Args:
+        x: (n,) log odds or decisions of sessions that the model was not fitted on.
+        labels: (n,) bool.
+    """
+    bought = int(labels.sum())
+    others = len(labels) - bought
+    if not bought or not others:
+        raise DataError(
+            f"{bought:,} purchases among {len(labels):,} sessions: probabilities cannot be calibrated",
+            "calibrate on more sessions",
+        )
+    targets = np.where(labels, (bought + 1) / (bought + 2), 1 / (others + 2))
+    middle, spread = float(x.mean()), float(x.std()) or 1.0
+    z = (x - middle) / spread
+    found = np.array([0.0, np.log((bought + 1) / (others + 1))])
+    loss = _loss(found, z, targets)
+    for _ in range(_STEPS):
+        p = _sigmoid(found[0] * z + found[1])
+        gradient = np.array([np.sum((p - targets) * z), np.sum(p - targets)])
+        if np.abs(gradient).max() < _SMALL * len(x):
+            break
+        curved = p * (1 - p)
+        hessian = np.array(
+            [[np.sum(curved * z * z), np.sum(curved * z)], [np.sum(curved * z), np.sum(curved)]]
+        )
+        direction = np.linalg.solve(hessian + _SMALL * np.eye(2), gradient)
+        step = 1.0
+        while (now := _loss(found - step * direction, z, targets)) > loss and step > _SMALL:
+            step /= 2
+        found, loss = found - step * direction, min(now, loss)
+    slope = float(found[0]) / spread
+    return Platt(slope, float(found[1]) - slope * middle)
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    found: np.ndarray = 0.5 * (1 + np.tanh(x / 2))  # never overflows
+    return found
+
+
+def _loss(parameters: np.ndarray, z: np.ndarray, targets: np.ndarray) -> float:
+    x = parameters[0] * z + parameters[1]
+    return float(np.sum(np.logaddexp(0.0, x) - targets * x))
+
+
+# Reliability: do as many sessions end in a purchase as the probabilities say?
+#
+# Bins hold equally many sessions, so that rare high probabilities and the many low ones are seen with the same
+# precision; sessions of equal probability stay together, so that a bin may be larger and bins may be fewer.
+
+
+BINS = 10
+
+
+def reliability(probabilities: np.ndarray, labels: np.ndarray, bins: int = BINS) -> list[dict[str, Any]]:
+    """Rows {low, high, n, mean_score, share}, lowest first.
+
+    Args:
+        probabilities: (n,) in [0, 1].
+        labels: (n,) bool.
+    """
+    order = np.argsort(probabilities, kind="stable")
+    ordered, bought = probabilities[order], labels[order]
+    n = len(ordered)
+    wanted = [n * one // bins for one in range(1, bins)]
+    # A cut within equal probabilities moves behind the last of them.
+    cuts = np.unique(np.searchsorted(ordered, ordered[[cut - 1 for cut in wanted if cut]], side="right"))
+    edges = [0, *(int(cut) for cut in cuts if cut < n), n]
+    return [
+        {
+            "low": float(ordered[begin]),
+            "high": float(ordered[end - 1]),
+            "n": end - begin,
+            "mean_score": float(ordered[begin:end].mean()),
+            "share": float(bought[begin:end].mean()),
+        }
+        for begin, end in pairwise(edges)
+        if end > begin
+    ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.models.declaration import MODELS
+from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
 from diptych.core.artifact import Artifact, encode
 from diptych.core.errors import DataError, UnknownNameError, UsageError
@@ -39,46 +39,33 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FoldScores:
-    """Scores of a fold's test part.
+    """Scores of a fold's test part."""
 
-    Attributes:
-        rows: (m,) int64 numbers of the sessions in the table, rising.
-        scores: (m,) float64 as the model gives them.
-        calibrated: (m,) float64 probabilities; NaN where they could not be calibrated or nobody asked.
-        threshold: of calibrated probabilities, chosen inside the training part; NaN likewise.
-        weighting: how classes were weighed.
-        output: whether scores are probabilities or decisions.
-        constant: why the model is a constant; empty where it is not.
-        uncalibrated: why there are no probabilities; empty where there are, or nobody asked.
-        warnings: what the fit complained of.
-    """
-
-    rows: np.ndarray
-    scores: np.ndarray
-    calibrated: np.ndarray
-    threshold: float
-    weighting: str
-    output: str
-    constant: str = ""
-    uncalibrated: str = ""
-    warnings: tuple[str, ...] = ()
+    rows: np.ndarray  # (m,) int64 numbers of the sessions in the table, rising
+    scores: np.ndarray  # (m,) float64 as the model gives them
+    calibrated: (
+        np.ndarray
+    )  # (m,) float64 probabilities; NaN where they could not be calibrated or nobody asked
+    threshold: float  # of calibrated probabilities, chosen inside the training part; NaN likewise
+    weighting: str  # how classes were weighed
+    output: str  # whether scores are probabilities or decisions
+    constant: str = ""  # why the model is a constant; empty where it is not
+    uncalibrated: str = ""  # why there are no probabilities; empty where there are, or nobody asked
+    warnings: tuple[str, ...] = ()  # what the fit complained of
 
 
 @dataclass(frozen=True, eq=False)
 class FoldImportance:
-    """What features are worth to the model that tells it, in one fold.
+    """What features are worth to the model that tells it, in one fold."""
 
-    Attributes:
-        features: f names.
-        dynamic: (f,) bool, whether a feature may change while a session runs.
-        impurity: (f,) shares of all decrease of impurity, adding up to 1; NaN where the model has none.
-        drops: (f, repeats) average precision lost when the feature's values of test sessions are permuted.
-    """
-
-    features: tuple[str, ...]
-    dynamic: np.ndarray
-    impurity: np.ndarray
-    drops: np.ndarray
+    features: tuple[str, ...]  # f names
+    dynamic: np.ndarray  # (f,) bool, whether a feature may change while a session runs
+    impurity: (
+        np.ndarray
+    )  # (f,) shares of all decrease of impurity, adding up to 1; NaN where the model has none
+    drops: (
+        np.ndarray
+    )  # (f, repeats) average precision lost when the feature's values of test sessions are permuted
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,32 +83,22 @@ class Protocol(
     """What is evaluated, and how.
 
     Attributes:
-        features: fingerprint of the table.
-        models, settings, sets, steps: what the grid is made of.
-        split: name of the way of splitting.
-        folds: how many.
-        balanced: whether classes weigh the same.
-        inner: whether thresholds and probabilities are fitted on an inner part of every training part.
-        importance: whether the importance of features is computed.
-        seed: of splits, models and permutations.
-        scikit_learn: its version.
-        scorer: of given scores, what gave them; nothing is fitted then.
         about: the table, the split, models and notes, for readers.
     """
 
-    features: str
-    models: tuple[str, ...]
+    features: str  # fingerprint of the table
+    models: tuple[str, ...]  # models, settings, sets, steps: what the grid is made of
     settings: tuple[str, ...]
     sets: tuple[str, ...]
     steps: tuple[int, ...]
-    split: str
-    folds: int
-    balanced: bool
-    inner: bool
-    importance: bool
-    seed: int
-    scikit_learn: str
-    scorer: str = ""
+    split: str  # name of the way of splitting
+    folds: int  # how many
+    balanced: bool  # whether classes weigh the same
+    inner: bool  # whether thresholds and probabilities are fitted on an inner part of every training part
+    importance: bool  # whether the importance of features is computed
+    seed: int  # of splits, models and permutations
+    scikit_learn: str  # its version
+    scorer: str = ""  # of given scores, what gave them; nothing is fitted then
     about: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -169,17 +146,11 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done.
+    """What is done."""
 
-    Attributes:
-        places: that can be evaluated, in the order asked for.
-        folds: how many each has.
-        left_out: the others.
-    """
-
-    places: tuple[Place, ...]
-    folds: int
-    left_out: tuple[LeftOut, ...]
+    places: tuple[Place, ...]  # that can be evaluated, in the order asked for
+    folds: int  # how many each has
+    left_out: tuple[LeftOut, ...]  # the others
 
     def units(self) -> Iterator[Unit]:
         """Every fold of every place."""

@@ -40,22 +40,16 @@ class Results(Artifact, kind="intent_results"):
     """The numbers of an evaluation.
 
     Attributes:
-        intervals: samples, confidence and seed.
-        cells: one per setting, set, step and model, in the order asked for.
         gains: one per setting, step, model and measure: the extended set less the baseline, on the same sessions.
-        importance: one per setting, set, step and feature.
-        left_out: settings and steps that could not be evaluated, each with its reason.
-        notes: what went not as it should, counted over the grid.
-        labels, persons: (n,) of all sessions of the table.
     """
 
-    intervals: dict[str, Any]
-    cells: list[dict[str, Any]]
+    intervals: dict[str, Any]  # samples, confidence and seed
+    cells: list[dict[str, Any]]  # one per setting, set, step and model, in the order asked for
     gains: list[dict[str, Any]]
-    importance: list[dict[str, Any]]
-    left_out: list[dict[str, Any]]
-    notes: list[str]
-    labels: np.ndarray
+    importance: list[dict[str, Any]]  # one per setting, set, step and feature
+    left_out: list[dict[str, Any]]  # settings and steps that could not be evaluated, each with its reason
+    notes: list[str]  # what went not as it should, counted over the grid
+    labels: np.ndarray  # labels, persons: (n,) of all sessions of the table
     persons: np.ndarray
 
 
@@ -163,11 +157,6 @@ class Difference:
     difference: float
     low: float | None
     high: float | None
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether the interval lies on one side of 0."""
-        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
 def compare(

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.calibration import reliability
 from diptych.commerce.purchase_intent.evaluation.measures import (
     Persons,
     Ranking,
@@ -21,6 +20,7 @@ from diptych.commerce.purchase_intent.evaluation.measures import (
     lift_at,
     log_loss,
     precision_at_recall,
+    reliability,
     roc_auc,
 )
 from diptych.commerce.purchase_intent.evaluation.plan import (
@@ -44,24 +44,17 @@ class Pooled:
     """What a model said of every test session of a place, by models that had not seen it.
 
     Attributes:
-        model: its name.
-        rows: (n,) int64 numbers of the sessions in the table, rising.
-        labels: (n,) bool.
-        scores: (n,) float64.
-        calibrated: (n,) float64, NaN where there is none.
         thresholds: (n,) float64 of calibrated probabilities, of the session's fold; NaN where there is none.
-        fold: (n,) int64.
-        parts: what every fold said of itself.
     """
 
-    model: str
-    rows: np.ndarray
-    labels: np.ndarray
-    scores: np.ndarray
-    calibrated: np.ndarray
+    model: str  # its name
+    rows: np.ndarray  # (n,) int64 numbers of the sessions in the table, rising
+    labels: np.ndarray  # (n,) bool
+    scores: np.ndarray  # (n,) float64
+    calibrated: np.ndarray  # (n,) float64, NaN where there is none
     thresholds: np.ndarray
-    fold: np.ndarray
-    parts: Sequence[FoldScores]
+    fold: np.ndarray  # (n,) int64
+    parts: Sequence[FoldScores]  # what every fold said of itself
 
     @property
     def predicted(self) -> np.ndarray:

@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.calibration import fit_platt, log_odds
-from diptych.commerce.purchase_intent.evaluation.measures import average_precision, best_threshold
+from diptych.commerce.purchase_intent.evaluation.measures import (
+    average_precision,
+    best_threshold,
+    fit_platt,
+    log_odds,
+)
 from diptych.commerce.purchase_intent.evaluation.plan import (
     FoldImportance,
     FoldResult,

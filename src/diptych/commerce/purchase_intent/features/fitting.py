@@ -18,8 +18,6 @@ from diptych.commerce.purchase_intent.features.view import NOTHING, SessionsView
 from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
 
-FeatureSetName = Literal["baseline", "extended"]
-SettingName = Literal["anonymous", "identified", "all"]
 ColumnKind = Literal["number", "text"]
 
 MOST_CATEGORIES = 50
@@ -49,14 +47,12 @@ class MarkovRatio:
     known of it. Otherwise the class with fewer sessions, whose counts are smaller, would claim every novelty.
 
     Attributes:
-        states: names, in the order of their codes.
         transitions: those that occurred: from (0 is START), to, others', buyers'.
-        smoothing: s.
     """
 
-    states: tuple[str, ...]
+    states: tuple[str, ...]  # names, in the order of their codes
     transitions: tuple[tuple[int, int, int, int], ...]
-    smoothing: float = SMOOTHING
+    smoothing: float = SMOOTHING  # s
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -140,24 +136,19 @@ def numbered(texts: np.ndarray, names: Sequence[str]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Plain:
-    """Columns that need no parameters.
+    """Columns that need no parameters."""
 
-    Attributes:
-        compute: (n,) or (n, columns) of a view.
-        parts: of the feature's columns, appended to its name.
-    """
-
-    compute: Callable[[SessionsView], np.ndarray]
-    parts: tuple[str, ...] = ("",)
+    compute: Callable[[SessionsView], np.ndarray]  # (n,) or (n, columns) of a view
+    parts: tuple[str, ...] = ("",)  # of the feature's columns, appended to its name
 
     def learn(self, view: SessionsView) -> None:
         """Learn nothing."""
 
-    def names(self, feature: str, learned: None) -> tuple[str, ...]:
+    def names(self, feature: str, learned: Any) -> tuple[str, ...]:
         """Return the columns' names."""
         return tuple(feature + part for part in self.parts)
 
-    def values(self, view: SessionsView, learned: None) -> np.ndarray:
+    def values(self, view: SessionsView, learned: Any) -> np.ndarray:
         """(n, columns) float64."""
         return self.compute(view).astype(np.float64).reshape(len(view), len(self.parts))
 
@@ -174,11 +165,11 @@ class OneHot:
         counts.pop(NOTHING, None)
         return tuple(sorted(sorted(counts, key=lambda name: (-counts[name], name))[:MOST_CATEGORIES]))
 
-    def names(self, feature: str, learned: tuple[str, ...]) -> tuple[str, ...]:
+    def names(self, feature: str, learned: Any) -> tuple[str, ...]:
         """Return the columns' names."""
         return tuple(f"{feature}={category}" for category in learned)
 
-    def values(self, view: SessionsView, learned: tuple[str, ...]) -> np.ndarray:
+    def values(self, view: SessionsView, learned: Any) -> np.ndarray:
         """(n, categories) of 0 and 1."""
         codes = numbered(view.columns[self.column], learned)
         hot = np.zeros((len(view), len(learned)))
@@ -212,7 +203,7 @@ class SmoothedRate:
         """Return the one column's name."""
         return (feature,)
 
-    def values(self, view: SessionsView, learned: tuple[tuple[str, int, int], ...]) -> np.ndarray:
+    def values(self, view: SessionsView, learned: Any) -> np.ndarray:
         """(n, 1); NaN where there is no category."""
         categories, buyers, sessions = ([row[place] for row in learned] for place in range(3))
         overall = sum(buyers) / max(1, sum(sessions))
@@ -229,14 +220,12 @@ class Chains:
     """Score of a sequence of states by :class:`MarkovRatio`.
 
     Attributes:
-        fit: chains of training sessions.
         codes: (n, length) states of a view as codes of fitted chains.
-        known: (n,) column that is NaN where there is no sequence, if any.
     """
 
-    fit: Callable[[SessionsView], MarkovRatio]
+    fit: Callable[[SessionsView], MarkovRatio]  # chains of training sessions
     codes: Callable[[SessionsView, tuple[str, ...]], np.ndarray]
-    known: str = ""
+    known: str = ""  # (n,) column that is NaN where there is no sequence, if any
 
     def learn(self, view: SessionsView) -> MarkovRatio:
         """Count the transitions."""
@@ -246,9 +235,9 @@ class Chains:
         """Return the one column's name."""
         return (feature,)
 
-    def values(self, view: SessionsView, learned: MarkovRatio) -> np.ndarray:
+    def values(self, view: SessionsView, learned: Any) -> np.ndarray:
         """(n, 1); NaN where no sequence is known."""
-        scores = learned.scores(self.codes(view, learned.states))
+        scores: np.ndarray = learned.scores(self.codes(view, learned.states))
         if self.known:
             scores[np.isnan(view.columns[self.known])] = np.nan
         return scores[:, None]

@@ -90,7 +90,7 @@ def _dwells(view: SessionsView) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _counts(known: np.ndarray) -> np.ndarray:
-    counts = known.sum(axis=1).astype(np.float64)
+    counts: np.ndarray = known.sum(axis=1).astype(np.float64)
     counts[counts == 0] = np.nan
     return counts
 

@@ -6,7 +6,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from diptych.commerce.purchase_intent.features.fitting import fit_features
 from diptych.commerce.purchase_intent.features.make import FeatureOptions, make_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.features.view import NO_PAGE, SessionsView
-from diptych.commerce.purchase_intent.sessions.schema import BUFFER, SessionOptions
+from diptych.commerce.purchase_intent.sessions.tables import BUFFER, SessionOptions
 from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.extras import require
@@ -37,19 +37,15 @@ class ShiftChange:
     """A value that depends on what comes after the step.
 
     Attributes:
-        session_id: of the session.
-        setting: that it is in at the step.
-        step: pages that are open.
         column: of the features; ``(setting)`` where the session is in another one, ``(population)`` where it is in
             none.
-        before, after: the value, and that in the altered log; None where there is none.
     """
 
-    session_id: int
-    setting: str
-    step: int
+    session_id: int  # of the session
+    setting: str  # that it is in at the step
+    step: int  # pages that are open
     column: str
-    before: float | None
+    before: float | None  # before, after: the value, and that in the altered log; None where there is none
     after: float | None
 
 
@@ -141,17 +137,11 @@ _LONGER = 5
 
 @dataclass(frozen=True)
 class Point:
-    """A session at a step.
+    """A session at a step."""
 
-    Attributes:
-        session_id: of the session.
-        step: pages that are open.
-        bought: whether something is bought in it.
-    """
-
-    session_id: int
-    step: int
-    bought: bool
+    session_id: int  # of the session
+    step: int  # pages that are open
+    bought: bool  # whether something is bought in it
 
 
 @dataclass(frozen=True)
@@ -161,17 +151,15 @@ class Worlds:
     Attributes:
         ids: event ids per world: event 3 of the log is event 3 + number · ids of a world; those of the log are below
             half of it.
-        least_pages: that a session has to have in the end.
-        gap_us: microseconds that a session may be idle.
-        strangers: whether an end may bring a visitor where none is known; not where it would begin a session.
-        seed: of all ends.
     """
 
     ids: int
-    least_pages: int
-    gap_us: int
-    strangers: bool
-    seed: int
+    least_pages: int  # that a session has to have in the end
+    gap_us: int  # microseconds that a session may be idle
+    strangers: (
+        bool  # whether an end may bring a visitor where none is known; not where it would begin a session
+    )
+    seed: int  # of all ends
 
     def events(
         self, number: int, point: Point, session: Sequence[Event], others: Sequence[Event]
@@ -348,21 +336,11 @@ _NEW_EVENTS = 1_000
 
 @dataclass(frozen=True)
 class ShiftFinding:
-    """What the test found.
+    """What the test found."""
 
-    Attributes:
-        n_checked: sessions at steps that were looked at.
-        n_left_out: sessions of the sample whose visitor has too many events to be put into another log.
-        changed: every value that differs; empty where nothing looks into the future.
-    """
-
-    n_checked: int
-    n_left_out: int
-    changed: list[ShiftChange]
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return asdict(self)
+    n_checked: int  # sessions at steps that were looked at
+    n_left_out: int  # sessions of the sample whose visitor has too many events to be put into another log
+    changed: list[ShiftChange]  # every value that differs; empty where nothing looks into the future
 
     def line(self) -> str:
         """One line."""

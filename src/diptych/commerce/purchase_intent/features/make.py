@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diptych.commerce.purchase_intent.features.fitting import FEATURES
-from diptych.commerce.purchase_intent.features.storage import (
+from diptych.commerce.purchase_intent.features.table import (
     COMPATS,
     FIXED,
     PAGE_TIMES,
     PAGE_TYPES,
     FeatureHeader,
+    FeatureTable,
     count_populations,
+    open_features,
     write_sessions,
 )
-from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.commerce.purchase_intent.features.view import (
     COLUMNS,
     EARLIER_DEVICES,
@@ -28,7 +29,7 @@ from diptych.commerce.purchase_intent.features.view import (
     NOTHING,
     text_array,
 )
-from diptych.commerce.purchase_intent.sessions.schema import BUFFER
+from diptych.commerce.purchase_intent.sessions.tables import BUFFER
 from diptych.core.context import task
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
 from diptych.core.extras import require
@@ -232,7 +233,7 @@ class FeatureOptions:
 
     Attributes:
         compat: ``published``: as the thesis describes its populations, see
-            :mod:`diptych.commerce.purchase_intent.features.storage`.
+            :mod:`diptych.commerce.purchase_intent.features.table`.
         also: optional features that the extended set shall have.
         types: how many page types, the most frequent, are told apart; all others are one.
     """

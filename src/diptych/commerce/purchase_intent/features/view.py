@@ -90,19 +90,12 @@ NOTHING = ""
 
 @dataclass(frozen=True)
 class ViewColumn:
-    """One column.
+    """One column."""
 
-    Attributes:
-        name: of the column.
-        kind: text, or number: float64 with NaN.
-        group: of the ``session`` itself, or of the visitor's ``history``.
-        meaning: one line.
-    """
-
-    name: str
-    kind: Literal["text", "number"]
-    group: Literal["session", "history"]
-    meaning: str
+    name: str  # of the column
+    kind: Literal["text", "number"]  # text, or number: float64 with NaN
+    group: Literal["session", "history"]  # of the session itself, or of the visitor's history
+    meaning: str  # one line
 
 
 EARLIER_DEVICES = tuple(f"device_before_{number}" for number in range(1, LAST_DEVICES))
@@ -133,7 +126,6 @@ COLUMNS = (
     ViewColumn("history_days", "number", "history", "from the log's first session to this start"),
 )
 
-STATIC_COLUMNS = tuple(column.name for column in COLUMNS if column.group == "session")
 HISTORY_COLUMNS = tuple(column.name for column in COLUMNS if column.group == "history")
 
 

@@ -14,14 +14,16 @@ from typing import IO
 import numpy as np
 
 from diptych.commerce.purchase_intent.features.fitting import ColumnKind
-from diptych.commerce.purchase_intent.features.storage import (
+from diptych.commerce.purchase_intent.features.table import (
     PAGE_TIMES,
     PAGE_TYPES,
+    WHOLE_SESSION,
     FeatureHeader,
+    FeatureTable,
     count_populations,
+    open_features,
     write_sessions,
 )
-from diptych.commerce.purchase_intent.features.table import WHOLE_SESSION, FeatureTable, open_features
 from diptych.commerce.purchase_intent.features.view import text_array
 from diptych.core.errors import DataError
 from diptych.core.files import atomic_folder
@@ -35,20 +37,15 @@ class SessionTable:
     """One format.
 
     Attributes:
-        name: e.g. ``uci-shoppers``.
-        description: one line.
-        label: the column that says whether something was bought: true or false.
-        columns: name → ``number``, or ``text`` for categories; in order, without the label.
         leaking: columns that know the outcome, and why; they are left out unless they are asked for.
-        notes: what a reader of results has to know.
     """
 
-    name: str
-    description: str
-    label: str
-    columns: Mapping[str, ColumnKind]
+    name: str  # e.g. uci-shoppers
+    description: str  # one line
+    label: str  # the column that says whether something was bought: true or false
+    columns: Mapping[str, ColumnKind]  # name → number, or text for categories; in order, without the label
     leaking: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader of results has to know
 
     def recognises(self, header: list[str]) -> bool:
         """Whether a file with this first line is of the format: it has all columns, in whatever order."""

@@ -1,8 +1,8 @@
 """A probability for the session that runs just now, and why: train, score, stream."""
 
+from diptych.commerce.purchase_intent.scoring.cell import Reason, Score
 from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions
 from diptych.commerce.purchase_intent.scoring.request import SessionStream
-from diptych.commerce.purchase_intent.scoring.score import Reason, Score
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
 from diptych.commerce.purchase_intent.scoring.training import train
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.scoring.cell import CALIBRATIONS, Cell
-from diptych.commerce.purchase_intent.sessions.schema import BUFFER
+from diptych.commerce.purchase_intent.sessions.tables import BUFFER
 
 _MEASURED = (
     ("average_precision", "average precision"),

@@ -1,4 +1,4 @@
-"""One setting and step of a scorer: features, model, calibration and threshold, fitted and measured apart.
+"""One setting and step of a scorer: features, model, calibration and threshold; and what it answers, and why.
 
 ::
 
@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,15 +19,182 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.calibration import Platt, fit_platt, log_odds
-from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
-from diptych.commerce.purchase_intent.features.view import SessionsView
-from diptych.commerce.purchase_intent.models.fitted import FittedModel
-from diptych.commerce.purchase_intent.scoring.score import Reason, Score, reason_of, value_in_words
+from diptych.commerce.purchase_intent.evaluation.measures import Platt, fit_platt, log_odds
+from diptych.commerce.purchase_intent.features.fitting import Feature, FittedFeatures
+from diptych.commerce.purchase_intent.features.view import NOTHING, SessionsView
+from diptych.commerce.purchase_intent.models import FittedModel
 from diptych.core.artifact import Artifact
 from diptych.core.errors import UnknownNameError
 from diptych.core.extras import require
 from diptych.core.files import safe_name
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What one feature does to the odds of a purchase in this session.
+
+    Attributes:
+        feature: its name.
+        label: as people call it.
+        value: in this session, as text.
+        typical: its middle or most frequent value among sessions that the scorer was trained on, as text.
+        effect: log-odds of this session less the mean of what they were with the feature's values of training
+            sessions in place of its own.
+        text: all of it in plain words.
+    """
+
+    feature: str
+    label: str
+    value: str
+    typical: str
+    effect: float
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {
+            "feature": self.feature,
+            "value": self.value,
+            "typical": self.typical,
+            "effect": self.effect,
+            "text": self.text,
+        }
+
+
+@dataclass(frozen=True)
+class Score:
+    """The probability that a session ends in a purchase, as far as it is known.
+
+    Attributes:
+        p: calibrated probability; 1 of a session in which something was bought already.
+        step: how many pages it rests on, -1 of a whole session.
+        setting: anonymous, identified or all.
+        base_rate: share of purchases among the sessions that the scorer of this setting and step learned from.
+        threshold: from which probability on it is taken for a purchase, chosen for the best F1.
+        reasons: features with the greatest effects, greatest first.
+        notes: what was odd, or assumed, each a sentence.
+        bought: whether something was bought already: nothing is left to predict.
+    """
+
+    p: float
+    step: int
+    setting: str
+    base_rate: float
+    threshold: float
+    reasons: tuple[Reason, ...] = ()
+    notes: tuple[str, ...] = ()
+    bought: bool = False
+
+    @property
+    def lift(self) -> float:
+        """How many times as likely as of any such session."""
+        return self.p / self.base_rate
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether it is taken for a purchase."""
+        return self.p >= self.threshold
+
+    def line(self) -> str:
+        """One line for people."""
+        after = "of the whole session" if self.step < 0 else f"after {self.step} page{'s' * (self.step != 1)}"
+        return (
+            f"p = {self.p:.3f} {after}, {self.setting}: {self.lift:.2g} × the base rate of {self.base_rate:.3f}, "
+            f"{'above' if self.is_likely else 'below'} the threshold of {self.threshold:.3f}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {
+            "p": self.p,
+            "step": self.step,
+            "setting": self.setting,
+            "base_rate": self.base_rate,
+            "lift": self.lift,
+            "threshold": self.threshold,
+            "likely": self.is_likely,
+            "bought": self.bought,
+            "reasons": [reason.to_dict() for reason in self.reasons],
+            "notes": list(self.notes),
+        }
+
+
+_WEEK_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_AROUND = ("start_hour", "start_dow")
+"""Numbers that go around: their middle means nothing, their most frequent value does."""
+
+_MOST = 1000.0
+
+_LONGEST = 60
+"""Characters of a text that are shown."""
+
+
+def value_in_words(feature: Feature, view: SessionsView, columns: np.ndarray) -> str:
+    """A feature's value in a view of one session.
+
+    Args:
+        columns: (columns,) the feature's own in the matrix.
+    """
+    raw = _raw(feature, view, columns[None])
+    if raw is None:
+        return ", ".join(f"{value:.4g}" for value in columns)
+    return _in_words(feature, raw.tolist()[0])
+
+
+def typical_value(feature: Feature, view: SessionsView, columns: np.ndarray) -> str:
+    """The middle of a number, the most frequent of anything else, among the sessions of a view.
+
+    Args:
+        columns: (n, columns) the feature's own in the matrix.
+    """
+    raw = _raw(feature, view, columns)
+    if raw is None:
+        return "–"
+    if raw.dtype == object or (len(feature.columns) == 1 and feature.columns[0] in _AROUND):
+        counts = Counter(raw.tolist())
+        return _in_words(feature, min(counts, key=lambda value: (-counts[value], value)))
+    there = raw[~np.isnan(raw)]
+    # None is typical where most have none.
+    return _in_words(feature, float(np.median(there)) if 2 * len(there) > len(raw) else math.nan)
+
+
+def reason_of(feature: Feature, value: str, typical: str, effect: float) -> Reason:
+    """The reason, with its sentence: ``number of orders: 3, typically 0; raises the odds 2.4×``."""
+    factor = math.exp(min(abs(effect), 2 * math.log(_MOST)))
+    times = f"more than {_MOST:.0f}×" if factor > _MOST else f"{factor:.3g}×"
+    usual = "as is typical" if value == typical else f"typically {typical}"
+    does = "raises the odds" if effect > 0 else "lowers the odds"
+    return Reason(
+        feature=feature.name,
+        label=feature.label,
+        value=value,
+        typical=typical,
+        effect=effect,
+        text=f"{feature.label}: {value}, {usual}; {does} {times}",
+    )
+
+
+def _raw(feature: Feature, view: SessionsView, columns: np.ndarray) -> np.ndarray | None:
+    """(n,) what people would call the value: its one column of the matrix, or that of the view it is made of."""
+    if columns.shape[1] == 1:
+        return columns[:, 0]
+    return view.columns[feature.columns[0]] if feature.columns else None
+
+
+def _in_words(feature: Feature, value: float | str) -> str:
+    if isinstance(value, str):
+        return "none" if value == NOTHING else value[:_LONGEST] + "…" * (len(value) > _LONGEST)
+    if math.isnan(value):
+        return "none"
+    if feature.columns == ("start_dow",):
+        return _WEEK_DAYS[int(value)]
+    if feature.columns == ("start_hour",):
+        return f"{int(value)} h"
+    return f"{value:.4g}"
+
 
 CALIBRATIONS = {
     "platt": "a sigmoid of two parameters",
@@ -96,17 +265,11 @@ def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Cal
 
 @dataclass(frozen=True, eq=False)
 class Replaced:
-    """A session, and the same session with one feature after the other of somebody else.
+    """A session, and the same session with one feature after the other of somebody else."""
 
-    Attributes:
-        rows: (1 + f·b, columns) the session, then for each of f features b rows.
-        features: the f whose values differ anywhere in the background.
-        constant: all others: they have no effect.
-    """
-
-    rows: np.ndarray
-    features: tuple[str, ...]
-    constant: tuple[str, ...]
+    rows: np.ndarray  # (1 + f·b, columns) the session, then for each of f features b rows
+    features: tuple[str, ...]  # the f whose values differ anywhere in the background
+    constant: tuple[str, ...]  # all others: they have no effect
 
     def effects(self, log_odds: np.ndarray) -> dict[str, float]:
         """Feature → effect, exactly 0 of constant ones."""
@@ -144,31 +307,18 @@ def cell_folder(root: Path, setting: str, step: int) -> Path:
 
 @dataclass(frozen=True, eq=False)
 class Cell(Artifact, kind="cell", recreate="diptych intent train FEATURES --out SCORER", files=["model"]):
-    """What scores the sessions of one setting at one step.
+    """What scores the sessions of one setting at one step."""
 
-    Attributes:
-        setting: anonymous, identified or all.
-        step: pages that are open, -1 for whole sessions.
-        features: fitted on the first part.
-        model: fitted on the first part.
-        calibration: fitted on the second part.
-        threshold: probability with the best F1 on the second part.
-        base_rate: share of purchases in both.
-        background: (b, columns) feature values of some sessions of the first part.
-        typical: feature → its typical value in words.
-        about: sessions, purchases, notes, and what was measured on the third part.
-    """
-
-    setting: str
-    step: int
-    features: FittedFeatures
-    model: FittedModel
-    calibration: Calibration
-    threshold: float
-    base_rate: float
-    background: np.ndarray
-    typical: dict[str, str]
-    about: dict[str, Any]
+    setting: str  # anonymous, identified or all
+    step: int  # pages that are open, -1 for whole sessions
+    features: FittedFeatures  # fitted on the first part
+    model: FittedModel  # fitted on the first part
+    calibration: Calibration  # fitted on the second part
+    threshold: float  # probability with the best F1 on the second part
+    base_rate: float  # share of purchases in both
+    background: np.ndarray  # (b, columns) feature values of some sessions of the first part
+    typical: dict[str, str]  # feature → its typical value in words
+    about: dict[str, Any]  # sessions, purchases, notes, and what was measured on the third part
 
     def write_files(self, folder: Path) -> None:
         """Write the classifier."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation.calibration import log_odds, reliability
 from diptych.commerce.purchase_intent.evaluation.measures import (
     Persons,
     always_buy_f1,
@@ -16,13 +15,14 @@ from diptych.commerce.purchase_intent.evaluation.measures import (
     best_threshold,
     brier,
     f1,
+    log_odds,
+    reliability,
     roc_auc,
 )
 from diptych.commerce.purchase_intent.features.fitting import Feature, FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import FEWEST, fit_model
-from diptych.commerce.purchase_intent.scoring.cell import Cell, fit_calibration
-from diptych.commerce.purchase_intent.scoring.score import typical_value
+from diptych.commerce.purchase_intent.scoring.cell import Cell, fit_calibration, typical_value
 from diptych.commerce.purchase_intent.splits import SplitInput
 from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import UnknownNameError, UsageError
@@ -37,23 +37,14 @@ SPLIT_NAMES = ("time", "grouped")
 
 @dataclass(frozen=True)
 class Slices:
-    """(n,) bool masks, disjoint.
+    """(n,) bool masks, disjoint."""
 
-    Attributes:
-        fit: the model and its features learn from these.
-        calibration: its probabilities are calibrated, and the threshold chosen, on these.
-        holdout: it is measured on these, and learns nothing from them.
-        split: how they were told apart: ``time`` or ``grouped``.
-        note: what a reader has to know about it.
-        ends: of ``time``: microseconds at which the first two end.
-    """
-
-    fit: np.ndarray
-    calibration: np.ndarray
-    holdout: np.ndarray
-    split: str
-    note: str
-    ends: tuple[int, int] | None = None
+    fit: np.ndarray  # the model and its features learn from these
+    calibration: np.ndarray  # its probabilities are calibrated, and the threshold chosen, on these
+    holdout: np.ndarray  # it is measured on these, and learns nothing from them
+    split: str  # how they were told apart: time or grouped
+    note: str  # what a reader has to know about it
+    ends: tuple[int, int] | None = None  # of time: microseconds at which the first two end
 
     @property
     def n_left_out(self) -> int:
@@ -142,10 +133,6 @@ class TrainOptions:
     def __post_init__(self) -> None:
         if self.background < 1:
             raise UsageError(f"a background of {self.background} sessions", "1 or more; 100 are plenty")
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return asdict(self)
 
 
 def why_not(features: FeatureTable, setting: str, step: int, slices: Slices) -> str:

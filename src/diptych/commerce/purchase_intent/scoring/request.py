@@ -17,41 +17,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from diptych.commerce.purchase_intent.scoring.cell import Score
 from diptych.commerce.purchase_intent.scoring.events import GivenEvent, read_event, read_time, shown
-from diptych.commerce.purchase_intent.scoring.score import Score
 from diptych.core.errors import DataError
 from diptych.data.logs.schema import SECOND, UNKNOWN
 
 
 @dataclass(frozen=True)
 class SessionSoFar:
-    """What is known of a session at this moment; the words are those of the sessions and pages of a log.
+    """What is known of a session at this moment; the words are those of the sessions and pages of a log."""
 
-    Attributes:
-        start_us: time of the first event.
-        device: of the first event.
-        channel: of the first event.
-        page_types: of the first pages, as many as are looked at.
-        page_times: microseconds, one per page of ``page_types``.
-        n_pages: pages opened.
-        n_events: all events of the session.
-        visitor_id: the first visitor known in it.
-        pages_before_identified: pages opened strictly before the first event with a visitor.
-        bought_at: number of the event with which something was bought first.
-        notes: what was odd about it, each a sentence.
-    """
-
-    start_us: int
-    device: str = UNKNOWN
-    channel: str = UNKNOWN
-    page_types: tuple[str, ...] = ()
-    page_times: tuple[int, ...] = ()
-    n_pages: int = 0
-    n_events: int = 0
-    visitor_id: str | None = None
-    pages_before_identified: int | None = None
-    bought_at: int | None = None
-    notes: tuple[str, ...] = ()
+    start_us: int  # time of the first event
+    device: str = UNKNOWN  # of the first event
+    channel: str = UNKNOWN  # of the first event
+    page_types: tuple[str, ...] = ()  # of the first pages, as many as are looked at
+    page_times: tuple[int, ...] = ()  # microseconds, one per page of page_types
+    n_pages: int = 0  # pages opened
+    n_events: int = 0  # all events of the session
+    visitor_id: str | None = None  # the first visitor known in it
+    pages_before_identified: int | None = None  # pages opened strictly before the first event with a visitor
+    bought_at: int | None = None  # number of the event with which something was bought first
+    notes: tuple[str, ...] = ()  # what was odd about it, each a sentence
 
     @property
     def is_identified(self) -> bool:
@@ -152,17 +138,11 @@ OF_EVENTS = ("device", "channel", "visitor_id")
 
 @dataclass(frozen=True)
 class Request:
-    """A session so far, read.
+    """A session so far, read."""
 
-    Attributes:
-        session: what its events say.
-        history: of the visitor, as it was given; None when it was not.
-        id: as it was given.
-    """
-
-    session: SessionSoFar
-    history: Mapping[str, Any] | None = None
-    id: Any = None
+    session: SessionSoFar  # what its events say
+    history: Mapping[str, Any] | None = None  # of the visitor, as it was given; None when it was not
+    id: Any = None  # as it was given
 
 
 def read_request(given: Any, gap_us: int | None, pages: int) -> Request:

@@ -32,16 +32,14 @@ from diptych.commerce.purchase_intent.features.view import (
     encode_pages,
     text_array,
 )
-from diptych.commerce.purchase_intent.scoring.cell import Cell, cell_folder
-from diptych.commerce.purchase_intent.scoring.events import history_columns, shown
-from diptych.commerce.purchase_intent.scoring.history_table import FILE, HistoryTable
+from diptych.commerce.purchase_intent.scoring.cell import Cell, Score, cell_folder
+from diptych.commerce.purchase_intent.scoring.events import FILE, HistoryTable, history_columns, shown
 from diptych.commerce.purchase_intent.scoring.request import (
     Request,
     SessionSoFar,
     SessionStream,
     read_request,
 )
-from diptych.commerce.purchase_intent.scoring.score import Score
 from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.data.logs.schema import SECOND
@@ -197,17 +195,11 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class TableScores:
-    """Scores of the sessions of one setting at one step.
+    """Scores of the sessions of one setting at one step."""
 
-    Attributes:
-        cell: what scored them.
-        rows: (m,) int64 of the table.
-        p: (m,) calibrated probabilities.
-    """
-
-    cell: Cell
-    rows: np.ndarray
-    p: np.ndarray
+    cell: Cell  # what scored them
+    rows: np.ndarray  # (m,) int64 of the table
+    p: np.ndarray  # (m,) calibrated probabilities
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from diptych.commerce.purchase_intent.evaluation.plan import split_input
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.scoring.card import model_card
 from diptych.commerce.purchase_intent.scoring.cell import CALIBRATIONS, Cell, cell_folder
+from diptych.commerce.purchase_intent.scoring.events import FILE, keep_history
 from diptych.commerce.purchase_intent.scoring.fitting import (
     Slices,
     TrainOptions,
@@ -28,7 +30,6 @@ from diptych.commerce.purchase_intent.scoring.fitting import (
     slices_of,
     why_not,
 )
-from diptych.commerce.purchase_intent.scoring.history_table import FILE, keep_history
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
 from diptych.core.context import check_stop, task
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
@@ -222,7 +223,7 @@ def _make(
     about = {
         "plan": plan,
         **about_features(features),
-        "options": options.to_dict(),
+        "options": asdict(options),
         "weighting": MODELS.get(options.model).weighting if options.balanced else "none",
         "history": kept,
         "slices": about_slices(features, slices),
@@ -289,7 +290,7 @@ def _plan(
 ) -> str:
     kept = None if history is None else history.fingerprint
     return fingerprint(
-        Scorer.FORMAT, features.fingerprint, options.to_dict(), [list(one) for one in places], kept, audit
+        Scorer.FORMAT, features.fingerprint, asdict(options), [list(one) for one in places], kept, audit
     )
 
 

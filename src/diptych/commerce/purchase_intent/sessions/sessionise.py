@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.purchase_intent.engine import Engine, Ordered, open_engine
-from diptych.commerce.purchase_intent.sessions.schema import BUFFER, PAGES, QUERIES, SESSIONS, SessionOptions
-from diptych.commerce.purchase_intent.sessions.session_tables import (
+from diptych.commerce.purchase_intent.sessions.tables import (
+    BUFFER,
     NOT_GIVEN,
+    PAGES,
+    QUERIES,
+    SESSIONS,
+    SessionOptions,
     SessionTables,
     check_key,
     key_columns,
@@ -232,15 +236,10 @@ _WORTH_A_PASS = 100_000
 
 @dataclass(frozen=True)
 class Pass:
-    """What is read together.
+    """What is read together."""
 
-    Attributes:
-        files: of events; no session has events outside.
-        events: how many there are.
-    """
-
-    files: tuple[Path, ...]
-    events: int
+    files: tuple[Path, ...]  # of events; no session has events outside
+    events: int  # how many there are
 
 
 def passes(files: Sequence[Path], options: SessionOptions, engine: Engine) -> Iterator[Pass]:

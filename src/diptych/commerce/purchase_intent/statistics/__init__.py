@@ -1,8 +1,15 @@
 """What sets purchase sessions apart: thesis section 6.4."""
 
-from diptych.commerce.purchase_intent.statistics.declaration import STATISTICS, DescribeOptions, Statistic
-from diptych.commerce.purchase_intent.statistics.describe import JOURNEYS, ORDER, choose_statistics, describe
-from diptych.commerce.purchase_intent.statistics.description import Description
+from diptych.commerce.purchase_intent.statistics.describe import (
+    JOURNEYS,
+    ORDER,
+    STATISTICS,
+    DescribeOptions,
+    Description,
+    Statistic,
+    choose_statistics,
+    describe,
+)
 
 __all__ = [
     "JOURNEYS",

@@ -1,25 +1,168 @@
-"""All statistics of a log's sessions, on any engine."""
+"""Statistics of a log's sessions, on any engine: each is one Ibis expression, and what follows from its small result.
+
+The expression gives integers and keys; shares, intervals and standardised rates are computed from them in plain
+Python, once, so that engines cannot differ in them.
+
+::
+
+    FOLDER/
+      description.json         of which log and sessions, by which options; all tables
+      tables/overview.csv      the same tables, for spreadsheets
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
-from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.commerce.purchase_intent.statistics.declaration import (
-    STATISTICS,
-    DescribeOptions,
-    Row,
-    Statistic,
-    Tables,
-    apart_from_all,
-)
-from diptych.commerce.purchase_intent.statistics.description import Description
+from diptych.commerce.purchase_intent.sessions import SessionOptions, SessionTables
+from diptych.core.artifact import Artifact
 from diptych.core.context import track
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.files import write_csv
+from diptych.core.registry import Registry
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+Row = dict[str, Any]
+"""One row of a result, JSON-able."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of sessions as expressions, see :mod:`diptych.commerce.purchase_intent.sessions.tables`."""
+
+    sessions: ir.Table
+    queries: ir.Table
+
+
+@dataclass(frozen=True)
+class DescribeOptions:
+    """What a description may be told.
+
+    Attributes:
+        ddof: of the standard deviation of standardised conversion rates: 0 as in the thesis's worked example
+            and Table 6.4, or 1 as its Table 6.2.
+        journey: of device transitions: ``pair``, the last session before a purchase session and it; or
+            ``journey``, all transitions since the visitor's purchase before.
+        confidence: of intervals.
+        likely: of links between devices: a switch with at least this probability is likely.
+        near_zero: one below is hardly ever seen; see :mod:`diptych.commerce.purchase_intent.statistics.intervals`.
+    """
+
+    ddof: int = 0
+    journey: str = "pair"
+    confidence: float = 0.95
+    likely: float = 0.01
+    near_zero: float = 0.01
+
+
+Finish = Callable[[Sequence[Row], DescribeOptions], list[Row]]
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One statistic.
+
+    Attributes:
+        name: e.g. ``channels``.
+        description: one line.
+        source: table or figure of the thesis.
+        columns: name → meaning of the finished rows' columns.
+        expression: counts and keys, on any engine.
+        finish: from the counted rows to the finished ones; plain Python, deterministic order.
+    """
+
+    name: str
+    description: str
+    source: str
+    columns: Mapping[str, str]
+    expression: Callable[[Tables, DescribeOptions], ir.Table]
+    finish: Finish
+
+
+STATISTICS: Registry[Statistic] = Registry("statistic", "diptych.commerce.purchase_intent.statistics.kinds")
+"""All statistics; each is declared in a file of its own."""
+
+
+ALL = "all"
+"""In the place of a device: all of them together."""
+
+CALLED_ALL = '"all"'
+"""A device type that a log calls so: one of all, which must not be taken for them."""
+
+CLASSES = (True, False)
+"""Purchase sessions, and others: the order of tables."""
+
+INTERVAL: Mapping[str, str] = {
+    "low": "lower end of the interval; null where nothing can be said",
+    "high": "upper end of it",
+}
+
+
+def apart_from_all(table: ir.Table) -> ir.Table:
+    """The same table, in which no device is called as all of them are."""
+    import ibis
+
+    return table.mutate(device=ibis.ifelse(table.device == ALL, CALLED_ALL, table.device))
+
+
+def sorted_with_all(devices: Iterable[str]) -> list[str]:
+    """All together first, then each."""
+    return [ALL, *sorted(set(devices) - {ALL})]
+
+
+TABLES = "tables"
+
+
+@dataclass(frozen=True)
+class Description(Artifact, kind="description", recreate="diptych intent describe LOG --out FOLDER"):
+    """The statistics of a log.
+
+    Attributes:
+        about: everything the numbers depend on: ``log``, ``zone``, fingerprints, ``session_options``, ``options``,
+            ``engine``, ``counts``; and ``notes``, what a reader has to know. JSON-able.
+        tables: statistic → its rows, in order.
+    """
+
+    about: Mapping[str, Any]
+    tables: Mapping[str, Sequence[Row]]
+
+    @property
+    def name(self) -> str:
+        """Of the log."""
+        return str(self.about["log"])
+
+    def rows(self, name: str) -> list[Row]:
+        """The rows of one statistic."""
+        if name not in self.tables:
+            raise UnknownNameError("statistic of this description", name, self.tables)
+        return list(self.tables[name])
+
+    def line(self) -> str:
+        """Everything the numbers depend on, in one line."""
+        about = self.about
+        how, sessions = about["options"], SessionOptions(**about["session_options"])
+        return (
+            f"{about['log']} ({about['log_fingerprint']}): {about['counts']['sessions']:,} sessions "
+            f"{sessions.words}; hours and days of {about['zone']}; "
+            f"standardised with ddof {how['ddof']}; transitions by {how['journey']}; "
+            f"{100 * how['confidence']:g} % intervals; engine {about['engine']}"
+        )
+
+    def write_files(self, folder: Path) -> None:
+        """Write the tables for spreadsheets."""
+        (folder / TABLES).mkdir()
+        for name, rows in self.tables.items():
+            columns = list(STATISTICS.get(name).columns)
+            cells = ([row.get(column, "") for column in columns] for row in rows)
+            write_csv(folder / TABLES / f"{name}.csv", columns, cells)
+
 
 ORDER = (
     "overview",

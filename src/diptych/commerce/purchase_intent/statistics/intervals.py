@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
-from diptych.commerce.purchase_intent.statistics.declaration import (
+from diptych.commerce.purchase_intent.statistics.describe import (
     ALL,
     CLASSES,
     INTERVAL,
@@ -50,6 +50,12 @@ def wilson(part: int, of: int, confidence: float) -> Interval:
         0.0 if part == 0 else (centre - half) / whole,
         1.0 if part == of else (centre + half) / whole,
     )
+
+
+def proportion(part: int, of: int, options: DescribeOptions) -> Row:
+    """A share with its interval."""
+    low, high = wilson(part, of, options.confidence)
+    return {"share": share(part, of), "low": low, "high": high}
 
 
 def mean_interval(total: int, squares: int, of: int, confidence: float) -> Interval:
@@ -159,11 +165,8 @@ def over_time(name: str, column: str, of: str, places: int, meaning: str, source
             whole = sum(counts[purchase, place] for place in range(places))
             for place in range(places):
                 n = counts[purchase, place]
-                low, high = wilson(n, whole, options.confidence)
-                finished.append(
-                    {"purchase": purchase, column: place, "sessions": n, "share": share(n, whole)}
-                    | {"low": low, "high": high}
-                )
+                row: Row = {"purchase": purchase, column: place, "sessions": n}
+                finished.append(row | proportion(n, whole, options))
         return finished
 
     return Statistic(

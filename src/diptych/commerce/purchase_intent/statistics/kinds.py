@@ -1,4 +1,4 @@
-"""One file per statistic."""
+"""The statistics of thesis sections 6.3 and 6.4."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from diptych.commerce.purchase_intent.statistics.declaration import (
+from diptych.commerce.purchase_intent.statistics.describe import (
     ALL,
     CLASSES,
     INTERVAL,
@@ -25,15 +25,15 @@ from diptych.commerce.purchase_intent.statistics.intervals import (
     link,
     mean_interval,
     over_time,
+    proportion,
     share,
-    wilson,
 )
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 
-CHANNELS = STATISTICS.add(conversion_by("channel", "channels", "thesis Table 6.2"))
+STATISTICS.add(conversion_by("channel", "channels", "thesis Table 6.2"))
 
 
 def _expression(tables: Tables, options: DescribeOptions) -> ir.Table:
@@ -64,7 +64,6 @@ def _finish(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
         left[device] += n
     finished = []
     for (before, after), n in sorted(counts.items()):
-        low, high = wilson(n, left[before], options.confidence)
         kind: Link = "self"
         if before != after:
             back = share(counts.get((after, before), 0), left[after])
@@ -74,21 +73,19 @@ def _finish(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
                 "from_device": before,
                 "to_device": after,
                 "transitions": n,
-                "share": share(n, left[before]),
-                "low": low,
-                "high": high,
+                **proportion(n, left[before], options),
                 "link": kind,
             }
         )
     return finished
 
 
-DEVICE_TRANSITIONS = STATISTICS.add(
+STATISTICS.add(
     Statistic(
-        name="device-transitions",
-        description="devices of a known visitor's consecutive sessions, of which the later one is a purchase session",
-        source="thesis Figure 6.5",
-        columns={
+        "device-transitions",
+        "devices of a known visitor's consecutive sessions, of which the later one is a purchase session",
+        "thesis Figure 6.5",
+        {
             "from_device": "of the session before",
             "to_device": "of the session after it",
             "transitions": "between two consecutive sessions of one visitor",
@@ -96,13 +93,13 @@ DEVICE_TRANSITIONS = STATISTICS.add(
             **INTERVAL,
             "link": "self, strong, one-sided, weak or none",
         },
-        expression=_expression,
-        finish=_finish,
+        _expression,
+        _finish,
     )
 )
 
 
-DEVICES = STATISTICS.add(conversion_by("device", "devices", "thesis Table 6.4"))
+STATISTICS.add(conversion_by("device", "devices", "thesis Table 6.4"))
 
 
 def _devices_per_visitor_expression(tables: Tables, options: DescribeOptions) -> ir.Table:
@@ -121,33 +118,30 @@ def _devices_per_visitor_finish(rows: Sequence[Row], options: DescribeOptions) -
         groups |= {str(devices): n for devices, n in sorted(counts.items())}
         for devices, n in groups.items():
             if n:
-                low, high = wilson(n, whole, options.confidence)
-                finished.append(
-                    {"purchaser": purchaser, "devices": devices, "visitors": n, "share": share(n, whole)}
-                    | {"low": low, "high": high}
-                )
+                row: Row = {"purchaser": purchaser, "devices": devices, "visitors": n}
+                finished.append(row | proportion(n, whole, options))
     return finished
 
 
-DEVICES_PER_VISITOR = STATISTICS.add(
+STATISTICS.add(
     Statistic(
-        name="devices-per-visitor",
-        description="how many different devices the sessions of a known visitor began on",
-        source="thesis Table 6.3, which says per session and means per visitor",
-        columns={
+        "devices-per-visitor",
+        "how many different devices the sessions of a known visitor began on",
+        "thesis Table 6.3, which says per session and means per visitor",
+        {
             "purchaser": "whether the visitor has a purchase session",
             "devices": "how many, or more than one",
             "visitors": "known in sessions",
             "share": "of the purchasers, or of the others",
             **INTERVAL,
         },
-        expression=_devices_per_visitor_expression,
-        finish=_devices_per_visitor_finish,
+        _devices_per_visitor_expression,
+        _devices_per_visitor_finish,
     )
 )
 
 
-HOURS = STATISTICS.add(over_time("hours", "hour", "start_hour", 24, "0 to 23", "thesis Figure 6.4"))
+STATISTICS.add(over_time("hours", "hour", "start_hour", 24, "0 to 23", "thesis Figure 6.4"))
 
 
 _WHAT = (
@@ -207,18 +201,18 @@ def _overview_finish(rows: Sequence[Row], options: DescribeOptions) -> list[Row]
     return [{"what": what, "total": total} for what, total in zip(_WHAT, totals, strict=True)]
 
 
-OVERVIEW = STATISTICS.add(
+STATISTICS.add(
     Statistic(
-        name="overview",
-        description="how many events, sessions, clients, visitors and queries there are",
-        source="thesis Table 6.1",
-        columns={
+        "overview",
+        "how many events, sessions, clients, visitors and queries there are",
+        "thesis Table 6.1",
+        {
             "what": "anonymous and identified: sessions, by whether a visitor is known anywhere in them; clients: that "
             "sessions began on; purchasers: visitors with a purchase session",
             "total": "how many",
         },
-        expression=_overview_expression,
-        finish=_overview_finish,
+        _overview_expression,
+        _overview_finish,
     )
 )
 
@@ -257,12 +251,12 @@ def _queries_finish(rows: Sequence[Row], options: DescribeOptions) -> list[Row]:
     return finished
 
 
-QUERIES = STATISTICS.add(
+STATISTICS.add(
     Statistic(
-        name="queries",
-        description="queries per session, by class and device",
-        source="thesis Table 6.5",
-        columns={
+        "queries",
+        "queries per session, by class and device",
+        "thesis Table 6.5",
+        {
             "purchase": "class of sessions",
             "device": "of the first event; all together, too",
             "sessions": "of the class and device",
@@ -272,8 +266,8 @@ QUERIES = STATISTICS.add(
             "low": "lower end of the interval, cut at 0; null where nothing can be said, as of one session",
             "share": "of the class's queries; null where it has none",
         },
-        expression=_queries_expression,
-        finish=_queries_finish,
+        _queries_expression,
+        _queries_finish,
     )
 )
 
@@ -283,7 +277,6 @@ def _session_length_finish(rows: Sequence[Row], options: DescribeOptions) -> lis
     for device, purchase, lengths in by_device_and_class(rows):
         whole = at_least = sum(n for _, n in lengths)
         for length, n in lengths:
-            low, high = wilson(at_least, whole, options.confidence)
             finished.append(
                 {
                     "device": device,
@@ -291,21 +284,19 @@ def _session_length_finish(rows: Sequence[Row], options: DescribeOptions) -> lis
                     "length": length,
                     "sessions": n,
                     "at_least": at_least,
-                    "share": share(at_least, whole),
-                    "low": low,
-                    "high": high,
+                    **proportion(at_least, whole, options),
                 }
             )
             at_least -= n
     return finished
 
 
-SESSION_LENGTH = STATISTICS.add(
+STATISTICS.add(
     Statistic(
-        name="session-length",
-        description="share of sessions with at least so many actions, by device and class",
-        source="thesis Figure 6.2",
-        columns={
+        "session-length",
+        "share of sessions with at least so many actions, by device and class",
+        "thesis Figure 6.2",
+        {
             "device": "of the first event; all together, too",
             "purchase": "class of sessions",
             "length": "actions: pages, queries, and items put into and taken out of the basket",
@@ -314,8 +305,8 @@ SESSION_LENGTH = STATISTICS.add(
             "share": "those of all sessions of the device and class",
             **INTERVAL,
         },
-        expression=counted_lengths,
-        finish=_session_length_finish,
+        counted_lengths,
+        _session_length_finish,
     )
 )
 
@@ -346,12 +337,12 @@ def _quantile(lengths: Sequence[tuple[int, int]], percent: int, whole: int) -> i
     raise AssertionError("shares end at 1")
 
 
-SESSION_LENGTH_QUANTILES = STATISTICS.add(
+STATISTICS.add(
     Statistic(
-        name="session-length-quantiles",
-        description="mean and quantiles of session length, by device and class",
-        source="thesis section 6.4.1",
-        columns={
+        "session-length-quantiles",
+        "mean and quantiles of session length, by device and class",
+        "thesis section 6.4.1",
+        {
             "device": "of the first event; all together, too",
             "purchase": "class of sessions",
             "sessions": "of the device and class",
@@ -362,8 +353,8 @@ SESSION_LENGTH_QUANTILES = STATISTICS.add(
             },
             "max": "the longest",
         },
-        expression=counted_lengths,
-        finish=_session_length_quantiles_finish,
+        counted_lengths,
+        _session_length_quantiles_finish,
     )
 )
 
@@ -404,12 +395,12 @@ def _unique_queries_finish(rows: Sequence[Row], options: DescribeOptions) -> lis
     return finished
 
 
-UNIQUE_QUERIES = STATISTICS.add(
+STATISTICS.add(
     Statistic(
-        name="unique-queries",
-        description="different queries, by class and device; in lower case, blanks made one",
-        source="thesis Table 6.6",
-        columns={
+        "unique-queries",
+        "different queries, by class and device; in lower case, blanks made one",
+        "thesis Table 6.6",
+        {
             "purchase": "class of sessions",
             "device": "of the first event; all together, too",
             "unique": "different queries",
@@ -417,12 +408,10 @@ UNIQUE_QUERIES = STATISTICS.add(
             "share": "unique of the sum of unique over the class's devices",
             "unique_share": "unique of the queries",
         },
-        expression=_unique_queries_expression,
-        finish=_unique_queries_finish,
+        _unique_queries_expression,
+        _unique_queries_finish,
     )
 )
 
 
-WEEK_DAYS = STATISTICS.add(
-    over_time("week-days", "week_day", "start_dow", 7, "0 is Monday", "thesis Figure 6.3")
-)
+STATISTICS.add(over_time("week-days", "week_day", "start_dow", 7, "0 is Monday", "thesis Figure 6.3"))

@@ -1,0 +1,225 @@
+"""The contrastive loss by hand, and its tree-aware margins."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from diptych.commerce.category_to_image.loss import (
+    CategoryProductLoss,
+    category_product_loss,
+    pair_losses,
+    tree_margins,
+)
+from diptych.core.errors import NumericalError, UsageError
+from diptych.data.taxonomy import CategoryTree
+from diptych.objectives.infonce import infonce
+
+C = np.random.default_rng(0).standard_normal((5, 3))
+
+P = np.random.default_rng(1).standard_normal((5, 3))
+
+SAME = np.array([[a == b for b in "abaca"] for a in "abaca"])
+
+
+def cosine(left: np.ndarray, right: np.ndarray) -> float:
+    return float(left @ right / math.sqrt((left @ left) * (right @ right)))
+
+
+def slow_loss(temperature: float, balance: float) -> float:
+    """Eq. 7.7 to 7.9, letter by letter."""
+    total = 0.0
+    beta = len(C)
+    for j in range(beta):
+        own = math.exp(cosine(C[j], P[j]) / temperature)
+        to_product = -math.log(own / sum(math.exp(cosine(C[j], P[k]) / temperature) for k in range(beta)))
+        to_category = -math.log(own / sum(math.exp(cosine(P[j], C[k]) / temperature) for k in range(beta)))
+        total += balance * to_category + (1 - balance) * to_product
+    return total / beta
+
+
+def slow_pairs(scores: np.ndarray) -> list[float]:
+    """c→p of each pair with other pairs of the same category masked."""
+    losses = []
+    for j in range(len(scores)):
+        others = sum(math.exp(scores[j, k]) for k in range(len(scores)) if not SAME[j, k])
+        losses.append(-math.log(math.exp(scores[j, j]) / (math.exp(scores[j, j]) + others)))
+    return losses
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.07])
+@pytest.mark.parametrize("balance", [0.0, 0.3, 1.0])
+def test_the_published_loss_letter_by_letter(temperature: float, balance: float) -> None:
+    found = category_product_loss(torch.from_numpy(C), torch.from_numpy(P), temperature, balance)
+    assert float(found) == pytest.approx(slow_loss(temperature, balance), rel=1e-12)
+
+
+def test_balance_is_the_weight_of_product_to_category() -> None:
+    to_category, to_product = pair_losses(torch.tensor([[1.0, 0.0], [1.0, 1.0]]))
+    expected = [math.log(1 + math.exp(0)), math.log(1 + math.exp(-1))]  # product 0 is as near to category 1
+    np.testing.assert_allclose(to_category, expected, rtol=1e-6)
+    np.testing.assert_allclose(to_product, expected[::-1], rtol=1e-6)
+
+
+def test_pairs_of_one_category() -> None:
+    scores = np.random.default_rng(2).standard_normal((5, 5))
+    given = torch.from_numpy(scores)
+    to_category, to_product = pair_losses(given, 1.0, torch.from_numpy(SAME), duplicates="masked")
+    np.testing.assert_allclose(to_product, slow_pairs(scores), rtol=1e-10)
+    np.testing.assert_allclose(to_category, slow_pairs(scores.T), rtol=1e-10)
+
+
+def test_a_batch_of_one_category_has_nothing_to_learn() -> None:
+    scores = torch.randn(3, 3, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    losses = pair_losses(scores, 0.1, torch.ones(3, 3, dtype=torch.bool), duplicates="masked")
+    sum(losses).sum().backward()
+    assert scores.grad is not None
+    assert not scores.grad.any()
+
+
+@pytest.mark.parametrize("duplicates", ["negatives", "masked"])
+def test_gradients_against_finite_differences(duplicates: str) -> None:
+    def loss(c: torch.Tensor, p: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        same = torch.from_numpy(SAME)
+        return category_product_loss(c, p, t, 0.3, same, duplicates=duplicates)  # type: ignore[arg-type]
+
+    inputs = (torch.tensor(C), torch.tensor(P), torch.tensor(0.5, dtype=torch.float64))
+    assert torch.autograd.gradcheck(loss, tuple(one.requires_grad_() for one in inputs))
+
+
+def test_masking_is_counting_duplicates_as_positives_where_a_category_has_one_row() -> None:
+    same = torch.from_numpy(SAME)
+    c, p = torch.from_numpy(C)[[0, 1, 0, 3, 0]], torch.from_numpy(P)
+    masked = category_product_loss(c, p, 0.3, 0.5, same, duplicates="masked")
+    scores = normalize(c, dim=1) @ normalize(p, dim=1).T
+    torch.testing.assert_close(masked, infonce(scores, same | torch.eye(5, dtype=torch.bool), 0.3))
+    assert masked < category_product_loss(c, p, 0.3, 0.5)
+
+
+def test_lengths_of_rows_do_not_count() -> None:
+    c, p = torch.from_numpy(C), torch.from_numpy(P)
+    torch.testing.assert_close(category_product_loss(7 * c, 0.1 * p), category_product_loss(c, p))
+
+
+def test_the_temperature_is_learned_and_capped() -> None:
+    loss = CategoryProductLoss(0.07, learn_temperature=True)
+    scores = torch.eye(3, requires_grad=True)
+    loss(scores).backward()
+    assert loss.log_scale is not None
+    assert loss.log_scale.grad is not None
+    assert float(loss.log_scale.grad) < 0  # everything is right: sharper is better
+    loss.log_scale.data.fill_(50.0)
+    assert float(torch.as_tensor(loss.temperature).detach()) == pytest.approx(0.01)
+    assert CategoryProductLoss(1.0).log_scale is None
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])
+def test_a_temperature_that_is_none(temperature: float) -> None:
+    with pytest.raises(UsageError, match="temperature"):
+        pair_losses(torch.eye(2), temperature)
+
+
+def test_what_cannot_be() -> None:
+    with pytest.raises(NumericalError, match="learned temperature is nan"):
+        pair_losses(torch.eye(2), torch.tensor(math.nan))
+    with pytest.raises(UsageError, match="nobody says which"):
+        pair_losses(torch.eye(2), duplicates="masked")
+    with pytest.raises(UsageError, match="duplicates 'some'"):
+        pair_losses(torch.eye(2), duplicates="some")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"\(2, 3\)"):
+        pair_losses(torch.ones(2, 3))
+    with pytest.raises(UsageError, match=r"categories are \(2, 3\), products \(3, 3\)"):
+        category_product_loss(torch.ones(2, 3), torch.ones(3, 3))
+    with pytest.raises(UsageError, match=r"balance 1\.5"):
+        category_product_loss(torch.eye(2), torch.eye(2), balance=1.5)
+
+
+# Clothes(0) > Shirts(1), Trousers(2); Home(3) > Lamps(4)
+TREE = CategoryTree([("Clothes", "Shirts"), ("Clothes", "Trousers"), ("Home", "Lamps")])
+
+NODES = np.array([1, 2, 4, 1])
+
+SCORES = torch.tensor(
+    [
+        [0.9, 0.5, 0.1, 0.6],
+        [0.4, 0.8, 0.0, 0.2],
+        [0.3, 0.2, 0.7, 0.1],
+        [0.9, 0.5, 0.1, 0.6],
+    ],
+    dtype=torch.float64,
+)
+
+
+def test_margins_by_hand() -> None:
+    # Siblings are 2 edges apart, other trees 4, which is as far as it goes.
+    expected = [[0, 0.1, 0.2, 0], [0.1, 0, 0.2, 0.1], [0.2, 0.2, 0, 0.2], [0, 0.1, 0.2, 0]]
+    np.testing.assert_allclose(tree_margins(TREE, NODES, 0.2), expected, rtol=1e-6)
+
+
+def test_the_loss_by_hand() -> None:
+    margins = torch.from_numpy(tree_margins(TREE, NODES, 0.2)).double()
+    to_category, to_product = pair_losses(SCORES, 0.5, margins=margins)
+    first = -math.log(
+        math.exp(0.9 / 0.5)
+        / (math.exp(0.9 / 0.5) + math.exp(0.6 / 0.5) + math.exp(0.3 / 0.5) + math.exp(0.6 / 0.5))
+    )
+    assert float(to_product[0]) == pytest.approx(first, rel=1e-6)
+    third = -math.log(
+        math.exp(0.7 / 0.5)
+        / (math.exp(0.3 / 0.5) + math.exp(0.2 / 0.5) + math.exp(0.7 / 0.5) + math.exp(0.3 / 0.5))
+    )
+    assert float(to_category[2]) == pytest.approx(third, rel=1e-6)
+
+
+@pytest.mark.parametrize("duplicates", ["negatives", "masked"])
+def test_strength_0_is_the_plain_loss_to_the_bit(duplicates: str) -> None:
+    same = torch.from_numpy(NODES[:, None] == NODES[None, :])
+    none = torch.from_numpy(tree_margins(TREE, NODES, 0.0)).double()
+    with_none = pair_losses(SCORES, 0.1, same, duplicates=duplicates, margins=none)  # type: ignore[arg-type]
+    plain = pair_losses(SCORES, 0.1, same, duplicates=duplicates)  # type: ignore[arg-type]
+    assert all(torch.equal(one, other) for one, other in zip(with_none, plain, strict=True))
+
+
+def test_it_bounds_the_distance_of_the_prediction() -> None:
+    chance = np.random.default_rng(0)
+    for temperature in (0.05, 0.5, 2.0):
+        for _ in range(20):
+            scores = torch.from_numpy(chance.uniform(-1, 1, (4, 4)))
+            margins = torch.from_numpy(tree_margins(TREE, NODES, 0.3)).double()
+            _, to_product = pair_losses(scores, temperature, margins=margins)
+            bound = margins[torch.arange(4), scores.argmax(dim=1)]
+            assert bool((temperature * to_product >= bound - 1e-12).all())
+
+
+def test_another_tree_weighs_more_than_a_sibling_of_the_same_score() -> None:
+    scores = torch.full((3, 3), 0.2, dtype=torch.float64, requires_grad=True)
+    margins = torch.from_numpy(tree_margins(TREE, NODES[:3], 0.2)).double()
+    _, to_product = pair_losses(scores, 0.1, margins=margins)
+    to_product.sum().backward()
+    assert scores.grad is not None
+    sibling, other = scores.grad[0, 1], scores.grad[0, 2]
+    assert float(other / sibling) == pytest.approx(math.exp(0.1 / 0.1), rel=1e-6)
+
+
+def test_gradients_against_finite_differences_tree_distance() -> None:
+    margins = torch.from_numpy(tree_margins(TREE, NODES, 0.4)).double()
+
+    def loss(c: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
+        return category_product_loss(c, p, 0.3, 0.6, margins=margins)
+
+    chance = torch.Generator().manual_seed(0)
+    rows = [torch.randn(4, 3, generator=chance, dtype=torch.float64, requires_grad=True) for _ in range(2)]
+    assert torch.autograd.gradcheck(loss, tuple(rows))
+
+
+def test_margins_of_a_batch_do_not_depend_on_what_else_is_in_it() -> None:
+    np.testing.assert_allclose(tree_margins(TREE, np.array([0, 3]), 1.0, greatest=4), [[0, 0.5], [0.5, 0]])
+
+
+def test_a_negative_strength() -> None:
+    with pytest.raises(UsageError, match=r"strength -0\.1"):
+        tree_margins(TREE, NODES, -0.1)

@@ -1,0 +1,250 @@
+"""Pooled attributes, heads and both together."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.commerce.category_to_image.features.rows import MODALITIES, Modality
+from diptych.commerce.category_to_image.model import (
+    AttentionPooling,
+    Bags,
+    CategoryProductModel,
+    Normalise,
+    ProjectionHead,
+    mean_pooled,
+)
+from diptych.core.errors import MismatchError
+
+
+def bags_of(counts: list[int], width: int = 3, seed: int = 0, scale: float = 1.0) -> Bags:
+    chance = np.random.default_rng(seed)
+    rows = torch.from_numpy(scale * chance.standard_normal((sum(counts), width)))
+    return Bags(rows, torch.tensor(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)))
+
+
+def slow_pooled(bags: Bags, query: list[float]) -> list[list[float]]:
+    """Attention over each product's attributes, one at a time; a query of zeros is the mean."""
+    pooled = []
+    for begin, end in zip(bags.start.tolist(), bags.start.tolist()[1:], strict=False):
+        rows = bags.rows[begin:end].tolist()
+        logits = [sum(a * q for a, q in zip(row, query, strict=True)) / math.sqrt(len(query)) for row in rows]
+        parts = [math.exp(logit) for logit in logits]
+        pooled.append(
+            [
+                sum(part * row[place] for part, row in zip(parts, rows, strict=True)) / sum(parts)
+                if rows
+                else 0.0
+                for place in range(len(query))
+            ]
+        )
+    return pooled
+
+
+def test_the_mean_by_hand() -> None:
+    bags = Bags(torch.tensor([[1.0, 2.0], [3.0, 6.0], [5.0, 5.0]]), torch.tensor([0, 2, 2, 3]))
+    assert mean_pooled(bags).tolist() == [[2.0, 4.0], [0.0, 0.0], [5.0, 5.0]]
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=6))
+def test_mean_and_attention_agree_with_a_loop(counts: list[int]) -> None:
+    bags, attention = bags_of(counts), AttentionPooling(3).double()
+    np.testing.assert_allclose(
+        mean_pooled(bags), np.array(slow_pooled(bags, [0.0] * 3)).reshape(-1, 3), atol=1e-12
+    )
+    torch.testing.assert_close(attention(bags), mean_pooled(bags))  # before training it is the mean
+    attention.query.data = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+    expected = np.array(slow_pooled(bags, attention.query.tolist())).reshape(-1, 3)
+    np.testing.assert_allclose(attention(bags).detach(), expected, atol=1e-12)
+
+
+def test_weights_sum_to_one_and_do_not_overflow() -> None:
+    bags, attention = bags_of([3, 0, 2, 1], scale=1e4), AttentionPooling(3).double()
+    attention.query.data.fill_(50.0)
+    weights = attention.weights(bags)
+    sums = torch.zeros(4, dtype=torch.float64).index_add(0, bags.owner, weights)
+    np.testing.assert_allclose(sums.detach(), [1, 0, 1, 1])
+    attention(bags).sum().backward()
+    assert torch.isfinite(attention.query.grad).all()
+
+
+def test_the_gradient_of_the_query_against_finite_differences() -> None:
+    bags, attention = bags_of([3, 1, 0, 2]), AttentionPooling(3).double()
+
+    def pooled(query: torch.Tensor) -> torch.Tensor:
+        attention.query.data = query.detach()
+        return torch.func.functional_call(attention, {"query": query}, (bags,))
+
+    assert torch.autograd.gradcheck(
+        pooled, torch.tensor([0.3, -0.1, 0.7], dtype=torch.float64, requires_grad=True)
+    )
+
+
+def slow_head(head: ProjectionHead, row: list[float]) -> list[float]:
+    """The same head, one number at a time."""
+    state = {name: value.double().tolist() for name, value in head.state_dict().items()}
+
+    def linear(name: str, given: list[float]) -> list[float]:
+        weights, biases = state[f"{name}.weight"], state[f"{name}.bias"]
+        return [
+            sum(w * x for w, x in zip(line, given, strict=True)) + b
+            for line, b in zip(weights, biases, strict=True)
+        ]
+
+    def norm(name: str, given: list[float]) -> list[float]:
+        mean = sum(given) / len(given)
+        spread = math.sqrt(sum((x - mean) ** 2 for x in given) / len(given) + 1e-5)
+        gains, biases = state[f"{name}.weight"], state[f"{name}.bias"]
+        return [(x - mean) / spread * g + b for x, g, b in zip(given, gains, biases, strict=True)]
+
+    def gelu(given: list[float]) -> list[float]:
+        return [x * 0.5 * (1 + math.erf(x / math.sqrt(2))) for x in given]
+
+    for name in ("first", "second"):
+        row = linear(name, row)
+        row = (
+            gelu(norm(f"{name}_norm", row)) if head.normalise == "before" else norm(f"{name}_norm", gelu(row))
+        )
+    return linear("output", row)
+
+
+def random_head(normalise: Normalise) -> ProjectionHead:
+    head = ProjectionHead(5, 4, 3, normalise).double()
+    chance = torch.Generator().manual_seed(1)
+    for value in head.parameters():
+        value.data = torch.randn(value.shape, generator=chance, dtype=torch.float64)
+    return head
+
+
+@pytest.mark.parametrize("normalise", ["before", "after"])
+def test_two_hidden_layers_by_the_formula(normalise: Normalise) -> None:
+    head = random_head(normalise)
+    rows = np.random.default_rng(0).standard_normal((6, 5))
+    expected = [slow_head(head, row.tolist()) for row in rows]
+    np.testing.assert_allclose(head(torch.from_numpy(rows)).detach().numpy(), expected, rtol=1e-10)
+
+
+def test_the_two_orders_differ() -> None:
+    before, after = random_head("before"), random_head("after")
+    rows = torch.ones(1, 5, dtype=torch.float64)
+    assert not torch.allclose(before(rows), after(rows))
+
+
+def test_parameters_have_plain_names() -> None:
+    assert list(ProjectionHead(2, 3, 1).state_dict()) == [
+        f"{part}.{kind}"
+        for part in ("first", "first_norm", "second", "second_norm", "output")
+        for kind in ("weight", "bias")
+    ]
+
+
+def test_dropout_is_after_each_hidden_layer_and_a_shift_behind_the_first() -> None:
+    head = random_head("before")
+    rows = torch.ones(2, 5, dtype=torch.float64)
+    none = head(rows, keep=lambda n, width: torch.zeros(n, width, dtype=torch.float64))
+    torch.testing.assert_close(none, head.output.bias.expand(2, 3))
+    shift = torch.ones(2, 4, dtype=torch.float64)
+    shifted = head(rows, shift=shift)
+    head.first.bias.data += 1
+    torch.testing.assert_close(shifted, head(rows))
+
+
+WIDTHS: dict[Modality, int] = {"image": 5, "title": 3, "attributes": 3}
+
+SUBSETS = [some for size in (1, 2, 3) for some in combinations(MODALITIES, size)]
+
+
+def random_model(
+    modalities: tuple[Modality, ...], attributes: Literal["mean", "attention"]
+) -> CategoryProductModel:
+    model = CategoryProductModel(
+        {one: WIDTHS[one] for one in modalities}, 4, hidden=6, width=2, attributes=attributes
+    ).double()
+    chance = torch.Generator().manual_seed(3)
+    for value in model.parameters():
+        value.data = torch.randn(value.shape, generator=chance, dtype=torch.float64)
+    return model
+
+
+def random_rows(n: int = 6) -> dict[Modality, torch.Tensor | Bags]:
+    chance = torch.Generator().manual_seed(4)
+
+    def rows(m: int, width: int) -> torch.Tensor:
+        return torch.randn(m, width, generator=chance, dtype=torch.float64)
+
+    return {
+        "image": rows(n, 5),
+        "title": rows(n, 3),
+        "attributes": Bags(rows(4, 3), torch.tensor([0, 1, 1, 3, 3, 4, 4])),
+    }
+
+
+@pytest.mark.parametrize("modalities", SUBSETS, ids="-".join)
+def test_any_subset_gives_unit_rows(modalities: tuple[Modality, ...]) -> None:
+    model = random_model(modalities, "mean")
+    p, c = model(random_rows(), torch.ones(2, 4, dtype=torch.float64))
+    torch.testing.assert_close(p.norm(dim=1), torch.ones(6, dtype=torch.float64))
+    torch.testing.assert_close(c.norm(dim=1), torch.ones(2, dtype=torch.float64))
+    assert model.product_head.first.in_features == sum(WIDTHS[one] for one in modalities)
+
+
+def test_rows_are_joined_as_image_title_attributes() -> None:
+    model = random_model(MODALITIES, "mean")
+    rows = random_rows()
+    joined = model.joined(rows, {"image": torch.tensor([True, False, True, True, True, True])})
+    torch.testing.assert_close(joined[0, :8], torch.cat([rows["image"][0], rows["title"][0]]))
+    torch.testing.assert_close(joined[1, :5], model.missing["image"])  # no picture
+    torch.testing.assert_close(joined[1, 8:], model.missing["attributes"])  # no attributes
+    torch.testing.assert_close(joined[2, 8:], rows["attributes"].rows[1:3].mean(dim=0))
+
+
+@pytest.mark.parametrize("attributes", ["mean", "attention"])
+def test_the_gradients_of_products_are_those_of_the_joined_rows(
+    attributes: Literal["mean", "attention"],
+) -> None:
+    """The learned rows have their gradient by another way than the formula is written."""
+    model, rows = random_model(MODALITIES, attributes), random_rows()
+    present = {"image": torch.tensor([True, False, True, False, False, True])}
+    weights = torch.linspace(-1, 1, 12, dtype=torch.float64).reshape(6, 2)
+    (model.products(rows, present) * weights).sum().backward()
+    found = {name: value.grad for name, value in model.named_parameters() if value.grad is not None}
+    model.zero_grad()
+    plain = torch.nn.functional.normalize(model.product_head(model.joined(rows, present)), dim=1)
+    torch.testing.assert_close(plain, model.products(rows, present))
+    (plain * weights).sum().backward()
+    for name, value in model.named_parameters():
+        if value.grad is not None:
+            torch.testing.assert_close(found[name], value.grad)
+    assert found["missing.image"].abs().max() > 0
+    assert found["missing.attributes"].abs().max() > 0
+
+
+def test_what_lies_in_the_place_of_a_missing_row_does_not_count() -> None:
+    model, rows = random_model(MODALITIES, "mean"), random_rows()
+    present = {one: torch.zeros(6, dtype=torch.bool) for one in MODALITIES}
+    with torch.no_grad():
+        nothing = model.products(rows, present)
+        spoiled = {**rows, "image": torch.full((6, 5), torch.nan, dtype=torch.float64)}
+        torch.testing.assert_close(model.products(spoiled, present), nothing)
+    assert torch.isfinite(nothing).all()  # a product with nothing at all has a row
+    torch.testing.assert_close(nothing, nothing[:1].expand(6, 2))
+
+
+def test_before_training_a_missing_row_is_zeros() -> None:
+    model = CategoryProductModel(WIDTHS, 4)
+    assert all(not value.any() for value in model.missing.values())
+
+
+def test_rows_that_do_not_fit_are_refused() -> None:
+    model = random_model(("image", "title"), "mean")
+    with pytest.raises(MismatchError, match="no title rows"):
+        model.products({"image": torch.ones(1, 5)})
+    with pytest.raises(MismatchError, match="image rows are 4 wide, the model takes 5"):
+        model.products({"image": torch.ones(1, 4), "title": torch.ones(1, 3)})

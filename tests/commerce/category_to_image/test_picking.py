@@ -1,0 +1,296 @@
+"""The best pictures for every category."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from tiny_catalogue import DRESSES, NO_CATEGORY, NO_PICTURE, TWO_PATHS, tiny_catalogue
+
+from diptych.commerce.catalogue import Catalogue
+from diptych.commerce.catalogue.catalogue import category_texts
+from diptych.commerce.category_to_image.picking import DISTINCT, Distinguisher, Picks, pick_rows
+from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.data.taxonomy import CategoryTree
+
+
+class Files:
+    """Contents of pictures, counted as they are read."""
+
+    def __init__(self, contents: list[str]) -> None:
+        self.contents, self.read = contents, 0
+
+    def content(self, row: int) -> str:
+        self.read += 1
+        return self.contents[row]
+
+
+def shop_of(pictures: list[int], titles: list[str], contents: list[str]) -> Any:
+    """A catalogue as far as it is looked at."""
+    collection = SimpleNamespace(source_rows=np.array(pictures), source=Files(contents))
+    return SimpleNamespace(collection=collection, picture_rows=np.arange(len(pictures)), titles=titles)
+
+
+def slowly(catalogue: Any, by: tuple[str, ...], products: list[int], k: int) -> list[int]:
+    seen: set[object] = set()
+    kept = []
+    for place, product in enumerate(products):
+        if product == -1 or len(kept) == k:
+            break
+        if product == -2:
+            continue
+        picture, title = int(catalogue.collection.source_rows[product]), catalogue.titles[product].casefold()
+        keys: set[object] = {("picture", picture)}
+        if "content" in by:
+            keys.add(("content", catalogue.collection.source.contents[picture]))
+        if "title" in by and title:
+            keys.add(("title", title))
+        if not keys & seen:
+            seen |= keys
+            kept.append(place)
+    return kept
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), size=st.integers(1, 40), k=st.integers(1, 9))
+def test_agrees_with_a_slow_loop(data: st.DataObject, size: int, k: int) -> None:
+    numbers = st.integers(0, 5)
+    pictures = data.draw(st.lists(numbers, min_size=size, max_size=size))
+    titles = data.draw(st.lists(st.sampled_from(["", "A", "a", "b", "c"]), min_size=size, max_size=size))
+    contents = data.draw(st.lists(st.sampled_from("xyz"), min_size=6, max_size=6))
+    by = tuple(one for one in DISTINCT if data.draw(st.booleans()))
+    products = data.draw(st.lists(st.integers(-2, size - 1), max_size=60))
+    catalogue = shop_of(pictures, titles, contents)
+    found = Distinguisher(catalogue, by).first(np.array(products, dtype=np.int64), k)
+    assert found == slowly(catalogue, by, products, k)
+
+
+def test_a_file_is_read_once_and_only_where_it_has_to_be() -> None:
+    catalogue = shop_of([0, 0, 1, 1, 2], ["", "", "", "", ""], ["x", "y", "z"])
+    files = catalogue.collection.source
+    tell = Distinguisher(catalogue, ("content",))
+    assert tell.first(np.array([0, 2, 4]), 2) == [0, 1]
+    assert tell.first(np.array([3, 2, 1, 0]), 3) == [0, 2]
+    assert files.read == 2
+    Distinguisher(catalogue).first(np.arange(5), 5)
+    assert files.read == 2
+
+
+def test_something_else_to_be_distinct_by() -> None:
+    with pytest.raises(UsageError, match="distinct by 'colour'"):
+        Distinguisher(shop_of([0], ["a"], ["x"]), ("colour",))  # type: ignore[arg-type]
+
+
+def rows_of(shop: Catalogue, seed: int = 0, width: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """Small whole numbers, so that many scores are equal."""
+    random = np.random.default_rng(seed)
+    return tuple(random.integers(-2, 3, (n, width)).astype(np.float32) for n in (len(shop.tree), len(shop)))  # type: ignore[return-value]
+
+
+def picks_of(shop: Catalogue, k: int = 3, seed: int = 0, **options: object) -> Picks:
+    categories, products = rows_of(shop, seed)
+    nodes = options.get("nodes")
+    chosen = np.arange(len(shop.tree)) if nodes is None else np.asarray(nodes)
+    texts = category_texts(shop.tree, chosen)
+    return pick_rows(categories[chosen], products, shop, k, texts=texts, **options)  # type: ignore[arg-type]
+
+
+def slowly_pick(
+    shop: Catalogue,
+    categories: np.ndarray,
+    products: np.ndarray,
+    k: int,
+    among: str,
+    keys: list[list[object]],
+) -> list[list[int]]:
+    scores = categories.astype(np.float64) @ products.astype(np.float64).T
+    found = []
+    for node, mine in enumerate(scores):
+        kept: list[int] = []
+        seen: set[object] = set()
+        for product in sorted(range(len(shop)), key=lambda one: (-mine[one], one)):
+            below = any(node in shop.tree.ancestors(place) for place in shop.places_of(product))
+            if not shop.pictured[product] or (among == "members" and not below) or len(kept) == k:
+                continue
+            if seen.isdisjoint(keys[product]):
+                seen.update(keys[product])
+                kept.append(product)
+        found.append(kept)
+    return found
+
+
+def lists(picks: Picks) -> list[list[int]]:
+    return [one.tolist() for one in np.split(picks.products, picks.start[1:-1])]
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), k=st.integers(1, 30), among=st.sampled_from(["all", "members"]))
+def test_agrees_with_a_slow_sort(shop: Catalogue, seed: int, k: int, among: str) -> None:
+    categories, products = rows_of(shop, seed)
+    texts = category_texts(shop.tree, range(len(shop.tree)))
+    picks = pick_rows(categories, products, shop, k, texts=texts, among=among)  # type: ignore[arg-type]
+    keys: list[list[object]] = [[row] for row in shop.picture_rows.tolist()]
+    assert lists(picks) == slowly_pick(shop, categories, products, k, among, keys)
+    assert np.array_equal(
+        picks.scores,
+        np.vecdot(categories[np.repeat(picks.nodes, np.diff(picks.start))], products[picks.products]),
+    )
+
+
+@pytest.mark.parametrize("among", ["all", "members"])
+@pytest.mark.parametrize("by", [(), ("title",), ("content",), ("title", "content")], ids="-".join)
+@pytest.mark.parametrize("deep", [1, 1 << 12])
+def test_nothing_is_shown_twice_on_one_category(
+    shop: Catalogue, monkeypatch: pytest.MonkeyPatch, among: str, by: tuple[str, ...], deep: int
+) -> None:
+    monkeypatch.setattr(sys.modules[pick_rows.__module__], "_DEEP", deep)
+    titles = [
+        title.split(" ")[0].upper() if row % 2 else title.split(" ")[0]
+        for row, title in enumerate(shop.titles)
+    ]
+    sources = shop.collection.source_rows.copy()
+    sources[6:12] = 6  # six products have one picture
+    collection = replace(shop.collection, source_rows=sources)
+    odd = replace(shop, titles=titles, collection=collection)
+    categories, products = rows_of(odd, 3)
+    texts = category_texts(odd.tree, range(len(odd.tree)))
+    picks = pick_rows(categories, products, odd, 6, texts=texts, among=among, distinct=by)  # type: ignore[arg-type]
+    keys: list[list[object]] = [[int(sources[row])] for row in range(24)]
+    for row, title in enumerate(titles):
+        if "title" in by and title:
+            keys[row].append(title.lower())
+    assert lists(picks) == slowly_pick(odd, categories, products, 6, among, keys)
+
+
+def test_equal_files_are_one_content(shop: Catalogue, tmp_path: Path) -> None:
+    copied = tiny_catalogue(tmp_path)
+    for row in range(8, 16):
+        (tmp_path / f"p{row:02d}.png").write_bytes((tmp_path / "p08.png").read_bytes())
+    categories, products = rows_of(copied, 1)
+    texts = category_texts(copied.tree, range(len(copied.tree)))
+    picks = pick_rows(categories, products, copied, 20, texts=texts, distinct=("content",))
+    assert all(sum(8 <= one < 16 for one in mine) == 1 for mine in lists(picks))
+    assert all(len(mine) == 16 for mine in lists(picks))
+
+
+def test_more_than_the_shop_has(shop: Catalogue) -> None:
+    picks = picks_of(shop, k=1000)
+    assert np.diff(picks.start).tolist() == [23] * len(shop.tree)
+    assert shop.ids.index(NO_PICTURE) not in picks.products
+    assert picks.counts()["categories with fewer pictures than asked for"] == len(shop.tree)
+    assert picks.counts()["products without a picture"] == 1
+
+
+def test_a_category_without_any_product(shop: Catalogue) -> None:
+    tree = CategoryTree((*shop.tree.paths, ("Toys", 'A "quoted" / slashed <b>name</b>')))
+    moved = np.array([tree.node(shop.tree.paths[place]) for place in shop.places.tolist()])
+    wider = replace(shop, tree=tree, places=moved)
+    empty = tree.node(("Toys", 'A "quoted" / slashed <b>name</b>'))
+    picks = picks_of(wider, among="members")
+    assert np.diff(picks.start)[[empty - 1, empty]].tolist() == [0, 0]
+    assert picks.counts()["categories without a picture"] == 2
+    everything = picks_of(wider, among="all")
+    assert np.diff(everything.start).tolist() == [3] * len(tree)
+    assert (
+        json.loads(json.dumps(everything.to_dict()))["categories"][empty]["path"][1] == tree.paths[empty][1]
+    )
+
+
+def test_what_is_right(shop: Catalogue) -> None:
+    picks = picks_of(shop, k=23)
+    for node, mine, right in zip(
+        picks.nodes, lists(picks), np.split(picks.right, picks.start[1:-1]), strict=True
+    ):
+        for product, said in zip(mine, right.tolist(), strict=True):
+            places = shop.places_of(product)
+            if not len(places):
+                assert (said, shop.ids[product]) == (-1, NO_CATEGORY)
+            else:
+                assert said == any(node in shop.tree.ancestors(place) for place in places)
+
+
+def test_some_nodes_in_an_order_of_their_own(shop: Catalogue) -> None:
+    both = picks_of(shop, nodes=np.array([4, 1]))
+    everything = picks_of(shop)
+    assert lists(both) == [lists(everything)[4], lists(everything)[1]]
+    assert np.array_equal(both.right[: both.start[1]], everything.right[12:15])
+
+
+def test_sparse_rows_show_only_what_has_a_word_in_common(shop: Catalogue) -> None:
+    node = shop.tree.node(DRESSES)
+    categories = csr_array(np.eye(len(shop.tree), 4, -node, dtype=np.float32))
+    products = csr_array(np.eye(len(shop), 4, -10, dtype=np.float32))
+    texts = category_texts(shop.tree, range(len(shop.tree)))
+    picks = pick_rows(categories, products, shop, 3, texts=texts)
+    assert lists(picks)[node] == [10]
+    assert len(picks.products) == 1  # the other categories have no word
+    members = pick_rows(categories, products, shop, 9, texts=texts, among="members")
+    assert lists(members)[node] == [0, 1, 2, 3]
+
+
+def test_a_score_of_nothing_can_mean_that_nothing_is_known(shop: Catalogue) -> None:
+    products = np.zeros((len(shop), 1), np.float32)
+    products[[3, 7], 0] = 1, -1
+    categories = np.ones((len(shop.tree), 1), np.float32)
+    texts = category_texts(shop.tree, range(len(shop.tree)))
+    ranked = pick_rows(categories, products, shop, 3, texts=texts)
+    unranked = pick_rows(categories, products, shop, 3, texts=texts, unmatched="unranked")
+    assert lists(ranked) == [[3, 0, 1]] * len(shop.tree)
+    assert lists(unranked) == [[3, 7]] * len(shop.tree)
+
+
+def test_how_many_there_are(shop: Catalogue) -> None:
+    there = dict(zip(shop.tree.paths, picks_of(shop).there.tolist(), strict=True))
+    assert (there[DRESSES], there["Women", "Clothing"], there[("Women",)]) == (4, 7, 11)
+
+
+def test_what_is_written(shop: Catalogue, tmp_path: Path) -> None:
+    picks = picks_of(shop, k=23)
+    file = picks.save(tmp_path / "picks")
+    said = json.loads(file.read_text("utf-8"))
+    assert said["counts"]["pictures"] == 23 * len(shop.tree)
+    entry = said["categories"][shop.tree.node(DRESSES)]
+    assert entry["path"] == list(DRESSES)
+    assert entry["asked"] == "Dresses"
+    assert entry["code"] is None
+    two = next(one for one in entry["products"] if one["id"] == TWO_PATHS)
+    assert two["of_the_category"] is True
+    assert two["categories"] == [["Women", "Clothing", "Coats"], list(DRESSES)] or two["categories"] == [
+        list(DRESSES),
+        ["Women", "Clothing", "Coats"],
+    ]
+    assert Path(two["file"]).name == "p00.png"
+    assert [one["score"] for one in entry["products"]] == sorted(
+        (one["score"] for one in entry["products"]), reverse=True
+    )
+
+
+def test_what_cannot_be(shop: Catalogue) -> None:
+    categories, products = rows_of(shop)
+    texts = category_texts(shop.tree, range(len(shop.tree)))
+    with pytest.raises(UsageError, match="k is 0"):
+        pick_rows(categories, products, shop, 0, texts=texts)
+    with pytest.raises(UsageError, match="among 'some'"):
+        pick_rows(categories, products, shop, among="some", texts=texts)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="distinct by 'colour'"):
+        pick_rows(categories, products, shop, distinct=("colour",), texts=texts)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="node 99"):
+        pick_rows(categories[:1], products, shop, nodes=np.array([99]), texts=texts[:1])
+    with pytest.raises(MismatchError, match="24 rows of products expected, got 23"):
+        pick_rows(categories, products[:23], shop, texts=texts)
+    with pytest.raises(MismatchError, match="cannot be compared"):
+        pick_rows(categories, csr_array(products), shop, texts=texts)
+    with pytest.raises(MismatchError, match=r"width 5\) and of products \(dense, width 4\)"):
+        pick_rows(categories, products[:, :4].copy(), shop, texts=texts)
+    bare = replace(shop, picture_rows=np.full(24, -1))
+    with pytest.raises(DataError, match="none of 24 products has a picture"):
+        pick_rows(categories, products, bare, texts=texts)

@@ -1,0 +1,353 @@
+"""Rankers by hand, and their rows block by block."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import bm25s
+import numpy as np
+import pytest
+from category_rows import made_shop
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from tiny_catalogue import NO_TITLE
+
+from diptych.commerce.catalogue import Catalogue
+from diptych.commerce.category_to_image import rankers as module
+from diptych.commerce.category_to_image.features import (
+    CategoryFeatures,
+    FeatureMaker,
+    ProductFeatures,
+    learning_texts,
+)
+from diptych.commerce.category_to_image.picking import pick
+from diptych.commerce.category_to_image.rankers import (
+    BM25,
+    RANKERS,
+    Ranker,
+    features_part,
+    product_embeddings,
+    product_rows,
+)
+from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
+from diptych.data.title_words import folded_by
+from diptych.encoders import DualEncoder
+
+from ...encoders.tiny_pretrained import transformers_folder
+
+TITLES = [
+    "Red summer dress",
+    "Blue dress, blue belt",
+    "Men's T-shirt",
+    "Dresses for her",
+    "",
+    "Leather belt for men",
+    "Red tshirt",
+]
+
+
+def products_of(titles: list[str]) -> ProductFeatures:
+    n = len(titles)
+    return ProductFeatures(
+        ids=[f"p{row}" for row in range(n)],
+        titles=titles,
+        image=None,
+        title=np.zeros((n, 2), dtype=np.float32),
+        attribute_rows=np.zeros((0, 2), dtype=np.float32),
+        attribute_start=np.zeros(n + 1, dtype=np.int64),
+        attribute_items=np.zeros(0, dtype=np.int64),
+        pictured=np.zeros(n, dtype=bool),
+        titled=np.array([bool(title) for title in titles]),
+        about={},
+    )
+
+
+def categories_of(texts: list[str]) -> CategoryFeatures:
+    return CategoryFeatures(
+        texts=texts, text=np.zeros((len(texts), 2), dtype=np.float32), dual=None, about={}
+    )
+
+
+def scores(ranker: BM25, products: ProductFeatures, texts: list[str]) -> np.ndarray:
+    found: np.ndarray = (
+        ranker.category_rows(categories_of(texts)) @ ranker.product_rows(products).T
+    ).toarray()
+    return found
+
+
+def naive(titles: list[str], query: str, k1: float, b: float) -> list[float]:
+    """Word by word, title by title."""
+    split = folded_by("plural")
+    bags = [split(title) for title in titles]
+    mean = sum(map(len, bags)) / len(bags)
+    found = []
+    for bag in bags:
+        score = 0.0
+        for word in split(query):
+            df, tf = sum(word in other for other in bags), bag.count(word)
+            idf = math.log(1 + (len(bags) - df + 0.5) / (df + 0.5))
+            score += idf * tf / (tf + k1 * (1 - b + b * len(bag) / mean)) if tf else 0.0
+        found.append(score)
+    return found
+
+
+QUERIES = ["Dresses", "Belts for men", "red red dress", "Zeppelins", "zeppelins and tshirts", ""]
+
+
+@pytest.mark.parametrize(("k1", "b"), [(1.5, 0.75), (1.2, 0.0), (0.0, 1.0), (2.0, 1.0)])
+def test_against_the_formula(k1: float, b: float) -> None:
+    products = products_of(TITLES)
+    found = scores(BM25(products, k1=k1, b=b), products, QUERIES)
+    expected = [naive(TITLES, query, k1, b) for query in QUERIES]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_by_hand() -> None:
+    products = products_of(["red dress", "red coat"])
+    # Both titles are of mean length: coat 1, red 2 of 2 titles.
+    rare, common = math.log(1 + 1.5 / 1.5) / 2.5, math.log(1 + 0.5 / 2.5) / 2.5
+    np.testing.assert_allclose(
+        scores(BM25(products), products, ["coats", "red", "red coats"]),
+        [[0, rare], [common, common], [common, common + rare]],
+        rtol=1e-6,
+    )
+
+
+WORDS = ["red", "blue", "dress", "dresses", "belt", "men", "men's", "t-shirt", "for"]
+
+texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(texts, min_size=1, max_size=8), st.lists(texts, min_size=1, max_size=4))
+def test_against_the_library_and_the_formula(titles: list[str], queries: list[str]) -> None:
+    if not any(title.strip() for title in titles):
+        return
+    products = products_of(titles)
+    ranker = BM25(products)
+    found = scores(ranker, products, queries)
+    split = folded_by("plural")
+    library = bm25s.BM25(method="lucene", k1=1.5, b=0.75, backend="numpy")
+    library.index([split(title) for title in titles], show_progress=False)
+    for query, row in zip(queries, found, strict=True):
+        np.testing.assert_allclose(row, naive(titles, query, 1.5, 0.75), rtol=1e-4, atol=1e-6)
+        known = [word for word in split(query) if word in library.vocab_dict]
+        if known:
+            np.testing.assert_allclose(row, library.get_scores(known), rtol=1e-5, atol=1e-6)
+        # Nothing in common and a score of 0 are the same thing.
+        common = [bool(set(split(title)) & set(split(query))) for title in titles]
+        assert (row > 0).tolist() == common
+
+
+def test_what_has_nothing_in_common_has_no_ranking() -> None:
+    products = products_of(TITLES)
+    ranker = BM25(products)
+    assert ranker.unmatched == "unranked"
+    rows = ranker.category_rows(categories_of(QUERIES))
+    assert np.diff(rows.indptr).tolist() == [1, 3, 2, 0, 1, 0]
+    assert rows[[2]].toarray().max() == 2  # "red" twice
+    assert not ranker.product_rows(products)[[4]].nnz  # no title
+
+
+def test_some_of_its_products() -> None:
+    products = products_of(TITLES)
+    ranker = BM25(products)
+    whole = ranker.product_rows(products).toarray()
+    some = products_of(TITLES)
+    part = ProductFeatures(
+        **{
+            **{name: getattr(some, name) for name in ("title", "attribute_rows", "attribute_items", "about")},
+            "title": some.title[:3],
+            "ids": ["p5", "p0", "p3"],
+            "titles": [TITLES[row] for row in (5, 0, 3)],
+            "image": None,
+            "attribute_start": np.zeros(4, dtype=np.int64),
+            "pictured": np.zeros(3, dtype=bool),
+            "titled": np.ones(3, dtype=bool),
+        }
+    )
+    assert np.array_equal(ranker.product_rows(part).toarray(), whole[[5, 0, 3]])
+
+
+def test_other_products_are_refused() -> None:
+    ranker = BM25(products_of(TITLES))
+    with pytest.raises(MismatchError, match="made for 7 products, 'p2' with this title"):
+        ranker.product_rows(products_of([*TITLES[:2], "another title"]))
+
+
+@pytest.mark.parametrize(
+    ("titles", "options", "error"),
+    [
+        (TITLES, {"k1": -1.0}, UsageError),
+        (TITLES, {"b": 1.5}, UsageError),
+        (["", " - "], {}, DataError),
+        ([], {}, DataError),
+    ],
+)
+def test_what_cannot_be_made(titles: list[str], options: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        BM25(products_of(titles), **options)
+
+
+def test_it_says_what_it_is() -> None:
+    products = products_of(TITLES)
+    ranker = RANKERS.get("bm25").make(products)
+    said = ranker.describe()
+    assert said["k1"] == 1.5
+    assert said["b"] == 0.75
+    assert "fold plural" in said["words"]
+    assert said["fingerprint"] == ranker.fingerprint == BM25(products).fingerprint
+    assert (
+        len({ranker.fingerprint, BM25(products, k1=1.2).fingerprint, BM25(products, fold="none").fingerprint})
+        == 3
+    )
+    assert RANKERS.get("bm25").modalities == ("title",)
+
+
+@pytest.fixture(scope="module")
+def maker(shop: Catalogue, tmp_path_factory: pytest.TempPathFactory) -> FeatureMaker:
+    """CLIP for pictures, LSA for texts."""
+    folder = tmp_path_factory.mktemp("models")
+    clip = transformers_folder("clip", folder / "clip", limit=64)
+    return FeatureMaker.of(str(clip), "lsa:12", learn_from=learning_texts(shop), cache=folder / "cache")
+
+
+def test_sentence(maker: FeatureMaker, shop: Catalogue) -> None:
+    products, categories = maker.products(shop, missing="none"), maker.categories(["Coats", "Zeppelins"])
+    ranker = RANKERS.get("sentence").make(products)
+    scores = ranker.category_rows(categories) @ ranker.product_rows(products).T
+    expected = maker.text.encode(["Coats"]) @ maker.text.encode(list(shop.titles)).T
+    expected[:, list(shop.ids).index(NO_TITLE)] = 0
+    np.testing.assert_allclose(scores[:1], expected, atol=1e-5)
+    assert ranker.unmatched == "unranked"
+    assert not scores[1].any()  # the encoder knows no word of it: no ranking
+    assert ranker.describe()["encoder"]["kind"] == "lsa"
+
+
+def test_clip(maker: FeatureMaker, shop: Catalogue) -> None:
+    some = shop.subset([0, 7, 23])
+    products, categories = maker.products(some), maker.categories(["Coats", "Rings"])
+    ranker = RANKERS.get("clip").make(products)
+    encoder = DualEncoder.load(maker.describe()["image"]["source"])
+    pictures = encoder.encode_images([shop.collection.image(int(row)) for row in some.picture_rows])
+    scores = ranker.category_rows(categories) @ ranker.product_rows(products).T
+    np.testing.assert_allclose(scores, encoder.encode_texts(["Coats", "Rings"]) @ pictures.T, atol=1e-5)
+
+
+def test_rows_of_another_encoder(maker: FeatureMaker, shop: Catalogue, tmp_path: Path) -> None:
+    other = FeatureMaker.of("grid", "lsa:5", learn_from=learning_texts(shop), cache=tmp_path)
+    products = maker.products(shop, missing="none")
+    for name in ("sentence", "clip"):
+        ranker = RANKERS.get(name).make(products)
+        with pytest.raises(MismatchError, match=f"{name} was made for rows of .* of the categories are of"):
+            ranker.category_rows(other.categories(["Coats"]))
+        with pytest.raises(MismatchError, match="of the products are of"):
+            ranker.product_rows(other.products(shop, missing="none"))
+    assert (
+        RANKERS.get("sentence").make(products).fingerprint != RANKERS.get("clip").make(products).fingerprint
+    )
+
+
+def test_clip_needs_a_dual_encoder(shop: Catalogue, tmp_path: Path) -> None:
+    texts = learning_texts(shop)
+    grid = FeatureMaker.of("grid", "lsa:5", learn_from=texts, cache=tmp_path)
+    with pytest.raises(UsageError, match="clip needs a dual encoder, and pictures were encoded by grid"):
+        RANKERS.get("clip").make(grid.products(shop, missing="none"))
+    none = FeatureMaker.of(None, "lsa:5", learn_from=texts, cache=tmp_path)
+    with pytest.raises(UsageError, match="clip needs rows of pictures"):
+        RANKERS.get("clip").make(none.products(shop))
+
+
+def test_names() -> None:
+    assert RANKERS.names() == ["bm25", "clip", "sentence"]
+    with pytest.raises(UnknownNameError, match="unknown ranker 'bm52'"):
+        RANKERS.get("bm52")
+
+
+class Sums(Ranker):
+    """Titles' rows, and the first four numbers of all attributes' rows added up."""
+
+    name = "sums"
+
+    def __init__(self, sparse: bool = False) -> None:
+        self.sparse = sparse
+
+    @property
+    def fingerprint(self) -> str:
+        return "sums-1"
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+    def product_rows(self, products: ProductFeatures) -> np.ndarray | csr_array:
+        added = np.zeros((len(products), products.attribute_rows.shape[1]), dtype=np.float32)
+        owner = np.repeat(np.arange(len(products)), np.diff(products.attribute_start))
+        np.add.at(added, owner, products.attribute_rows[products.attribute_items])
+        rows = np.hstack([np.asarray(products.title), added[:, :4]]).astype(np.float32)
+        return csr_array(rows) if self.sparse else rows
+
+    def category_rows(self, categories: CategoryFeatures) -> np.ndarray | csr_array:
+        rows = np.hstack([categories.text, categories.text[:, :4]]).astype(np.float32)
+        return csr_array(rows) if self.sparse else rows
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("block", [1, 7, 60])
+def test_blocks_do_not_matter(sparse: bool, block: int) -> None:
+    _, features, _ = made_shop(60)
+    ranker = Sums(sparse)
+    whole, made = ranker.product_rows(features), product_rows(ranker, features, block)
+    if sparse:
+        assert not isinstance(made, np.ndarray)
+        assert np.array_equal(made.toarray(), whole.toarray())
+    else:
+        assert np.array_equal(made, whole)
+
+
+def test_a_part_is_that_part() -> None:
+    _, features, _ = made_shop(20)
+    part = features_part(features, 3, 9)
+    assert list(part.ids) == list(features.ids[3:9])
+    assert np.array_equal(part.present("attributes"), features.present("attributes")[3:9])
+    assert np.array_equal(Sums().product_rows(part), Sums().product_rows(features)[3:9])
+
+
+def test_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BLOCK", 7)
+    catalogue, features, _ = made_shop(30)
+    made = product_embeddings(
+        Sums(), features, tmp_path / "rows", data=catalogue.fingerprint, about={"split": "all"}
+    )
+    assert np.array_equal(made.rows, Sums().product_rows(features))
+    assert isinstance(made.rows, np.memmap)
+    assert (made.kind, made.encoder, list(made.ids)) == ("product", "sums-1", list(catalogue.ids))
+    assert made.about == {"ranker": {"name": "sums"}, "split": "all"}
+    with pytest.raises(UsageError, match="sums has no dense rows of 30 products"):
+        product_embeddings(Sums(sparse=True), features, tmp_path / "other", data="d", about={})
+    assert not (tmp_path / "other").exists()
+
+
+def test_picking_by_a_ranker() -> None:
+    catalogue, features, categories = made_shop(60)
+    dense, sparse = (pick(Sums(kind), features, catalogue, categories, 5) for kind in (False, True))
+    assert dense.about["ranker"] == {"name": "sums"}
+    assert list(dense.texts) == list(categories.texts)
+    for mine, values, theirs in zip(
+        np.split(dense.products, dense.start[1:-1]),
+        np.split(dense.scores, dense.start[1:-1]),
+        np.split(sparse.products, sparse.start[1:-1]),
+        strict=True,
+    ):
+        assert mine[values > 0].tolist() == theirs.tolist()
+    scores = (
+        np.asarray(Sums().category_rows(categories), np.float64)
+        @ np.asarray(Sums().product_rows(features), np.float64).T
+    )
+    scores[:, ~catalogue.pictured] = -np.inf
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :5]
+    assert np.array_equal(dense.products.reshape(-1, 5), best)
+    with pytest.raises(MismatchError, match="not the same products"):
+        pick(Sums(), features_part(features, 0, 59), catalogue, categories)

@@ -1,0 +1,169 @@
+"""Engines: DuckDB and Spark."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from odd_logs import ODD_QUERIES
+from session_oracle import one_spelling
+
+from diptych.commerce.purchase_intent.engine import ENGINES, Engine, mebibytes, open_engine
+from diptych.commerce.purchase_intent.sessions.sessionise import normalised
+from diptych.core.errors import DataError, UnknownNameError, UsageError
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """In a folder that looks like a pattern, and like a part of a table."""
+    folder = tmp_path / "it's [1] *" / "bucket=07"
+    folder.mkdir(parents=True)
+    target = folder / "part {a}.parquet"
+    pq.write_table(pa.table({"name": ["b", "a", None], "n": [1, 2, 3]}), target)
+    return target
+
+
+def test_reads_holds_and_writes(file: Path) -> None:
+    with open_engine(threads=1) as engine:
+        table = engine.read([file, file])
+        assert table.columns == ("name", "n")  # no column made of the folder's name
+        with engine.held(table.filter(table.n > 1).order_by(["n", "name"])) as held:
+            assert engine.to_arrow(held).to_pylist() == 2 * [{"name": "a", "n": 2}] + 2 * [
+                {"name": None, "n": 3}
+            ]
+            written = file.with_name("it's [2].parquet")
+            engine.write(held.order_by("n").limit(1), written)
+    assert pq.read_table(written).to_pylist() == [{"name": "a", "n": 2}]
+
+
+def test_rows_come_in_the_order_that_is_asked_for(file: Path) -> None:
+    import ibis
+
+    with open_engine() as engine:
+        table = engine.read([file]).mutate(name=ibis._.name.fill_null("c"))
+        for is_so, before in ((False, [None, 2, 1]), (True, [1, None, 2])):
+            with engine.ordered(table, ["name"], ["n"], is_so=is_so) as ordered:
+                rows = ordered.rows.mutate(before=ibis._.n.lag().over(ordered.window()))
+                found = {row["name"]: row["before"] for row in engine.to_arrow(rows).to_pylist()}
+            # As it is in the file, b comes first.
+            assert found == dict(zip(["a", "b", "c"], before, strict=True))
+
+
+def test_the_limit_is_set_and_spilled_files_go(tmp_path: Path) -> None:
+    spill = tmp_path / "spill"
+    with open_engine(memory_limit="64 MB", threads=1, spill=spill) as engine:
+        assert len(list(spill.iterdir())) == 1
+        import ibis
+
+        numbers = ibis.range(3_000_000).unnest().name("n").as_table()
+        with engine.held(numbers.order_by(ibis.desc("n"))) as held:  # 24 MB, twice while it is sorted
+            assert engine.to_arrow(held.limit(2)).column("n").to_pylist() == [2_999_999, 2_999_998]
+        limit = engine._connection.raw_sql("SELECT current_setting('memory_limit')").fetchall()  # type: ignore[attr-defined]
+        assert limit == [("64.0 MiB",)]
+    assert not list(spill.iterdir())
+
+
+def test_an_engine_that_nobody_closed_leaves_nothing(tmp_path: Path) -> None:
+    engine = open_engine(spill=tmp_path / "spill")
+    assert list((tmp_path / "spill").iterdir())
+    del engine
+    gc.collect()
+    assert not list((tmp_path / "spill").iterdir())
+
+
+def test_a_key_press_inside_a_query_is_one(tmp_path: Path) -> None:
+    import ibis
+
+    with open_engine(threads=1) as engine:
+        connection, is_over = engine._connection.con, threading.Event()  # type: ignore[attr-defined]
+
+        def press() -> None:
+            while not is_over.wait(0.01):
+                connection.interrupt()
+
+        numbers = ibis.range(100_000).unnest().name("n").as_table()
+        endless = numbers.cross_join(numbers.rename(m="n"))
+        presser = threading.Thread(target=press)
+        presser.start()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                engine.to_arrow(endless.aggregate(sum=(endless.n * endless.m).sum()))
+        finally:
+            is_over.set()
+            presser.join()
+        assert engine.to_arrow(numbers.aggregate(n=numbers.count())).to_pylist() == [{"n": 100_000}]
+
+
+def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.parquet"
+    damaged.write_bytes(b"PAR1 not at all")
+    with open_engine() as engine:
+        for file in (damaged, tmp_path / "gone.parquet"):
+            with pytest.raises(DataError, match="cannot be read"):
+                engine.read([file])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("1GB", 1024), ("700 mb", 700), ("1.5GiB", 1536), ("10k", 1), ("2097152", 2)]
+)
+def test_amounts(text: str, expected: int) -> None:
+    assert mebibytes(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "much", "0GB", "-1GB", "1 GB; DROP", "80%"])
+def test_no_amounts(text: str) -> None:
+    with pytest.raises(UsageError, match="memory limit"):
+        open_engine(memory_limit=text)
+
+
+def test_there_are_two_engines() -> None:
+    with pytest.raises(UnknownNameError, match="unknown engine 'presto'"):
+        open_engine("presto")
+    assert list(ENGINES) == ["duckdb", "spark"]
+
+
+def test_one_spelling_of_queries(tmp_path: Path, spark: Engine) -> None:
+    file = tmp_path / "it's [1] *, {a}.parquet"
+    pq.write_table(pa.table({"n": range(len(ODD_QUERIES)), "text": list(ODD_QUERIES)}), file)
+    table = spark.read([file])
+    found = spark.to_arrow(table.select("n", text=normalised(table.text)).order_by("n"))
+    assert found.column("text").to_pylist() == [
+        None if text is None else one_spelling(text) for text in ODD_QUERIES
+    ]
+
+
+def test_writes_one_file_in_order(tmp_path: Path, spark: Engine) -> None:
+    file = tmp_path / "numbers.parquet"
+    pq.write_table(
+        pa.table({"n": pa.array(range(1000), pa.int32()), "even": [n % 2 == 0 for n in range(1000)]}), file
+    )
+    table = spark.read([file, file])
+    with spark.held(table.filter(table.even)) as held:
+        spark.write(held.order_by(held.n.desc()), tmp_path / "out.parquet")
+        spark.write(held.filter(held.n < 0), tmp_path / "none.parquet")
+    written = pq.read_table(tmp_path / "out.parquet")
+    assert written.column("n").to_pylist() == [n for n in range(998, -1, -2) for _ in range(2)]
+    assert written.schema.types == [pa.int32(), pa.bool_()]
+    assert pq.read_table(tmp_path / "none.parquet").schema.names == ["n", "even"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "none.parquet",
+        "numbers.parquet",
+        "out.parquet",
+    ]
+
+
+def test_a_running_session_is_shared_and_stays(tmp_path: Path, spark: Engine) -> None:
+    file = tmp_path / "one.parquet"
+    pq.write_table(pa.table({"n": [1]}), file)
+    with open_engine("spark") as other:
+        assert other.to_arrow(other.read([file])).to_pylist() == [{"n": 1}]
+    assert spark.to_arrow(spark.read([file])).to_pylist() == [{"n": 1}]
+
+
+def test_what_cannot_be_read_is_said_spark_engine(tmp_path: Path, spark: Engine) -> None:
+    with pytest.raises(DataError, match="Spark failed: .*gone"):
+        spark.read([tmp_path / "gone.parquet"])

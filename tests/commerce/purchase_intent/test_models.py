@@ -1,0 +1,346 @@
+"""Every declared classifier: fits what a table can hold, weighs classes, is the same when read back; splits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diptych.commerce.purchase_intent.evaluation.plan import preset_named
+from diptych.commerce.purchase_intent.models import (
+    FILE,
+    MODELS,
+    TRUSTED,
+    FittedModel,
+    _controller,
+    fit_model,
+    one_thread,
+)
+from diptych.commerce.purchase_intent.splits import SPLITS, SplitInput
+from diptych.core.errors import (
+    DataError,
+    MismatchError,
+    NumericalError,
+    StorageError,
+    UnknownNameError,
+    UsageError,
+)
+
+
+def table(n: int = 160, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """One column that tells, one of noise, one constant, one without any value, one with gaps."""
+    random = np.random.default_rng(seed)
+    y = random.random(n) < 0.25
+    X = random.normal(size=(n, 5))
+    X[:, 0] += 2 * y
+    X[:, 2] = 3.0
+    X[:, 3] = np.nan
+    X[random.random(n) < 0.3, 4] = np.nan
+    return X, y
+
+
+@pytest.fixture(scope="module", params=MODELS.names())
+def fitted(request: pytest.FixtureRequest) -> FittedModel:
+    return fit_model(request.param, *table(), seed=3)
+
+
+def test_it_learns_and_takes_gaps_that_training_had_not(fitted: FittedModel) -> None:
+    X, y = table(400, seed=1)
+    scores = fitted.scores(X)
+    assert not fitted.reason
+    apart = np.sign(scores[y][:, None] - scores[~y])
+    assert apart.mean() > 0.6
+    X[0] = np.nan
+    X[1, 2:4] = 7.0
+    assert np.isfinite(fitted.scores(X[:2])).all()
+    if fitted.model.output == "probability":
+        assert ((scores >= 0) & (scores <= 1)).all()
+
+
+def test_it_is_the_same_when_saved_and_when_fitted_again(fitted: FittedModel, tmp_path: Path) -> None:
+    X, _ = table(50, seed=2)
+    expected = fitted.scores(X)
+    read = FittedModel.open(fitted.save(tmp_path / "model"))
+    assert read.scores(X).tolist() == expected.tolist()
+    assert (read.model, read.weighting, read.balanced, read.seed) == (
+        fitted.model,
+        fitted.weighting,
+        fitted.balanced,
+        fitted.seed,
+    )
+    assert fit_model(fitted.model, *table(), seed=3).scores(X).tolist() == expected.tolist()
+
+
+def test_weights_reach_every_model_that_has_them(fitted: FittedModel) -> None:
+    X, y = table()
+    plain = fit_model(fitted.model, X, y, balanced=False, seed=3)
+    assert plain.weighting == "none"
+    assert fitted.weighting == fitted.model.weighting
+    if fitted.model.weighting == "none":
+        assert fitted.model.name == "k-nearest"
+        assert fitted.scores(X).tolist() == plain.scores(X).tolist()
+    else:
+        unseen = table(400, seed=1)[0]
+        assert fitted.scores(unseen).mean() > plain.scores(unseen).mean()
+
+
+def test_sample_weights_are_those_of_scikit_learn() -> None:
+    from sklearn.ensemble import GradientBoostingClassifier
+    from sklearn.utils.class_weight import compute_sample_weight
+
+    X, y = table()
+    X = X[:, [0, 1]]
+    theirs = GradientBoostingClassifier(random_state=0).fit(X, y, compute_sample_weight("balanced", y))
+    ours = fit_model("gradient-boosting", X, y).scores(X)
+    assert ours == pytest.approx(theirs.predict_proba(X)[:, 1])
+
+
+def test_names_are_what_they_say() -> None:
+    kinds: dict[str, Any] = {
+        name: MODELS.get(name).build("balanced", 0).steps[-1][1] for name in MODELS.names()
+    }
+    assert type(kinds["gradient-boosting"]).__name__ == "GradientBoostingClassifier"
+    assert type(kinds["hist-gradient-boosting"]).__name__ == "HistGradientBoostingClassifier"
+    assert type(kinds["svm"]).__name__ == "SVC"
+    assert kinds["random-forest"].get_params()["n_estimators"] == 100
+    assert preset_named("paper").models == [
+        "random-forest",
+        "logistic-regression",
+        "k-nearest",
+        "svm",
+        "neural-network",
+        "gradient-boosting",
+    ]
+    assert preset_named("fast").models == [
+        "logistic-regression",
+        "hist-gradient-boosting",
+        "random-forest-small",
+    ]
+    with pytest.raises(UnknownNameError, match="random-forest"):
+        fit_model("random-forst", *table())
+
+
+@pytest.mark.parametrize(
+    ("name", "balanced", "score"),
+    [("random-forest", True, 0.5), ("random-forest", False, 0.25), ("svm", True, 0.0), ("svm", False, -0.25)],
+)
+def test_without_features_it_is_a_constant(name: str, balanced: bool, score: float, tmp_path: Path) -> None:
+    y = np.arange(40) % 4 == 0
+    constant = fit_model(name, np.zeros((40, 0)), y, balanced=balanced)
+    assert constant.scores(np.zeros((3, 0))).tolist() == [score] * 3
+    assert "no feature" in constant.reason
+    assert constant.weighting == "none"
+    read = FittedModel.open(constant.save(tmp_path / "model"))
+    assert not (tmp_path / "model" / FILE).exists()
+    assert (read.constant, read.reason) == (constant.constant, constant.reason)
+
+
+@pytest.mark.parametrize(("bought", "score"), [(0, 0.0), (9, 0.5), (160, 1.0)])
+def test_with_too_few_of_a_class_it_is_a_constant(bought: int, score: float) -> None:
+    X, _ = table()
+    few = fit_model("neural-network", X, np.arange(len(X)) < bought)
+    assert few.scores(X[:2]).tolist() == [score, score]
+    assert few.reason.startswith(f"{bought} purchases among 160 training sessions")
+    assert not fit_model("neural-network", X, np.arange(len(X)) < 10).reason
+
+
+def test_what_cannot_be_fitted_or_scored() -> None:
+    X, y = table()
+    X[5, 1] = np.inf
+    with pytest.raises(NumericalError, match="column 1"):
+        fit_model("random-forest", X, y)
+    X[5, 1] = 0
+    with pytest.raises(DataError, match="160 sessions have labels of shape"):
+        fit_model("random-forest", X, y[:-1])
+    with pytest.raises(DataError, match="a matrix"):
+        fit_model("random-forest", X[0], y)
+    with pytest.raises(DataError, match="no session"):
+        fit_model("random-forest", X[:0], y[:0])
+    model = fit_model("logistic-regression", X, y)
+    with pytest.raises(MismatchError, match="5 columns and is given 4"):
+        model.scores(X[:, :4])
+    assert model.scores(X[:0]).shape == (0,)
+
+
+def test_what_a_fit_complains_of_is_kept() -> None:
+    X, y = table()
+    assert any("n_components" in said for said in fit_model("nystroem-svm", X, y).warnings)
+
+
+class Stranger:
+    """A type that no model of ours holds."""
+
+
+def test_a_file_that_asks_for_another_type_is_refused(tmp_path: Path) -> None:
+    from skops.io import dump
+
+    fit_model("logistic-regression", *table()).save(tmp_path / "model")
+    dump([Stranger()], tmp_path / "model" / FILE)
+    with pytest.raises(StorageError, match="Stranger"):
+        FittedModel.open(tmp_path / "model")
+
+
+def test_damaged_models_are_refused(tmp_path: Path) -> None:
+    folder = fit_model("logistic-regression", *table()).save(tmp_path / "model")
+    (folder / FILE).write_bytes(b"\x80\x04N.")  # a pickle of None
+    with pytest.raises(StorageError, match="not a saved model"):
+        FittedModel.open(folder)
+    older = fit_model("logistic-regression", *table())
+    older.scikit_learn = "1.4.2"
+    with pytest.raises(MismatchError, match=r"1\.4\.2"):
+        FittedModel.open(older.save(tmp_path / "older"))
+
+
+def test_the_list_of_trusted_types_has_none_too_many(tmp_path: Path) -> None:
+    from skops.io import get_untrusted_types
+
+    needed: set[str] = set()
+    for name in ("random-forest-small", "hist-gradient-boosting", "k-nearest", "neural-network"):
+        fit_model(name, *table()).save(tmp_path / name)
+        needed |= set(get_untrusted_types(file=tmp_path / name / FILE))
+    assert needed == set(TRUSTED)
+
+
+def test_one_thread_inside_and_as_before_outside() -> None:
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def threads() -> set[int]:
+        return {library["num_threads"] for library in threadpool_info()}
+
+    _controller.cache_clear()  # other tests have loaded libraries that no model computes with
+    with one_thread():
+        pass
+    with threadpool_limits(limits=2):
+        with one_thread(), one_thread():
+            assert threads() == {1}
+        assert threads() == {2}
+
+
+DAY = 86_400_000_000
+
+
+def sessions(
+    labels: list[int], persons: list[int] | None = None, starts: list[int] | None = None
+) -> SplitInput:
+    n = len(labels)
+    start = np.array(starts if starts is not None else range(n), dtype=np.int64)
+    who = np.array(persons if persons is not None else range(n), dtype=np.int64)
+    return SplitInput(np.array(labels, dtype=bool), who, start, start + 1)
+
+
+def drawn(n: int, seed: int) -> SplitInput:
+    random = np.random.default_rng(seed)
+    bought = (np.arange(n) < 12) | (random.random(n) < 0.2)
+    bought[12:24] = False
+    return sessions(bought.tolist(), random.integers(0, 2 * n, n).tolist())
+
+
+@pytest.mark.parametrize("name", ["random", "grouped"])
+@settings(max_examples=12)
+@given(n=st.integers(60, 200), folds=st.integers(2, 6), seed=st.integers(0, 5))
+def test_every_session_is_tested_once_by_all_others(name: str, n: int, folds: int, seed: int) -> None:
+    table = drawn(n, seed)
+    found = SPLITS.get(name).folds(table, folds, seed)
+    assert len(found) == folds
+    assert sorted(np.concatenate([fold.test for fold in found]).tolist()) == list(range(n))
+    bought = []
+    for fold in found:
+        assert sorted([*fold.train.tolist(), *fold.test.tolist()]) == list(range(n))
+        assert (np.diff(fold.train) > 0).all()
+        assert (np.diff(fold.test) > 0).all()
+        bought.append(int(table.labels[fold.test].sum()))
+        if name == "grouped":
+            assert not set(table.persons[fold.train].tolist()) & set(table.persons[fold.test].tolist())
+    if name == "random":
+        assert max(bought) - min(bought) <= 1
+    else:
+        assert max(bought) - min(bought) <= table.labels.sum() / folds + 2
+    again = SPLITS.get(name).folds(table, folds, seed)
+    assert [fold.test.tolist() for fold in again] == [fold.test.tolist() for fold in found]
+    other = SPLITS.get(name).folds(table, folds, seed + 1)
+    assert [fold.test.tolist() for fold in other] != [fold.test.tolist() for fold in found]
+
+
+def test_grouped_folds_are_alike_where_persons_are() -> None:
+    # 4 persons with 2 purchases, 8 with 1, 30 with none; two sessions each.
+    labels = [1, 1] * 4 + [1, 0] * 8 + [0, 0] * 30
+    persons = [number for number in range(42) for _ in range(2)]
+    found = SPLITS.get("grouped").folds(sessions(labels, persons), 2, 0)
+    assert [len(fold.test) for fold in found] == [42, 42]
+    assert [int(np.array(labels)[fold.test].sum()) for fold in found] == [8, 8]
+
+
+def test_grouped_folds_are_dealt_there_and_back_again() -> None:
+    # One person with 6 sessions with a purchase, one with 5, … one with 1; as many with none.
+    sizes = [size for size in range(1, 7) for _ in range(2)]
+    labels = [place % 2 for place, size in enumerate(sizes) for _ in range(size)]
+    persons = [place for place, size in enumerate(sizes) for _ in range(size)]
+    found = SPLITS.get("grouped").folds(sessions(labels, persons), 3, 0)
+    # Buyers: 6 and 1, 5 and 2, 4 and 3; those of 6 to 1 sessions without one likewise.
+    assert [int(np.array(labels)[fold.test].sum()) for fold in found] == [7, 7, 7]
+    assert [len(fold.test) for fold in found] == [14, 14, 14]
+
+
+def test_a_session_at_the_edge_is_tested_once() -> None:
+    table = sessions([0, 1] * 6, starts=[0, 10, 20, 30, 40, 50, 60, 61, 80, 81, 99, 100])
+    found = SPLITS.get("time").folds(table, 2, 0)  # 0, 20, 40, 60, 80, 101
+    assert [table.start_us[fold.test].tolist() for fold in found] == [[60, 61], [80, 81, 99, 100]]
+
+
+def test_time_trains_on_the_first_three_quarters() -> None:
+    starts = [0, 10, 20, 30, 59, 60, 61, 70, 79, 80]
+    table = sessions([0, 1, 0, 1, 1, 0, 1, 0, 1, 0], starts=starts)
+    table.end_us[4] = 65  # began before 60, had not ended then
+    (fold,) = SPLITS.get("time").folds(table, 1, 0)
+    assert fold.train.tolist() == [0, 1, 2, 3]
+    assert fold.test.tolist() == [5, 6, 7, 8, 9]
+
+
+def test_time_windows_grow() -> None:
+    table = sessions([0, 1] * 30, starts=list(range(0, 600, 10)))
+    found = SPLITS.get("time").folds(table, 3, 0)  # 590 in six parts: 0, 98, 196, 295, 393, 491
+    assert [fold.train.tolist() for fold in found] == [
+        list(range(30)),
+        list(range(40)),
+        list(range(49)),  # the one that began at 490 ended at 491, not before
+    ]
+    assert [fold.test.tolist() for fold in found] == [
+        list(range(30, 40)),
+        list(range(40, 50)),
+        list(range(50, 60)),
+    ]
+
+
+@pytest.mark.parametrize("name", ["random", "grouped"])
+def test_what_cannot_be_split_evenly(name: str) -> None:
+    split = SPLITS.get(name)
+    with pytest.raises(DataError, match=r"0 .*: nothing can be trained"):
+        split.folds(sessions([0] * 20), 5, 0)
+    with pytest.raises(DataError, match=r"3 .* cannot be in each of 5 folds.*--folds 3"):
+        split.folds(sessions([1] * 3 + [0] * 20), 5, 0)
+    with pytest.raises(DataError, match="without a purchase"):
+        split.folds(sessions([1] * 20), 5, 0)
+    with pytest.raises(UsageError, match="at least two"):
+        split.folds(sessions([1, 0] * 10), 1, 0)
+
+
+def test_grouped_needs_buyers_and_not_purchases() -> None:
+    labels, persons = [1] * 6 + [0] * 20, [1] * 5 + [2] + list(range(10, 30))
+    with pytest.raises(DataError, match="2 persons with a purchase session cannot be in each of 3 folds"):
+        SPLITS.get("grouped").folds(sessions(labels, persons), 3, 0)
+
+
+def test_what_cannot_be_split_by_time() -> None:
+    split = SPLITS.get("time")
+    with pytest.raises(DataError, match=r"from 1970-01-04.* 0 with a purchase"):
+        split.folds(sessions([1, 0, 1, 0, 0], starts=[0, DAY, 2 * DAY, 3 * DAY, 4 * DAY]), 1, 0)
+    with pytest.raises(DataError, match="no session"):
+        split.folds(sessions([]), 1, 0)
+    with pytest.raises(UsageError, match="at least one"):
+        split.folds(sessions([1, 0]), 0, 0)
+    with pytest.raises(UnknownNameError, match="time"):
+        SPLITS.get("tme")

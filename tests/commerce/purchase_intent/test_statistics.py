@@ -1,0 +1,394 @@
+"""Statistics of a log against an independent implementation and by hand."""
+
+from __future__ import annotations
+
+import csv
+import math
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scipy.stats
+from events import write_log
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diptych.commerce.purchase_intent.engine import Engine
+from diptych.commerce.purchase_intent.sessions import SessionOptions, sessionise
+from diptych.commerce.purchase_intent.statistics import (
+    ORDER,
+    STATISTICS,
+    DescribeOptions,
+    Description,
+    describe,
+)
+from diptych.commerce.purchase_intent.statistics.intervals import (
+    LINKS,
+    link,
+    mean_interval,
+    share,
+    standardise,
+    wilson,
+)
+from diptych.core.errors import UnknownNameError, UsageError
+
+DAY = 86_400.0
+
+
+def described(folder: Path, engine: Engine, events: list[dict[str, Any]], **options: Any) -> Description:
+    tables = sessionise(write_log(folder / "log", events), engine=engine)
+    return describe(tables, engine=engine, options=DescribeOptions(**options))
+
+
+def visits(*devices: str, visitor: str = "ann", since: float = 0.0) -> list[dict[str, Any]]:
+    """One session per device, a day apart; those with an exclamation mark are purchase sessions."""
+    return [
+        {
+            "t": since + day * DAY,
+            "client_id": f"{visitor}-{device.strip('!')}",
+            "visitor_id": visitor,
+            "device": device.strip("!"),
+            "is_purchase": device.endswith("!"),
+        }
+        for day, device in enumerate(devices)
+    ]
+
+
+def test_lengths(tmp_path: Path, engine: Engine) -> None:
+    events = [
+        {"t": place, "client_id": f"c{client}", "device": "pc"}
+        for client, length in enumerate([1, 1, 2, 5])
+        for place in range(length)
+    ]
+    found = described(
+        tmp_path, engine, [*events, {"t": 0, "client_id": "tv", "device": "tv", "is_purchase": True}]
+    )
+    of_pc = [row for row in found.rows("session-length") if row["device"] == "pc"]
+    assert [(row["length"], row["sessions"], row["at_least"], row["share"]) for row in of_pc] == [
+        (1, 2, 4, 1.0),
+        (2, 1, 2, 0.5),
+        (5, 1, 1, 0.25),
+    ]
+    assert [(row["device"], row["purchase"]) for row in found.rows("session-length-quantiles")] == [
+        ("all", True),
+        ("all", False),
+        ("pc", False),
+        ("tv", True),
+    ]
+    pc = found.rows("session-length-quantiles")[2]
+    assert pc == pc | {"sessions": 4, "mean": 2.25, "p50": 1, "p90": 5, "p99": 5, "max": 5}
+
+
+def test_switches_before_a_purchase(tmp_path: Path, engine: Engine) -> None:
+    events = [
+        *visits("tv", "pc", "pc!", "tv", "pc!", "tablet"),
+        *visits("pc", "tv", visitor="bob"),
+        *visits("tv!", visitor="eve"),
+    ]
+    pairs = described(tmp_path / "pair", engine, events).rows("device-transitions")
+    assert [(row["from_device"], row["to_device"], row["transitions"], row["link"]) for row in pairs] == [
+        ("pc", "pc", 1, "self"),
+        ("tv", "pc", 1, "one-sided"),
+    ]
+    journeys = described(tmp_path / "journey", engine, events, journey="journey").rows("device-transitions")
+    # What comes after the last purchase leads to none.
+    assert [(row["from_device"], row["to_device"], row["transitions"]) for row in journeys] == [
+        ("pc", "pc", 1),
+        ("pc", "tv", 1),
+        ("tv", "pc", 2),
+    ]
+    assert [row["share"] for row in journeys] == [0.5, 0.5, 1.0]
+    assert {row["link"] for row in journeys} == {"self", "strong"}
+
+
+def test_sessions_at_the_same_time_are_in_the_order_of_arrival(tmp_path: Path, engine: Engine) -> None:
+    events = [
+        {"t": 0, "client_id": "b", "visitor_id": "ann", "device": "tv"},
+        {"t": 0, "client_id": "a", "visitor_id": "ann", "device": "pc", "is_purchase": True},
+    ]
+    (row,) = described(tmp_path, engine, events).rows("device-transitions")
+    assert (row["from_device"], row["to_device"]) == ("tv", "pc")
+
+
+def test_devices_per_visitor(tmp_path: Path, engine: Engine) -> None:
+    events = [
+        *visits("pc", "tv!", "pc"),
+        *visits("pc", "tv", "tablet", visitor="bob"),
+        *visits("pc", visitor="eve"),
+        {"t": 0, "client_id": "nobody", "device": "pc", "is_purchase": True},
+    ]
+    found = described(tmp_path, engine, events).rows("devices-per-visitor")
+    assert [(row["purchaser"], row["devices"], row["visitors"], row["share"]) for row in found] == [
+        (True, "> 1", 1, 1.0),
+        (True, "2", 1, 1.0),
+        (False, "> 1", 1, 0.5),
+        (False, "1", 1, 0.5),
+        (False, "3", 1, 0.5),
+    ]
+
+
+def test_queries(tmp_path: Path, engine: Engine) -> None:
+    ask = {"action": "query", "client_id": "c"}
+    events = [
+        {"t": 0, **ask, "query": "Shoes"},
+        {"t": 1, **ask, "query": " shoes "},
+        {"t": 2, **ask, "query": "hat"},
+        {"t": 3, **ask, "query": None},
+        {"t": 4, "action": "page", "query": "not submitted"},
+        {"t": 0, "client_id": "d"},
+        {"t": 0, "client_id": "e", "device": "tv", "action": "query", "query": "HAT"},
+    ]
+    found = described(tmp_path, engine, events)
+    assert [tuple(row.values())[1:5] for row in found.rows("queries")] == [
+        ("all", 3, 5, 5 / 3),
+        ("pc", 2, 4, 2.0),
+        ("tv", 1, 1, 1.0),
+    ]
+    # What was asked without words is a query and no word.
+    assert [tuple(row.values())[1:] for row in found.rows("unique-queries")] == [
+        ("all", 2, 4, 2 / 3, 0.5),
+        ("pc", 2, 3, 2 / 3, 2 / 3),
+        ("tv", 1, 1, 1 / 3, 1.0),
+    ]
+    totals = {row["what"]: row["total"] for row in found.rows("overview")}
+    assert (totals["queries"], totals["distinct queries"]) == (5, 2)
+
+
+def test_channels(tmp_path: Path, engine: Engine) -> None:
+    events = [
+        {"t": 0, "client_id": f"{channel}{number}", "channel": channel, "is_purchase": number < bought}
+        for channel, bought, sessions in (("direct", 1, 5), ("paid", 3, 10), ("organic", 4, 8))
+        for number in range(sessions)
+    ]
+    found = described(tmp_path, engine, events).rows("channels")
+    assert [(row["channel"], row["sessions"], row["purchase_sessions"], row["rate"]) for row in found] == [
+        ("direct", 5, 1, 0.2),
+        ("organic", 8, 4, 0.5),
+        ("paid", 10, 3, 0.3),
+    ]
+    assert [row["purchase_share"] for row in found] == [1 / 8, 4 / 8, 3 / 8]
+    assert [row["other_share"] for row in found] == [4 / 15, 4 / 15, 7 / 15]
+    # The thesis's worked example.
+    assert [row["standardised"] for row in found] == pytest.approx([-1.069, 1.336, -0.267], abs=1e-3)
+
+
+def test_a_device_that_is_called_all_is_one_of_all(tmp_path: Path, engine: Engine) -> None:
+    events = [
+        {"t": 0, "client_id": "c", "device": "all", "action": "query", "query": "x"},
+        {"t": 0, "client_id": "d", "device": "pc"},
+    ]
+    found = described(tmp_path, engine, events)
+    for name in ("session-length", "queries"):
+        rows = {row["device"]: row["sessions"] for row in found.rows(name)}
+        assert rows == {"all": 2, '"all"': 1, "pc": 1}
+    assert [row["device"] for row in found.rows("unique-queries")] == ["all", '"all"']
+
+
+def test_a_log_without_events(tmp_path: Path, engine: Engine) -> None:
+    found = described(tmp_path, engine, [])
+    assert all(row["total"] == 0 for row in found.rows("overview"))
+    for name in ("week-days", "hours"):
+        assert {(row["sessions"], row["share"], row["low"]) for row in found.rows(name)} == {(0, None, None)}
+    for name in set(ORDER) - {"overview", "week-days", "hours"}:
+        assert found.rows(name) == []
+    assert found.about["notes"] == ["the log has no events: there is nothing to describe"]
+
+
+def test_a_log_without_purchases_and_visitors(tmp_path: Path, engine: Engine) -> None:
+    found = described(tmp_path, engine, [{"t": 0}, {"t": 0, "client_id": "d", "device": "tv"}])
+    assert [row["rate"] for row in found.rows("devices")] == [0.0, 0.0]
+    assert {row["purchase_share"] for row in found.rows("devices")} == {None}
+    assert {row["standardised"] for row in found.rows("devices")} == {None}
+    assert {row["purchase"] for row in found.rows("queries")} == {False}
+    assert {row["share"] for row in found.rows("queries")} == {None}
+    assert found.rows("devices-per-visitor") == found.rows("device-transitions") == []
+    assert len(found.about["notes"]) == 2
+
+
+def test_a_device_that_is_called_all_is_not_all_of_them(tmp_path: Path, engine: Engine) -> None:
+    events = [
+        {"t": 0, "client_id": client, "device": device, "action": "query", "query": client}
+        for client, device in (("a", "all"), ("b", "all"), ("c", "tv"))
+    ]
+    found = described(tmp_path, engine, events)
+    for name, column, of_both in (
+        ("session-length-quantiles", "sessions", 3),
+        ("session-length", "sessions", 3),
+        ("queries", "queries", 3),
+        ("unique-queries", "unique", 3),
+    ):
+        counts = {row["device"]: row[column] for row in found.rows(name)}
+        assert counts == {"all": of_both, '"all"': 2, "tv": 1}, name
+    assert {row["device"]: row["share"] for row in found.rows("unique-queries")}["all"] == 1
+
+
+def test_notes_say_what_is_odd(tmp_path: Path, engine: Engine) -> None:
+    events = [{"t": t, "visitor_id": name, "is_purchase": True} for t, name in enumerate(["ann", "bob"])]
+    notes = described(tmp_path, engine, events).about["notes"]
+    assert notes == [
+        "every session has a purchase: there is nothing to compare them with",
+        "1 sessions have several visitors; each counts for the first of them",
+    ]
+    log = write_log(tmp_path / "other", events)
+    tables = sessionise(log, SessionOptions(by="visitor"), engine=engine)
+    assert "by visitor" in describe(tables, engine=engine, names=["overview"]).about["notes"][-1]
+
+
+def test_saved_and_opened(tmp_path: Path, engine: Engine) -> None:
+    found = described(tmp_path, engine, [*visits("tv", "pc!"), {"t": 0, "device": "x,\n\"y'"}], ddof=1)
+    found.save(tmp_path / "description")
+    again = Description.open(tmp_path / "description")
+    assert again == found
+    assert again.line() == (
+        f"log ({found.about['log_fingerprint']}): 3 sessions by client, ended by more than 30 minutes without an "
+        "event; hours and days of UTC; standardised with ddof 1; transitions by pair; 95 % intervals; engine duckdb"
+    )
+    for name in ORDER:
+        with open(tmp_path / "description" / "tables" / f"{name}.csv", newline="") as file:
+            written = list(csv.DictReader(file))
+        assert written == [
+            {key: "" if value is None else str(value) for key, value in row.items()}
+            for row in found.rows(name)
+        ]
+        if written:
+            assert list(written[0]) == list(STATISTICS.get(name).columns)
+    first = {path: path.read_bytes() for path in (tmp_path / "description").rglob("*") if path.is_file()}
+    found.save(tmp_path / "description")
+    assert first == {path: path.read_bytes() for path in first}
+
+
+def test_what_is_not_there_is_said(tmp_path: Path, engine: Engine) -> None:
+    tables = sessionise(write_log(tmp_path / "log", [{"t": 0}]), engine=engine)
+    found = describe(tables, engine=engine, names=["hours", "channels", "hours"])
+    assert list(found.tables) == ["hours", "channels"]
+    with pytest.raises(UnknownNameError, match="unknown statistic of this description 'devices'"):
+        found.rows("devices")
+    with pytest.raises(UnknownNameError, match="unknown statistic 'chanels'.*did you mean 'channels'"):
+        describe(tables, engine=engine, names=["chanels"])
+    with pytest.raises(UsageError, match="no statistic was asked for"):
+        describe(tables, engine=engine, names=[])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"ddof": 2}, "ddof is 2"),
+        ({"journey": "trip"}, "unknown journey 'trip'"),
+        ({"confidence": 1.0}, "confidence is 1"),
+        ({"likely": 0.01, "near_zero": 0.02}, "likely is 0.01"),
+    ],
+)
+def test_what_cannot_be_asked_for(tmp_path: Path, engine: Engine, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        described(tmp_path, engine, [], **options)
+
+
+def test_statistics_are_declared_in_full() -> None:
+    assert sorted(ORDER) == STATISTICS.names()
+    for statistic in STATISTICS:
+        assert statistic.source.startswith("thesis ")
+        assert all(statistic.columns.values())
+
+
+@given(st.integers(1, 10**9), st.data(), st.sampled_from([0.8, 0.95, 0.99]))
+def test_wilson_is_the_usual_one(of: int, data: st.DataObject, confidence: float) -> None:
+    part = data.draw(st.integers(0, of))
+    low, high = wilson(part, of, confidence)
+    usual = scipy.stats.binomtest(part, of).proportion_ci(confidence, method="wilson")
+    assert low == pytest.approx(usual.low, rel=1e-9, abs=1e-15)
+    assert high == pytest.approx(usual.high, rel=1e-9)
+    assert 0 <= low <= part / of <= high <= 1
+
+
+def test_of_nothing_nothing_is_said() -> None:
+    assert wilson(0, 0, 0.95) == (None, None)
+    assert mean_interval(0, 0, 0, 0.95) == mean_interval(7, 49, 1, 0.95) == (None, None)
+    assert share(0, 0) is None
+    assert share(1, 4) == 0.25
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=2, max_size=30))
+def test_means(values: list[int]) -> None:
+    low, high = mean_interval(sum(values), sum(value**2 for value in values), len(values), 0.95)
+    half = 1.959963984540054 * statistics.stdev(values) / math.sqrt(len(values))
+    assert low == pytest.approx(max(0.0, statistics.fmean(values) - half), rel=1e-9, abs=1e-9)
+    assert low >= 0
+    assert high == pytest.approx(statistics.fmean(values) + half, rel=1e-9, abs=1e-9)
+
+
+def test_no_mean_of_counts_is_negative() -> None:
+    assert mean_interval(1, 1, 16, 0.95) == (0.0, pytest.approx(0.0625 + 1.959964 * 0.0625))
+
+
+def test_large_sums_lose_nothing() -> None:
+    many, value = 10**4, 10**6
+    low, high = mean_interval(many * value + 1, many * value**2 + 2 * value + 1, many, 0.95)
+    assert high - low == pytest.approx(2 * 1.959963984540054 / many, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("there", "back", "kind"),
+    [
+        (0.20, 0.02, "strong"),  # tablet to PC and back
+        (0.4375, 0.0001, "one-sided"),  # TV to PC
+        (0.0001, 0.0625, "one-sided"),  # tablet to TV
+        (0.009, 0.0, "weak"),
+        (0.01, 0.01, "strong"),
+        (0.5, None, "none"),
+    ],
+)
+def test_kinds(there: float, back: float | None, kind: str) -> None:
+    assert link(there, back, likely=0.01, near_zero=0.01) == kind
+    assert kind in LINKS
+
+
+@pytest.mark.parametrize(
+    ("there", "back", "kind"),
+    [
+        (0.3, 0.03, "none"),
+        (0.03, 0.03, "none"),
+        (0.3, 0.01, "one-sided"),
+        (0.03, 0.01, "none"),
+        (0.3, 0.05, "strong"),
+    ],
+)
+def test_between_likely_and_near_zero(there: float, back: float, kind: str) -> None:
+    assert link(there, back, likely=0.05, near_zero=0.02) == kind
+    assert link(back, there, likely=0.05, near_zero=0.02) == kind
+
+
+def test_the_worked_example_of_the_thesis() -> None:
+    # Section 6.2 prints 1.34, −1.07 and −0.27, made from a mean of 0.33 and a deviation of 0.12.
+    assert standardise([0.5, 0.2, 0.3]) == pytest.approx([1.34, -1.07, -0.27], abs=0.005)
+
+
+def test_table_6_4_is_divided_by_n() -> None:
+    # Rates up to a factor, from the shares of purchase and other sessions that the text compares.
+    ratios = {
+        "smartphone": 1 - 0.1910,
+        "pc": 1.3070,
+        "tablet": 1.0712,
+        "console": 1 - 0.1547,
+        "tv": 1 - 0.3401,
+    }
+    rates = [ratio * 0.03 / (1 + ratio * 0.03) for ratio in ratios.values()]
+    printed = [-0.56, 1.61, 0.61, -0.40, -1.25]
+    assert standardise(rates) == pytest.approx(printed, abs=0.03)
+    assert standardise(rates, ddof=1) != pytest.approx(printed, abs=0.1)
+
+
+def test_with_n_less_one() -> None:
+    rates = [0.1, 0.4, 0.2, 0.7]
+    expected = [(rate - statistics.mean(rates)) / statistics.stdev(rates) for rate in rates]
+    assert standardise(rates, ddof=1) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+@pytest.mark.parametrize("rates", [[], [0.3], [0.1, 0.1, 0.1], [None, None], [0.2, None]])
+def test_where_nothing_differs_there_is_no_deviation(rates: list[float | None], ddof: int) -> None:
+    assert standardise(rates, ddof) == [None] * len(rates)
+
+
+def test_a_group_without_a_rate_plays_no_part() -> None:
+    assert standardise([0.5, None, 0.2, 0.3]) == pytest.approx([1.3363, None, -1.0690, -0.2673], abs=1e-4)

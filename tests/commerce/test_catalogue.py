@@ -1,0 +1,432 @@
+"""Catalogues: made of collections, their settings, judgements and splits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_catalogue import COATS, DRESSES, NO_CATEGORY, NO_PICTURE, TWO_PATHS, tiny_catalogue, tiny_records
+
+from diptych.commerce.catalogue import (
+    SETTINGS,
+    Catalogue,
+    Judged,
+    catalogue_of,
+    category_texts,
+    judge,
+    targets_of,
+)
+from diptych.commerce.catalogue.catalogue import products_per_category
+from diptych.commerce.catalogue.making import SPLITS, assign_splits, seen_nodes
+from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.data.collection import Collection
+from diptych.data.images import FolderSource
+from diptych.data.taxonomy import CategoryTree
+
+
+def test_each_product_counts_once_in_every_category_above_it(tmp_path: Path) -> None:
+    catalogue = tiny_catalogue(tmp_path)
+    itself, below = products_per_category(catalogue)
+    for node, path in enumerate(catalogue.tree.paths):
+        places = [
+            [catalogue.tree.paths[place] for place in catalogue.places_of(product)]
+            for product in range(len(catalogue))
+        ]
+        assert itself[node] == sum(path in own for own in places)
+        assert below[node] == sum(any(one[: len(path)] == path for one in own) for own in places)
+
+
+def collection(
+    records: Sequence[dict[str, Any]], pictured: Sequence[bool] = (), splits: str = ""
+) -> Collection:
+    """Items i0, i1, … without captions."""
+    n = len(records)
+    return Collection(
+        name="shop",
+        image_ids=[f"i{row}" for row in range(n)],
+        captions=[],
+        caption_ids=[],
+        caption_image=np.zeros(0, dtype=np.int64),
+        splits=list(splits) or ["train"] * n,
+        source=FolderSource("nowhere", [f"{row}.png" for row in range(n)]),
+        source_rows=np.where(list(pictured) or [True] * n, np.arange(n), -1),
+        records=records,
+    )
+
+
+def paths(catalogue: Catalogue, product: int) -> list[tuple[str, ...]]:
+    return [catalogue.tree.paths[node] for node in catalogue.places_of(product)]
+
+
+def test_the_tiny_shop(tmp_path: Path) -> None:
+    shop = tiny_catalogue(tmp_path)
+    assert len(shop) == 24
+    assert shop.split_sizes == {"train": 12, "val": 6, "test": 6}
+    assert (
+        "1 without a picture, 1 without a title, 1 without attributes, 1 without a category"
+        in shop.describe()
+    )
+    assert "12 categories on 3 levels: 2 most general, 6 without children" in shop.describe()
+    at = {name: row for row, name in enumerate(shop.ids)}
+    assert paths(shop, at[TWO_PATHS]) == [DRESSES, COATS]
+    assert paths(shop, at[NO_CATEGORY]) == []
+    assert shop.picture_rows[at[NO_PICTURE]] == -1
+    assert shop.attributes[1] == ("colour: blue", "material: cotton", "material: wool")
+    assert len(shop.tree.named("Clothing")) == 2
+    assert shop.collection.image(int(shop.picture_rows[0])).size == (16, 16)
+    for row, record in enumerate(tiny_records()):
+        assert shop.titles[row] == record["title"]
+
+
+def test_items_of_one_product_are_one() -> None:
+    shop = catalogue_of(
+        collection(
+            [
+                {"product": "a", "category_path": ["X", "Y"], "attributes": {"size": "s"}},
+                {"product": 7, "title": "seven", "category_path": ["X", "Z"]},
+                {
+                    "product": "a",
+                    "title": "first <b>title</b>",
+                    "category_path": ["X", "W"],
+                    "attributes": {"size": ["s", "m"]},
+                },
+                {"product": "a", "title": "second", "category_path": ["X", "Y"]},
+            ],
+            pictured=[False, True, True, True],
+            splits=["train", "test", "test", "train"],  # type: ignore[arg-type]
+        )
+    )
+    assert list(shop.ids) == ["a", "7"]
+    assert shop.titles == ["first title", "seven"]
+    assert shop.attributes == [("size: s", "size: m"), ()]
+    assert paths(shop, 0) == [("X", "Y"), ("X", "W")]
+    assert shop.picture_rows.tolist() == [2, 1]
+    assert shop.splits == ["train", "test"]
+    assert "further items of products that had one already, their pictures left out: 2" in shop.notes
+    assert "items in another split than their product's first item: 1" in shop.notes
+
+
+def test_a_path_that_another_goes_on_from_is_dropped() -> None:
+    records = [{"category_paths": [["A"], ["A", "B"], ["C"], ["A", "B", "D"]]}, {"category_path": ["A"]}]
+    shop = catalogue_of(collection(records))
+    assert paths(shop, 0) == [("C",), ("A", "B", "D")]
+    assert paths(shop, 1) == [("A",)]
+    assert "paths left out that another path of the same product goes on from: 2" in shop.notes
+
+
+def test_forms_of_attributes() -> None:
+    records = [
+        {
+            "title": "t",
+            "attributes": {"base_colour": "Red &amp; blue", "": "x", "none": None},
+            "category_path": ["A"],
+        }
+    ]
+    assert catalogue_of(collection(records)).attributes == [("base colour: Red & blue", "x")]
+    assert catalogue_of(collection(records), attribute_form="values").attributes == [("Red & blue", "x")]
+
+
+def test_a_given_tree_holds_all_paths_or_the_choice_is_stated() -> None:
+    tree = CategoryTree([("A", "B"), ("Z",)], codes={("A",): "1"})
+    shop = collection(
+        [{"category_path": ["A", "B"]}, {"category_path": ["A", "C"]}, {"category_path": ["Q"]}]
+    )
+    with pytest.raises(DataError, match=r"product i1 is in 'A > C'.*2 of 3 paths"):
+        catalogue_of(shop, tree=tree)
+    added = catalogue_of(shop, tree=tree, unknown="add")
+    assert added.tree.paths == (("A",), ("A", "B"), ("A", "C"), ("Q",), ("Z",))
+    assert added.tree.codes == {("A",): "1"}
+    assert paths(added, 2) == [("Q",)]
+    left = catalogue_of(shop, tree=tree, unknown="none")
+    assert left.tree is tree
+    assert left.place.tolist() == [1, -1, -1]
+    assert "categories added to the tree: 2" in added.notes
+    assert "paths left out that the tree does not have: 2" in left.notes
+
+
+def test_what_is_no_shop_is_an_error() -> None:
+    with pytest.raises(DataError, match="these are no products"):
+        catalogue_of(collection([{}, {"colour": "red"}]))
+    with pytest.raises(DataError, match="none of 2 products has a category"):
+        catalogue_of(collection([{"title": "a"}, {"title": "b", "category_path": []}]))
+    assert len(catalogue_of(collection([{"title": "a"}]), tree=CategoryTree([("A",)]))) == 1
+    with pytest.raises(UsageError, match="one of named, values"):
+        catalogue_of(collection([{"title": "a"}]), attribute_form="both")  # type: ignore[arg-type]
+
+
+def test_names_repeated_under_roots_are_different_categories() -> None:
+    records = [{"category_path": [root, "Accessories"]} for root in ("Men", "Women", "Men")]
+    shop = catalogue_of(collection(records))
+    assert shop.place[0] == shop.place[2] != shop.place[1]
+
+
+def test_there_are_three() -> None:
+    assert SETTINGS.names() == ["all", "most-general", "most-specific"]
+
+
+def test_the_ends_of_a_path(shop: Catalogue) -> None:
+    general, specific = targets_of(shop, "most-general"), targets_of(shop, "most-specific")
+    two, none = shop.ids.index(TWO_PATHS), shop.ids.index(NO_CATEGORY)
+    assert shop.tree.paths[specific[two]] == DRESSES
+    assert {shop.tree.paths[node] for node in general if node >= 0} == {("Men",), ("Women",)}
+    assert general[none] == specific[none] == targets_of(shop, "all")[none] == -1
+    assert np.array_equal(specific, shop.place)
+
+
+def test_a_draw_belongs_to_seed_epoch_and_product(shop: Catalogue) -> None:
+    whole = dict(zip(shop.ids, targets_of(shop, "all", seed=3, epoch=2).tolist(), strict=True))
+    for part in (shop.split("test"), shop.subset([7, 2, 0, 19])):
+        drawn = targets_of(part, "all", seed=3, epoch=2)
+        assert drawn.tolist() == [whole[name] for name in part.ids]
+    other = [targets_of(shop, "all", **given) for given in ({}, {"seed": 1}, {"epoch": 0}, {"epoch": 1})]
+    assert len({one.tobytes() for one in other}) == 4
+
+
+def test_every_category_of_a_product_is_as_likely(shop: Catalogue) -> None:
+    """p00 is a dress and a coat: four categories, of which two are shared by both paths."""
+    drawn = np.stack([targets_of(shop, "all", seed) for seed in range(2000)])
+    nodes, counts = np.unique(drawn[:, shop.ids.index(TWO_PATHS)], return_counts=True)
+    assert {shop.tree.paths[node] for node in nodes} == {DRESSES[:1], DRESSES[:2], DRESSES, COATS}
+    assert np.abs(counts / 2000 - 0.25).max() < 0.04
+    nodes, counts = np.unique(drawn[:, shop.ids.index("p01")], return_counts=True)
+    assert {shop.tree.paths[node] for node in nodes} == {DRESSES[:1], DRESSES[:2], DRESSES}
+    assert np.abs(counts / 2000 - 1 / 3).max() < 0.04
+
+
+def test_an_unknown_setting_is_named(shop: Catalogue) -> None:
+    with pytest.raises(UnknownNameError, match="most-specific"):
+        targets_of(shop, "most-specifc")
+
+
+def test_an_empty_part(tmp_path: Path, shop: Catalogue) -> None:
+    assert targets_of(shop.subset([]), "all").tolist() == []
+
+
+NAMES = ("all", "most-general", "most-specific")
+
+
+def catalogue(products: list[list[tuple[str, ...]]]) -> Catalogue:
+    """Products p0, p1, … with these places."""
+    tree = CategoryTree({path for places in products for path in places} | {("empty",)})
+    n = len(products)
+    source = FolderSource("nowhere", [])
+    nothing = np.zeros(0, dtype=np.int64)
+    return Catalogue(
+        name="shop",
+        ids=[f"p{row}" for row in range(n)],
+        titles=[""] * n,
+        attributes=[()] * n,
+        tree=tree,
+        place_start=np.concatenate([[0], np.cumsum([len(one) for one in products])]).astype(np.int64),
+        places=np.array([tree.node(path) for places in products for path in places], dtype=np.int64),
+        splits=["test"] * n,
+        collection=Collection("shop", [], [], [], nothing, [], source, nothing),
+        picture_rows=np.full(n, -1),
+    )
+
+
+def relevant(judged: Judged, shop: Catalogue) -> dict[int, set[int]]:
+    """Category → products, by node and row of the catalogue."""
+    return {
+        int(node): {int(judged.products[row]) for row in judged.truth.t2i.of(text)}
+        for text, node in enumerate(judged.nodes)
+    }
+
+
+def slowly(shop: Catalogue, setting: str, relevance: str) -> dict[int, set[int]]:
+    """The definition, product by product."""
+    found: dict[int, set[int]] = {}
+    asking: set[int] = set()
+    for row in range(len(shop)):
+        for node in shop.places_of(row).tolist():
+            line = shop.tree.ancestors(node).tolist()
+            asking |= set({"all": line, "most-general": line[:1], "most-specific": line[-1:]}[setting])
+    labels = targets_of(shop, setting)
+    for row in range(len(shop)):
+        line = {one for node in shop.places_of(row).tolist() for one in shop.tree.ancestors(node).tolist()}
+        for node in {int(labels[row])} - {-1} if relevance == "label" else line & asking:
+            found.setdefault(node, set()).add(row)
+    return found
+
+
+@pytest.mark.parametrize("relevance", ["label", "path"])
+@pytest.mark.parametrize("setting", NAMES)
+def test_as_the_definition_says(shop: Catalogue, setting: str, relevance: Any) -> None:
+    judged = judge(shop, setting, relevance)
+    assert relevant(judged, shop) == slowly(shop, setting, relevance)
+    assert judged.nodes.tolist() == sorted(judged.nodes.tolist())
+    assert (len(judged.products), judged.without_category) == (23, 1)
+    assert judged.truth.symmetric
+    assert (judged.truth.text_image == -1).all()
+    assert (judged.setting, judged.relevance, judged.seed) == (setting, relevance, 0)
+    assert np.array_equal(judged.labels, targets_of(shop, setting)[judged.products])
+
+
+PATHS = st.lists(st.sampled_from("ab"), min_size=1, max_size=4).map(tuple)
+
+
+@given(
+    st.lists(st.lists(PATHS, max_size=3, unique=True), min_size=1, max_size=12),
+    st.sampled_from(NAMES),
+    st.sampled_from(["label", "path"]),
+)
+def test_any_tree_and_any_places(products: list[list[tuple[str, ...]]], setting: str, relevance: Any) -> None:
+    shop = catalogue(products)
+    if not len(shop.places):
+        with pytest.raises(DataError, match="no category has a product"):
+            judge(shop, setting, relevance)
+        return
+    judged = judge(shop, setting, relevance)
+    assert relevant(judged, shop) == slowly(shop, setting, relevance)
+
+
+def test_one_category_that_holds_half_of_all_products() -> None:
+    shop = catalogue([[("big",)]] * 500 + [[("small", str(row))] for row in range(500)])
+    for setting in NAMES:
+        for relevance in ("label", "path"):
+            judged = judge(shop, setting, relevance)  # type: ignore[arg-type]
+            assert len(judged.truth.t2i.of(judged.nodes.tolist().index(shop.tree.node(("big",))))) == 500
+
+
+def test_only_some_categories_ask(shop: Catalogue) -> None:
+    women = shop.tree.node(("Women",))
+    dresses = shop.tree.node(("Women", "Clothing", "Dresses"))
+    judged = judge(shop, "all", "path", query_nodes=np.array([dresses, women, women]))
+    assert judged.nodes.tolist() == [women, dresses]
+    assert (
+        len(judged.products) == 23
+    )  # what is relevant to neither stays in the gallery, and asks for nothing
+    asked = set(judged.truth.queries("i2t").tolist())
+    assert asked == set(judged.truth.t2i.of(0).tolist())
+    with pytest.raises(DataError, match="no category of the 1 asked for"):
+        judge(shop, "most-general", query_nodes=np.array([dresses]))
+    with pytest.raises(UsageError, match="12 categories"):
+        judge(shop, "all", query_nodes=np.array([12]))
+    with pytest.raises(UsageError, match="one of label, path"):
+        judge(shop, "all", "tree")  # type: ignore[arg-type]
+
+
+def test_the_node_with_the_last_number_asks_only_if_it_has_a_product() -> None:
+    """Shorter rows of the lineage end in -1, which must not count as the last node."""
+    judged = judge(catalogue([[("a",)], [("a", "b", "c")]]), "all", "path")
+    assert judged.nodes.tolist() == [0, 1, 2]  # node 3 is "empty"
+
+
+def test_texts(shop: Catalogue) -> None:
+    nodes = shop.tree.named("Clothing")
+    assert category_texts(shop.tree, nodes) == ["Clothing", "Clothing"]
+    assert category_texts(shop.tree, nodes, "path") == ["Men > Clothing", "Women > Clothing"]
+    with pytest.raises(UsageError):
+        category_texts(shop.tree, nodes, "code")  # type: ignore[arg-type]
+
+
+def test_there_are_three_splits() -> None:
+    assert SPLITS.names() == ["category", "given", "product"]
+
+
+def test_given_is_what_came(shop: Catalogue) -> None:
+    assert assign_splits(shop, "given").splits == list(shop.splits)
+
+
+def test_by_product_follows_the_id(shop: Catalogue) -> None:
+    many = replace(
+        shop.subset(np.zeros(0, dtype=np.int64)),
+        ids=[f"p{row}" for row in range(3000)],
+        titles=[""] * 3000,
+        attributes=[()] * 3000,
+        splits=["x"] * 3000,
+        place_start=np.zeros(3001, dtype=np.int64),
+        picture_rows=np.full(3000, -1),
+    )
+    made = assign_splits(many, "product", seed=5)
+    sizes = made.split_sizes
+    assert abs(sizes["train"] - 2400) < 70
+    assert abs(sizes["test"] - 300) < 50
+    some = assign_splits(many.subset(np.arange(2999, 0, -2)), "product", seed=5)
+    whole = dict(zip(made.ids, made.splits, strict=True))
+    assert list(some.splits) == [whole[name] for name in some.ids]
+    assert made.splits != assign_splits(many, "product", seed=6).splits
+    assert made.notes[-1] == "split by product, seed 5: train 0.8, val 0.1, test 0.1"
+
+
+@pytest.mark.parametrize("together", ["title", "title-picture"])
+def test_the_same_product_twice_is_never_on_both_sides(shop: Catalogue, together: str) -> None:
+    rows = np.repeat(np.arange(24), 4)
+    twice = replace(
+        shop,
+        ids=[f"p{row:02d}-{copy}" for copy, row in enumerate(rows.tolist())],
+        titles=[shop.titles[row] for row in rows],
+        attributes=[()] * 96,
+        splits=["x"] * 96,
+        place_start=np.zeros(97, dtype=np.int64),
+        places=np.zeros(0, dtype=np.int64),
+        picture_rows=shop.picture_rows[rows],
+    )
+    made = assign_splits(twice, "product", together=together, shares={"train": 0.5, "test": 0.5})
+    by_product = np.array(made.splits, dtype=object).reshape(24, 4)
+    whole = np.array([len(set(four)) == 1 for four in by_product])
+    alone = [row for row in range(24) if not whole[row]]
+    allowed = {"p10"} if together == "title" else {"p10", "p05"}  # no title; no picture
+    assert {shop.ids[row] for row in alone} <= allowed
+    parted = assign_splits(twice, "product", shares={"train": 0.5, "test": 0.5})
+    assert any(len(set(four)) > 1 for four in np.array(parted.splits, dtype=object).reshape(24, 4))
+
+
+@pytest.mark.parametrize("setting", ["all", "most-specific"])
+def test_a_held_out_category_is_in_test_alone(shop: Catalogue, setting: str) -> None:
+    made = assign_splits(shop, "category", setting=setting, held_out=0.3, seed=1)
+    assert list(made.ids) == list(shop.ids)
+    assert [one for one in made.splits if one == "test"] == ["test"] * shop.split_sizes["test"]
+    seen, before = (seen_nodes(one.split("train"), setting, epochs=50) for one in (made, shop))
+    judged = judge(made.split("test"), setting, "path")
+    unseen = judged.nodes[~seen[judged.nodes]]
+    assert len(unseen)
+    assert seen[judged.nodes].any()
+    assert not (seen & ~before).any()
+    moved = made.split("held-out")
+    for row in range(len(moved)):
+        line = {node for place in moved.places_of(row) for node in moved.tree.ancestors(place).tolist()}
+        assert line & set(unseen.tolist())
+
+
+def test_seen_is_what_was_paired(shop: Catalogue) -> None:
+    train = shop.split("train")
+    once = seen_nodes(train, "all", seed=4)
+    often = seen_nodes(train, "all", seed=4, epochs=40)
+    assert once.sum() < often.sum() == 12
+    assert seen_nodes(train, "most-general").sum() == 2
+    assert not seen_nodes(train.subset([]), "all").any()
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "error", "words"),
+    [
+        ("products", {}, UnknownNameError, "product"),
+        ("given", {"seed": 1}, UnknownNameError, "known: none"),
+        ("product", {"held_out": 0.1}, UnknownNameError, "seed, shares, together"),
+        ("product", {"shares": {"train": 0.8}}, UsageError, "do not add up"),
+        ("product", {"shares": {"train": float("nan"), "test": 0.5}}, UsageError, "do not add up"),
+        ("product", {"together": "picture"}, UsageError, "one of none"),
+        ("product", {"shares": {"train": 0.9999, "test": 0.0001}}, DataError, "no product fell to test"),
+        ("category", {"held_out": 1.0}, UsageError, "between 0 and 1"),
+        ("category", {"test": "tst"}, UnknownNameError, "test"),
+        ("category", {"setting": "most-special"}, UnknownNameError, "most-specific"),
+    ],
+)
+def test_what_cannot_be(
+    shop: Catalogue, kind: str, options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        assign_splits(shop, kind, **options)
+
+
+def test_nothing_is_held_out_of_one_category(shop: Catalogue) -> None:
+    men = shop.subset([row for row in range(24) if shop.titles[row].split(" ")[1:2] == ["belt"]])
+    with pytest.raises(DataError, match="at least two"):
+        assign_splits(men, "category")
