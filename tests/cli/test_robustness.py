@@ -103,7 +103,7 @@ def test_a_run_is_stressed_and_goes_on(diptych: Command, run_folder: Path, tmp_p
     assert found.row("blur").direction == "i2t"
     assert found.row("shuffle-all-words").queries == 80
     assert found.left_out == {}
-    with gzip.open(out / "units" / "character-swap-0" / "texts.jsonl.gz", "rt") as lines:
+    with gzip.open(out / "conditions" / "units" / "character-swap-0" / "texts.jsonl.gz", "rt") as lines:
         first = json.loads(next(lines))
     assert set(first) == {"id", "text"}
     before = (out / "report.html").read_bytes()
