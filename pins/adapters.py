@@ -563,6 +563,31 @@ def study_names() -> set[str]:
     return {one.name for one in STUDIES}
 
 
+def published() -> dict[str, Any]:
+    """Every printed cell, and what every study's claims say of the printed numbers."""
+    from diptych.studies import STUDIES, judged_in_the_paper
+
+    tables = {f"{table.paper.key}.{table.name}": table for study in STUDIES for table in study.published}
+    cells = {
+        name: {
+            f"{row.row} | {row.on.key}": {
+                column: cell.value if cell.sd is None else [cell.value, cell.sd]
+                for column, cell in row.cells.items()
+            }
+            for row in table.rows
+        }
+        for name, table in tables.items()
+    }
+    claims = {
+        study.name: {
+            claim.name: {by: [one.status, *numbers_in(one.figure)] for by, one in judged.items()}
+            for claim, judged in judged_in_the_paper(study)
+        }
+        for study in STUDIES
+    }
+    return {"cells": cells, "claims": claims}
+
+
 def study_of(folder: Path, timed: tuple[str, ...]) -> dict[str, Any]:
     """What ``diptych study verdict FOLDER`` shows, in numbers and verdicts, and the measured values behind it.
 
@@ -598,7 +623,7 @@ def study_of(folder: Path, timed: tuple[str, ...]) -> dict[str, Any]:
         for claim, judgement, _ in comparison.claims
     ]
     tables = [
-        [[f"{row[0]}", *numbers_in(" | ".join(row[1:]))] for row in table.rows] for table in comparison.tables
+        [[row[0], *numbers_in(" | ".join(row[1:]))] for row in table.texts] for table in comparison.tables
     ]
     return {
         "measured": measured,

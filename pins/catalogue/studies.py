@@ -46,6 +46,12 @@ for name in STUDIES:
     add(f"study.{name}", _study(name), study=name)
 
 
+@pin("study.published", fast=True)
+def published(world: World) -> Any:
+    """The papers' cells as data, and what the papers' numbers say of the papers' claims."""
+    return adapters.published()
+
+
 @pin("study.complete", fast=True)
 def complete(world: World) -> Any:
     """Studies that no pin runs."""

@@ -1,23 +1,155 @@
 from __future__ import annotations
 
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
 import pytest
-from commands import Command, Done
+from commands import QUICK_HEAD, Command, Done, command
 
 
 @pytest.fixture
 def diptych(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Run the command in this process; gives exit code, standard output, standard error."""
+    """Run a command line in this process and assert how it ends.
+
+    The first argument is split as a shell would, further ones are taken as they are. ``refused`` is what a usage
+    error (exit code 2) says, ``failed`` what another error (1) says; without either ``code`` is expected.
+    """
     monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it in its workers
 
-    def run(*arguments: object) -> Done:
+    def run(
+        line: object = "",
+        *arguments: object,
+        code: int | None = 0,
+        refused: str | tuple[str, ...] = (),
+        failed: str | tuple[str, ...] = (),
+    ) -> Done:
         from diptych.cli import main
 
-        monkeypatch.setattr("sys.argv", ["diptych", *map(str, arguments)])
+        given = [*shlex.split(str(line)), *map(str, arguments)]
+        monkeypatch.setattr("sys.argv", ["diptych", *given])
         capsys.readouterr()
         with pytest.raises(SystemExit) as caught:
             main()
-        captured = capsys.readouterr()
-        code = caught.value.code
-        return Done(code if isinstance(code, int) else 0, captured.out, captured.err)
+        captured, found = capsys.readouterr(), caught.value.code
+        done = Done(found if isinstance(found, int) else 0, captured.out, captured.err)
+        expected = 2 if refused else 1 if failed else code
+        assert done.code == expected or (expected is None and done.code), (given, done.out, done.err)
+        assert "Traceback" not in done.err
+        for said in (refused, failed):
+            done.says(*((said,) if isinstance(said, str) else said))
+        return done
 
     return run
+
+
+@pytest.fixture(scope="session")
+def embedded(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The test split as the run embeds it."""
+    from diptych.cli.sources import DataChoice, encoded_of
+
+    folder = tmp_path_factory.mktemp("embedded") / "test"
+    encoded_of(str(run_folder), DataChoice(), None, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def head_folder(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sparse head over the captions of the run."""
+    folder = tmp_path_factory.mktemp("sparse") / "head"
+    command(f"sparsify {run_folder} {QUICK_HEAD} --out {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def index(embedded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An exact index over the pictures of the test split."""
+    folder = tmp_path_factory.mktemp("index") / "exact"
+    command(f"index {embedded} --out {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A shop of 80 products, some without a picture, a title, a category; and a category run trained on it."""
+    from diptych.cli.categories.train import train
+    from diptych.data.scenes.products import make_product_scenes
+
+    folder = tmp_path_factory.mktemp("trained")
+    shop, run = folder / "shop", folder / "run"
+    make_product_scenes(
+        shop, n_products=80, levels=(2, 3), without_picture=0.1, without_title=0.05, without_category=0.1
+    )
+    options = ["epochs=6", "hidden=32", "width=16", "batch_size=16"]
+    train(shop, run, model="clip-ita", text_encoder="lsa:16", options=options)
+    return shop, run
+
+
+@pytest.fixture(scope="session")
+def tiny_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny shop as a Karpathy file; without the product that has no picture."""
+    from tiny_catalogue import NO_PICTURE, tiny_collection
+
+    folder = tmp_path_factory.mktemp("shop")
+    collection = tiny_collection(folder / "images")
+    assert collection.records is not None
+    images = [
+        {"filename": f"{name}.png", "split": split, "sentences": [{"raw": record["title"] or name}], **record}
+        for name, split, record in zip(
+            collection.image_ids, collection.splits, collection.records, strict=True
+        )
+        if name != NO_PICTURE
+    ]
+    (folder / "dataset_tiny.json").write_text(json.dumps({"dataset": "tiny", "images": images}))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shop_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of random events."""
+    from events import write_log
+    from intent_logs import random_events
+
+    return write_log(tmp_path_factory.mktemp("log") / "shop", random_events(0)).folder
+
+
+@pytest.fixture(scope="session")
+def features(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A table of features."""
+    from feature_tables import small_features
+
+    return small_features(tmp_path_factory.mktemp("features") / "shop", n=600)
+
+
+@pytest.fixture(scope="session")
+def scorer(features: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A scorer of these features, of two steps."""
+    from diptych.commerce.purchase_intent.scoring import TrainOptions, train
+
+    options = TrainOptions(model="logistic-regression", samples=0)
+    return train(features, tmp_path_factory.mktemp("scorer") / "shop", options=options, steps=[0, 3])
+
+
+@pytest.fixture(scope="session")
+def stressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models under stress: one that sees letters, one that sees words."""
+    from stressed import LAST_WORD, REVERSED, Reader, painted
+
+    from diptych.analysis.perturbations import choose_perturbations
+    from diptych.evaluation.stress import stress
+
+    folder = tmp_path_factory.mktemp("stressed")
+    some: dict[str, Any] = {"samples": 20, "flips": 99, "split": "test", "seeds": (0, 1)}
+    chosen = [LAST_WORD, REVERSED, *choose_perturbations(["brightness"])]
+    stress(Reader("letters"), painted(), folder / "letters", perturbations=chosen, **some)
+    stress(Reader("words"), painted(), folder / "words", perturbations=chosen[:2], **some)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def blip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny random BLIP in the layout of transformers."""
+    from tests.encoders.tiny_pretrained import transformers_folder
+
+    return transformers_folder("blip", tmp_path_factory.mktemp("models") / "blip")

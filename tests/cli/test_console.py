@@ -1,11 +1,21 @@
-"""What is printed cannot act on the terminal, and can be printed at all."""
+"""What the command prints, where, and how it starts and ends."""
 
 from __future__ import annotations
 
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-from diptych.cli.console import fail, next_step, print_table, say
+from diptych.cli import _print_what_the_terminal_can
+from diptych.cli import console as module
+from diptych.cli.console import fail, next_step, print_table, progress, say
+from diptych.core.context import task
 from diptych.core.errors import DataError
+from diptych.core.files import cache_root
 
 EVIL = "a\x1b[2Jb\x07\rc\x9bd\ud800e\u202ef\x00"
 SHOWN = r"a\x1b[2Jb\x07\rc\x9bd\ud800e\u202ef\x00"
@@ -25,3 +35,124 @@ def test_control_characters_are_shown_and_not_sent(capsys: pytest.CaptureFixture
 def test_lines_blanks_and_words_stay(capsys: pytest.CaptureFixture[str]) -> None:
     say("café [bold]\n\U0001f6d2 日本")
     assert capsys.readouterr().out == "café [bold]\n\U0001f6d2 日本\n"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that stands still until it is moved."""
+    now = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_log_gets_a_line_now_and_then(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(), task("reading", 100, "pictures", done=20) as bar:
+        for _ in range(4):
+            clock[0] += 4
+            bar.advance(10, "all well")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "reading 50/100 pictures  2.5/s  0:20 left  all well",
+        "reading 60/100 pictures  2.5/s  in 16 s  all well",
+    ]
+
+
+def test_what_is_short_says_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(), task("reading", 2, "pictures") as bar:
+        clock[0] += 1
+        bar.advance(2)
+    assert capsys.readouterr().err == ""
+
+
+def test_other_processes_are_silent(
+    clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    with progress(), task("reading", 2, "pictures") as bar:
+        clock[0] += 60
+        bar.advance(2)
+    assert capsys.readouterr().err == ""
+
+
+def test_bars_on_a_terminal(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+
+    from rich.console import Console
+
+    screen = Console(file=io.StringIO(), force_terminal=True, width=120)
+    monkeypatch.setattr(module, "console", lambda stderr: screen)
+    with progress(), task("training", None, "steps"), task("reading", 10, "pictures") as bar:
+        clock[0] += 5
+        bar.advance(10, "all well")
+    shown = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert "reading" in shown
+    assert "10/10" in shown
+    assert "2.0/s" in shown
+    assert "all well" in shown
+
+
+def start(code: str = "", *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    code = f"import sys\nsys.argv = ['diptych', *{arguments!r}]\n{code}\nfrom diptych.cli import main\nmain()"
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        text=True,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        **options,  # type: ignore
+    )
+
+
+def test_ctrl_c_while_libraries_are_imported_ends_with_130() -> None:
+    when_imported = """
+import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == 'typer':
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+"""
+    done = start(when_imported, "data", stdout=subprocess.PIPE)
+    assert (done.returncode, done.stderr, done.stdout) == (130, "", "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_what_cannot_be_printed_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        done = start("", "data", stdout=full)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0] == "error: cannot write the output: No space left on device"
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_a_terminal_without_utf_8_shows_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    for encoding, shown in (
+        ("ascii", "5 x 3 -> caf? ..."),
+        ("latin-1", "5 × 3 -> café ..."),
+        ("utf-8", "5 × 3 → café …"),
+    ):
+        held = io.BytesIO()
+        monkeypatch.setattr("sys.stdout", io.TextIOWrapper(held, encoding))
+        _print_what_the_terminal_can()
+        say("5 × 3 → café …")
+        sys.stdout.flush()
+        assert held.getvalue().decode(encoding) == shown + "\n"
+
+
+def test_help_on_a_terminal_without_utf_8() -> None:
+    done = start("", "--help", stdout=subprocess.PIPE, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Image-text retrieval" in done.stdout
+
+
+def test_what_to_do_next_can_be_pasted_into_a_shell(capsys: pytest.CaptureFixture[str]) -> None:
+    next_step(["diptych", "evaluate", Path("my run; rm -rf")], ["open", "a.html"])
+    assert capsys.readouterr().out == "next: diptych evaluate 'my run; rm -rf', or: open a.html\n"
+
+
+def test_an_empty_cache_variable_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("DIPTYCH_CACHE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    assert cache_root() == tmp_path / ".cache" / "diptych"

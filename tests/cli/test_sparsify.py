@@ -1,193 +1,212 @@
-"""``diptych sparsify``, ``terms``, ``explain``, and index and search over what they are made of."""
+"""Sparse heads: sparsify, terms, explain, index, search; of runs and of rows whose encoder is not there."""
 
 from __future__ import annotations
 
+import json
+import shlex
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import Command
+from commands import QUICK_HEAD, Command, Done
 from PIL import Image
 
-_QUICK = ("--set", "training.epochs=2", "--set", "head.width=16", "--set", "training.batch_size=32")
-
-
-@pytest.fixture(scope="module")
-def sparse_folder(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A head over the captions of a tiny run on scenes."""
-    import sys
-
-    from diptych.cli import main
-
-    folder = tmp_path_factory.mktemp("sparse") / "head"
-    before = sys.argv
-    sys.argv = ["diptych", "sparsify", str(run_folder), *_QUICK, "--out", str(folder)]
-    try:
-        with pytest.raises(SystemExit) as caught:
-            main()
-    finally:
-        sys.argv = before
-    assert not caught.value.code
-    return folder
+from diptych.core.files import write_json
+from diptych.core.locking import exclusive_folder
+from diptych.core.reading import read_json
+from diptych.encoders.sparse_embeddings import SparseEmbeddings
 
 
 def test_sparsify_a_run(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
     vectors = tmp_path / "vectors.npz"
     np.savez(vectors, words=np.array(["red", "star"]), vectors=np.eye(2, dtype=np.float32))
     out = tmp_path / "sparse"
-    done = diptych("sparsify", run_folder, *_QUICK, "--eta", "1e-4", "--word-vectors", vectors, "--out", out)
-    assert done.code == 0, done.err
-    for word in (
-        "t2i R@5",
-        "kept",
-        "FLOPs",
-        "Exact@20",
-        "Semantic@20",
-        "η 0.0001, expansion c",
-        "split test",
-    ):
-        assert word in done.out, word
-    assert f"open {out / 'report.html'}" in done.out
+    done = diptych(f"sparsify {run_folder} {QUICK_HEAD} --eta 1e-4 --word-vectors {vectors} --out {out}")
+    done.shows("t2i R@5", "kept", "FLOPs", "Exact@20", "Semantic@20", "η 0.0001, expansion c", "split test")
+    done.shows(f"open {out / 'report.html'}")
     assert "the caption" in (out / "report.html").read_text().lower()
     for file in ("sparse.json", "metrics.jsonl", "head", "rows/test", "measures/test.npz"):
         assert (out / file).exists(), file
-    again = diptych("sparsify", run_folder, *_QUICK, "--eta", "1e-4", "--out", out)
-    assert again.code == 0, again.err
+    again = diptych(f"sparsify {run_folder} {QUICK_HEAD} --eta 1e-4 --out {out}")
     assert again.out.splitlines()[0] == done.out.splitlines()[0]
-    other = diptych("sparsify", run_folder, *_QUICK, "--eta", "1e-2", "--out", out)
-    assert other.code == 1
-    assert "eta" in other.err
+    diptych(f"sparsify {run_folder} {QUICK_HEAD} --eta 1e-2 --out {out}", failed="eta")
 
 
 def test_embeddings_of_one_split_lead_to_the_others(
     diptych: Command, run_folder: Path, tmp_path: Path
 ) -> None:
-    assert diptych("embed", run_folder, "--split", "val", "--out", tmp_path / "e").code == 0
-    done = diptych("sparsify", tmp_path / "e", *_QUICK, "--test", "none", "--out", tmp_path / "s")
-    assert done.code == 0, done.err
+    diptych(f"embed {run_folder} --split val --out {tmp_path}/e")
+    done = diptych(f"sparsify {tmp_path}/e {QUICK_HEAD} --test none --out {tmp_path}/s")
     assert "val split" in done.out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message", "fix"),
-    [
-        (("--set", "loss.ets=1"), "unknown key 'loss.ets'", "known there: eta"),
-        (("--expansion", "x"), "expansion.mode", ""),
-        (("--train", "trian"), "no split 'trian'", "--train"),
-        (("--word-vectors", "none.npz"), "none.npz", ""),
-        (("--mlm", "no-such-folder-or-model"), "no-such-folder-or-model", ""),
-    ],
-)
-def test_what_is_refused(
-    diptych: Command,
-    run_folder: Path,
-    tmp_path: Path,
-    arguments: tuple[str, ...],
-    message: str,
-    fix: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    done = diptych("sparsify", run_folder, *_QUICK, *arguments, "--out", tmp_path / "s")
-    assert done.code in (1, 2)
-    assert message in done.err
-    assert fix in done.err
-    assert not (tmp_path / "s" / "sparse.json").exists()
-
-
 def test_terms_of_a_split_of_ids_and_of_sentences(
-    diptych: Command, sparse_folder: Path, tmp_path: Path
+    diptych: Command, head_folder: Path, tmp_path: Path
 ) -> None:
-    done = diptych("terms", sparse_folder, "-n", 3, "-k", 4, "--sheet", tmp_path / "t.png")
-    assert done.code == 0, done.err
+    done = diptych(f"terms {head_folder} -n 3 -k 4 --sheet {tmp_path}/t.png")
     assert f"drawn in {tmp_path / 't.png'}" in done.out
     with Image.open(tmp_path / "t.png") as sheet:
         assert sheet.size[0] > 300
-    named = diptych("terms", sparse_folder, "a red star", "-k", 100)
-    assert named.code == 0, named.err
+    named = diptych(f"terms {head_folder} 'a red star' -k 100")
     assert "red*" in named.out or "star*" in named.out
-    assert diptych("terms", sparse_folder, " ").code == 2
 
 
-def test_explain_a_sentence_and_one_item(diptych: Command, sparse_folder: Path, tmp_path: Path) -> None:
-    done = diptych("explain", sparse_folder, "a red star", "--sheet", tmp_path / "w.png", "-k", 2)
-    assert done.code == 0, done.err
+def test_explain_a_sentence_and_one_item(diptych: Command, head_folder: Path, tmp_path: Path) -> None:
+    done = diptych(f"explain {head_folder} 'a red star' --sheet {tmp_path}/w.png -k 2")
     assert "of the score" in done.out
     assert (tmp_path / "w.png").is_file()
     name = done.out.split("1. ")[1].split(",")[0]
-    one = diptych("explain", sparse_folder, "a red star", "--item", name)
-    assert one.code == 0, one.err
+    one = diptych(f"explain {head_folder} 'a red star' --item {name}")
     assert name in one.out
-    wrong = diptych("explain", sparse_folder, "a red star", "--item", "nothing")
-    assert wrong.code == 2
-    assert "'nothing'" in wrong.err
-    assert diptych("explain", sparse_folder, "a red star", "--of", "both").code == 2
 
 
-def test_index_and_search_sparse_rows(diptych: Command, sparse_folder: Path, tmp_path: Path) -> None:
-    indexed = diptych("index", sparse_folder, "--out", tmp_path / "i")
-    assert indexed.code == 0, indexed.err
+def test_index_and_search_sparse_rows(diptych: Command, head_folder: Path, tmp_path: Path) -> None:
+    indexed = diptych(f"index {head_folder} --out {tmp_path}/i")
     assert "16 images of scenes, engine inverted" in indexed.out
-    found = diptych("search", tmp_path / "i", "a red star", "-k", 2)
-    assert found.code == 0, found.err
+    found = diptych(f"search {tmp_path}/i 'a red star' -k 2")
     assert f"diptych explain {tmp_path / 'i'}" in found.out
-    why = diptych("explain", tmp_path / "i", "a red star", "-k", 1)
-    assert why.code == 0, why.err
-    dense = diptych("index", sparse_folder, "--engine", "hnsw", "--out", tmp_path / "j")
-    assert dense.code == 2
-    assert "inverted" in dense.err
-    assert diptych("explain", tmp_path, "a red star").code == 2
+    diptych(f"explain {tmp_path}/i 'a red star' -k 1")
 
 
-def test_a_sentence_searches_with_its_own_terms(
-    diptych: Command, run_folder: Path, sparse_folder: Path, tmp_path: Path
-) -> None:
+def test_a_sentence_searches_with_its_own_terms(diptych: Command, head_folder: Path, tmp_path: Path) -> None:
     """Alone it finds nothing by terms it lacks; of a cascade only the first stage is so, and scores are whole."""
     for engine in ("inverted", "cascade"):
-        assert diptych("index", sparse_folder, "--engine", engine, "--out", tmp_path / engine).code == 0
-    nothing = "zzz"  # no term of it is in the vocabulary
-    for engine in ("inverted", "cascade"):
-        done = diptych("search", tmp_path / engine, nothing, "-k", 2, "--own-terms")
-        assert done.code == 0, done.err
+        diptych(f"index {head_folder} --engine {engine} --out {tmp_path}/{engine}")
+        done = diptych(
+            f"search {tmp_path}/{engine} zzz -k 2 --own-terms"
+        )  # no term of it is in the vocabulary
         assert "1 of 1 queries have fewer (the fewest: 0)" in done.out
 
     def best(engine: str, *more: str) -> str:
-        done = diptych("search", tmp_path / engine, "a red star", "-k", 1, *more)
-        assert done.code == 0, done.err
+        done = diptych(f"search {tmp_path}/{engine} 'a red star' -k 1", *more)
         return done.out.split("caption")[1].split("\n")[2].split()[1]
 
     assert float(best("inverted", "--own-terms")) < float(best("inverted"))
     assert float(best("cascade", "--own-terms")) > float(best("inverted", "--own-terms"))
-    assert diptych("index", run_folder, "--out", tmp_path / "dense").code == 0
-    refused = diptych("search", tmp_path / "dense", "a red star", "--own-terms")
-    assert refused.code == 2
-    assert "a dense encoder" in refused.err
 
 
 def test_an_index_of_another_head_is_refused(
-    diptych: Command, run_folder: Path, sparse_folder: Path, tmp_path: Path
+    diptych: Command, run_folder: Path, head_folder: Path, tmp_path: Path
 ) -> None:
-    assert diptych("index", sparse_folder, "--out", tmp_path / "i").code == 0
-    assert diptych("sparsify", run_folder, *_QUICK, "--eta", 1, "--out", tmp_path / "s").code == 0
-    done = diptych("search", tmp_path / "i", "a red star", "--model", tmp_path / "s")
-    assert done.code == 1
-    assert "encoder" in done.err
+    diptych(f"index {head_folder} --out {tmp_path}/i")
+    diptych(f"sparsify {run_folder} {QUICK_HEAD} --eta 1 --out {tmp_path}/s")
+    diptych(f"search {tmp_path}/i 'a red star' --model {tmp_path}/s", failed="encoder")
 
 
-def test_info_knows_what_sparsify_leaves(diptych: Command, sparse_folder: Path) -> None:
+def test_info_knows_what_sparsify_leaves(diptych: Command, head_folder: Path) -> None:
     for place, kind in (
         ("", "sparse head"),
         ("rows/test", "sparsified collection"),
         ("rows/test/images", "sparse image embeddings"),
     ):
-        done = diptych("info", sparse_folder / place)
-        assert done.code == 0, done.err
+        done = diptych("info", head_folder / place)
         assert kind in done.out
 
 
-def test_a_head_outlives_its_folder_being_moved(
-    diptych: Command, sparse_folder: Path, tmp_path: Path
+def test_a_head_outlives_its_folder_being_moved(diptych: Command, head_folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(head_folder, tmp_path / "moved")
+    diptych(f"terms {tmp_path}/moved -n 1")
+
+
+_WORDS = ("dog", "cat", "man", "snow", "beach", "red", "bike", "runs")
+QUICK = "--set training.epochs=2 --set head.width=8 --set training.batch_size=16"
+
+
+def _dataset(folder: Path, images: int = 40) -> tuple[Path, Path]:
+    """A data set without pictures, and a folder of rows of it."""
+    random = np.random.default_rng(0)
+    vectors = random.normal(size=(len(_WORDS), 6))
+    entries, pictures, captions = [], [], []
+    for number in range(images):
+        said = random.permutation(len(_WORDS))[:3]
+        split = "train" if number < 24 else "val" if number < 32 else "test"
+        sentence = {"raw": " ".join(_WORDS[word] for word in said), "sentid": number}
+        entries.append(
+            {"filename": f"{number}.jpg", "imgid": number, "split": split, "sentences": [sentence]}
+        )
+        pictures.append(vectors[said].sum(axis=0))
+        captions.append(vectors[said[:2]].sum(axis=0))
+    (folder / "rows").mkdir(parents=True)
+    (folder / "dataset.json").write_text(json.dumps({"images": entries, "dataset": "things"}))
+    for kind, rows in (("images", pictures), ("texts", captions)):
+        np.save(folder / "rows" / f"{kind}.npy", np.array(rows, dtype=np.float32))
+        (folder / "rows" / f"{kind}.txt").write_text("\n".join(map(str, range(images))))
+    return folder / "dataset.json", folder / "rows"
+
+
+def _sparsify(diptych: Command, folder: Path, out: Path, *more: object, failed: str = "") -> Done:
+    data, rows = folder / "dataset.json", folder / "rows"
+    return diptych(f"sparsify rows:{rows} --data {data} --out {out} {QUICK}", *more, failed=failed)
+
+
+@pytest.fixture
+def made(diptych: Command, tmp_path: Path) -> Path:
+    """A head of rows, in a folder that holds the dense rows too."""
+    _dataset(tmp_path / "d")
+    _sparsify(diptych, tmp_path / "d", tmp_path / "s")
+    return tmp_path / "s"
+
+
+def test_rows_of_nobody_go_into_the_folder_and_are_found_again(
+    diptych: Command, made: Path, tmp_path: Path
 ) -> None:
-    shutil.copytree(sparse_folder, tmp_path / "moved")
-    assert diptych("terms", tmp_path / "moved", "-n", 1).code == 0
+    assert (made / "embeddings" / "things-train" / "images").is_dir()
+    _sparsify(diptych, tmp_path / "d", made)
+    _sparsify(diptych, tmp_path / "d", made, "--eta", "1e-2", failed="was begun with loss.eta")
+
+
+def test_word_vectors_are_a_file_of_word_vectors(diptych: Command, tmp_path: Path) -> None:
+    _dataset(tmp_path / "d")
+    (tmp_path / "v.txt").write_text("dog 1 2\n")
+    given, said = ("--word-vectors", tmp_path / "v.txt"), "v.txt is not a file of word vectors"
+    _sparsify(diptych, tmp_path / "d", tmp_path / "s", *given, failed=said)
+
+
+def test_another_process_in_the_folder_is_refused(diptych: Command, made: Path, tmp_path: Path) -> None:
+    for folder in (made / "embeddings", made):
+        with exclusive_folder(folder):
+            _sparsify(diptych, tmp_path / "d", made, failed="another process is working in")
+
+
+def test_without_an_encoder_its_own_captions_and_pictures_are_asked_with(
+    diptych: Command, made: Path
+) -> None:
+    name = SparseEmbeddings.open(made / "rows" / "test" / "texts").ids[2]
+    done = diptych(f"explain {made} {name} -k 1")
+    assert "of the score" in done.out
+    done = diptych(f"explain {made} 33.jpg --of images -k 1")
+    for verb in ("explain", "terms"):
+        diptych(f"{verb} {made} 'a sentence [/bold] of nobody'", refused="ask by ids")
+
+
+def test_a_next_step_is_printed_as_it_is_typed(diptych: Command, made: Path) -> None:
+    odd = made.rename(made.with_name("[bold]"))
+    done = diptych(f"terms {odd} -n 1")
+    assert f"diptych explain {shlex.quote(str(odd))}" in done.out
+
+
+def test_rows_of_another_split_are_asked_for_with_a_way_to_make_them(diptych: Command, made: Path) -> None:
+    diptych(f"terms {made} --split val", refused=("only of test", "--test val"))
+    shutil.rmtree(made / "rows")
+    diptych(f"index {made}", refused="holds no rows of 'test'")
+
+
+@pytest.mark.parametrize(
+    "content", ["{}", "[]", "x", '{"split": "test"}', '{"origin": {"model": 1, "data": 2}, "split": "test"}']
+)
+def test_a_damaged_marker_is_told(content: str, diptych: Command, made: Path) -> None:
+    (made / "sparse.json").write_text(content)
+    diptych(f"terms {made}", failed=("sparse.json", "fix: "))
+
+
+def test_a_folder_that_was_moved_away_is_named(diptych: Command, made: Path, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    said = read_json(made / "sparse.json")
+    write_json(made / "sparse.json", {**said, "origin": {**said["origin"], "model": str(gone)}})
+    embedded = made / "embeddings" / "things-train"
+    write_json(embedded / "origin.json", {**read_json(embedded / "origin.json"), "model": str(gone)})
+    for arguments in (("explain", made, "a dog"), ("sparsify", embedded, "--out", tmp_path / "new")):
+        diptych(*arguments, refused=f"was made with {gone}")
+    (embedded / "origin.json").write_text("{}")
+    diptych(f"sparsify {embedded} --out {tmp_path}/new", code=1)

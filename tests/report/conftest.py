@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from diptych.core.errors import ImageError
-from diptych.report import Query, ReportContent, Retrieval, Retrieved
+from diptych.report.content import Query, ReportContent, Retrieval, Retrieved
 
 
 class Page(HTMLParser):

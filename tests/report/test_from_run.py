@@ -10,7 +10,8 @@ from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
 from diptych.evaluation import Result
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
-from diptych.report import ReportContent, content_of_run
+from diptych.report.content import ReportContent, content_of_run
+from diptych.report.html import results_table
 from diptych.training.recipe import collection_of
 from diptych.training.run import Run
 
@@ -29,18 +30,16 @@ def made(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 def test_the_table_holds_the_results_numbers(made: Made) -> None:
     content, result, _ = made
-    rows = {row.measure: row for row in content.table}
-    assert list(rows) == ["R@1", "R@5", "R@10", "medr", "meanr", "MRR", "rsum"]
-    score = rows["R@5"].text_to_image
-    assert score is not None
-    assert score.value == pytest.approx(100 * result.value("R@5", "t2i"))
-    assert score.chance == pytest.approx(100 * 5 / 16)
-    assert score.low is not None
-    assert score.high is not None
-    assert score.low <= score.value <= score.high
-    both = rows["rsum"].both
-    assert both is not None
-    assert both.value == pytest.approx(result.value("rsum"))
+    assert content.scores == result.scores
+    table = results_table(content.scores)
+    rows = {row[0].text: row for row in table.rows}
+    assert list(rows) == ["R@1 %", "R@5 %", "R@10 %", "medr", "meanr", "MRR %", "rsum"]
+    value, chance = rows["R@5 %"][3:]
+    assert value.value == pytest.approx(100 * result.value("R@5", "t2i"))
+    assert chance.value == pytest.approx(100 * 5 / 16)
+    low, high = map(float, value.note.split("–"))
+    assert low <= float(value.text) <= high
+    assert rows["rsum"][1].value == pytest.approx(result.value("rsum"))
     assert content.protocol_line == result.protocol_line()
     assert "encoder" in content.fingerprints
 

@@ -10,19 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from diptych.report import (
-    Curves,
-    Headline,
-    Query,
-    ReportContent,
-    Retrieval,
-    Retrieved,
-    Score,
-    TableRow,
-    render_report,
-    write_report,
-)
-from diptych.report.html import CAPTION_LIMIT
+from diptych.evaluation import Score
+from diptych.report.content import Curves, Query, ReportContent, Retrieval, Retrieved
+from diptych.report.html import CAPTION_LIMIT, render_report, write_report
+from diptych.report.page import Headline
 from diptych.report.pictures import MAX_THUMBNAIL_BYTES
 
 ATTACK = '"><script>alert(1)</script><img src=https://evil.example/x onerror=alert(2)>'
@@ -34,13 +25,11 @@ def full(content: ReportContent) -> ReportContent:
         subtitle="GRU 512-d",
         protocol_line="scenes, test split, 1,000 images, 5,000 captions, any of 5",
         headlines=[Headline("rsum", "192.7", "58 × chance")],
-        table=[
-            TableRow(
-                "R@1", Score(15.13, 14.0, 16.3, 0.1), Score(12.0, chance=0.1), description="found first"
-            ),
-            TableRow("MedR", Score(11), None, unit=""),
-            TableRow("rsum", both=Score(192.7, 187.0, 198.2, 3.3), unit=""),
-        ],
+        scores={
+            "i2t": {"R@1": Score(0.1513, 0.001, 0.14, 0.163), "medr": Score(11.0, 250.0)},
+            "t2i": {"R@1": Score(0.12, 0.001)},
+            "both": {"rsum": Score(192.7, 3.3, 187.0, 198.2)},
+        },
         curves=Curves(range(1, 5), [4.0, 3.0, 2.5, 2.4], [1e-4] * 4, [1, 2], [80.0, 120.0], chance_rsum=3.3),
         recipe_text='[objective]\nname = "infonce"\n',
         environment={"torch": "2.14.1"},
@@ -71,15 +60,7 @@ def test_links_within_the_page_have_targets_and_ids_are_unique(content, parse):
     ids = [attributes["id"] for _, attributes, _ in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     targets = {attributes["href"][1:] for attributes in page.all("a")}
-    assert targets == {
-        "results",
-        "notes",
-        "training",
-        "retrievals",
-        "reproduce",
-        "recipe",
-        "environment",
-    }
+    assert targets == {"results", "notes", "training", "retrievals", "reproduce", "recipe", "environment"}
     assert targets <= set(ids)
 
 
@@ -88,9 +69,8 @@ def test_table_prints_scores_intervals_chance_and_protocol(content, parse):
     words = " ".join(page.text.split())
     assert "scenes, test split, 1,000 images, 5,000 captions, any of 5" in words
     assert re.search(r"R@1 %\s+15\.1\s*14\.0–16\.3\s+0\.1\s+12\.0\s+0\.1", words)
-    assert re.search(r"MedR\s+11\.0\s+–\s+–\s+–", words)
-    assert re.search(r"rsum\s+both directions\s+192\.7\s*187\.0–198\.2\s+3\.3", words)
-    assert {attributes["scope"] for attributes in page.all("th")} == {"col", "row"}
+    assert re.search(r"medr\s+11\.0\s+250\.0\s+–\s+–", words)
+    assert re.search(r"rsum\s*both directions\s+192\.7\s*187\.0–198\.2\s+3\.3", words)
     assert len(page.all("svg")) == 4
     assert all(attributes["aria-label"] for attributes in page.all("svg"))
 
@@ -105,7 +85,7 @@ def test_what_is_missing_is_left_out(parse):
 @pytest.mark.parametrize(
     ("field", "section"),
     [
-        ("table", "results"),
+        ("scores", "results"),
         ("notes", "notes"),
         ("curves", "training"),
         ("recipe_text", "recipe"),
@@ -179,7 +159,7 @@ def test_unreadable_picture_is_a_labelled_placeholder_and_counted(content, parse
     assert "1 picture could not be read; a labelled placeholder stands in: i2." in page.text
 
 
-@pytest.mark.parametrize("place", ["caption", "query", "name", "title", "recipe", "measure", "environment"])
+@pytest.mark.parametrize("place", ["caption", "query", "name", "title", "recipe", "environment"])
 def test_words_of_others_cannot_become_markup(place, parse, picture, broken):
     item = Retrieved(
         ATTACK if place == "name" else "i",
@@ -191,8 +171,7 @@ def test_words_of_others_cannot_become_markup(place, parse, picture, broken):
     content = ReportContent(
         title=ATTACK if place == "title" else "t",
         protocol_line="p",
-        table=[TableRow(ATTACK if place == "measure" else "R@1", Score(1.0))],
-        charted=(ATTACK, "R@1"),
+        scores={"i2t": {"R@1": Score(1.0, 0.1)}},
         best_retrievals=[Retrieval(Query("q", caption=ATTACK if place == "query" else "c"), [item])],
         recipe_text=ATTACK if place == "recipe" else "",
         environment={ATTACK: ATTACK} if place == "environment" else {},

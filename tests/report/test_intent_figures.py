@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from intent_rows import groups, lengths, times, transitions
 
-from diptych.report.intent_content import DARK, LIGHT, SERIES, Discretion, label, panel, series
+from diptych.report.drawing import draw
+from diptych.report.intent_content import SERIES, Discretion, label, series
 from diptych.report.intent_figures import (
     MOST_PANELS,
     by_class,
@@ -28,6 +29,7 @@ from diptych.report.intent_figures import (
     transition_order,
     week_day_figure,
 )
+from diptych.report.page import DARK, LIGHT
 
 EVERY = Discretion(least=1)
 
@@ -220,7 +222,7 @@ def test_lines_differ_in_more_than_colour() -> None:
     assert len({one.marker for one in SERIES}) == len(SERIES) == len({one.name for one in SERIES})
     assert (series(6).name, series(6).dash) == (series(0).name, "--")
     assert list(LIGHT) == list(DARK)
-    with panel("own") as drawing:
+    with draw("own") as drawing:
         for place in range(6):
             drawing.axes.plot([0, 1], [place, place], color=series(place).colour)
     for one in SERIES[:5]:

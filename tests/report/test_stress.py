@@ -1,4 +1,4 @@
-"""The page of a stress run."""
+"""Pages of a stress run, and of models side by side under stress."""
 
 from __future__ import annotations
 
@@ -12,18 +12,29 @@ import pytest
 from stressed import LAST_WORD, REVERSED, Reader, painted
 
 from diptych.analysis.perturbations import choose_perturbations
-from diptych.core.errors import DataError
-from diptych.evaluation.stress import ChangedDrop, StressResult, stress, summarise, summarise_row
+from diptych.core.errors import DataError, UnknownNameError
+from diptych.evaluation.stress import (
+    ChangedDrop,
+    StressComparison,
+    StressResult,
+    compare_stress,
+    stress,
+    summarise,
+    summarise_comparison,
+    summarise_row,
+)
 from diptych.report.drawing import BLUE, ORANGE
 from diptych.report.page import LIGHT
 from diptych.report.stress import (
     agreement_figure,
+    differing,
     drop_figure,
     length_figure,
     preference_figure,
     render_stress,
     write_stress_page,
 )
+from diptych.report.stress_comparison import beside_figure, render_stress_comparison, write_stress_comparison
 
 
 @pytest.fixture(scope="module")
@@ -218,3 +229,132 @@ def test_right_pictures_are_marked_right_and_wrong_ones_wrong(
     page = parse(render_stress(dataclasses.replace(found, rows=rows, agreement={}), painted()))
     marks = [frame["class"].split()[-1] for frame in page.all("span", class_="frame")]
     assert marks == ["right", "right", "wrong"]
+
+
+@pytest.fixture(scope="module")
+def stress_comparison_found(tmp_path_factory: pytest.TempPathFactory) -> StressComparison:
+    folder = tmp_path_factory.mktemp("beside")
+    some: dict[str, Any] = {"samples": 20, "flips": 99, "split": "test", "seeds": (0,)}
+    chosen = [LAST_WORD, REVERSED, *choose_perturbations(["brightness"])]
+    folders = {}
+    for name, parts in (("a <b>letters</b>", "letters"), ("words & all", "words")):
+        folders[name] = folder / parts
+        stress(Reader(parts), painted(), folders[name], perturbations=chosen, **some)
+        chosen = chosen[:2]
+    return compare_stress(folders, samples=50, flips=199)
+
+
+def test_the_page_says_all_and_fetches_nothing_stress_comparison(
+    stress_comparison_found: StressComparison, parse: Callable[[str], Any]
+) -> None:
+    text = render_stress_comparison(stress_comparison_found)
+    page = parse(text)
+    assert "<b>letters" not in text
+    for name in stress_comparison_found.models:
+        assert name in page.text
+    for row in stress_comparison_found.rows:
+        assert row.name in page.text
+    for line in (*summarise_comparison(stress_comparison_found), *stress_comparison_found.notes):
+        assert f"{line}." in page.text
+    for value in (
+        *stress_comparison_found.protocol.values(),
+        *stress_comparison_found.encoders.values(),
+        stress_comparison_found.method,
+    ):
+        assert str(value) in page.text
+    assert "brightness (words & all: not run)" in page.text
+    assert "not seen" in page.text
+    figures = page.all("svg", class_="figure")
+    assert len(figures) == len(stress_comparison_found.measures) == 2
+    assert all(figure["aria-label"].startswith("Relative change of ") for figure in figures)
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert "http" not in text.replace("http://www.w3.org", "").replace("http-equiv", "")
+
+
+def test_the_figure_has_models_and_differences(stress_comparison_found: StressComparison) -> None:
+    base, other = stress_comparison_found.models
+    short = dataclasses.replace(
+        stress_comparison_found,
+        models=("gru", "bag"),
+        baseline="gru",
+        rows=[
+            dataclasses.replace(
+                row,
+                unseen={"gru": row.unseen[base], "bag": row.unseen[other]},
+                differences={"bag": row.differences[other]},
+            )
+            for row in stress_comparison_found.rows
+        ],
+    )
+    label = beside_figure(short, "rsum")
+    row = short.of("rsum")[0]
+    share = row.own("gru").relative
+    assert share is not None
+    assert f"last-word gru {'0' if share == 0 else f'{100 * share:+.1f}'}, bag " in label
+    assert "bag − gru" in label
+    with pytest.raises(UnknownNameError, match="unknown measure 'R@1'"):
+        beside_figure(short, "R@1")
+
+
+def test_a_verdict_has_its_colour_and_its_words(
+    stress_comparison_found: StressComparison, parse: Callable[[str], Any]
+) -> None:
+    other = stress_comparison_found.models[1]
+    (first, *rest) = stress_comparison_found.rows
+    told = dataclasses.replace(
+        first.differences[other], verdict="less robust", difference=-12.5, corrected=0.0004
+    )
+    changed = dataclasses.replace(
+        stress_comparison_found, rows=[dataclasses.replace(first, differences={other: told}), *rest]
+    )
+    page = parse(render_stress_comparison(changed))
+    assert any("worse" in str(cell.get("class")) for cell in page.all("td"))
+    for words in ("less robust", "−12.5", "<0.001", "by the most"):
+        assert words in page.text
+
+
+def test_without_intervals_and_without_a_protocol(
+    stress_comparison_found: StressComparison, parse: Callable[[str], Any]
+) -> None:
+    rows = [
+        dataclasses.replace(
+            row,
+            differences={
+                name: dataclasses.replace(
+                    one, low=None, high=None, relative=None, relative_low=None, relative_high=None
+                )
+                for name, one in row.differences.items()
+            },
+        )
+        for row in stress_comparison_found.rows
+    ]
+    page = parse(
+        render_stress_comparison(
+            dataclasses.replace(stress_comparison_found, rows=rows, protocol={}, left_out={})
+        )
+    )
+    assert "one test set" in page.text
+    assert "Left out" not in page.text
+    assert "nan" not in page.text
+
+
+def test_the_same_page_twice_stress_comparison(
+    stress_comparison_found: StressComparison, tmp_path: Path
+) -> None:
+    first = write_stress_comparison(stress_comparison_found, tmp_path / "a.html").read_bytes()
+    assert write_stress_comparison(stress_comparison_found, tmp_path / "b.html").read_bytes() == first
+
+
+def test_differing_words() -> None:
+    clean, changed = differing("a dog runs fast .", "a god runs very fast .")
+    assert [piece for piece in clean if piece.differs] == [("dog", True)]
+    assert [piece.text for piece in changed if piece.differs] == ["god", "very"]
+    assert " ".join(piece.text for piece in changed) == "a god runs very fast ."
+    assert differing("", "") == ([], [])
+    assert differing("", "word") == ([], [("word", True)])
+    assert differing("same words", "same words")[0] == [("same words", False)]
+    long = " ".join(f"w{number}" for number in range(2000))
+    left, right = differing(long, f"x {long}")
+    assert " ".join(piece.text for piece in left) == long
+    assert " ".join(piece.text for piece in right) == f"x {long}"

@@ -17,8 +17,7 @@ from diptych.studies import STUDIES, Choices, Results, collect, compare
 from diptych.studies.catalogues import CatalogueOptions, CatalogueWorkshop, by_hand, catalogue_with_splits
 from diptych.studies.page import render_study
 from diptych.studies.rows import Choices as RowChoices
-
-from ..encoders.tiny_pretrained import transformers_folder
+from tests.encoders.tiny_pretrained import transformers_folder
 
 TABLE_7_1 = STUDIES.get("cti.table-7.1")
 TABLE_7_2 = STUDIES.get("cti.table-7.2")

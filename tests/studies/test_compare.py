@@ -9,11 +9,10 @@ from html.parser import HTMLParser
 import pytest
 
 from diptych.studies import STUDIES, Results, compare, published_table
-from diptych.studies.evidence import Trajectory
 from diptych.studies.page import notes_of, render_study
 from diptych.studies.results import Entry
 from diptych.studies.study import PUBLISHED, Measurement, SettingName, Study
-from diptych.studies.verdict import Measured
+from diptych.studies.verdict import Measured, Trajectory
 
 FLICKR30K = Measured("flickr30k", "test", 1_000, 5_000)
 TABLE_1 = STUDIES.get("metric-learning.table-1")

@@ -1,4 +1,4 @@
-"""Thesis chapter 2 as a study: several collections side by side, three kinds of verdicts, the tree."""
+"""Thesis chapter 2: several collections side by side, three kinds of verdicts, the tree."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from study_runs import run_study
 
 from diptych.core.artifact import decode, encode
 from diptych.core.errors import DiptychError, UnknownNameError, UsageError
-from diptych.studies import STUDIES, Choices, Results, collect, compare, judged_in_the_paper
-from diptych.studies.evidence import Evidence, Figure
+from diptych.studies import STUDIES, Choices, Results, collect, compare
 from diptych.studies.page import render_study
 from diptych.studies.published import published_table
 from diptych.studies.reproducibility_figure import order_tables
 from diptych.studies.reproducibility_orders import (
     COLUMNS,
     PAPERS,
+    Node,
     measured_orders,
     printed_orders,
     tree_of,
@@ -27,7 +27,7 @@ from diptych.studies.reproducibility_orders import (
 )
 from diptych.studies.results import Entry
 from diptych.studies.study import Measurement
-from diptych.studies.verdict import Measured
+from diptych.studies.verdict import Evidence, Figure, Measured
 
 TABLE_2_1, TABLE_2_2 = (STUDIES.get(f"reproducibility.table-2.{n}") for n in (1, 2))
 TINY = {
@@ -44,27 +44,6 @@ TINY = {
 
 
 # What is printed --------------------------------------------------------------------------------
-
-
-def status(study: Any, claim: str, by: str = "thesis") -> str:
-    (found,) = (said for one, said in judged_in_the_paper(study) if one.name == claim)
-    return found[by].status
-
-
-def test_the_thesis_supports_its_text_but_for_what_is_noted() -> None:
-    for study, failing in (
-        (TABLE_2_1, {"Flickr30k, named"}),
-        (TABLE_2_2, {"Fashion200k, named", "as printed"}),
-    ):
-        said = {claim.name: found["thesis"].status for claim, found in judged_in_the_paper(study)}
-        assert {name for name, word in said.items() if word == "fails"} == failing
-        # The one that is of the original scores, and fails on the thesis's own.
-        assert {name for name, word in said.items() if word == "not run"} <= {"mostly X-VLM"}
-    # Of the originals themselves.
-    assert status(TABLE_2_1, "mostly X-VLM", "original") == "holds"
-    assert status(TABLE_2_1, "COCO", "original") == "holds"
-    assert status(TABLE_2_1, "COCO, relative", "original") == "not run"
-    assert status(TABLE_2_2, "as printed", "original") == "not run"
 
 
 def printed(table: str, row: str, column: str) -> float:
@@ -354,9 +333,7 @@ def test_entries_of_one_collection_are_alike_and_of_several_side_by_side() -> No
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], Results]:
     """The quick setting on fewer pictures, zero-shot rows alone."""
     folder, told = tmp_path_factory.mktemp("study") / TABLE_2_1.name, []
-    results = run_study(
-        TABLE_2_1, folder, small(), rows=["clip", "x-vlm"], accelerator="cpu", tell=told.append
-    )
+    results = run_study(TABLE_2_1, folder, small(), rows=["clip", "x-vlm"], tell=told.append)
     return folder, told, results
 
 
@@ -380,7 +357,7 @@ def test_every_row_is_measured_on_every_collection(quick: tuple[Path, list[str],
     ]
     assert results.evidence().centric == {"objects": "object", "scenes": "scene"}
     again: list[str] = []
-    same = run_study(TABLE_2_1, folder, small(), rows=["clip", "x-vlm"], accelerator="cpu", tell=again.append)
+    same = run_study(TABLE_2_1, folder, small(), rows=["clip", "x-vlm"], tell=again.append)
     assert same == results
     assert again == ["row 1 of 2: CLIP: there already", "row 2 of 2: X-VLM: there already"]
     (found,) = collect([folder])
@@ -393,12 +370,7 @@ def test_both_tables_share_what_is_made_and_each_has_its_claims(
     folder, _, _ = quick
     told: list[str] = []
     results = run_study(
-        TABLE_2_2,
-        folder.parent / TABLE_2_2.name,
-        small(),
-        rows=["clip", "x-vlm"],
-        accelerator="cpu",
-        tell=told.append,
+        TABLE_2_2, folder.parent / TABLE_2_2.name, small(), rows=["clip", "x-vlm"], tell=told.append
     )
     assert not [line for line in told if "training" in line]
     comparison = compare(TABLE_2_2, results)
@@ -409,9 +381,7 @@ def test_both_tables_share_what_is_made_and_each_has_its_claims(
     assert not comparison.reproduces
 
 
-def test_the_page_has_the_tables_the_tree_and_what_is_printed(
-    quick: tuple[Path, list[str], Results],
-) -> None:
+def test_the_page_has_the_tables_the_tree_and_what_is_printed(quick: tuple[Path, list[str], Results]) -> None:
     _, _, results = quick
     comparison = compare(TABLE_2_1, results)
     page = render_study(comparison)
@@ -434,11 +404,9 @@ def test_other_captions_and_another_collection_join_the_same_folder(
     folder = tmp_path / TABLE_2_1.name
     shutil.copytree(quick[0], folder)
     more = replace(small(), collections=(("more", {"path": str(scenes_folder)}),))
-    results = run_study(TABLE_2_1, folder, more, rows=["clip"], accelerator="cpu")
+    results = run_study(TABLE_2_1, folder, more, rows=["clip"])
     assert results.datasets == ["more", "objects", "scenes"]
-    one = run_study(
-        TABLE_2_1, folder, small(**{"measure.captions": "random"}), rows=["clip"], accelerator="cpu"
-    )
+    one = run_study(TABLE_2_1, folder, small(**{"measure.captions": "random"}), rows=["clip"])
     on = {entry.dataset: entry.measurements[0].on for entry in one.of("clip")}
     assert (on["scenes"].captions, on["scenes"].chosen) == (24, "random")
     assert (on["more"].captions, on["more"].chosen) == (80, "all")
@@ -453,7 +421,7 @@ def test_an_encoder_is_given_and_another_is_refused(
     def run(first: str, **more: Any) -> Results:
         values = {"clip": str(runs[first]), **more}
         chosen = replace(small(), setting="data", values=values)
-        return run_study(TABLE_2_1, folder, chosen, rows=["clip", "x-vlm"], accelerator="cpu")
+        return run_study(TABLE_2_1, folder, chosen, rows=["clip", "x-vlm"])
 
     results = run("clip")
     assert {entry.row for entry in results.entries} == {"clip"}
@@ -469,9 +437,9 @@ def test_an_encoder_is_given_and_another_is_refused(
     # Where it was given it is not trained.
     other = tmp_path / "other"
     chosen = replace(small(), values={"clip": str(runs["clip"])})
-    run_study(TABLE_2_1, other / TABLE_2_1.name, chosen, rows=["clip"], accelerator="cpu")
+    run_study(TABLE_2_1, other / TABLE_2_1.name, chosen, rows=["clip"])
     with pytest.raises(UsageError, match="not a training"):
-        run_study(TABLE_2_1, other / TABLE_2_1.name, small(), rows=["clip"], accelerator="cpu")
+        run_study(TABLE_2_1, other / TABLE_2_1.name, small(), rows=["clip"])
 
 
 def test_what_cannot_be_loaded_is_said_before_anything_is_measured(
@@ -487,9 +455,12 @@ def test_what_cannot_be_loaded_is_said_before_anything_is_measured(
         values = {"clip": str(quick[0] / "rows" / "clip" / "seed-0"), "x-vlm": source}
         with pytest.raises(DiptychError, match=said):
             run_study(
-                TABLE_2_1, tmp_path / "out", replace(small(), setting="data", values=values),
-                rows=["clip", "x-vlm"], accelerator="cpu", tell=told.append,
-            )  # fmt: skip
+                TABLE_2_1,
+                tmp_path / "out",
+                replace(small(), setting="data", values=values),
+                rows=["clip", "x-vlm"],
+                tell=told.append,
+            )
     assert not told
 
 
@@ -506,9 +477,7 @@ def test_a_row_is_adapted_to_each_collection(quick: tuple[Path, list[str], Resul
     shutil.copytree(quick[0], folder)
     told: list[str] = []
     chosen = small(**{"adapt.strength": 64.0})
-    results = run_study(
-        TABLE_2_1, folder, chosen, rows=["clip+16", "x-vlm+64"], accelerator="cpu", tell=told.append
-    )
+    results = run_study(TABLE_2_1, folder, chosen, rows=["clip+16", "x-vlm+64"], tell=told.append)
     assert "adapting to 16 pairs of objects" in told
     assert "row 4 of 4: X-VLM + 64 pairs: cannot be measured on scenes" in told  # 24 pictures to train on
     assert not results.of("x-vlm+64")
@@ -537,9 +506,7 @@ def test_rows_that_were_asked_other_things_are_said_to_be(
     assert compare(TABLE_2_1, quick[2]).remarks == ()
     folder = tmp_path / TABLE_2_1.name
     shutil.copytree(quick[0], folder)
-    one = run_study(
-        TABLE_2_1, folder, small(**{"measure.captions": "first"}), rows=["clip"], accelerator="cpu"
-    )
+    one = run_study(TABLE_2_1, folder, small(**{"measure.captions": "first"}), rows=["clip"])
     comparison = compare(TABLE_2_1, one)
     assert len(comparison.remarks) == 2
     assert (
@@ -580,7 +547,7 @@ def named(*names: str) -> Choices:
 )
 def test_impossible_wishes(choices: Choices, error: type[Exception], said: str, tmp_path: Path) -> None:
     with pytest.raises(error, match=said):
-        run_study(TABLE_2_1, tmp_path / "out", choices, rows=["clip"], accelerator="cpu")
+        run_study(TABLE_2_1, tmp_path / "out", choices, rows=["clip"])
     assert not (tmp_path / "out").exists()
 
 
@@ -595,13 +562,13 @@ def test_a_known_dataset_is_not_called_another(tmp_path: Path, scenes_folder: Pa
     file.write_text(json.dumps({**content, "dataset": "flickr8k"}))
     chosen = replace(small(), collections=(("flickr30k", {"path": str(folder)}),))
     with pytest.raises(UsageError, match=r"calls itself 'flickr8k': Flickr8k, not Flickr30k"):
-        run_study(TABLE_2_1, tmp_path / "out", chosen, rows=["clip"], accelerator="cpu")
+        run_study(TABLE_2_1, tmp_path / "out", chosen, rows=["clip"])
 
 
 def test_adapted_rows_are_not_measured_on_what_they_learn_from(tmp_path: Path) -> None:
     chosen = small(**{"measure.split": "train"})
     with pytest.raises(UsageError, match="is adapted on the training split"):
-        run_study(TABLE_2_1, tmp_path / "out", chosen, rows=["clip+16"], accelerator="cpu")
+        run_study(TABLE_2_1, tmp_path / "out", chosen, rows=["clip+16"])
 
 
 def test_of_a_collection_that_has_become_smaller_nothing_old_is_left(
@@ -611,14 +578,17 @@ def test_of_a_collection_that_has_become_smaller_nothing_old_is_left(
 
     folder = tmp_path / TABLE_2_1.name
     shutil.copytree(quick[0], folder)
-    results = run_study(TABLE_2_1, folder, small(), rows=["clip", "clip+16"], accelerator="cpu")
+    results = run_study(TABLE_2_1, folder, small(), rows=["clip", "clip+16"])
     assert len(results.of("clip+16")) == 2
     fewer = tuple((name, {"scenes": {**one["scenes"], "n_train": 9}}) for name, one in small().collections)
     told: list[str] = []
     results = run_study(
-        TABLE_2_1, folder, replace(small(), collections=fewer), rows=["clip", "x-vlm", "clip+16"],
-        accelerator="cpu", tell=told.append,
-    )  # fmt: skip
+        TABLE_2_1,
+        folder,
+        replace(small(), collections=fewer),
+        rows=["clip", "x-vlm", "clip+16"],
+        tell=told.append,
+    )
     assert not results.of("clip+16")
     assert "scenes has 9 pairs to adapt on, not 16" in told
     assert len(results.of("clip")) == 2
@@ -630,7 +600,7 @@ def test_another_setting_in_the_same_folder_is_told_how_to_stay(
 ) -> None:
     given = replace(small(clip=str(quick[0] / "rows" / "clip" / "seed-0")), setting="data")
     with pytest.raises(UsageError, match="holds setting 'quick', not 'data'") as caught:
-        run_study(TABLE_2_1, quick[0], given, rows=["clip"], accelerator="cpu")
+        run_study(TABLE_2_1, quick[0], given, rows=["clip"])
     assert "--setting quick" in str(caught.value.fix)
 
 
@@ -638,3 +608,55 @@ def test_a_study_of_one_collection_takes_one(tmp_path: Path, scenes_folder: Path
     chosen = Choices(collections=(("a", {"path": str(scenes_folder)}),))
     with pytest.raises(UsageError, match="is of one collection"):
         run_study(STUDIES.get("convse.table-3"), tmp_path, chosen)
+
+
+def numbers(node: Node) -> dict[int, list[int]]:
+    """Parent → children, by the figure's numbers."""
+    found = {}
+    for one in node.upwards():
+        if one.children:
+            found[one.number] = [child.number for child in one.children]
+    return found  # type: ignore[return-value]
+
+
+def test_the_papers_tree() -> None:
+    tree = tree_of(PAPERS)
+    assert numbers(tree) == {
+        0: [1, 2],
+        1: [3, 4],
+        2: [5, 6],
+        3: [7, 8, 9],
+        4: [10, 11],
+        5: [12, 13, 14],
+        6: [15, 16],
+    }
+    titles = {node.number: node.title for node in tree.upwards()}
+    assert sorted(titles) == list(range(17))
+    assert [titles[number] for number in (7, 8, 9, 10, 11)] == [
+        *("CUB-200", "Fashion200k", "ABO", "MS COCO", "Flickr30k")
+    ]
+    assert [titles[number] for number in (12, 13, 14, 15, 16)] == [titles[n] for n in (7, 8, 9, 10, 11)]
+
+
+def test_it_is_walked_from_the_leaves_to_the_root() -> None:
+    order = [node.number for node in tree_of(PAPERS).upwards()]
+    assert order == [*range(7, 17), 3, 4, 5, 6, 1, 2, 0]
+    seen: set[int | None] = set()
+    for node in tree_of(PAPERS).upwards():
+        assert all(child.number in seen for child in node.children)
+        seen.add(node.number)
+
+
+def test_other_collections_are_leaves_without_a_number() -> None:
+    tree = tree_of({"flickr8k": "scene", "COCO": "scene", "shop": "object", "mixed": ""})
+    assert [(leaf.number, leaf.dataset, leaf.centric) for leaf in tree.leaves[:3]] == [
+        (None, "shop", "object"),
+        (10, "COCO", "scene"),
+        (None, "flickr8k", "scene"),
+    ]
+    assert [leaf.direction for leaf in tree.leaves] == ["t2i"] * 3 + ["i2t"] * 3
+
+
+def test_empty_branches_are_left_out() -> None:
+    assert numbers(tree_of({"coco": "scene"})) == {0: [1, 2], 1: [4], 2: [6], 4: [10], 6: [15]}
+    assert tree_of({}).leaves == []

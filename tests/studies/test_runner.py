@@ -1,4 +1,4 @@
-"""Running a study: the plan, what is used again, what is refused, what is kept."""
+"""Running a study: rows, recipes, the plan, what is used again, what is refused, what is kept."""
 
 from __future__ import annotations
 
@@ -7,16 +7,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 from study_runs import run_study
 
-from diptych.core.errors import Interrupted, StorageError, UsageError
+from diptych.core.errors import (
+    DataError,
+    Interrupted,
+    RecipeError,
+    StorageError,
+    UnknownNameError,
+    UsageError,
+)
 from diptych.core.locking import exclusive_folder
+from diptych.data.collection import Collection
+from diptych.data.images import FolderSource
+from diptych.evaluation.stress.queries import part_of
+from diptych.studies.brittleness_measuring import BESIDE, with_whole_folder
 from diptych.studies.making import changed_keys
 from diptych.studies.results import Results, StudyFolder, collect, entries_of
-from diptych.studies.rows import Choices, recipe_of
+from diptych.studies.rows import Choices, home_of, recipe_of, run_folder, setting_for, way_of, why_left_out
 from diptych.studies.runner import plan_of
-from diptych.studies.study import PUBLISHED, STUDIES, Study
+from diptych.studies.study import PUBLISHED, STUDIES, SettingName, Study
+from diptych.training.recipe import Recipe
 
 
 def test_a_base_is_planned_once_and_first(small_study: Study) -> None:
@@ -26,11 +40,7 @@ def test_a_base_is_planned_once_and_first(small_study: Study) -> None:
         ("onwards", 1, True),
         ("onwards", 2, True),
     ]
-    assert [job.place for job in plan] == [
-        "row 1 of 2",
-        "row 2 of 2, seed 1 of 2",
-        "row 2 of 2, seed 2 of 2",
-    ]
+    assert [job.place for job in plan] == ["row 1 of 2", "row 2 of 2, seed 1 of 2", "row 2 of 2, seed 2 of 2"]
     both = plan_of(small_study, [small_study.row("onwards"), small_study.row("vsepp-triplet")], [0], "quick")
     assert [(job.row.name, job.shown) for job in both] == [("vsepp-triplet", True), ("onwards", True)]
 
@@ -77,7 +87,6 @@ def test_a_study_is_run_kept_and_used_again(small_study: Study, choices: Choices
         choices,
         rows=["onwards", "1.1"],
         seeds=[0, 1],
-        accelerator="cpu",
         command="diptych study run made-up.table-1",
         tell=told.append,
     )
@@ -132,7 +141,7 @@ def test_the_measured_number_is_that_of_evaluate(
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.evaluation.evaluate_encoder import evaluate_encoder
 
-    results = run_study(small_study, tmp_path / "out", choices, rows=["1.3"], seeds=[0], accelerator="cpu")
+    results = run_study(small_study, tmp_path / "out", choices, rows=["1.3"], seeds=[0])
     measured = results.entries[0].measured()
     assert measured is not None
     assert choices.data is not None
@@ -149,23 +158,15 @@ def test_the_measured_number_is_that_of_evaluate(
 def test_interrupted_it_goes_on_to_the_same_numbers(
     small_study: Study, choices: Choices, tmp_path: Path
 ) -> None:
-    unbroken = run_study(small_study, tmp_path / "a", choices, rows=["1.1"], seeds=[0], accelerator="cpu")
+    unbroken = run_study(small_study, tmp_path / "a", choices, rows=["1.1"], seeds=[0])
     steps = iter([False] * 5 + [True] * 100)
     with pytest.raises(Interrupted):
         run_study(
-            small_study,
-            tmp_path / "b",
-            choices,
-            rows=["1.1"],
-            seeds=[0],
-            accelerator="cpu",
-            should_stop=lambda: next(steps),
+            small_study, tmp_path / "b", choices, rows=["1.1"], seeds=[0], should_stop=lambda: next(steps)
         )
     assert not list(entries_of(small_study, tmp_path / "b"))
     told: list[str] = []
-    resumed = run_study(
-        small_study, tmp_path / "b", choices, rows=["1.1"], seeds=[0], accelerator="cpu", tell=told.append
-    )
+    resumed = run_study(small_study, tmp_path / "b", choices, rows=["1.1"], seeds=[0], tell=told.append)
     assert told[0] == "row 1 of 1: Triplet: goes on"
     assert resumed.values("vsepp-triplet", "rsum") == unbroken.values("vsepp-triplet", "rsum")
 
@@ -195,7 +196,7 @@ def test_nothing_is_overwritten(
     small_study: Study, choices: Choices, tmp_path: Path, scenes_folder: Path
 ) -> None:
     folder = tmp_path / "out"
-    run_study(small_study, folder, choices, rows=["1.1"], seeds=[0], accelerator="cpu")
+    run_study(small_study, folder, choices, rows=["1.1"], seeds=[0])
     wider = replace(choices, values={**choices.values, "model.width": 32})
     with pytest.raises(UsageError, match="was trained with model") as caught:
         run_study(small_study, folder, wider, rows=["1.1"], seeds=[0])
@@ -229,7 +230,7 @@ def test_results_are_found_again(
     small_study: Study, choices: Choices, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "out"
-    results = run_study(small_study, folder, choices, rows=["1.1", "1.3"], seeds=[0, 1], accelerator="cpu")
+    results = run_study(small_study, folder, choices, rows=["1.1", "1.3"], seeds=[0, 1])
     runs = sorted((folder / "rows").glob("*/seed-*"))
     assert len(runs) == 4
     (found,) = collect(runs)
@@ -246,7 +247,7 @@ def test_results_are_found_again(
 def test_entries_of_different_data_do_not_stand_side_by_side(
     small_study: Study, choices: Choices, tmp_path: Path
 ) -> None:
-    results = run_study(small_study, tmp_path / "out", choices, rows=["1.1"], seeds=[0], accelerator="cpu")
+    results = run_study(small_study, tmp_path / "out", choices, rows=["1.1"], seeds=[0])
     other = replace(results.entries[0], seed=1, data="flickr8k")
     with pytest.raises(UsageError, match="differ"):
         Results("made-up.table-1", (results.entries[0], other))
@@ -264,7 +265,7 @@ def test_further_judgements_are_measured_beside_the_own_ones(
     file = tmp_path / "all.json"
     file.write_text(json.dumps(everything))
     out = tmp_path / "out"
-    run_study(small_study, out, choices, rows=["1.1"], seeds=[0], accelerator="cpu")
+    run_study(small_study, out, choices, rows=["1.1"], seeds=[0])
     told: list[str] = []
     judged = replace(choices, positives=f"pairs:{file}")
     results = run_study(small_study, out, judged, rows=["1.1"], seeds=[0], tell=told.append)
@@ -275,3 +276,269 @@ def test_further_judgements_are_measured_beside_the_own_ones(
     assert further.values["i2t R@1"] == further.values["t2i R@1"] == 100
     assert f"--positives pairs:{file}" in further.commands[0]
     assert results.values("vsepp-triplet", "i2t R@1", "pairs") == [100]
+
+
+GLOVE = {"model.text.word_vectors": "glove.npz"}
+
+ALL = [
+    (study.name, row.name, setting)
+    for study in STUDIES
+    for setting in study.settings
+    for row in (*study.rows, *study.bases)
+    if way_of(row, GLOVE) == "recipe"
+    and why_left_out(study, row, setting, Choices(regions="regions.npy", values=GLOVE)) is None
+]
+
+
+def of(study: str, row: str, setting: SettingName = "paper", **choices: object) -> Recipe:
+    found = STUDIES.get(study)
+    chosen = Choices(regions="regions.npy", **choices)  # type: ignore[arg-type]
+    return recipe_of(found, found.row(row), setting, chosen)
+
+
+def test_every_row_is_a_recipe_in_every_setting() -> None:
+    for study, row, setting in ALL:
+        recipe = of(study, row, setting)
+        assert recipe.name == f"{STUDIES.get(study).paper.key}.{row}"
+        assert (recipe.data.scenes is not None) == (setting == "quick")
+        # Everything a run keeps: the recipe survives the way through TOML.
+        import tomllib
+
+        assert Recipe.model_validate(tomllib.loads(recipe.to_toml())) == recipe
+
+
+@pytest.mark.parametrize("method", ["vsepp", "vsrn"])
+def test_the_schedule_of_metric_learning(method: str) -> None:
+    """30 epochs of 128 pairs, 2e-4 and a tenth of it after 15; SmoothAP five times as long, grouped."""
+    study = "metric-learning.table-1"
+    hardest = of(study, f"{method}-triplet-hardest")
+    assert (hardest.batches.plan, hardest.batches.size, hardest.optimizer.clip) == ("captions", 128, 2.0)
+    assert [(s.epochs, s.learning_rate, s.schedule, s.step_epochs) for s in hardest.stages] == [
+        (30, 2e-4, "step", 15)
+    ]
+    smooth = of(study, f"{method}-smoothap")
+    assert (smooth.batches.plan, smooth.batches.captions_per_image) == ("grouped", 5)
+    assert (smooth.stages[0].epochs, smooth.stages[0].step_epochs) == (150, 75)
+    losses = {row: of(study, f"{method}-{row}").objective for row in ("triplet", "nt-xent", "smoothap")}
+    assert losses == {
+        "triplet": {"name": "triplet", "margin": 0.2},
+        "nt-xent": {"name": "nt-xent", "temperature": 0.1},
+        "smoothap": {"name": "smoothap", "temperature": 0.01},
+    }
+
+
+def test_the_tables_of_one_study_share_their_recipes() -> None:
+    for row in ("vsepp-triplet", "vsepp-triplet-hardest"):
+        assert of("metric-learning.table-1", row) == of("metric-learning.table-2", row)
+    assert of("ltd.table-1", "ltd-constraint") == of("ltd.figure-2", "ltd-constraint")
+    assert of("convse.table-3", "convse++") == of("convse.table-2", "convse++")
+
+
+def test_the_schedule_of_convse() -> None:
+    base = of("convse.table-3", "vse++")
+    assert [(s.epochs, s.learning_rate, s.train) for s in base.stages][1] == (15, 2e-5, ("*",))
+    assert base.objective == {"name": "triplet-hardest", "margin": 0.2}
+    head = of("convse.table-3", "convse++")
+    assert head.model.projection is not None
+    assert (head.model.projection.base, head.model.projection.hidden, head.model.width) == (1024, 2048, 1024)
+    assert [(s.epochs, s.learning_rate, s.schedule) for s in head.stages] == [(30, 2e-5, "constant")]
+    assert head.batches.size == 256
+    assert of("convse.table-2", "convse++-d64").model.width == 64
+    assert of("convse.table-2", "convse++-t0.5").objective["temperature"] == 0.5
+    assert of("convse.table-3", "mvn").model.projection is None
+
+
+def test_the_schedule_of_ltd() -> None:
+    baseline = of("ltd.table-1", "baseline")
+    assert baseline.optimizer.name == "adamp"
+    assert [(s.epochs, s.learning_rate, s.schedule, s.per) for s in baseline.stages] == [
+        (30, 2e-4, "cosine", "epoch"),
+        (30, 2e-5, "cosine", "epoch"),
+    ]
+    assert baseline.objective == {"name": "infonce", "temperature": 0.05}
+    assert baseline.averaging is not None
+    assert (baseline.averaging.share, baseline.averaging.checkpoints) == (0.1, 5)
+    assert baseline.reconstruction is None
+    constraint = of("ltd.table-1", "ltd-constraint").reconstruction
+    assert constraint is not None
+    assert constraint.constraint is not None
+    assert (constraint.kind, constraint.constraint.bound) == ("latent", 0.2)
+    words = of("ltd.table-1", "itd-constraint").reconstruction
+    assert words is not None
+    assert words.constraint is not None
+    assert (words.kind, words.constraint.bound, words.compat) == ("input", 6.0, "time-axis")
+    triplet = of("ltd.table-2", "triplet-ltd-constraint")
+    assert triplet.averaging is None
+    assert triplet.model.image.batch_norm
+    assert triplet.model.text.batch_norm
+    assert of("ltd.table-2", "targets-fixed").objective == {"name": "cosine-distance"}
+    tuned = of("ltd.table-2", "targets-fine-tuned")
+    assert tuned.stages[0].scales == {"text.*": 0.1}
+    etas = [of("ltd.figure-2", f"ltd-eta-{eta}").reconstruction for eta in (0.05, 0.1, 0.3)]
+    assert [one.constraint.bound for one in etas if one is not None and one.constraint] == [0.05, 0.1, 0.3]
+
+
+def test_what_a_person_sets_reaches_the_rows_that_have_it() -> None:
+    values = {"batches.size": 32, "reconstruction.beta": 2.0}
+    assert of("ltd.table-1", "baseline", values=values).reconstruction is None
+    assert of("ltd.table-1", "baseline", values=values).batches.size == 32
+    dual = of("ltd.table-1", "ltd-dual", values=values).reconstruction
+    assert dual is not None
+    assert dual.beta == 2.0
+    with pytest.raises(RecipeError, match="nonsense"):
+        of("ltd.table-1", "baseline", values={"nonsense": 1})
+
+
+@pytest.mark.parametrize(
+    ("study", "row", "values"),
+    [
+        ("ltd.table-2", "targets-fixed", {"model.text.word_vectors": "glove.npz"}),
+        (
+            "ltd.table-2",
+            "targets-fixed",
+            {"model.text.compat": "last-token", "caption_augmentation.unknown": 0},
+        ),
+        ("ltd.table-2", "triplet", {"averaging.refresh_batch_norm": False}),
+        ("metric-learning.table-1", "vsrn-triplet", {"model.image.weights": "resnet50.safetensors"}),
+        ("metric-learning.table-1", "vsepp-triplet", {"model.image.compat": "region-axis"}),
+        ("convse.table-3", "vse++", {"model.projection.hidden": 512}),
+        ("convse.table-3", "mvn", {"model.projection.hidden": 512}),
+    ],
+)
+def test_what_is_of_other_rows_leaves_a_row_alone(study: str, row: str, values: dict[str, object]) -> None:
+    assert of(study, row, values=values) == of(study, row)
+
+
+def test_what_no_row_has_is_an_error() -> None:
+    with pytest.raises(RecipeError, match=r"model\.text\.nonsense"):
+        of("ltd.table-2", "targets-fixed", values={"model.text.nonsense": 1})
+    # A section that is there to be added is added.
+    assert of("metric-learning.table-1", "vsepp-triplet", values={"averaging.share": 0.2}).averaging
+
+
+def test_targets_reach_latent_rows_only() -> None:
+    latent = of("ltd.table-1", "ltd-dual", targets="folder").reconstruction
+    assert latent is not None
+    assert (latent.targets.kind, latent.targets.model) == ("sentence", "folder")
+    lsa = of("ltd.table-1", "ltd-dual", targets="lsa").reconstruction
+    assert lsa is not None
+    assert lsa.targets.kind == "lsa"
+    words = of("ltd.table-1", "itd-dual", targets="folder").reconstruction
+    assert words == of("ltd.table-1", "itd-dual").reconstruction
+    assert of("ltd.table-2", "targets-fixed", targets="folder").model.text.targets.model == "folder"
+
+
+def test_the_setting_follows_the_data() -> None:
+    study = STUDIES.get("metric-learning.table-1")
+    assert setting_for(study, None) == "quick"
+    assert setting_for(study, "Flickr30k") == "paper"
+    assert setting_for(study, "coco") == "paper"
+    assert setting_for(study, "flickr8k") == "data"
+    assert setting_for(study, "flickr30k", "data") == "data"
+    # Table II is of COCO alone.
+    assert setting_for(STUDIES.get("convse.table-2"), "flickr30k") == "data"
+    with pytest.raises(UnknownNameError, match="setting"):
+        setting_for(study, None, "nonsense")  # type: ignore[arg-type]
+
+
+def test_rows_without_what_they_need_are_left_out() -> None:
+    study = STUDIES.get("metric-learning.table-1")
+    row = study.row("vsrn-triplet")
+    assert "--regions" in str(why_left_out(study, row, "paper", Choices()))
+    assert why_left_out(study, row, "paper", Choices(regions="r.npy")) is None
+    assert "scenes" in str(why_left_out(study, row, "quick", Choices(regions="r.npy")))
+    ltd = STUDIES.get("ltd.table-2")
+    for name in ("baseline", "triplet"):
+        assert "word vectors" in str(why_left_out(ltd, ltd.row(name), "paper", Choices()))
+        assert why_left_out(ltd, ltd.row(name), "paper", Choices(values=GLOVE)) is None
+        assert why_left_out(ltd, ltd.row(name), "data", Choices()) is None
+    assert why_left_out(ltd, ltd.row("targets-fixed"), "paper", Choices()) is None
+    recipe = recipe_of(study, row, "paper", Choices(data={"path": "f30k"}, regions="r.npy"))
+    assert recipe.data.options == {"regions": "r.npy"}
+
+
+def test_rows_are_called_by_name_or_by_the_papers_number() -> None:
+    study = STUDIES.get("metric-learning.table-1")
+    names = [row.name for row in study.resolve(["2.1", "vsepp-smoothap", "1.1"])]
+    assert names == ["vsepp-triplet", "vsepp-smoothap"]
+    assert len(study.resolve(None)) == 8
+    with pytest.raises(UnknownNameError, match=r"1\.9"):
+        study.resolve(["1.9"])
+
+
+def test_shared_runs_live_beside_the_study(tmp_path: object) -> None:
+    from pathlib import Path
+
+    study = STUDIES.get("metric-learning.table-2")
+    folder = Path("studies") / study.name
+    assert home_of(study, study.rows[0], folder) == Path("studies/metric-learning.table-1")
+    assert run_folder(study, study.rows[0], 2, folder) == Path(
+        "studies/metric-learning.table-1/rows/vsepp-triplet/seed-2"
+    )
+    own = STUDIES.get("metric-learning.table-1")
+    assert home_of(own, own.rows[0], Path("x")) == Path("x")
+
+
+def test_a_recipe_does_not_depend_on_which_was_made_before() -> None:
+    before = of("ltd.table-1", "itd-constraint")
+    of("ltd.table-1", "itd-constraint", "data", values={"reconstruction.constraint.bound": 99.0})
+    assert of("ltd.table-1", "itd-constraint") == before
+
+
+def collection(root: Path) -> Collection:
+    """Two pictures in one folder and one in another; beside them two more, a text and a subfolder's."""
+    names = ["val/b.jpg", "val/a.jpg", "other/c.jpg"]
+    for name in (*names, "val/e.JPG", "other/d.jpg", "val/deep/f.jpg", "train/g.jpg"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 4)).save(root / name)
+    (root / "val" / "notes.txt").write_text("no picture")
+    return Collection(
+        name="shop",
+        image_ids=["two", "one", "three"],
+        captions=["a", "b", "c", "d"],
+        caption_ids=["c1", "c2", "c3", "c4"],
+        caption_image=np.array([0, 0, 1, 2]),
+        splits=["test", "test", "val"],
+        source=FolderSource(root, names),
+        source_rows=np.arange(3),
+        records=[{"x": 1}, {}, {}],
+    )
+
+
+def test_every_jpg_beside_the_parts_pictures(tmp_path: Path) -> None:
+    whole = with_whole_folder(collection(tmp_path).split("test"))
+    assert list(whole.image_ids) == ["two", "one", "val/e.JPG"]
+    assert list(whole.splits) == ["test", "test", BESIDE]
+    assert list(whole.captions) == ["a", "b", "c"]
+    assert whole.captions_per_image.tolist() == [2, 1, 0]
+    assert whole.image(2).size == (4, 4)
+    assert whole.records == [{"x": 1}, {}, {}]
+    assert "1 more pictures of its folder are searched" in whole.notes
+    everything = with_whole_folder(collection(tmp_path))
+    assert list(everything.image_ids) == ["two", "one", "three", "other/d.jpg", "val/e.JPG"]
+
+
+def test_the_part_asks_and_all_are_searched(tmp_path: Path) -> None:
+    part = part_of(with_whole_folder(collection(tmp_path).split("test")), "test", "all")
+    assert part.encoded.n_images == 3
+    assert list(part.asking.image_ids) == ["two", "one"]
+    assert part.rows.tolist() == [0, 1]
+
+
+def test_without_a_folder_there_is_nothing_beside(tmp_path: Path) -> None:
+    class Drawn:
+        def read(self, row: int) -> Image.Image:
+            return Image.new("RGB", (4, 4))
+
+        def content(self, row: int) -> str:
+            return str(row)
+
+    given = replace(collection(tmp_path), source=Drawn())
+    with pytest.raises(UsageError, match="pictures of shop are no files.*measure.gallery=split"):
+        with_whole_folder(given)
+
+
+def test_a_file_that_is_called_as_a_picture_is(tmp_path: Path) -> None:
+    given = replace(collection(tmp_path), image_ids=["two", "one", "val/e.JPG"])
+    with pytest.raises(DataError, match=r"'val/e\.JPG' occurs twice"):
+        with_whole_folder(given)

@@ -47,7 +47,7 @@ def trained(scenes_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tu
     """Table 3.1 with its dense rows and one head."""
     folder = tmp_path_factory.mktemp("studies") / BASE.name
     choices = Choices(setting="quick", data={"path": str(scenes_folder)}, values={**SMALL, **HEADS})
-    return folder, run_study(BASE, folder, choices, rows=["dense", "d2s-1e-3-c+w"], accelerator="cpu")
+    return folder, run_study(BASE, folder, choices, rows=["dense", "d2s-1e-3-c+w"])
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_what_is_there_is_used_by_all_tables(studies: Path, tiny: Choices) -> No
     told: list[str] = []
     folder = studies / FIGURE.name
     rows = ["dense", "d2s-1e-3-c+w"]
-    results = run_study(FIGURE, folder, tiny, rows=rows, accelerator="cpu", tell=told.append)
+    results = run_study(FIGURE, folder, tiny, rows=rows, tell=told.append)
     assert [line.split(": ", 1)[1] for line in told] == [
         "Dense: there already",
         "Dense: measuring",
@@ -110,7 +110,7 @@ def test_what_is_there_is_used_by_all_tables(studies: Path, tiny: Choices) -> No
     assert page.count("<svg") == 4  # the comparison, here, as printed, the overlap
     assert "Overlap of the top 10" in page
     told.clear()
-    again = run_study(FIGURE, folder, tiny, rows=rows, accelerator="cpu", tell=told.append)
+    again = run_study(FIGURE, folder, tiny, rows=rows, tell=told.append)
     assert [line.rsplit(": ", 1)[1] for line in told] == ["there already", "there already"]
     assert again == results
 
@@ -120,9 +120,7 @@ def test_what_a_measurement_kept_is_made_again_where_it_is_missing(studies: Path
     kept = studies / BASE.name / "rows" / "d2s-1e-3-c+w" / "seed-0" / "measured"
     values = json.loads((kept / "values.json").read_text())["values"]
     shutil.rmtree(kept)
-    results = run_study(
-        BASE, studies / BASE.name, tiny, rows=["d2s-1e-3-c+w"], accelerator="cpu", tell=told.append
-    )
+    results = run_study(BASE, studies / BASE.name, tiny, rows=["d2s-1e-3-c+w"], tell=told.append)
     assert told[-1].endswith("measuring")
     assert (kept / "per_query.npz").is_file()
     assert results.of("d2s-1e-3-c+w")[0].measurements[0].values == values
@@ -138,7 +136,7 @@ def test_studies_that_have_moved_keep_their_values_per_query(studies: Path, tmp_
 
 
 def test_terms_are_shown_with_their_pictures(studies: Path, tiny: Choices) -> None:
-    results = run_study(EXAMPLES, studies / EXAMPLES.name, tiny, accelerator="cpu")
+    results = run_study(EXAMPLES, studies / EXAMPLES.name, tiny)
     (shown,) = {len(found) for file in studies.rglob("per_query.npz") if (found := Kept.open(file).examples)}
     assert shown == 6
     page = render_study(compare(EXAMPLES, results))
@@ -156,7 +154,7 @@ def test_terms_are_shown_with_their_pictures(studies: Path, tiny: Choices) -> No
 def test_one_of_another_training_is_refused(studies: Path, tiny: Choices) -> None:
     def run(**values: object) -> Results:
         choices = replace(tiny, values={**tiny.values, **values})
-        return run_study(BASE, studies / BASE.name, choices, rows=["d2s-1e-3-c+w"], accelerator="cpu")
+        return run_study(BASE, studies / BASE.name, choices, rows=["d2s-1e-3-c+w"])
 
     with pytest.raises(UsageError, match=r"training\.epochs = 2, asked for is 3") as caught:
         run(**{"sparsify.training.epochs": 3})
@@ -165,10 +163,9 @@ def test_one_of_another_training_is_refused(studies: Path, tiny: Choices) -> Non
         run(**{"model.width": 8})
     with pytest.raises(UsageError, match="has the rows of a training, not those of"):
         choices = replace(
-            tiny,
-            values={**HEADS, "dense": str(studies / BASE.name / "rows" / "dense" / "seed-0")},
+            tiny, values={**HEADS, "dense": str(studies / BASE.name / "rows" / "dense" / "seed-0")}
         )
-        run_study(BASE, studies / BASE.name, choices, rows=["dense"], accelerator="cpu")
+        run_study(BASE, studies / BASE.name, choices, rows=["dense"])
 
 
 def test_an_interrupted_head_goes_on_to_the_same_numbers(
@@ -180,9 +177,7 @@ def test_an_interrupted_head_goes_on_to_the_same_numbers(
     rows = ["d2s-1e-3-c+w"]
 
     def run(should_stop: Callable[[], bool] = lambda: False) -> Results:
-        return run_study(
-            BASE, folder, tiny, rows=rows, accelerator="cpu", should_stop=should_stop, tell=told.append
-        )
+        return run_study(BASE, folder, tiny, rows=rows, should_stop=should_stop, tell=told.append)
 
     steps = iter([False] * 2 + [True] * 100)
     with pytest.raises(Interrupted):
@@ -206,12 +201,10 @@ def test_dense_rows_are_given_as_run_encoder_or_embeddings(
     expected = trained[1].of("d2s-1e-3-c+w")[0].measurements[0].values
     for place, source in (("a", run), ("b", run / "best"), ("c", embeddings)):
         choices = Choices(
-            setting="quick",
-            data={"path": str(scenes_folder)},
-            values={**HEADS, "dense": str(source)},
+            setting="quick", data={"path": str(scenes_folder)}, values={**HEADS, "dense": str(source)}
         )
         folder = tmp_path / place / BASE.name
-        results = run_study(BASE, folder, choices, rows=["dense", "d2s-1e-3-c+w"], accelerator="cpu")
+        results = run_study(BASE, folder, choices, rows=["dense", "d2s-1e-3-c+w"])
         assert results.of("d2s-1e-3-c+w")[0].measurements[0].values == expected
         dense, head = results.entries
         assert dense.measurements[0].values == trained[1].of("dense")[0].measurements[0].values
@@ -220,13 +213,7 @@ def test_dense_rows_are_given_as_run_encoder_or_embeddings(
         label = compare(BASE, results).label
         assert f"on rows of {source} (fingerprint" in label
         with pytest.raises(UsageError, match="has the rows of .*, not of a training"):
-            run_study(
-                BASE,
-                folder,
-                replace(choices, values={**SMALL, **HEADS}),
-                rows=["dense"],
-                accelerator="cpu",
-            )
+            run_study(BASE, folder, replace(choices, values={**SMALL, **HEADS}), rows=["dense"])
 
 
 def test_rows_made_elsewhere_are_given(
@@ -245,7 +232,7 @@ def test_rows_made_elsewhere_are_given(
         (tmp_path / f"{side}.txt").write_text("".join(f"{name}\n" for one in rows for name in one.ids))
     values = {"dense": f"rows:{tmp_path}"}
     choices = Choices(setting="paper", data={"path": str(scenes_folder)}, values=values)
-    results = run_study(BASE, tmp_path / BASE.name, choices, rows=["dense"], accelerator="cpu")
+    results = run_study(BASE, tmp_path / BASE.name, choices, rows=["dense"])
     before = trained[1].of("dense")[0].measurements[0].values
     assert results.of("dense")[0].measurements[0].values == pytest.approx(before)
 
@@ -262,7 +249,6 @@ def test_embeddings_of_other_data_are_refused(
             tmp_path / BASE.name,
             replace(tiny, values={**HEADS, "dense": str(test_alone)}),
             rows=["d2s-1e-3-c+w"],
-            accelerator="cpu",
         )
     other = make_scenes(tmp_path / "other", 8, 4, 40, size=32, seed=1, workers=1)
     with pytest.raises(MismatchError, match="has no rows of"):
@@ -271,7 +257,6 @@ def test_embeddings_of_other_data_are_refused(
             tmp_path / "other study",
             replace(tiny, data={"path": str(other)}, values={**HEADS, "dense": str(test_alone)}),
             rows=["dense"],
-            accelerator="cpu",
         )
 
 
@@ -284,20 +269,16 @@ def test_given_rows_of_other_data_are_refused(
     folder = tmp_path / BASE.name
     run = trained[0] / "rows" / "dense" / "seed-0"
     given = replace(tiny, values={**HEADS, "dense": str(run)})
-    run_study(BASE, folder, given, rows=["dense"], accelerator="cpu")
+    run_study(BASE, folder, given, rows=["dense"])
     other = make_scenes(tmp_path / "other", 8, 4, 16, size=32, seed=1, workers=1)
     with pytest.raises(UsageError, match="has rows with data"):
-        run_study(BASE, folder, replace(given, data={"path": str(other)}), rows=["dense"], accelerator="cpu")
+        run_study(BASE, folder, replace(given, data={"path": str(other)}), rows=["dense"])
 
 
 def test_further_judgements_are_refused(studies: Path, tiny: Choices) -> None:
     with pytest.raises(UsageError, match="own pairs"):
         run_study(
-            BASE,
-            studies / BASE.name,
-            replace(tiny, positives="pairs:nowhere.json"),
-            rows=["d2s-1e-3-c+w"],
-            accelerator="cpu",
+            BASE, studies / BASE.name, replace(tiny, positives="pairs:nowhere.json"), rows=["d2s-1e-3-c+w"]
         )
 
 
@@ -313,8 +294,8 @@ def test_terms_are_held_against_the_vectors_that_are_named(
     np.savez(tmp_path / "words.npz", words=np.array(words), vectors=np.ones((len(words), 3), np.float32))
     named = replace(tiny, values={**tiny.values, "measure.words": str(tmp_path / "words.npz")})
     folder = studies / BASE.name
-    plain = run_study(BASE, folder, tiny, rows=["d2s-1e-3-c+w"], accelerator="cpu")
-    results = run_study(BASE, folder, named, rows=["d2s-1e-3-c+w"], accelerator="cpu")
+    plain = run_study(BASE, folder, tiny, rows=["d2s-1e-3-c+w"])
+    results = run_study(BASE, folder, named, rows=["d2s-1e-3-c+w"])
     before, after = (one.of("d2s-1e-3-c+w")[0].measurements[0] for one in (plain, results))
     assert "words.npz" in after.protocol
     assert "co-occurrence in 240 training captions" in before.protocol

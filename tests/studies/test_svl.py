@@ -1,4 +1,4 @@
-"""Chapter 4's studies: rows, recipes and grids, and one small run of the whole way."""
+"""Thesis chapter 4: rows, recipes, grids, bars, information, and one small run of the whole way."""
 
 from __future__ import annotations
 
@@ -6,20 +6,40 @@ import shutil
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from study_runs import run_study
 
+from diptych.analysis.information import Audit
+from diptych.core.artifact import decode, encode
 from diptych.core.errors import Interrupted, MismatchError, UsageError
+from diptych.data.readers import read_collection
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.encode import encode_collection
 from diptych.studies import STUDIES, Choices, compare, recipe_of
+from diptych.studies.claims import Check, Claim, beats, judge
 from diptych.studies.making import start_of
 from diptych.studies.page import render_study
 from diptych.studies.results import Entry, entry_file
 from diptych.studies.rows import base_of, rows_of, why_left_out
 from diptych.studies.runner import plan_of
-from diptych.studies.shortcut_rows import BITS, BOUNDS, BUDGETS
-from diptych.studies.study import SettingName, Study
-from diptych.studies.verdict import cell_verdict
+from diptych.studies.shortcut_checks import (
+    at_least,
+    chosen_of,
+    collapsed,
+    in_order,
+    less,
+    reaches,
+    recovers,
+    with_chosen,
+)
+from diptych.studies.shortcut_rows import BITS, BOUNDS, BUDGETS, chosen_remarks
+from diptych.studies.study import SettingName, Study, Subject
+from diptych.studies.svl import GroupedBars
+from diptych.studies.svl_information import Information, _taken, columns_of_audit
+from diptych.studies.verdict import Evidence, Figure, cell_verdict
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run
 
@@ -229,7 +249,7 @@ def tiny(scenes_folder: Path) -> Choices:
 def test_the_whole_way_in_small(tiny: Choices, tmp_path: Path) -> None:
     folder = tmp_path / "svl.figure-4.5"
     rows = ["vse-none", "vse-unique", "clip-unique"]
-    results = run_study(FIGURE, folder, tiny, rows=rows, seeds=[0], accelerator="cpu")
+    results = run_study(FIGURE, folder, tiny, rows=rows, seeds=[0])
     measured = {entry.row: entry.measurements[0] for entry in results.entries}
     assert list(measured) == rows  # the base is trained, and is no row of the table
     assert (folder / "rows" / "pretrained" / "seed-0").is_dir()
@@ -282,9 +302,7 @@ def test_the_whole_way_in_small(tiny: Choices, tmp_path: Path) -> None:
     # The tables beside it use its runs.
     told.clear()
     rows = ["vse-none", "vse-unique", "vse-unique-ltd-dual", "vse-unique-ltd-eta-0.1"]
-    table = run_study(
-        LTD, tmp_path / LTD.name, tiny, rows=rows, seeds=[0], accelerator="cpu", tell=told.append
-    )
+    table = run_study(LTD, tmp_path / LTD.name, tiny, rows=rows, seeds=[0], tell=told.append)
     assert told[0] == "row 1 of 4: From scratch, no shortcuts: there already"
     assert (tmp_path / LTD.name / "rows" / "vse-unique-ltd-dual" / "seed-0").is_dir()
     comparison = compare(LTD, table)
@@ -312,14 +330,7 @@ def test_a_study_that_has_moved(tiny: Choices, tmp_path: Path, monkeypatch: pyte
             return stop and told[-1].startswith("row 2 of 2")
 
         results = run_study(
-            FIGURE,
-            folder,
-            choices,
-            rows=[row],
-            seeds=[0],
-            accelerator="cpu",
-            should_stop=should_stop,
-            tell=told.append,
+            FIGURE, folder, choices, rows=[row], seeds=[0], should_stop=should_stop, tell=told.append
         )
         return dict(results.of(row)[0].measurements[0].values)
 
@@ -356,3 +367,233 @@ def test_a_study_that_has_moved(tiny: Choices, tmp_path: Path, monkeypatch: pyte
     assert begun is not None
     with pytest.raises(MismatchError, match="training began with"):
         begun.open()
+
+
+def status(check: Check, rows: dict[str, dict[str, float]], sd: float | None = None) -> str:
+    figures = {
+        row: {name: Figure(value, sd, 1 if sd is None else 3) for name, value in values.items()}
+        for row, values in rows.items()
+    }
+    return judge(Claim("x", "y", check), Evidence(figures)).status
+
+
+@pytest.mark.parametrize(("rsum", "expected"), [(90.0, "holds"), (89.9, "fails")])
+def test_at_least(rsum: float, expected: str) -> None:
+    rows = {"a": {"rsum": rsum}, "none": {"rsum": 100.0}}
+    assert status(at_least("a", "none", 0.9, "rsum"), rows) == expected
+    assert status(at_least("a", "nobody", 0.9, "rsum"), rows) == "not run"
+
+
+@pytest.mark.parametrize(("chance", "expected"), [(5.0, "holds"), (10.0, "not run")])
+def test_nothing_is_kept_of_what_is_near_chance(chance: float, expected: str) -> None:
+    """27 beside 30 where chance is 10: a model that learned nothing keeps nothing."""
+    rows = {"a": {"rsum": 27.0}, "none": {"rsum": 30.0, "chance rsum": chance}}
+    assert status(at_least("a", "none", 0.9, "rsum"), rows) == expected
+    rows = {"a": {"rsum": 27.0, "zero-shot rsum": 30.0, "chance rsum": chance}}
+    assert status(less("a", "rsum", "zero-shot rsum"), rows) == expected
+    # Shares of information have no chance.
+    shares = {"a": {"image specific": 1.0, "image shared": 2.0, "chance rsum": chance}}
+    assert status(less("a", "image specific", "image shared"), shares) == "holds"
+
+
+@pytest.mark.parametrize(
+    ("rsum", "fallen", "whole", "expected"),
+    [
+        (90.0, 30.0, 400.0, "holds"),
+        (89.9, 30.0, 400.0, "fails"),
+        (31.0, 9.0, 400.0, "holds"),  # the fallen row may be at chance
+        (30.0, 9.0, 400.0, "fails"),  # more than 3 times as much, and a collapse still: 3 times chance
+        (39.0, 9.0, 800.0, "fails"),  # 5 % of what there is to recover
+        (90.0, 9.0, 30.0, "not run"),  # nothing was learned without shortcuts either
+    ],
+)
+def test_a_recovery(rsum: float, fallen: float, whole: float, expected: str) -> None:
+    rows = {
+        "ltd": {"rsum": rsum, "chance rsum": 10.0},
+        "unique": {"rsum": fallen, "chance rsum": 10.0},
+        "none": {"rsum": whole, "chance rsum": 10.0},
+    }
+    assert status(recovers("ltd", "unique", "none", 3.0), rows) == expected
+    for absent in rows:
+        some = {row: values for row, values in rows.items() if row != absent}
+        assert status(recovers("ltd", "unique", "none", 3.0), some) == "not run"
+
+
+def test_a_level_and_two_columns_of_one_row() -> None:
+    rows = {"a": {"with rsum": 570.0, "rsum": 3.0, "zero-shot rsum": 4.0}}
+    assert status(reaches("a", "with rsum", 570), rows) == "holds"
+    assert status(reaches("a", "with rsum", 570.1), rows) == "fails"
+    assert status(less("a", "rsum", "zero-shot rsum"), rows) == "holds"
+    assert status(less("a", "zero-shot rsum", "rsum"), rows) == "fails"
+    assert status(less("a", "rsum", "nothing"), rows) == "not run"
+
+
+@pytest.mark.parametrize(
+    ("rsum", "chance", "whole", "expected"),
+    [
+        (20.0, 1.0, 400.0, "holds"),  # 5 % of 400
+        (20.1, 1.0, 400.0, "fails"),
+        (29.0, 10.0, 400.0, "holds"),  # 3 times chance, on a small test set
+        (31.0, 10.0, 400.0, "fails"),
+        (5.0, 10.0, 30.0, "not run"),  # nothing was learned without shortcuts either
+    ],
+)
+def test_a_collapse(rsum: float, chance: float, whole: float, expected: str) -> None:
+    rows = {"unique": {"rsum": rsum, "chance rsum": chance}, "none": {"rsum": whole}}
+    assert status(collapsed("unique", "none"), rows) == expected
+
+
+def test_a_collapse_in_print_has_no_chance() -> None:
+    assert status(collapsed("unique", "none"), {"unique": {"rsum": 3.4}, "none": {"rsum": 409}}) == "holds"
+
+
+@pytest.mark.parametrize(
+    ("values", "sd", "expected"),
+    [
+        ([400, 300, 100], None, "holds"),
+        ([400, 410, 100], None, "holds"),  # 10 points the wrong way are a run's own
+        ([400, 413, 100], None, "fails"),
+        ([400, 420, 100], 10.0, "holds"),  # within twice the spread of the difference, 28
+        ([400, 399, 395], None, "fails"),  # never the wrong way, but nowhere either
+    ],
+)
+def test_a_fall_from_row_to_row(values: list[float], sd: float | None, expected: str) -> None:
+    rows = {f"bits-{n}": {"rsum": value, "with rsum": 600 - value} for n, value in enumerate(values)}
+    names = [f"bits-{n}" for n in range(5)]  # the last two were not run
+    assert status(in_order(names, "rsum", rising=False), rows, sd) == expected
+    assert status(in_order(names, "with rsum", rising=True), rows, sd) == expected
+    assert status(in_order(names[2:], "rsum", rising=False), rows, sd) == "not run"
+
+
+def evidence(**validation: float | None) -> Evidence:
+    """Rows with an rsum of 10, 20, … and the given validation rsum."""
+    figures = {}
+    for number, (row, value) in enumerate(validation.items(), 1):
+        figures[row] = {"rsum": Figure(10.0 * number)}
+        if value is not None:
+            figures[row]["validation rsum"] = Figure(value)
+    return Evidence(figures)
+
+
+def test_the_candidate_is_chosen_by_validation_not_by_test() -> None:
+    found = evidence(a=5.0, b=7.0, c=6.0)
+    assert chosen_of(found, ["a", "b", "c"]) == "b"
+    assert chosen_of(found, ["a", "c", "absent"]) == "c"
+    assert chosen_of(found, ["absent"]) is None
+    claim = Claim("x", "y", with_chosen(["a", "b"], lambda row: beats(row, "c", "rsum")))
+    assert judge(claim, found).findings[0].what == "b beats c in rsum"
+    nothing = Claim("x", "y", with_chosen(["absent"], lambda row: beats(row, "c", "rsum")))
+    assert judge(nothing, found).status == "not run"
+    remarks = chosen_remarks(["a", "b"], ["absent"])(found)
+    assert remarks == ["Chosen by validation rsum without shortcuts: b; of a 5.0, b 7.0."]
+
+
+def test_in_print_the_only_candidate_is_the_chosen_one() -> None:
+    assert chosen_of(evidence(a=None), ["a", "b"]) == "a"
+    assert chosen_of(evidence(a=None, b=None), ["a", "b"]) is None
+    assert chosen_remarks(["a"])(evidence(a=None)) == []
+
+
+BARS = GroupedBars(
+    groups={"One": [("a", "first"), ("b", "second")], "Other": [("c", "third")]},
+    columns=(("rsum", "without"), ("with rsum", "with")),
+    limit=600.0,
+    chance="chance rsum",
+    reference="zero-shot rsum",
+)
+
+
+def test_bars_say_what_they_show() -> None:
+    found = Evidence(
+        {
+            "a": {"rsum": Figure(400.0, 2.0, 3), "chance rsum": Figure(3.2)},
+            "b": {"rsum": Figure(5.0), "with rsum": Figure(599.0), "zero-shot rsum": Figure(450.0)},
+        }
+    )
+    (panel,) = BARS.draw(found, {})  # nothing of the other group was run
+    assert (
+        "One, rsum of at most 600: first 400.0 without; second 5.0 without, 599.0 with; "
+        "before fine-tuning 450.0; chance 3.2." in panel
+    )
+    for word in ("first", "second", "before fine-tuning", "chance"):
+        assert f">{word}</text>" in panel
+    assert BARS.draw(Evidence({}), {}) == []
+
+
+@pytest.fixture(scope="module")
+def subject(run_folder: Path) -> Subject:
+    run = Run.open(run_folder)
+    return Subject(run, read_collection(str(run.recipe.data.path)), None)
+
+
+def test_columns(subject: Subject) -> None:
+    (measured,) = Information(most=40, samples=20, probes=("linear",))(subject)
+    assert (measured.on.dataset, measured.on.split, measured.on.images) == ("scenes", "test", 16)
+    found = Audit.open(subject.run.folder / "audit" / "audit.json")
+    assert found.protocol.images == (40, 16, 16)
+    assert (subject.run.folder / "audit" / "report.html").is_file()
+    specific = found.held("without", "image", "specific", "linear")
+    assert specific is not None
+    assert measured.values["image specific"] == specific.percent
+    assert (measured.values["image specific low"], measured.values["image specific high"]) == specific.ends
+    for name in ("image shared", "image undescribed", "caption shared", "caption unstated"):
+        assert 0 <= measured.values[name] <= 100
+    never = found.held("without", "image", "never described", "linear")
+    assert never is not None
+    assert measured.values["image never described"] == never.percent
+    assert measured.values["minimal"] < measured.values["optimal"]
+    assert measured.values["gap"] <= measured.values["optimal"]
+    assert "image shortcut" not in measured.values
+    assert "image shared (mlp)" not in measured.values
+
+
+def _audit(given: dict[str, Any]) -> Audit:
+    found: Audit = decode(Audit, given, {})
+    return found
+
+
+def test_shortcuts_are_of_the_condition_with_them(subject: Subject) -> None:
+    """Named without "with": there are none in the other condition."""
+    found = Audit.open(_audited(subject))
+    sides: dict[str, Any] = encode(found, {})["conditions"]["without"]
+    group = {**sides["image"]["groups"][0], "name": "shortcut"}
+    carrying = {**sides, "image": {**sides["image"], "groups": [*sides["image"]["groups"], group]}}
+    both = _audit({**encode(found, {}), "conditions": {"without": sides, "with": carrying}})
+    values = columns_of_audit(both)
+    assert values["image shortcut"] == values["image shared"] == values["with image shared"]
+    assert "with image shortcut" not in values
+    assert values["with gap"] == values["gap"]
+
+
+def test_words_of_captions_have_a_column(subject: Subject) -> None:
+    given = encode(Audit.open(_audited(subject)), {})
+    sides = given["conditions"]["without"]
+    of_words = {**sides["caption"], "groups": [{**sides["caption"]["groups"][0], "name": "words"}]}
+    found = _audit({**given, "conditions": {"without": {**sides, "caption": of_words}}})
+    held = found.held("without", "caption", "words", "linear")
+    assert held is not None
+    assert columns_of_audit(found)["caption words"] == held.percent
+
+
+def _audited(subject: Subject) -> Path:
+    file = subject.run.folder / "audit" / "audit.json"
+    if not file.is_file():
+        Information(most=40, samples=0, probes=("linear",))(subject)
+    return Path(file)
+
+
+def test_what_it_depends_on_is_said() -> None:
+    assert Information().about != Information(most=100).about
+    assert Information().about["kind"] == "information"
+
+
+def test_rows_of_some_images(subject: Subject, tmp_path: Path) -> None:
+    part = subject.collection.split("train")
+    encoder = DualEncoder.load(subject.run.best)
+    whole = encode_collection(encoder, part, tmp_path / "whole", "train")
+    some = part.subset([7, 3, 20])
+    taken = _taken(whole, some.image_ids, some.caption_ids)
+    expected = encode_collection(encoder, some, tmp_path / "some", "train")
+    np.testing.assert_allclose(taken.images.rows, expected.images.rows, atol=1e-6)
+    np.testing.assert_allclose(taken.texts.rows, expected.texts.rows, atol=1e-6)
+    assert taken.caption_image.tolist() == some.caption_image.tolist()

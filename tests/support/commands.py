@@ -1,17 +1,47 @@
-"""What a test of the command line gets back."""
+"""Finished commands, as tests of the command line see them."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import NamedTuple
 
+import pytest
+
 
 class Done(NamedTuple):
-    """A finished command: exit code, standard output, standard error."""
+    """Exit code, standard output, standard error."""
 
     code: int
     out: str
     err: str
 
+    def shows(self, *texts: str) -> None:
+        """Assert that each of these was printed."""
+        for text in texts:
+            assert text in self.out, (text, self.out)
+
+    def hides(self, *texts: str) -> None:
+        """Assert that none of these was printed."""
+        for text in texts:
+            assert text not in self.out, (text, self.out)
+
+    def says(self, *texts: str) -> None:
+        """Assert that each of these stands in the error output, wherever its lines break."""
+        for text in texts:
+            assert text in self.err or text in self.err.replace("\n", " "), (text, self.out, self.err)
+
 
 Command = Callable[..., Done]
+QUICK_HEAD = "--set training.epochs=2 --set head.width=16 --set training.batch_size=32"
+
+
+def command(line: str) -> None:
+    """Run a command line that makes what several tests share."""
+    from diptych.cli import main
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["diptych", *shlex.split(line)])
+        with pytest.raises(SystemExit) as caught:
+            main()
+    assert not caught.value.code

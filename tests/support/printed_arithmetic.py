@@ -164,11 +164,7 @@ def standardised(shares: list[tuple[float, float]], base: float, ddof: int) -> l
 
 def base_rate(queries: float, sessions: float, of_purchase: Interval, of_others: Interval) -> Interval:
     """The share of purchase sessions that a log's queries give away, from queries per session of both kinds."""
-    return follows(
-        lambda own, other: (queries / sessions - other) / (own - other),
-        of_purchase,
-        of_others,
-    )
+    return follows(lambda own, other: (queries / sessions - other) / (own - other), of_purchase, of_others)
 
 
 def follows(formula: Callable[..., float], *numbers: Interval) -> Interval:

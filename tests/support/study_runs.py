@@ -28,7 +28,8 @@ def run_study(
     should_stop: Callable[[], bool] = lambda: False,
     **options: Any,
 ) -> studies.Results:
-    """Run it."""
+    """Run it, on the processor."""
+    options.setdefault("accelerator", "cpu")
     logger, handler = logging.getLogger("diptych.studies"), _List(tell)
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

@@ -11,29 +11,36 @@ import typer
 from diptych.cli.categories import categories
 from diptych.cli.cocos import cocos
 from diptych.cli.compare import compare
-from diptych.cli.console import next_step, print_table, say
+from diptych.cli.console import next_step, print_table, progress, say
 from diptych.cli.data import data
 from diptych.cli.embed import embed
 from diptych.cli.evaluate import evaluate
-from diptych.cli.explain import explain
 from diptych.cli.granularity import granularity
 from diptych.cli.index import index
 from diptych.cli.info import info
 from diptych.cli.intent import intent
-from diptych.cli.options import Data, Images, Model, OutFolder, ReaderName, ReaderOptions, SkipBadImages
 from diptych.cli.perturb import perturb
-from diptych.cli.progress import progress
 from diptych.cli.protocol import protocol
 from diptych.cli.report import report
 from diptych.cli.resources import resources
 from diptych.cli.scenes import scenes
 from diptych.cli.search import search
 from diptych.cli.shortcuts import shortcuts
-from diptych.cli.sources import DataChoice, encoder_of
+from diptych.cli.sources import (
+    Data,
+    DataChoice,
+    Images,
+    Model,
+    OutFolder,
+    ReaderName,
+    ReaderOptions,
+    SkipBadImages,
+    encoder_of,
+)
 from diptych.cli.sparsify import sparsify
 from diptych.cli.stress import stress
 from diptych.cli.study import study
-from diptych.cli.terms import terms
+from diptych.cli.terms import explain, terms
 from diptych.cli.train import train
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import safe_name

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.options import (
+from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.sources import (
     Data,
+    DataChoice,
     Images,
     OutFolder,
     ReaderName,
     ReaderOptions,
     SkipBadImages,
     Source,
+    encoded_of,
     parse_values,
 )
-from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, encoded_of
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import safe_name
 

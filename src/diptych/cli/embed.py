@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from diptych.cli.console import next_step, say
-from diptych.cli.interrupt import stop_on_signal
-from diptych.cli.options import (
+from diptych.cli.console import next_step, progress, say, stop_on_signal
+from diptych.cli.sources import (
     Captions,
     Data,
+    DataChoice,
     Images,
     Model,
     OutFolder,
@@ -18,9 +18,9 @@ from diptych.cli.options import (
     ReaderOptions,
     SkipBadImages,
     Split,
+    Work,
+    encoded_of,
 )
-from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, Work, encoded_of
 
 
 def embed(

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.options import (
+from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.sources import (
     Captions,
     Data,
+    DataChoice,
     Images,
     OutFolder,
     ReaderName,
@@ -19,21 +20,24 @@ from diptych.cli.options import (
     SkipBadImages,
     Source,
     Split,
+    encode_part,
+    encoded_of,
+    encoder_of,
+    is_own_data,
     parse_values,
+    run_of,
 )
-from diptych.cli.progress import progress
-from diptych.cli.reranking import SecondStage
-from diptych.cli.sources import DataChoice, encode_part, encoded_of, encoder_of, is_own_data, run_of
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
+    from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.embeddings import EncodedCollection
     from diptych.encoders.origin import Origin
     from diptych.evaluation import Result
     from diptych.evaluation.judgements import Agreement, HumanAgreement
     from diptych.evaluation.shortcuts import BothConditions
-    from diptych.metrics import Relevance
+    from diptych.metrics import Relevance, Reranked
     from diptych.metrics.correlation import Coefficient
 
 
@@ -381,3 +385,58 @@ def _both_conditions(
         **options,
     )
     return None if both.with_shortcuts is None else both
+
+
+class SecondStage:
+    """What ``--rerank`` and ``--unranked`` ask for."""
+
+    def __init__(self, k: int, unranked: str, protocol: str) -> None:
+        from diptych.evaluation.reranking import check_unranked
+        from diptych.evaluation.result import one_gallery
+
+        check_unranked(unranked)
+        one_gallery(protocol)
+        self.k, self.unranked = k, unranked
+        self._encoder: DualEncoder | None = None
+
+    @classmethod
+    def asked(cls, k: int | None, unranked: str | None, protocol: str) -> SecondStage | None:
+        """The second stage, or None where none is asked for."""
+        if k is None:
+            if unranked is not None:
+                raise UsageError(
+                    f"--unranked {unranked} without --rerank: every candidate is ranked", "add --rerank K"
+                )
+            return None
+        return cls(k, unranked or "miss", protocol)
+
+    def look(self, encoder: DualEncoder) -> None:
+        """See before the work that ``encoder`` has a matching head, and keep it."""
+        from diptych.encoders.rerank import require_matching
+
+        require_matching(encoder)
+        self._encoder = encoder
+
+    def candidates(self, folder: Path, encoded: EncodedCollection, origin: Origin, beside: Path) -> Reranked:
+        """The candidates stored in ``folder`` or ``beside``, scored now into ``beside`` unless there are enough."""
+        from diptych.encoders.origin import check_still_there
+        from diptych.encoders.rerank import rerank, stored_candidates
+
+        for place in dict.fromkeys((folder, beside)):
+            found = stored_candidates(place / "reranked", encoded, self.k)
+            if found is not None:
+                return found
+        if self._encoder is None:
+            check_still_there(origin.model, folder)
+            self.look(encoder_of(origin.model)[0])
+        assert self._encoder is not None
+        return rerank(self._encoder, origin.collection(), encoded, self.k, folder=beside / "reranked")
+
+    def target(self, base: Path) -> Path:
+        """Where the evaluation of this stage goes, beside that of the first."""
+        return base.with_name(f"{base.name}-reranked-{self.k}-{self.unranked}")
+
+    @property
+    def title(self) -> str:
+        """What stands above its table."""
+        return f"re-ranked: the best {self.k:,} of each query, scored again by the matching head"

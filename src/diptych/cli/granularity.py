@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.options import Captions, LanguageName, NltkData, OutFolder, SkipBadImages, WordNetPath
-from diptych.cli.progress import progress
+from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.sources import Captions, LanguageName, NltkData, OutFolder, SkipBadImages, WordNetPath
 from diptych.cli.study_data import DataChoices
 from diptych.core.errors import UsageError
 

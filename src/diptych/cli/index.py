@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console import next_step, say
-from diptych.cli.options import (
+from diptych.cli.console import next_step, progress, say
+from diptych.cli.sources import (
     Data,
+    DataChoice,
     Images,
     OutFolder,
     ReaderName,
@@ -18,10 +19,9 @@ from diptych.cli.options import (
     SkipBadImages,
     Source,
     Split,
+    encoded_of,
     parse_values,
 )
-from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, encoded_of
 from diptych.cli.sparse_folder import SparseFolder
 from diptych.core.errors import UsageError
 

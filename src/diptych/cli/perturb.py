@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.options import (
+from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.sources import (
     Captions,
+    DataChoice,
     Images,
     LanguageName,
     NltkData,
@@ -21,8 +22,6 @@ from diptych.cli.options import (
     WordNetPath,
     options_by_name,
 )
-from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import console, next_step, print_table, say
-from diptych.cli.options import Data, Images, OutFolder, ReaderName, ReaderOptions, SkipBadImages, Split
-from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, encoded_of
+from diptych.cli.console import console, next_step, print_table, progress, say
+from diptych.cli.sources import (
+    Data,
+    DataChoice,
+    Images,
+    OutFolder,
+    ReaderName,
+    ReaderOptions,
+    SkipBadImages,
+    Split,
+    encoded_of,
+)
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.reading import map_array
 

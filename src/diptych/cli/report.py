@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from diptych.cli.categories.report import is_of_categories, write_categories_report
-from diptych.cli.console import next_step, say
-from diptych.cli.options import OutFolder, Split
-from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, encoded_of
+from diptych.cli.console import next_step, progress, say
+from diptych.cli.sources import DataChoice, OutFolder, Split, encoded_of
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 
@@ -56,7 +54,8 @@ def report(
         _say(target)
         return
     from diptych.evaluation.evaluate_encoder import evaluate_encoded
-    from diptych.report import content_of_run, write_report
+    from diptych.report.content import content_of_run
+    from diptych.report.html import write_report
     from diptych.training.run import Run
 
     opened = Run.open(run)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.progress import progress
+from diptych.cli.console import next_step, print_table, progress, say
 
 if TYPE_CHECKING:
     from diptych.data.language import Tagger, WordNet

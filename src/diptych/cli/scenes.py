@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.options import OutFolder, least_and_most
-from diptych.cli.progress import progress
+from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.sources import OutFolder, least_and_most
 from diptych.core.errors import UsageError
 
 LOG_OPTIONS = ("visitors", "days", "dirt", "file_format")

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diptych.cli.categories.search import is_of_products, search_products
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.options import parse_values
-from diptych.cli.progress import progress
-from diptych.cli.queries import looks_like_a_picture, query_encoder
+from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.sources import parse_values
+from diptych.cli.sparse_folder import looks_like_a_picture, query_encoder
 from diptych.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.origin import Origin
     from diptych.index import Index
-    from diptych.report import Retrieved
+    from diptych.report.content import Retrieved
     from diptych.sparse import SparseEncoder
 
 
@@ -81,7 +80,7 @@ def search(
     from diptych.data.images import read_image
     from diptych.encoders.origin import Origin, check_still_there
     from diptych.index import open_index
-    from diptych.report import write_contact_sheet
+    from diptych.report.sheets import write_contact_sheet
 
     if not query.strip():
         raise UsageError("the query is empty", "give a sentence or the path of a picture")
@@ -156,7 +155,7 @@ def _own_terms(encoder: DualEncoder | SparseEncoder, query: str, is_picture: boo
 
 def _retrieved(found: list[tuple[str, float]], kind: str, origin: Origin | None) -> list[Retrieved]:
     """What was found, with captions and pictures where the collection is known."""
-    from diptych.report import Retrieved
+    from diptych.report.content import Retrieved
 
     if origin is None:
         return [Retrieved(name, score) for name, score in found]

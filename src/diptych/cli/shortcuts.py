@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console import next_step, say
-from diptych.cli.options import Images, ReaderName, ReaderOptions
-from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice
+from diptych.cli.console import next_step, progress, say
+from diptych.cli.sources import DataChoice, Images, ReaderName, ReaderOptions
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -13,8 +13,10 @@ from diptych.core.reading import read_json
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
+    from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.origin import Origin
     from diptych.sparse import SparseEncoder, SparsifiedCollection, Sparsifier
+
 
 _MARKER = "sparse.json"
 
@@ -120,3 +122,18 @@ class SparseFolder:
     def query_origin(self, split: str | None = None) -> Origin:
         """The origin that an index of a split's rows keeps: this folder is what queries are encoded with."""
         return replace(self.origin, model=str(self.folder.resolve()), split=split or self.split)
+
+
+_PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+
+
+def looks_like_a_picture(query: str) -> bool:
+    """Whether a query is the path of a picture, by its ending."""
+    return Path(query).suffix.lower() in _PICTURES
+
+
+def query_encoder(model: str) -> DualEncoder | SparseEncoder:
+    """The encoder of queries: of a run or encoder, or of what ``diptych sparsify`` made."""
+    if SparseFolder.is_one(model):
+        return SparseFolder.open(model).encoder()
+    return encoder_of(model)[0]

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.interrupt import stop_on_signal
-from diptych.cli.options import (
+from diptych.cli.console import next_step, print_table, progress, say, stop_on_signal
+from diptych.cli.sources import (
     Data,
+    DataChoice,
     Images,
     OutFolder,
     ReaderName,
     ReaderOptions,
     SkipBadImages,
     Source,
+    encode_part,
+    encoder_of,
     parse_values,
 )
-from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, encode_part, encoder_of
 from diptych.cli.sparse_folder import SparseFolder
-from diptych.cli.term_cards import caption_card, evenly, match_of, picture_card
+from diptych.cli.terms import caption_card, evenly, match_of, picture_card
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 
@@ -51,7 +51,8 @@ _TERMS = 10
 def write_page(made: SparseFolder, measures: SparseMeasures, command: str) -> Path:
     """Write ``report.html`` into the head's folder, and give its place."""
     from diptych.core.table import Table
-    from diptych.report import Headline, SparseReport, write_sparse_report
+    from diptych.report.page import Headline
+    from diptych.report.sparse_page import SparseReport, write_sparse_report
 
     sparsifier, rows, collection = made.sparsifier(), made.rows(), made.collection()
     vocabulary, options = sparsifier.vocabulary, sparsifier.options

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.interrupt import stop_on_signal
-from diptych.cli.options import (
+from diptych.cli.console import next_step, print_table, progress, say, stop_on_signal
+from diptych.cli.sources import (
     Captions,
     Data,
+    DataChoice,
     Images,
     LanguageName,
     Model,
@@ -23,10 +23,9 @@ from diptych.cli.options import (
     SkipBadImages,
     Split,
     WordNetPath,
+    encoder_of,
     options_by_name,
 )
-from diptych.cli.progress import progress
-from diptych.cli.sources import DataChoice, encoder_of
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 

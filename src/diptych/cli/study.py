@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console import messages, next_step, print_table, say
-from diptych.cli.interrupt import stop_on_signal
-from diptych.cli.options import OutFolder, SkipBadImages, recipe_values
-from diptych.cli.progress import progress
+from diptych.cli.console import messages, next_step, print_table, progress, say, stop_on_signal
+from diptych.cli.sources import OutFolder, SkipBadImages, recipe_values
 from diptych.cli.study_data import DataChoices, command_of
 from diptych.cli.study_tables import say_claims, say_comparison, say_published
 from diptych.core.errors import UsageError

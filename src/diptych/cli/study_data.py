@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.cli.options import parse_values
-from diptych.cli.sources import DataChoice
+from diptych.cli.sources import DataChoice, parse_values
 from diptych.core.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:

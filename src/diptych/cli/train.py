@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from diptych.cli.console import is_main_process, next_step, say
-from diptych.cli.interrupt import stop_on_signal
-from diptych.cli.options import (
+from diptych.cli.console import is_main_process, next_step, progress, say, stop_on_signal
+from diptych.cli.sources import (
     Data,
     Images,
     OutFolder,
@@ -19,7 +18,6 @@ from diptych.cli.options import (
     parse_values,
     recipe_values,
 )
-from diptych.cli.progress import progress
 from diptych.core.errors import UsageError
 
 

@@ -22,20 +22,9 @@ from diptych.report.categories_tables import (
     short_path,
     sibling_table,
 )
-from diptych.report.drawing import BLUE, INK, ORANGE
-from diptych.report.intent_content import (
-    DARK,
-    LIGHT,
-    Block,
-    Headline,
-    Legend,
-    Page,
-    Panels,
-    Section,
-    panel,
-    series,
-)
-from diptych.report.page import judgement, shorten
+from diptych.report.drawing import BLUE, INK, ORANGE, draw
+from diptych.report.intent_content import Block, Headline, Legend, Page, Panels, Section, series
+from diptych.report.page import DARK, LIGHT, judgement, shorten
 from diptych.report.pictures import Thumbnail, Thumbnails
 
 if TYPE_CHECKING:
@@ -172,7 +161,7 @@ def level_figure(
     """A line per model over the levels of the tree, as ``<svg>``."""
     depths = sorted({int(one["group"]) for groups in levels.values() for one in groups})
     highest, said = 0.0, []
-    with panel(name) as drawing:
+    with draw(name) as drawing:
         axes = drawing.axes
         for place, (label, groups) in enumerate(levels.items()):
             way = series(place)
@@ -206,7 +195,7 @@ def bars_figure(
     total = sum(counts.values())
     low, high = (-1, 1) if zero else (1, 3)
     values = list(range(min(low, *counts), max(high, *counts) + 1))
-    with panel(name) as drawing:
+    with draw(name) as drawing:
         axes = drawing.axes
         for value in values:
             count = counts.get(value, 0)

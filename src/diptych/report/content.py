@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 
-from diptych.core.errors import DataError, NumericalError
 from diptych.data.collection import Collection
 from diptych.encoders.embeddings import EncodedCollection
-from diptych.evaluation import Result
-from diptych.evaluation import Score as Measured
+from diptych.evaluation import Result, Score
 from diptych.evaluation.evaluate_encoder import ground_truth_of
-from diptych.metrics import GainMeasure, Measure, measure, similarity
+from diptych.metrics import similarity
+from diptych.report.page import Headline
 from diptych.report.pictures import PictureSource
 from diptych.training.run import Run
 
@@ -34,10 +31,6 @@ class Query:
     name: str
     caption: str | None = None
     picture: PictureSource | None = None
-
-    def __post_init__(self) -> None:
-        if (self.caption is None) == (self.picture is None):
-            raise DataError(f"query {self.name!r} must be a caption or a picture, one of the two")
 
 
 @dataclass(frozen=True)
@@ -60,12 +53,6 @@ class Retrieved:
     picture: PictureSource | None = None
     rank: int | None = None
 
-    def __post_init__(self) -> None:
-        if not math.isfinite(self.score):
-            raise NumericalError(
-                f"the score of {self.name!r} is {self.score}", "search with finite embeddings"
-            )
-
 
 @dataclass(frozen=True)
 class Retrieval:
@@ -83,92 +70,10 @@ class Retrieval:
     right_rank: int | None = None
     expected: Retrieved | None = None
 
-    def __post_init__(self) -> None:
-        items = [*self.retrieved, *([] if self.expected is None else [self.expected])]
-        pictures = sum(item.picture is not None for item in items)
-        if pictures not in (0, len(items)):
-            raise DataError(
-                f"query {self.query.name!r}: {pictures} of {len(items)} retrieved items have a picture",
-                "retrieve pictures or captions, not both at once",
-            )
-
     @property
     def is_text_to_image(self) -> bool:
         """Whether a caption asks for pictures."""
         return self.query.caption is not None
-
-
-def _check_finite(what: str, values: Sequence[float]) -> None:
-    for place, value in enumerate(values):
-        if not math.isfinite(value):
-            raise NumericalError(f"{what} {place} is {value}", "leave out what is not a number")
-
-
-@dataclass(frozen=True)
-class Score:
-    """One figure with what it must be read against.
-
-    Attributes:
-        value: the score, in the unit of its row.
-        low: lower end of its 95 % interval, where one was estimated.
-        high: upper end of it.
-        chance: what a random order scores.
-    """
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    chance: float | None = None
-
-    def __post_init__(self) -> None:
-        _check_finite(
-            "score part",
-            [part for part in (self.value, self.low, self.high, self.chance) if part is not None],
-        )
-        if (self.low is None) != (self.high is None):
-            raise DataError(f"an interval needs both ends, got low={self.low} and high={self.high}")
-        if self.low is not None and self.high is not None and self.low > self.high:
-            raise DataError(f"an interval from {self.low} to {self.high} is the wrong way round")
-
-
-@dataclass(frozen=True)
-class TableRow:
-    """One measure of the test table.
-
-    Attributes:
-        measure: its name as papers print it, ``"R@1"``.
-        image_to_text: the score when pictures ask for captions.
-        text_to_image: the score when captions ask for pictures.
-        both: one score of both directions together (``"rsum"``), in place of the two.
-        unit: what follows the number in the row's label, e.g. ``"%"``.
-        decimals: digits after the point.
-        description: one line of what the measure is.
-    """
-
-    measure: str
-    image_to_text: Score | None = None
-    text_to_image: Score | None = None
-    both: Score | None = None
-    unit: str = "%"
-    decimals: int = 1
-    description: str = ""
-
-    def __post_init__(self) -> None:
-        apart = self.image_to_text is not None or self.text_to_image is not None
-        if apart == (self.both is not None):
-            raise DataError(
-                f"{self.measure}: scores per direction or one of both, not "
-                f"{'the two kinds at once' if apart else 'neither'}",
-            )
-
-
-@dataclass(frozen=True)
-class Headline:
-    """A figure large at the top: ``Headline("rsum", "192.7", "58 × chance")``."""
-
-    label: str
-    value: str
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -193,25 +98,6 @@ class Curves:
     best_epoch: float | None = None
     chance_rsum: float | None = None
 
-    def __post_init__(self) -> None:
-        for what, have, want in (
-            ("losses", len(self.loss), len(self.steps)),
-            ("learning rates", len(self.learning_rate) or len(self.steps), len(self.steps)),
-            ("validation rsums", len(self.validation_rsum), len(self.epochs)),
-        ):
-            if have != want:
-                raise DataError(f"curves: {want} {what} expected, got {have}")
-        if self.best_epoch is not None and self.best_epoch not in self.epochs:
-            raise DataError(f"curves: best epoch {self.best_epoch} is none of {list(self.epochs)}")
-        for what, places in (("steps", self.steps), ("epochs", self.epochs)):
-            for before, after in pairwise(places):
-                if after <= before:
-                    raise DataError(f"curves: {what} must rise, got {after} after {before}")
-        _check_finite("loss", self.loss)
-        _check_finite("learning rate", self.learning_rate)
-        _check_finite("validation rsum", self.validation_rsum)
-        _check_finite("chance rsum", [] if self.chance_rsum is None else [self.chance_rsum])
-
 
 @dataclass(frozen=True)
 class ReportContent:
@@ -223,8 +109,7 @@ class ReportContent:
         protocol_line: dataset, split, numbers of images and captions, any-of-k, ties, seeds, compat:
             printed with the table, without which its figures mean nothing.
         headlines: a few figures shown large.
-        table: the test table.
-        charted: the measures of the table, by name, that are also drawn as bars (percentages).
+        scores: of an evaluation, by direction (``i2t``, ``t2i``, ``both``) and measure.
         curves: what was logged while training.
         best_retrievals: queries answered best.
         worst_retrievals: queries answered worst.
@@ -239,8 +124,7 @@ class ReportContent:
     subtitle: str = ""
     protocol_line: str = ""
     headlines: Sequence[Headline] = ()
-    table: Sequence[TableRow] = ()
-    charted: Sequence[str] = ("R@1", "R@5", "R@10")
+    scores: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)
     curves: Curves | None = None
     best_retrievals: Sequence[Retrieval] = ()
     worst_retrievals: Sequence[Retrieval] = ()
@@ -249,13 +133,6 @@ class ReportContent:
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
     commands: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        if (self.table or self.headlines) and not self.protocol_line:
-            raise DataError(
-                f"report {self.title!r} has figures and no protocol line",
-                "say dataset, split, sizes, tie rule and seeds in protocol_line",
-            )
 
 
 _SHOWN = 5
@@ -280,7 +157,7 @@ def content_of_run(
         subtitle=f"{recipe.description or recipe.objective['name']} · {collection.describe()}",
         protocol_line=result.protocol_line(),
         headlines=_headlines(result, with_shortcuts),
-        table=_table(result),
+        scores=result.scores,
         curves=_curves(run),
         best_retrievals=best,
         worst_retrievals=worst,
@@ -303,34 +180,6 @@ def _headlines(result: Result, with_shortcuts: Result | None) -> list[Headline]:
             1, Headline("rsum with shortcuts", f"{value:.1f}", "the rest of the page is without")
         )
     return headlines
-
-
-def _score(score: Measured | None, factor: float) -> Score | None:
-    if score is None:
-        return None
-    low, high = (None if end is None else factor * end for end in (score.low, score.high))
-    return Score(factor * score.value, low, high, factor * score.chance)
-
-
-def _table(result: Result) -> list[TableRow]:
-    rows = []
-    for name in dict.fromkeys(name for given in result.scores.values() for name in given):
-        declared = measure(name)
-        share = isinstance(declared, Measure) and declared.kind == "share"
-        factor = 100.0 if share else 1.0
-        cells = {key: _score(given.get(name), factor) for key, given in result.scores.items()}
-        rows.append(
-            TableRow(
-                measure=name,
-                image_to_text=cells.get("i2t"),
-                text_to_image=cells.get("t2i"),
-                both=cells.get("both"),
-                unit="%" if share else "",
-                decimals=3 if isinstance(declared, GainMeasure) else 1,
-                description=declared.description,
-            )
-        )
-    return rows
 
 
 def _curves(run: Run) -> Curves | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 BLUE, ORANGE = LIGHT["blue"], LIGHT["orange"]
 INK = "#0a0b0c"
 """A colour nothing else has; it becomes the colour of the words around the figure."""
+PAPER = "#fdfefc"
+"""A colour nothing else has; it becomes the paper behind the figure."""
 
 _STYLE = {
     "svg.fonttype": "none",
@@ -67,11 +70,15 @@ class Drawing:
 
 @contextmanager
 def draw(name: str, summary: str = "", size: tuple[float, float] = (4.4, 2.9)) -> Iterator[Drawing]:
-    """Draw inside the block on ``axes``; afterwards the result's ``svg`` is the figure."""
+    """Draw inside the block on ``axes``; afterwards the result's ``svg`` is the figure.
+
+    Letters that Matplotlib's font lacks are no matter: the reader's browser draws them.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
-    with _rc_lock, matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
+    with _rc_lock, matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         figure = Figure(figsize=size, layout="constrained", facecolor="none")
         drawing = Drawing(figure, figure.add_subplot(facecolor="none"), summary)
         yield drawing
@@ -92,6 +99,6 @@ def _to_svg(figure: Figure, name: str, summary: str) -> str:
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
     text = re.sub(r"font: ([^;\"]*?)(\d[\d.]*px)[^;\"]*", r"font: \1\2 system-ui, sans-serif", text)
     text = text.replace(INK, "currentColor")
-    for colour in ("blue", "orange"):
+    for colour in ("blue", "orange", "green", "purple", "olive"):
         text = text.replace(LIGHT[colour], f"var(--{colour}, {LIGHT[colour]})")
-    return text
+    return text.replace(PAPER, f"var(--paper, {LIGHT['paper']})")

@@ -7,7 +7,7 @@ forbids scripts and foreign addresses to itself besides.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,10 @@ import numpy as np
 from diptych.core.context import track
 from diptych.core.errors import DataError
 from diptych.core.files import write_bytes
-from diptych.report.content import Curves, ReportContent, Retrieval, Retrieved, TableRow
+from diptych.core.table import Cell, Table
+from diptych.evaluation import Score
+from diptych.metrics import GainMeasure, Measure, measure
+from diptych.report.content import Curves, ReportContent, Retrieval, Retrieved
 from diptych.report.drawing import BLUE, INK, ORANGE, draw
 from diptych.report.page import DARK, LIGHT, judgement, shorten, templates
 from diptych.report.pictures import PictureSource, Thumbnail, Thumbnails
@@ -48,6 +51,8 @@ def render_report(content: ReportContent, *, thumbnail_side: int = THUMBNAIL_SID
 
     Pictures that cannot be read are shown as labelled placeholders and counted in the notes.
     """
+    from markupsafe import Markup
+
     thumbnails = Thumbnails(thumbnail_side)
     groups = [
         _group(f"{name} {direction}", retrievals, thumbnails)
@@ -63,13 +68,8 @@ def render_report(content: ReportContent, *, thumbnail_side: int = THUMBNAIL_SID
             content=content,
             light=LIGHT,
             dark=DARK,
-            described=[row for row in content.table if row.description],
-            has_intervals=any(
-                score is not None and score.low is not None
-                for row in content.table
-                for score in (row.image_to_text, row.text_to_image, row.both)
-            ),
-            recall_figure=_recall_figure(content),
+            table=Markup(results_table(content.scores).html()) if content.scores else "",
+            recall_figure=Markup(recall_figure(content.scores)) if charted(content.scores) else "",
             curve_figures=_curve_figures(content.curves),
             groups=groups,
             notes=[*content.notes, picture_note] if picture_note else list(content.notes),
@@ -77,11 +77,44 @@ def render_report(content: ReportContent, *, thumbnail_side: int = THUMBNAIL_SID
     )
 
 
-def _recall_figure(content: ReportContent) -> Any:
-    from markupsafe import Markup
+DIRECTIONS = {"i2t": "image → text", "t2i": "text → image"}
+CHARTED = ("R@1", "R@5", "R@10")
 
-    rows = [row for row in content.table if row.measure in content.charted and row.both is None]
-    return Markup(recall_figure(rows)) if rows else ""
+
+def results_table(scores: Mapping[str, Mapping[str, Score]]) -> Table:
+    """Return the measures of an evaluation with their intervals and chance; shares in per cent."""
+
+    def cells(score: Score | None, factor: float, decimals: int) -> list[Cell]:
+        if score is None:
+            return [Cell("–"), Cell("–")]
+        interval = "" if score.low is None else f"{factor * score.low:,.{decimals}f}–"
+        interval += "" if score.high is None else f"{factor * score.high:,.{decimals}f}"
+        value, chance = factor * score.value, factor * score.chance
+        return [
+            Cell(f"{value:,.{decimals}f}", interval, value=value),
+            Cell(f"{chance:,.{decimals}f}", value=chance),
+        ]
+
+    rows, described = [], []
+    for name in dict.fromkeys(name for given in scores.values() for name in given):
+        declared = measure(name)
+        share = isinstance(declared, Measure) and declared.kind == "share"
+        shown = (100.0 if share else 1.0, 3 if isinstance(declared, GainMeasure) else 1)
+        described.append(f"{name}: {declared.description}")
+        both = scores.get("both", {}).get(name)
+        head = Cell(f"{name} %" if share else name, "" if both is None else "both directions")
+        each = [scores.get(direction, {}).get(name) for direction in DIRECTIONS]
+        apart = [cell for score in each for cell in cells(score, *shown)]
+        rows.append([head, *(apart if both is None else [*cells(both, *shown), Cell(""), Cell("")])])
+    columns = [column for words in DIRECTIONS.values() for column in (words.capitalize(), "Chance")]
+    intervals = any(score.low is not None for given in scores.values() for score in given.values())
+    caption = "Test scores" + (", below them 95 % intervals" if intervals else "")
+    return Table(caption, ("Measure", *columns), rows, after="; ".join(described))
+
+
+def charted(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
+    """Return the measures that are drawn as bars."""
+    return [name for name in CHARTED if any(name in scores.get(direction, {}) for direction in DIRECTIONS)]
 
 
 def _curve_figures(curves: Curves | None) -> list[Any]:
@@ -253,60 +286,47 @@ def learning_rate_figure(curves: Curves) -> str:
     return drawing.svg
 
 
-def recall_figure(rows: Sequence[TableRow]) -> str:
+def recall_figure(scores: Mapping[str, Mapping[str, Score]]) -> str:
     """Bars of both directions with their 95 % intervals, chance as a line across each bar."""
-    if not rows or any(row.both is not None for row in rows):
-        raise DataError(
-            f"bars need scores per direction, got {[row.measure for row in rows]}", "leave the figure out"
-        )
-    directions = (("image → text", BLUE, -0.21), ("text → image", ORANGE, 0.21))
+    names = charted(scores)
     parts, highest = [], 1.0
     with draw("recall", size=(4.8, 3.4)) as drawing:
         axes = drawing.axes
         chance_label: str | None = "chance"
-        for direction, colour, shift in directions:
-            places, scores = [], []
-            for place, row in enumerate(rows):
-                score = row.image_to_text if shift < 0 else row.text_to_image
-                if score is not None:
-                    places.append(place + shift)
-                    scores.append(score)
-                    parts.append(f"{row.measure} {direction} {score.value:.{row.decimals}f}")
-            if not scores:
+        for (direction, words), colour, shift in zip(
+            DIRECTIONS.items(), (BLUE, ORANGE), (-0.21, 0.21), strict=True
+        ):
+            given = scores.get(direction, {})
+            bars = [(place + shift, name, given[name]) for place, name in enumerate(names) if name in given]
+            if not bars:
                 continue
-            axes.bar(
-                places, [score.value for score in scores], 0.38, color=colour, label=direction, alpha=0.9
-            )
-            for middle, score in zip(places, scores, strict=True):
-                top = score.value
+            heights = [100 * score.value for _, _, score in bars]
+            parts += [
+                f"{name} {words} {value:.1f}" for (_, name, _), value in zip(bars, heights, strict=True)
+            ]
+            axes.bar([place for place, *_ in bars], heights, 0.38, color=colour, label=words, alpha=0.9)
+            for (middle, _, score), value in zip(bars, heights, strict=True):
+                top, chance = max(value, 100 * score.chance), 100 * score.chance
                 if score.low is not None and score.high is not None:
-                    error = [[max(0.0, top - score.low)], [max(0.0, score.high - top)]]
-                    axes.errorbar(middle, top, error, color=INK, capsize=3, linewidth=1.2)
-                    top = max(top, score.high)
-                if score.chance is not None:
-                    axes.plot(
-                        [middle - 0.19, middle + 0.19],
-                        [score.chance] * 2,
-                        color=INK,
-                        linewidth=1.6,
-                        linestyle=(0, (2, 1)),
-                        label=chance_label,
-                    )
-                    chance_label = None
-                    top = max(top, score.chance)
+                    error = [[max(0.0, value - 100 * score.low)], [max(0.0, 100 * score.high - value)]]
+                    axes.errorbar(middle, value, error, color=INK, capsize=3, linewidth=1.2)
+                    top = max(top, 100 * score.high)
+                dashed: Any = {
+                    "color": INK,
+                    "linewidth": 1.6,
+                    "linestyle": (0, (2, 1)),
+                    "label": chance_label,
+                }
+                axes.plot([middle - 0.19, middle + 0.19], [chance] * 2, **dashed)
+                chance_label = None
                 axes.annotate(
-                    f"{score.value:.1f}",
-                    (middle, top),
-                    (0, 3),
-                    textcoords="offset points",
-                    ha="center",
-                    fontsize=9,
+                    f"{value:.1f}", (middle, top), (0, 3), textcoords="offset points", ha="center", fontsize=9
                 )
                 highest = max(highest, top)
         axes.set(title="Recall against chance", ylabel="recall (% of queries)")
-        axes.set_xticks(range(len(rows)), [row.measure for row in rows])
+        axes.set_xticks(range(len(names)), names)
         axes.tick_params(axis="x", length=0)
-        axes.set_xlim(-0.6, len(rows) - 0.4)
+        axes.set_xlim(-0.6, len(names) - 0.4)
         axes.set_ylim(0, highest * 1.15)
         drawing.figure.legend(loc="outside lower left", ncols=3)
         drawing.summary = f"Bars against chance, in percent: {'; '.join(parts)}."

@@ -5,9 +5,7 @@ A page is handed on; the CSV files of a description stay with whoever made it an
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -15,17 +13,8 @@ from typing import ClassVar
 from diptych.core.errors import UsageError
 from diptych.core.files import write_bytes
 from diptych.core.table import Table
-from diptych.report import page
-from diptych.report.drawing import BLUE, INK, ORANGE, Drawing, draw
-from diptych.report.page import clean, shorten
-
-LIGHT = {**page.LIGHT, "green": "#007a5c", "purple": "#a84a86", "olive": "#857000"}
-"""The page's colours with three more of the Okabe–Ito set, darkened until they read on white paper."""
-
-DARK = {**page.DARK, "green": "#34c9a0", "purple": "#e39cc8", "olive": "#e6d84a"}
-
-PAPER = "#fdfefc"
-"""A colour nothing else has; it becomes the paper behind the figure."""
+from diptych.report.drawing import BLUE, INK, ORANGE
+from diptych.report.page import DARK, LIGHT, Headline, clean, shorten, templates
 
 
 @dataclass(frozen=True)
@@ -82,21 +71,6 @@ def label(text: str, limit: int = 22) -> str:
         return one
     tail = (limit - 1) // 3
     return f"{one[: limit - 1 - tail].rstrip()}…{one[len(one) - tail :].lstrip()}"
-
-
-@contextmanager
-def panel(name: str, summary: str = "", size: tuple[float, float] = (4.4, 2.9)) -> Iterator[Drawing]:
-    """:func:`diptych.report.drawing.draw` with all of :data:`LIGHT` turned into colours of the page.
-
-    Letters that Matplotlib's font lacks are no matter: the reader's browser draws them.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        with draw(name, summary, size) as drawing:
-            yield drawing
-    for colour in ("green", "purple", "olive"):
-        drawing.svg = drawing.svg.replace(LIGHT[colour], f"var(--{colour}, {LIGHT[colour]})")
-    drawing.svg = drawing.svg.replace(PAPER, f"var(--paper, {page.LIGHT['paper']})")
 
 
 @dataclass(frozen=True)
@@ -162,15 +136,6 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Headline:
-    """A number to be seen first."""
-
-    label: str
-    value: str
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class Page:
     """One page.
 
@@ -198,8 +163,6 @@ class Page:
 def render_page(page: Page) -> str:
     """The text of one self-contained HTML page; everything but figures is escaped."""
     from markupsafe import Markup
-
-    from diptych.report.page import templates
 
     template = templates().get_template("intent.html.j2")
     return template.render(page=page, drawn=Markup, light=LIGHT, dark=DARK)

@@ -14,7 +14,7 @@ from diptych.core.errors import MismatchError
 from diptych.core.table import Cell, Table
 from diptych.report import intent_description_tables as found
 from diptych.report import intent_description_tables as tables_of
-from diptych.report.drawing import BLUE
+from diptych.report.drawing import BLUE, draw
 from diptych.report.intent_content import (
     WEEK_DAYS,
     Block,
@@ -26,7 +26,6 @@ from diptych.report.intent_content import (
     Section,
     listed,
     number,
-    panel,
     percent,
     sentence,
     write_page,
@@ -105,7 +104,7 @@ def import_section(about: Mapping[str, Any]) -> Section:
 def day_figure(days: Mapping[str, int]) -> str:
     """Events per local day, days without any among them, as ``<svg>``."""
     counts = list(days.values())
-    with panel("days", size=(4.8, 2.2)) as drawing:
+    with draw("days", size=(4.8, 2.2)) as drawing:
         axes = drawing.axes
         axes.bar(range(len(counts)), counts, 0.8 if len(counts) <= 60 else 1.0, color=BLUE, alpha=0.9)
         places = sorted({0, len(counts) // 2, len(counts) - 1})

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.report.drawing import BLUE, INK, ORANGE
+from diptych.report.drawing import BLUE, INK, ORANGE, PAPER, draw
 from diptych.report.intent_content import (
     OTHER,
-    PAPER,
     PURCHASE,
     WEEK_DAYS,
     Discretion,
@@ -20,7 +19,6 @@ from diptych.report.intent_content import (
     Series,
     label,
     number,
-    panel,
     percent,
     signed,
 )
@@ -52,7 +50,7 @@ def class_bars(
 ) -> str:
     """Two bars per group, purchase sessions above the others, as ``<svg>``."""
     largest = max((value for pair in values.values() for value in pair if value is not None), default=0.0)
-    with panel(name, size=(4.8, _EDGES + _ROW * len(values))) as drawing:
+    with draw(name, size=(4.8, _EDGES + _ROW * len(values))) as drawing:
         axes = drawing.axes
         for place, group in enumerate(values):
             for value, text, way, shift in zip(
@@ -77,7 +75,7 @@ def rate_figure(
 ) -> str:
     """A dot per group with its interval; the rate of all as a dotted line; as ``<svg>``."""
     highest = max((high for _, _, high in rates.values()), default=0.0)
-    with panel(name, size=(4.8, _EDGES + _ROW * len(rates))) as drawing:
+    with draw(name, size=(4.8, _EDGES + _ROW * len(rates))) as drawing:
         axes = drawing.axes
         for place, (rate, low, high) in enumerate(rates.values()):
             axes.errorbar(100 * rate, place, xerr=[[100 * max(0.0, rate - low)], [100 * max(0.0, high - rate)]],
@@ -97,7 +95,7 @@ def rate_figure(
 def standardised_figure(name: str, title: str, values: Mapping[str, float]) -> str:
     """Standardised rates as bars to either side of the groups' mean, as ``<svg>``."""
     furthest = max((abs(value) for value in values.values()), default=1.0) or 1.0
-    with panel(name, size=(4.8, _EDGES + _ROW * len(values))) as drawing:
+    with draw(name, size=(4.8, _EDGES + _ROW * len(values))) as drawing:
         axes = drawing.axes
         for place, value in enumerate(values.values()):
             axes.barh(place, value, 0.5, color=BLUE if value >= 0 else ORANGE, alpha=0.85)
@@ -205,7 +203,7 @@ def length_figures(rows: Sequence[Row], quantiles: Sequence[Row], discretion: Di
         if not any(curves[device, purchase][0] for purchase, _, _ in _CLASSES):
             continue
         found = {row["purchase"]: row for row in quantiles if row["device"] == device}
-        with panel(
+        with draw(
             f"length-{place}", _intent_length_figures_said(device, found, discretion), size=(4.4, 3.0)
         ) as drawing:
             axes = drawing.axes
@@ -310,7 +308,7 @@ def by_class(
 def week_day_figure(rows: Sequence[Row], discretion: Discretion) -> str:
     """Shares of both classes by week day with intervals, beside a seventh, as ``<svg>``."""
     parts = []
-    with panel("week-days", size=(4.8, 3.0)) as drawing:
+    with draw("week-days", size=(4.8, 3.0)) as drawing:
         axes = drawing.axes
         for purchase, name, way in _INTENT_TIME_FIGURES_CLASSES:
             values = by_class(rows, "week_day", 7, purchase, discretion)
@@ -334,7 +332,7 @@ def hour_figure(rows: Sequence[Row], discretion: Discretion) -> str:
     """Shares of both classes by hour with intervals as bands, as ``<svg>``."""
     parts = []
     hours = np.arange(24)
-    with panel("hours", size=(4.8, 3.0)) as drawing:
+    with draw("hours", size=(4.8, 3.0)) as drawing:
         axes = drawing.axes
         for purchase, name, way in _INTENT_TIME_FIGURES_CLASSES:
             values = by_class(rows, "hour", 24, purchase, discretion)
@@ -427,7 +425,7 @@ def transition_figure(rows: Sequence[Row], discretion: Discretion) -> str:
     arrows = probable[-MOST_ARROWS:]  # the thickest last, on top
     greatest = max([_WIDE, *(row["share"] for row in arrows)])
     flat = len(devices) <= 2
-    with panel("transitions", size=(5.4, 1.8 if flat else 3.9)) as drawing:
+    with draw("transitions", size=(5.4, 1.8 if flat else 3.9)) as drawing:
         axes = drawing.axes
         curves = [_curve(places[row["from_device"]], places[row["to_device"]]) for row in arrows]
         for curve, row, at in zip(curves, arrows, label_places(curves), strict=True):

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from diptych.core.errors import DiptychError
 from diptych.core.reading import read_json
 from diptych.core.table import Cell, Table
-from diptych.report.drawing import BLUE, INK, ORANGE
+from diptych.report.drawing import BLUE, INK, ORANGE, PAPER, draw
 from diptych.report.intent_content import (
-    PAPER,
     Block,
     Headline,
     Legend,
@@ -23,7 +22,6 @@ from diptych.report.intent_content import (
     interval,
     label,
     number,
-    panel,
     percent,
     signed,
     write_page,
@@ -49,7 +47,7 @@ PATH_LEGEND = Legend(
 def path_figure(scores: Sequence[Score]) -> str:
     """Probability, base rate and threshold after every page, as ``<svg>``."""
     steps = [one.step for one in scores]
-    with panel("path", size=(4.8, 3.1)) as drawing:
+    with draw("path", size=(4.8, 3.1)) as drawing:
         axes = drawing.axes
         axes.plot(steps, [100 * one.base_rate for one in scores], color=INK, linewidth=1.1, linestyle=":")
         axes.plot(steps, [100 * one.threshold for one in scores], color=ORANGE, linewidth=1.3, linestyle="--")
@@ -74,7 +72,7 @@ def reasons_figure(reasons: Sequence[Reason]) -> str:
     """What features do to the odds, as bars to either side on a scale of doublings, as ``<svg>``."""
     doublings = [one.effect / math.log(2) for one in reasons]
     furthest = max(map(abs, doublings)) or 1.0
-    with panel("reasons", size=(4.8, 1.0 + 0.4 * len(reasons))) as drawing:
+    with draw("reasons", size=(4.8, 1.0 + 0.4 * len(reasons))) as drawing:
         axes = drawing.axes
         for place, (one, value) in enumerate(zip(reasons, doublings, strict=True)):
             axes.barh(place, value, 0.62, color=BLUE if value >= 0 else ORANGE, alpha=0.85)

@@ -8,8 +8,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.table import Cell, Table
-from diptych.report.drawing import BLUE, INK, ORANGE
-from diptych.report.intent_content import Legend, label, number, panel, percent, series, signed
+from diptych.report.drawing import BLUE, INK, ORANGE, draw
+from diptych.report.intent_content import Legend, label, number, percent, series, signed
 from diptych.report.intent_grid import Grid, Place, step_text
 from diptych.report.page import shorten
 
@@ -67,7 +67,7 @@ def _by_step(
     grid: Grid, place: Place, measure: str, title: str, reference: Reference, limits: tuple[float, float]
 ) -> str:
     parts = []
-    with panel(f"{measure}-{grid.places.index(place)}", size=(4.8, 3.5)) as drawing:
+    with draw(f"{measure}-{grid.places.index(place)}", size=(4.8, 3.5)) as drawing:
         axes = drawing.axes
         held: dict[int, float | None] = {}
         for order, model in enumerate(grid.models):
@@ -127,7 +127,7 @@ def _by_model(
         for order, model in enumerate(grid.models)
         if (cell := grid.cell(place, step, model)) is not None and cell.get(measure) is not None
     ]
-    with panel(f"{measure}-{grid.places.index(place)}", size=(4.8, 1.1 + 0.34 * len(found))) as drawing:
+    with draw(f"{measure}-{grid.places.index(place)}", size=(4.8, 1.1 + 0.34 * len(found))) as drawing:
         axes = drawing.axes
         for at, (order, cell) in enumerate(found):
             value, low, high = cell[measure], cell.get(f"{measure}_low"), cell.get(f"{measure}_high")
@@ -172,7 +172,7 @@ def gain_figures(grid: Grid, gains: Sequence[Row], measure: str, title: str) -> 
         if not mine:
             continue
         parts = []
-        with panel(f"gain-{measure}-{number_of}", size=(4.8, 3.1)) as drawing:
+        with draw(f"gain-{measure}-{number_of}", size=(4.8, 3.1)) as drawing:
             axes = drawing.axes
             for order, model in enumerate(grid.models):
                 of_model = sorted((row for row in mine if row["model"] == model), key=lambda row: row["step"])
@@ -243,7 +243,7 @@ def importance_figure(name: str, title: str, rows: Sequence[Row], kind: str) -> 
     dynamic = {row["feature"]: row["dynamic"] for row in rows}
     shown = percent if kind == "impurity" else lambda value: number(value, 3)
     scale = 100 if kind == "impurity" else 1
-    with panel(name, size=(4.8, 0.95 + 0.31 * len(names))) as drawing:
+    with draw(name, size=(4.8, 0.95 + 0.31 * len(names))) as drawing:
         axes = drawing.axes
         for place, one in enumerate(names):
             mean, low, high = (scale * value for value in means[one])
@@ -337,7 +337,7 @@ def static_figure(of_settings: Mapping[str, Sequence[Row]]) -> str:
     ]
     if not lines:
         return ""
-    with panel("static", size=(4.8, 3.0)) as drawing:
+    with draw("static", size=(4.8, 3.0)) as drawing:
         axes = drawing.axes
         for _, kind, place, shares in lines:
             way = series(place)
@@ -377,7 +377,7 @@ def reliability_figure(name: str, title: str, cell: Row) -> str:
     most = max(value for bins, *_ in curves for one in bins for value in (one["mean_score"], one["share"]))
     top = 100 * min(1.0, 1.06 * most or 1.0)
     parts = []
-    with panel(name, size=(4.8, 3.7)) as drawing:
+    with draw(name, size=(4.8, 3.7)) as drawing:
         axes = drawing.axes
         axes.plot([0, top], [0, top], color=INK, linewidth=1.1, linestyle=":")
         for bins, said, colour, marker, dash in curves:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,15 @@ def templates(package: str = "diptych.report") -> Environment:
     return environment
 
 
+@dataclass(frozen=True)
+class Headline:
+    """A figure large at the top: ``Headline("rsum", "192.7", "58 × chance")``."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
 LIGHT = {
     "paper": "#ffffff",
     "soft": "#f5f7f9",
@@ -42,7 +52,11 @@ LIGHT = {
     "unknown": "#8a929c",
     "blue": "#0072b2",
     "orange": "#d55e00",
+    "green": "#007a5c",
+    "purple": "#a84a86",
+    "olive": "#857000",
 }
+"""Of the Okabe–Ito set; green, purple and olive darkened until they read on white paper."""
 
 DARK = {
     "paper": "#14171b",
@@ -55,6 +69,9 @@ DARK = {
     "unknown": "#6e7681",
     "blue": "#56b4e9",
     "orange": "#e69f00",
+    "green": "#34c9a0",
+    "purple": "#e39cc8",
+    "olive": "#e6d84a",
 }
 
 

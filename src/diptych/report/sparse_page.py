@@ -14,10 +14,9 @@ from diptych.core.context import track
 from diptych.core.errors import DataError, NumericalError
 from diptych.core.files import write_bytes
 from diptych.core.table import Table
-from diptych.report.content import Headline
 from diptych.report.drawing import BLUE, INK, ORANGE, draw
 from diptych.report.html import CAPTION_LIMIT, THUMBNAIL_SIDE
-from diptych.report.page import DARK, LIGHT, shorten, templates
+from diptych.report.page import DARK, LIGHT, Headline, shorten, templates
 from diptych.report.pictures import Thumbnails
 from diptych.report.terms import Match, TermCard
 

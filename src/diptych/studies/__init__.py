@@ -2,13 +2,12 @@
 
 from diptych.studies.claims import Claim, Finding, Judgement, judge
 from diptych.studies.compare import Comparison, compare, judged_in_the_paper
-from diptych.studies.evidence import Evidence, Figure, Trajectory
 from diptych.studies.published import published_papers, published_table
 from diptych.studies.results import Entry, Results, collect
 from diptych.studies.rows import Choices, LogSource, recipe_of
 from diptych.studies.runner import run_study
 from diptych.studies.study import STUDIES, Column, Measurement, Row, Setting, Study, Subject
-from diptych.studies.verdict import cell_verdict
+from diptych.studies.verdict import Evidence, Figure, Trajectory, cell_verdict
 
 __all__ = [
     "STUDIES",

@@ -22,7 +22,7 @@ from diptych.studies.brittleness_rows import (
     share_text,
 )
 from diptych.studies.claims import Check, Finding, missing
-from diptych.studies.evidence import Evidence
+from diptych.studies.verdict import Evidence
 
 
 def _changes(evidence: Evidence, columns: Sequence[str]) -> dict[tuple[str, str], list[float]]:

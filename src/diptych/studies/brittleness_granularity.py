@@ -20,7 +20,6 @@ from diptych.core.errors import UnknownNameError
 from diptych.core.files import safe_name
 from diptych.core.table import Table
 from diptych.studies.claims import Check, Claim, Finding, missing
-from diptych.studies.evidence import Evidence
 from diptych.studies.published import published_table
 from diptych.studies.results import keep
 from diptych.studies.study import (
@@ -34,7 +33,7 @@ from diptych.studies.study import (
     Study,
     Subject,
 )
-from diptych.studies.verdict import Measured
+from diptych.studies.verdict import Evidence, Measured
 
 if TYPE_CHECKING:
     from diptych.analysis.granularity import Effect, FeatureDifference

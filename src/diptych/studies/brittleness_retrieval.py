@@ -47,9 +47,9 @@ from diptych.studies.brittleness_rows import (
     relative_change,
 )
 from diptych.studies.claims import Claim, all_of
-from diptych.studies.evidence import Evidence, printed_by
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Study
+from diptych.studies.verdict import Evidence, printed_by
 
 if TYPE_CHECKING:
     from diptych.evaluation.stress import StressResult, StressRow

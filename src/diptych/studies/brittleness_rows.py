@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from diptych.studies.evidence import Evidence
 from diptych.studies.study import Column, Row, Setting, SettingName
+from diptych.studies.verdict import Evidence
 
 HOME = "brittleness.table-5.3"
 """The study whose folder all three have their rows in: what one has made, the others find."""

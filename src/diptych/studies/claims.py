@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from diptych.studies.evidence import Difference, Evidence, difference
+from diptych.studies.verdict import Difference, Evidence, difference
 
 Status = Literal["holds", "fails", "not run"]
 

@@ -7,12 +7,20 @@ from dataclasses import dataclass
 
 from diptych.core.table import Table
 from diptych.studies.claims import Claim, Judgement, judge, missing
-from diptych.studies.evidence import Evidence, Figure, printed_by, printed_evidence
 from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
 from diptych.studies.results import Entry, Results
 from diptych.studies.rows import FINE_TUNE
 from diptych.studies.study import PUBLISHED, Row, Study
-from diptych.studies.verdict import Measured, Verdict, cell_verdict, same_evaluation
+from diptych.studies.verdict import (
+    Evidence,
+    Figure,
+    Measured,
+    Verdict,
+    cell_verdict,
+    printed_by,
+    printed_evidence,
+    same_evaluation,
+)
 
 OWN = "own"
 """The key of what ours were measured on, where nothing is printed of it."""

@@ -20,6 +20,10 @@ from diptych.studies.cti_checks import (
     GENERAL,
     SAME,
     SPECIFIC,
+    ErrorDepths,
+    ErrorTrees,
+    Retrieved,
+    SeenRetrieved,
     ahead,
     below,
     best_in,
@@ -33,7 +37,6 @@ from diptych.studies.cti_checks import (
     seen_over_unseen,
     share_above,
 )
-from diptych.studies.cti_measuring import ErrorDepths, ErrorTrees, Retrieved, SeenRetrieved
 from diptych.studies.cti_rows import (
     BASELINES,
     FULL,

@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from diptych.studies.evidence import Evidence
 from diptych.studies.study import Column, Row, Setting, SettingName
+from diptych.studies.verdict import Evidence
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from diptych.core.table import Table
 from diptych.studies.cti_checks import DIFFERENT, SAME
 from diptych.studies.cti_rows import FULL, MODELS, SETTINGS, evaluation_of, row_name
-from diptych.studies.evidence import Evidence, Figure
+from diptych.studies.verdict import Evidence, Figure
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation

@@ -15,18 +15,25 @@ from diptych.studies.claims import Check, Claim, all_of, at_most, beats, between
 from diptych.studies.figures import TradeOff
 from diptych.studies.published import published_table
 from diptych.studies.shortcut_checks import at_least, less
-from diptych.studies.sparse_checks import (
+from diptych.studies.sparse_retrieval import RETRIEVAL, SparseRetrieval
+from diptych.studies.sparse_rows import (
+    DENSE,
+    ETAS,
+    EXPANSIONS,
+    HOME,
+    NOTES,
+    SETTINGS,
     TermExamples,
     every_step,
     exceeds_by,
+    head_name,
+    head_row,
     narrowing,
     positive,
     significantly,
     tends,
     within,
 )
-from diptych.studies.sparse_retrieval import RETRIEVAL, SparseRetrieval
-from diptych.studies.sparse_rows import DENSE, ETAS, EXPANSIONS, HOME, NOTES, SETTINGS, head_name, head_row
 from diptych.studies.study import STUDIES, Column, Study
 
 _COLUMNS = (

@@ -14,11 +14,11 @@ from itertools import pairwise
 from typing import Any
 
 from diptych.studies.claims import Check, Claim, Finding, all_of, beats, missing
-from diptych.studies.evidence import Evidence
 from diptych.studies.published import published_table
 from diptych.studies.searched import Searching
 from diptych.studies.sparse_rows import DENSE, NOTES, SETTINGS, head_name, head_row
 from diptych.studies.study import STUDIES, Column, Row, Study
+from diptych.studies.verdict import Evidence
 
 
 def _ratios(evidence: Evidence, faster: str, slower: str, columns: Sequence[str]) -> dict[str, float]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from diptych.studies.evidence import Evidence, Trajectory, printed_evidence
 from diptych.studies.published import published_table
 from diptych.studies.results import per_query_of
+from diptych.studies.verdict import Evidence, Trajectory, printed_evidence
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis

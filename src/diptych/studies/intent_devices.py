@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from diptych.studies.claims import Check, Claim, Finding, all_of, missing
-from diptych.studies.evidence import Evidence
 from diptych.studies.intent_figures import device_bars, transition_arrows
 from diptych.studies.intent_rows import (
     BESIDES,
@@ -44,6 +43,7 @@ from diptych.studies.log_checks import (
 )
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Column, Study
+from diptych.studies.verdict import Evidence
 
 
 def rates_fall(rows: Sequence[str]) -> Check:

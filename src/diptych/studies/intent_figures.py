@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from diptych.studies.evidence import Evidence
 from diptych.studies.intent_rows import statistics_of
+from diptych.studies.verdict import Evidence
 
 if TYPE_CHECKING:
     from diptych.report.intent_content import Legend
@@ -226,7 +226,7 @@ def _shown(legend: Legend) -> str:
 
 def _legend(entries: Iterable[Sequence[str]]) -> str:
     """Colours and markers in words, as a panel of its own; colours are those of the page where it has them."""
-    from diptych.report.intent_content import LIGHT
+    from diptych.report.page import LIGHT
 
     parts = []
     for colour, glyph, meaning in entries:

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.table import Table
-from diptych.studies.evidence import Evidence
 from diptych.studies.intent_prediction_checks import AHEAD, AP, GAIN
 from diptych.studies.intent_rows import MODELS, SETS, SETTINGS, beside, prediction_row
 from diptych.studies.log_checks import HIGH, LOW, known, shown
 from diptych.studies.study import Measurement, Subject
-from diptych.studies.verdict import Measured
+from diptych.studies.verdict import Evidence, Measured
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.evaluation import Evaluation

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from diptych.studies.claims import Check, Claim, Finding, all_of, missing
-from diptych.studies.evidence import Evidence
 from diptych.studies.intent_figures import importance_bars, step_lines
 from diptych.studies.intent_predicting import STATIC, Declared, Importance, Predicted, prediction_tables
 from diptych.studies.intent_prediction_checks import (
@@ -36,6 +35,7 @@ from diptych.studies.intent_rows import DECLARED, PREDICTED_BY, PREDICTING, STEP
 from diptych.studies.log_checks import Place, between, highest, known
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Column, Study
+from diptych.studies.verdict import Evidence
 
 _LEVEL = 1.1
 _CLEAR = 0.05

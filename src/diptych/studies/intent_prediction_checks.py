@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 
 from diptych.studies.claims import Check, Finding, missing
-from diptych.studies.evidence import Evidence
 from diptych.studies.intent_rows import MODELS, SETS, SETTINGS, STEPS, prediction_row
 from diptych.studies.log_checks import HIGH, LOW, known, shown
+from diptych.studies.verdict import Evidence
 
 _NOTHING = 1e-12
 

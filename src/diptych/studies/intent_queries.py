@@ -11,7 +11,6 @@ expect 1.5 queries per purchase session and 0.5 per other: that is how they are 
 from __future__ import annotations
 
 from diptych.studies.claims import Check, Claim, Finding, all_of, missing
-from diptych.studies.evidence import Evidence
 from diptych.studies.intent_figures import channel_bars, hour_bars, week_day_bars
 from diptych.studies.intent_rows import (
     BESIDES,
@@ -50,6 +49,7 @@ from diptych.studies.log_checks import (
 )
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Column, Study
+from diptych.studies.verdict import Evidence
 
 _DEVICES = [row_name(name) for name in DEVICES]
 _POPULAR = ("smartphone", "pc", "tablet")

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.core.table import Table
 from diptych.data.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
-from diptych.studies.evidence import Evidence
 from diptych.studies.log_checks import HIGH, LOW
 from diptych.studies.study import PUBLISHED, Column, Measurement, Row, Setting, SettingName, Subject
-from diptych.studies.verdict import Measured
+from diptych.studies.verdict import Evidence, Measured
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.statistics import Description

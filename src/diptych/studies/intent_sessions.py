@@ -14,7 +14,6 @@ is how they are made.
 from __future__ import annotations
 
 from diptych.studies.claims import Check, Claim, Finding, all_of, missing
-from diptych.studies.evidence import Evidence
 from diptych.studies.intent_figures import length_curves
 from diptych.studies.intent_rows import (
     ANY,
@@ -31,6 +30,7 @@ from diptych.studies.intent_rows import (
 from diptych.studies.log_checks import Place, above, highest, known, lowest
 from diptych.studies.published import published_table
 from diptych.studies.study import STUDIES, Column, Row, Study
+from diptych.studies.verdict import Evidence
 
 KINDS = {"purchase": "purchase sessions", "other": "non-purchase sessions"}
 """How rows ``DEVICE-KIND`` of lengths end, and what they are of."""

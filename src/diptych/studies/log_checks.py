@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from diptych.studies.claims import Check, Finding, missing
-from diptych.studies.evidence import Evidence
+from diptych.studies.verdict import Evidence
 
 LOW, HIGH = " low", " high"
 """End the names of columns with the ends of another one's interval."""

@@ -27,12 +27,12 @@ from diptych.studies.claims import (
     no_clear_gain,
     not_better,
 )
-from diptych.studies.evidence import Evidence
 from diptych.studies.figures import Trajectories
 from diptych.studies.observations import OBSERVATIONS
 from diptych.studies.published import published_table
 from diptych.studies.retrieval import Retrieval
 from diptych.studies.study import STUDIES, Column, Row, Setting, SettingName, Study
+from diptych.studies.verdict import Evidence
 
 # How it is trained ------------------------------------------------------------------------------
 

@@ -34,7 +34,6 @@ from diptych.studies.claims import (
     share_at_rest,
     similar,
 )
-from diptych.studies.evidence import Evidence
 from diptych.studies.given import encoded_split
 from diptych.studies.published import published_table
 from diptych.studies.retrieval import Retrieval
@@ -49,7 +48,7 @@ from diptych.studies.study import (
     Study,
     Subject,
 )
-from diptych.studies.verdict import Measured
+from diptych.studies.verdict import Evidence, Measured
 
 _COUNTS = {
     "in_batch": "C^B",

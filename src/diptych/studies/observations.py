@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from diptych.studies.claims import Claim, Finding, missing
-from diptych.studies.evidence import Evidence, Trajectory
+from diptych.studies.verdict import Evidence, Trajectory
 
 BOUNDED = {0.05: "ltd-eta-0.05", 0.1: "ltd-eta-0.1", 0.2: "ltd-constraint", 0.3: "ltd-eta-0.3"}
 """The row of each η."""

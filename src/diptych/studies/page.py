@@ -104,7 +104,7 @@ def _detailed(comparison: Comparison) -> list[tuple[str, Any]]:
 
 
 def _headlines(comparison: Comparison) -> list[Any]:
-    from diptych.report.content import Headline
+    from diptych.report.page import Headline
 
     headlines = []
     counts = comparison.counts()

@@ -31,7 +31,7 @@ from diptych.studies.reproducibility_orders import (
     replicated_from,
     tables,
 )
-from diptych.studies.sparse_checks import exceeds_by
+from diptych.studies.sparse_rows import exceeds_by
 from diptych.studies.study import STUDIES, Column, Row, Setting, SettingName, Study
 from diptych.studies.zero_shot import MEASURED_BY, ZeroShot, check_zero_shot
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from diptych.studies.claims import Check, Finding, missing
-from diptych.studies.evidence import Evidence, printed_by
 from diptych.studies.reproducibility_orders import PAIR, RECALL_COLUMNS, order_in, tables
+from diptych.studies.verdict import Evidence, printed_by
 
 _TOLERANCE = 0.05
 

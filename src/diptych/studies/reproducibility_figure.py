@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from diptych.core.table import Table
 from diptych.studies.claims import RECALLS
-from diptych.studies.evidence import Evidence
 from diptych.studies.reproducibility_orders import (
     COLUMNS,
     PAPERS,
@@ -22,6 +21,7 @@ from diptych.studies.reproducibility_orders import (
     tree_of,
     verdict_of,
 )
+from diptych.studies.verdict import Evidence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

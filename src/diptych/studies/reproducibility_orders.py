@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from diptych.studies.claims import RECALLS, Check, Finding, missing
-from diptych.studies.evidence import Evidence, printed_by
 from diptych.studies.published import PublishedRow, PublishedTable, published_table
+from diptych.studies.verdict import Evidence, printed_by
 
 if TYPE_CHECKING:
     from diptych.evaluation import Result

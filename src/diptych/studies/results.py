@@ -16,9 +16,9 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import safe_name
-from diptych.studies.evidence import Evidence, Figure, Trajectory, side_by_side
 from diptych.studies.rows import run_folder
 from diptych.studies.study import STUDIES, Measurement, SettingName, Study
+from diptych.studies.verdict import Evidence, Figure, Trajectory, side_by_side
 
 
 @dataclass(frozen=True)

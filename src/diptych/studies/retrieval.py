@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.studies.claims import RECALLS
-from diptych.studies.evidence import Trajectory
 from diptych.studies.given import encoded_split
 from diptych.studies.study import PUBLISHED, Measurement, Subject
-from diptych.studies.verdict import Measured
+from diptych.studies.verdict import Measured, Trajectory
 
 if TYPE_CHECKING:
     from diptych.encoders.embeddings import EncodedCollection

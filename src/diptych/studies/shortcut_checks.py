@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.core.files import safe_name
 from diptych.studies.claims import RECALLS, Check, Finding, missing
-from diptych.studies.evidence import Evidence, Figure, difference
 from diptych.studies.given import encoded_split
 from diptych.studies.making import Start, start_of
 from diptych.studies.retrieval import columns_of
 from diptych.studies.study import Measurement, Subject
-from diptych.studies.verdict import Measured
+from diptych.studies.verdict import Evidence, Figure, Measured, difference
 
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from diptych.studies.evidence import Evidence
 from diptych.studies.shortcut_checks import VALIDATION, chosen_of
 from diptych.studies.study import Row, Setting, SettingName
+from diptych.studies.verdict import Evidence
 
 FIGURE, LTD_TABLE, IFM_TABLE = "svl.figure-4.5", "svl.table-4.1", "svl.table-4.2"
 """Studies in whose folders runs are."""

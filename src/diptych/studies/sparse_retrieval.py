@@ -20,7 +20,7 @@ from diptych.studies.given import DenseRows, dense_of, dense_rows
 from diptych.studies.making import Collections, Machine, Made, Wanted, cost_of, logger
 from diptych.studies.results import keep
 from diptych.studies.rows import measuring_of, section_of
-from diptych.studies.sparse_checks import examples_of
+from diptych.studies.sparse_rows import examples_of
 from diptych.studies.study import Measurement, Subject
 from diptych.studies.verdict import Measured
 

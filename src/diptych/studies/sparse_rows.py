@@ -7,9 +7,22 @@ term when a draw of its own does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
+from diptych.core.errors import ImageError
+from diptych.studies.claims import Check, Finding, missing
+from diptych.studies.results import examples, per_query_of
 from diptych.studies.study import Row, Setting, SettingName
+from diptych.studies.verdict import Evidence, difference
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from diptych.studies.sparse_retrieval import Head
+
 
 HOME = "d2s.table-3.1"
 """The study in whose folder all heads and their dense rows are."""
@@ -98,3 +111,227 @@ NOTES = (
     "The published loss: natural logarithms, the mean of both directions and η times the mean of both "
     "sides' L1.",
 )
+
+
+def every_step(rows: Sequence[str], column: str, *, rising: bool) -> Check:
+    """From each of ``rows`` that was run to the next, ``column`` rises (or falls)."""
+    word = "rises" if rising else "falls"
+
+    def check(evidence: Evidence) -> list[Finding]:
+        found = evidence.only(rows, column)
+        if len(found) < 2:
+            return [missing(f"{column} {word} from row to row", f"{column} of two of {rows[0]} … {rows[-1]}")]
+        findings = []
+        for first, second in pairwise(found):
+            apart = difference(found[second], found[first])
+            step = apart.mean if rising else -apart.mean
+            scale = max(abs(found[first].mean), abs(found[second].mean), 1e-12)
+            what = f"{column} {word} from {first} to {second}"
+            findings.append(Finding(what, step > 0, str(apart), step / scale))
+        return findings
+
+    return check
+
+
+def tends(rows: Sequence[str], columns: Sequence[str]) -> Check:
+    """Along ``rows`` each column rises from first to last, and in at least two of three steps."""
+
+    def check(evidence: Evidence) -> list[Finding]:
+        findings = []
+        for column in columns:
+            what = f"{column} tends to rise from {rows[0]} to {rows[-1]}"
+            means = [figure.mean for figure in evidence.only(rows, column).values()]
+            if len(means) < 2:
+                findings.append(missing(what, f"{column} of two of them"))
+                continue
+            up, steps, whole = sum(b > a for a, b in pairwise(means)), len(means) - 1, means[-1] - means[0]
+            detail = f"{means[0]:.1f} to {means[-1]:.1f}, {up} of {steps} steps up"
+            findings.append(Finding(what, whole > 0 and 3 * up >= 2 * steps, detail, whole))
+        return findings
+
+    return check
+
+
+def positive(rows: Sequence[str], columns: Sequence[str]) -> Check:
+    """Every column of every row that was run is above 0."""
+
+    def check(evidence: Evidence) -> list[Finding]:
+        findings = [
+            Finding(f"{column} of {row} is positive", figure.mean > 0, f"{figure.mean:.1f}", figure.mean)
+            for column in columns
+            for row, figure in evidence.only(rows, column).items()
+        ]
+        return findings or [missing("correlations are positive", *rows)]
+
+    return check
+
+
+def within(rows: Sequence[str], column: str, low: float, high: float) -> Check:
+    """The mean of ``column`` over the rows that were run, or over what is printed of them, is in [low, high]."""
+
+    def check(evidence: Evidence) -> list[Finding]:
+        what = f"{column} is between {low:g} and {high:g} on average"
+        found = evidence.only([*rows, "overlap"], column)
+        if not found:
+            return [missing(what, *rows)]
+        mean = sum(figure.mean for figure in found.values()) / len(found)
+        return [Finding(what, low <= mean <= high, f"{mean:.1f}", min(mean - low, high - mean))]
+
+    return check
+
+
+def narrowing(row: str, reference: str, columns: Sequence[str]) -> Check:
+    """What ``row`` lacks of ``reference`` becomes less from each of ``columns`` to the next."""
+
+    def check(evidence: Evidence) -> list[Finding]:
+        gaps = {}
+        for column in columns:
+            ours, theirs = evidence.figure(row, column), evidence.figure(reference, column)
+            if ours is not None and theirs is not None:
+                gaps[column] = theirs.mean - ours.mean
+        if len(gaps) < 2:
+            return [missing(f"{row} comes nearer to {reference}", f"two of {', '.join(columns)} of both")]
+        findings = []
+        for first, second in pairwise(gaps):
+            what = f"{row} is nearer to {reference} at {second} than at {first}"
+            detail = f"{gaps[second]:.1f} against {gaps[first]:.1f}"
+            less = gaps[first] - gaps[second]
+            findings.append(Finding(what, less > 0, detail, less))
+        return findings
+
+    return check
+
+
+def exceeds_by(row: str, reference: str, column: str, share: float, tolerance: float) -> Check:
+    """``row`` is ``share`` above ``reference``, give or take ``tolerance``: numbers that a text names."""
+
+    def check(evidence: Evidence) -> list[Finding]:
+        what = f"{row} is {100 * share:g} % above {reference} in {column}"
+        one, other = evidence.figure(row, column), evidence.figure(reference, column)
+        if one is None or other is None:
+            return [missing(what, f"{column} of {row} and {reference}")]
+        have = one.mean / other.mean - 1
+        off = abs(have - share)
+        return [Finding(what, off <= tolerance, f"{100 * have:+.1f} %", tolerance - off)]
+
+    return check
+
+
+def significantly(pairs: Sequence[tuple[str, str]], columns: Sequence[str], p: float) -> Check:
+    """The first of each pair is above the second: in the mean, and by a paired two-tailed t-test.
+
+    What is independent is a picture with its captions; p-values are corrected for as many tests as there are
+    (Bonferroni). Printed numbers have no values per query: they are judged by their means.
+    """
+
+    def check(evidence: Evidence) -> list[Finding]:
+        from diptych.sparse.measures import paired_tests
+
+        findings, tested, cluster = [], {}, None
+        for better, worse in pairs:
+            for column in columns:
+                what = f"{better} is above {worse} in {column}"
+                one, other = evidence.figure(better, column), evidence.figure(worse, column)
+                if one is None or other is None:
+                    findings.append(missing(what, f"{column} of {better} and {worse}"))
+                    continue
+                apart = difference(one, other)
+                scale = max(abs(one.mean), abs(other.mean), 1e-12)
+                findings.append(Finding(what, apart.mean > 0, str(apart), apart.mean / scale))
+                first, second = (per_query_of(evidence, row, column) for row in (better, worse))
+                if first is not None and second is not None:
+                    tested[what], cluster = (first[0], second[0]), first[1]
+        for what, test in (paired_tests(tested, cluster) if tested else {}).items():
+            said = f"{what}, p < {p:g} of {len(tested)} tests"
+            if test.corrected is None:
+                findings.append(missing(said, "values per query that differ"))
+            else:
+                detail = f"p = {test.corrected:.2g}" if test.corrected else "p below 1e-300"
+                holds = test.corrected < p and test.difference > 0
+                findings.append(Finding(said, holds, detail, p - test.corrected))
+        return findings
+
+    return check
+
+
+_COUNT, _TERMS, _SIDE = 6, 10, 112
+
+
+def examples_of(head: Head, split: str) -> list[dict[str, Any]]:
+    """The heaviest terms of some pictures and the first caption of each, evenly spaced over a split.
+
+    Nobody chooses them: the same split gives the same ones, whatever the head.
+    """
+    import numpy as np
+
+    part, rows = head.dense.collection.split(split), head.sparsified(split)
+    pictures = np.linspace(0, part.n_images - 1, min(_COUNT, part.n_images)).round().astype(int)
+    pictures = np.unique(pictures)
+    captions = [int(part.caption_start[image]) for image in pictures]
+    of_captions = _leading(head, rows.texts.rows[captions])
+    of_images = _leading(head, rows.images.rows[pictures])
+    own = rows.caption_terms
+    shown = []
+    for place, (image, caption) in enumerate(zip(pictures.tolist(), captions, strict=True)):
+        said = set(own.indices[own.indptr[caption] : own.indptr[caption + 1]].tolist())
+        shown.append(
+            {
+                "image": part.image_ids[image],
+                "picture": _picture(head, split, image),
+                "caption": part.captions[caption],
+                "caption terms": _said(head, of_captions[place], said),
+                "image terms": _said(head, of_images[place], said),
+            }
+        )
+    return shown
+
+
+def _leading(head: Head, rows: csr_array) -> list[list[int]]:
+    from diptych.sparse.measures import leading_terms
+
+    found = leading_terms(rows, _TERMS, left_out=head.sparsifier.vocabulary.special)
+    return [[column for column in row if column >= 0] for row in found.tolist()]
+
+
+def _said(head: Head, columns: list[int], said: set[int]) -> list[list[Any]]:
+    """(term, whether the caption contains it) pairs."""
+    from diptych.sparse.explain import readable
+
+    return [[readable(head.sparsifier.vocabulary.terms[column]), column in said] for column in columns]
+
+
+def _picture(head: Head, split: str, row: int) -> str:
+    """A small picture as an address for pages; empty where there is none to read."""
+    from diptych.report.pictures import Thumbnail, read_picture
+
+    part = head.dense.collection.split(split)
+    try:
+        return str(Thumbnail.of(read_picture(part.image(row), part.image_ids[row]), _SIDE))
+    except ImageError:  # region features alone, or embeddings of pictures that are not here
+        return ""
+
+
+@dataclass(frozen=True)
+class TermExamples:
+    """A table of examples: a line per caption and one per picture, a column per row of the study."""
+
+    rows: Sequence[str]
+    name: str = "examples"
+    title: str = "Examples"
+    note: str = (
+        "The ten heaviest terms, heaviest first, of pictures evenly spaced over the test split and of the first "
+        "caption of each; marked: terms that the caption contains. -ing continues a word."
+    )
+    wide: bool = True
+
+    def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> list[str]:
+        """The table; nothing where no row has examples."""
+        from diptych.report.page import templates
+
+        shown = {row: found for row in self.rows if (found := examples(evidence, row))}
+        if not shown:
+            return []
+        first = next(iter(shown.values()))
+        lines = [(one, [found[place] for found in shown.values()]) for place, one in enumerate(first)]
+        template = templates("diptych.studies").get_template("terms.html.j2")
+        return [template.render(labels=[labels[row] for row in shown], lines=lines)]

@@ -23,9 +23,8 @@ from diptych.core.errors import UnknownNameError
 from diptych.core.registry import Registry
 from diptych.core.table import Table
 from diptych.studies.claims import Claim
-from diptych.studies.evidence import Evidence, Trajectory
 from diptych.studies.published import Paper, PublishedRow, PublishedTable
-from diptych.studies.verdict import Measured
+from diptych.studies.verdict import Evidence, Measured, Trajectory
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection

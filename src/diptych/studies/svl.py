@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from diptych.studies.claims import Check, Claim, all_of, beats
-from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.published import published_table
 from diptych.studies.shortcut_checks import (
     CHANCE,
@@ -42,6 +41,7 @@ from diptych.studies.shortcut_rows import (
     some,
 )
 from diptych.studies.study import STUDIES, Column, Setting, SettingName, Study
+from diptych.studies.verdict import Evidence, Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.studies.claims import Check, Claim, Finding, all_of, beats, missing
-from diptych.studies.evidence import Evidence, difference
 from diptych.studies.given import encoded_split
 from diptych.studies.published import published_table
 from diptych.studies.shortcut_rows import NOTES, ifm_row, ltd_row, setting_of, setup_row
 from diptych.studies.study import STUDIES, Column, Measurement, Row, Setting, SettingName, Study, Subject
-from diptych.studies.verdict import Measured
+from diptych.studies.verdict import Evidence, Measured, difference
 
 if TYPE_CHECKING:
     from diptych.analysis.information import Audit, ProbeName

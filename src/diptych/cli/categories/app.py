@@ -12,24 +12,25 @@ import typer
 from diptych.cli.categories.evaluate import evaluate
 from diptych.cli.categories.index import index
 from diptych.cli.categories.pick import pick
-from diptych.cli.categories.sources import TaxonomyFile, TaxonomyFormatName, UnknownPaths, validation_split
-from diptych.cli.categories.train import train
-from diptych.cli.categories.tree import tree
-from diptych.cli.categories.used import (
+from diptych.cli.categories.sources import (
     OtherData,
     OtherProducts,
     RunFolder,
     SplitName,
+    TaxonomyFile,
+    TaxonomyFormatName,
+    UnknownPaths,
     known_to,
     own_products,
     rows_for,
     trained_on,
     used_part,
+    validation_split,
 )
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.interrupt import stop_on_signal
-from diptych.cli.options import Images, ReaderName, ReaderOptions, parse_values
-from diptych.cli.progress import progress
+from diptych.cli.categories.train import train
+from diptych.cli.categories.tree import tree
+from diptych.cli.console import next_step, print_table, progress, say, stop_on_signal
+from diptych.cli.sources import Images, ReaderName, ReaderOptions, parse_values
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:

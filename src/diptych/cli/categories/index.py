@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.categories.sources import TaxonomyFile, TaxonomyFormatName, UnknownPaths
-from diptych.cli.categories.used import OtherData, OtherProducts, RunFolder, SplitName, used_part
-from diptych.cli.console import next_step, say
-from diptych.cli.options import Images, ReaderName, ReaderOptions, parse_values
-from diptych.cli.progress import progress
+from diptych.cli.categories.sources import (
+    OtherData,
+    OtherProducts,
+    RunFolder,
+    SplitName,
+    TaxonomyFile,
+    TaxonomyFormatName,
+    UnknownPaths,
+    used_part,
+)
+from diptych.cli.console import next_step, progress, say
+from diptych.cli.sources import Images, ReaderName, ReaderOptions, parse_values
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.categories.sources import TaxonomyFile, TaxonomyFormatName, UnknownPaths
-from diptych.cli.categories.used import (
+from diptych.cli.categories.sources import (
     OtherData,
     OtherProducts,
     RunFolder,
     SplitName,
+    TaxonomyFile,
+    TaxonomyFormatName,
+    UnknownPaths,
     rows_for,
     trained_on,
     used_part,
 )
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.options import Images, ReaderName, ReaderOptions
-from diptych.cli.progress import progress
+from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.sources import Images, ReaderName, ReaderOptions
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.picking import Picks

@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.cli.categories.index import CATEGORY
-from diptych.cli.categories.used import OtherData, used_part
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.progress import progress
-from diptych.cli.queries import looks_like_a_picture
+from diptych.cli.categories.sources import OtherData, used_part
+from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.sparse_folder import looks_like_a_picture
 from diptych.core.errors import DataError, StorageError, UsageError
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
     from diptych.data.taxonomy import CategoryTree
     from diptych.index import Index
-    from diptych.report import Retrieved
+    from diptych.report.content import Retrieved
 
 _NAMED = 3
 """Categories of one name that are spelt out."""
@@ -38,7 +37,7 @@ def search_products(
     from diptych.commerce.catalogue.catalogue import category_texts
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.encoders.origin import check_still_there
-    from diptych.report import write_contact_sheet
+    from diptych.report.sheets import write_contact_sheet
 
     if not is_of_products(index):
         raise UsageError(
@@ -114,7 +113,7 @@ def _retrieved(
     found: list[tuple[str, float]], catalogue: Catalogue, meant: list[int]
 ) -> tuple[list[Retrieved], list[str]]:
     """What was found with titles and pictures, and the texts of its categories."""
-    from diptych.report import Retrieved
+    from diptych.report.content import Retrieved
 
     tree, rows = catalogue.tree, {name: row for row, name in enumerate(catalogue.ids)}
     asked = set(meant)

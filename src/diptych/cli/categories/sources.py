@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.options import parse_values
-from diptych.core.errors import StorageError, UsageError
+from diptych.cli.sources import parse_values
+from diptych.core.errors import StorageError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from scipy.sparse import csr_array
+
     from diptych.commerce.catalogue import Catalogue
+    from diptych.commerce.category_to_image.rankers import Ranker
+    from diptych.commerce.category_to_image.runs import CategoryRun
+    from diptych.data.collection import Collection
+
 
 ProductsData = Annotated[
     Path,
@@ -181,3 +189,172 @@ def validation_part(catalogue: Catalogue) -> Catalogue | None:
     name = validation_split(catalogue)
     part = None if name is None else catalogue.split(name)
     return part if part is not None and bool((part.place >= 0).any()) else None
+
+
+RunFolder = Annotated[
+    Path,
+    typer.Argument(metavar="RUN", help="A folder that diptych categories train wrote.", show_default=False),
+]
+OtherProducts = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="DATA", help="Other products than those the run was trained on.", show_default=False
+    ),
+]
+SplitName = Annotated[
+    str | None,
+    typer.Option(
+        "--split", help="Only the products of this split, e.g. test; all by default.", show_default=False
+    ),
+]
+
+_HELD = 100_000
+"""Of more products rows go to a file while they are used."""
+
+
+@dataclass(frozen=True)
+class OtherData:
+    """The data options of a verb that uses a run.
+
+    Attributes:
+        data: the products; None for those the run was trained on.
+        images: their folder of pictures.
+        reader: their format.
+        reader_option: of the reader.
+        taxonomy: a file with the category tree.
+        taxonomy_format: its format.
+        unknown: what becomes of paths that the tree does not have.
+    """
+
+    data: Path | None = None
+    images: Path | None = None
+    reader: str | None = None
+    reader_option: list[str] | None = None
+    taxonomy: Path | None = None
+    taxonomy_format: str | None = None
+    unknown: str = "error"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able, paths from the root of the file system."""
+        return {
+            name: str(value.resolve()) if isinstance(value, Path) else value
+            for name, value in vars(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, said: dict[str, Any]) -> OtherData:
+        """The inverse of :meth:`to_dict`."""
+        paths = {name: Path(said[name]) for name in ("data", "images", "taxonomy") if said[name] is not None}
+        return cls(**{**said, **paths})
+
+    def catalogue(self, run: CategoryRun, *, own_tree: bool) -> tuple[Catalogue, dict[str, Any]]:
+        """The products, and how they were read."""
+        if self.data is None:
+            if self != OtherData(unknown=self.unknown):
+                raise UsageError(
+                    "options of data, but no data", "name the products after the run, or leave them out"
+                )
+            return own_products(run), dict(run.about["data"])
+        if self.taxonomy is not None or (own_tree and self._sorted()):
+            catalogue, source = catalogue_from(
+                self.data,
+                images=self.images,
+                reader=self.reader,
+                reader_option=self.reader_option,
+                taxonomy=self.taxonomy,
+                taxonomy_format=self.taxonomy_format,
+                unknown=self.unknown,
+                attribute_form=_attribute_form(run),
+                split_by="given",
+            )
+            return catalogue, source.to_dict()
+        from diptych.commerce.catalogue.making import catalogue_of
+
+        catalogue = catalogue_of(
+            self._collection(),
+            tree=run.tree,
+            attribute_form=_attribute_form(run),  # type: ignore[arg-type]
+            unknown="none",
+        )
+        return catalogue, {"data": str(self.data.resolve()), "reader": self.reader, "tree": "the run's"}
+
+    def _collection(self) -> Collection:
+        from diptych.data import read_collection
+
+        options = parse_values(self.reader_option, "--reader-option")
+        if self.images is not None:
+            options["images"] = str(self.images.resolve())
+        if not self.reader and not Path(str(self.data)).exists():
+            raise UsageError(f"{self.data} does not exist", "check the path")
+        return read_collection(str(self.data), self.reader, **options)
+
+    def _sorted(self) -> bool:
+        """Whether any product has a category of its own."""
+        from diptych.data.products import paths_of
+
+        return any(paths_of(record) for record in self._collection().records or ())
+
+
+def own_products(run: CategoryRun) -> Catalogue:
+    """The products that a run was trained on, read as they were then, with the splits that they had; those that have
+    come since are of the split ``new``."""
+    catalogue = CatalogueSource.from_dict(run.about["data"]).catalogue()
+    splits = run.splits
+    return replace(catalogue, splits=[splits.get(name, "new") for name in catalogue.ids])
+
+
+def _attribute_form(run: CategoryRun) -> str:
+    return str(run.about["data"].get("attribute_form", "named"))
+
+
+def used_part(catalogue: Catalogue, split: str | None) -> Catalogue:
+    """The products of one split, or all."""
+    if split is None or split == "all":
+        return catalogue
+    if split not in catalogue.split_sizes:
+        raise UnknownNameError(f"split of {catalogue.name}", split, catalogue.split_sizes)
+    return catalogue.split(split)
+
+
+def trained_on(run: CategoryRun, catalogue: Catalogue, *, own: bool) -> int:
+    """How many of the products, by their ids, the run was trained on; of its ``own`` those with a category alone."""
+    splits = run.splits
+    return sum(
+        splits.get(name) == "train" and not (own and place < 0)
+        for name, place in zip(catalogue.ids, catalogue.place.tolist(), strict=True)
+    )
+
+
+def known_to(run: CategoryRun, catalogue: Catalogue) -> np.ndarray:
+    """(n,) booleans: which products have any of what the run's model reads."""
+    features, read = run.features(catalogue), run.options.modalities
+    has = {
+        "image": features.pictured,
+        "title": features.titled,
+        "attributes": features.attribute_start[1:] > features.attribute_start[:-1],
+    }
+    known: np.ndarray = has[read[0]].copy()
+    for modality in read[1:]:
+        known |= has[modality]
+    return known
+
+
+@contextmanager
+def rows_for(
+    run: CategoryRun, ranker: Ranker, catalogue: Catalogue, beside: Path
+) -> Iterator[np.ndarray | csr_array]:
+    """Rows of products by a ranker; of very many in a file beside ``beside``, which goes when they were used."""
+    import tempfile
+
+    from diptych.commerce.category_to_image.rankers import product_embeddings, product_rows
+
+    features = run.features(catalogue)
+    if len(catalogue) <= _HELD:
+        yield product_rows(ranker, features)
+        return
+    about: dict[str, Any] = {}
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".rows-", dir=beside.parent) as folder:
+        yield product_embeddings(
+            ranker, features, Path(folder) / "rows", data=catalogue.fingerprint, about=about
+        ).rows

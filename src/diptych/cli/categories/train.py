@@ -20,11 +20,8 @@ from diptych.cli.categories.sources import (
     catalogue_from,
     validation_part,
 )
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.interrupt import stop_on_signal
-from diptych.cli.options import Images, ReaderName, ReaderOptions, parse_values
-from diptych.cli.progress import progress
-from diptych.cli.sources import encoder_source
+from diptych.cli.console import next_step, print_table, progress, say, stop_on_signal
+from diptych.cli.sources import Images, ReaderName, ReaderOptions, encoder_source, parse_values
 from diptych.core.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diptych.cli.categories.sources import TaxonomyFile, UnknownPaths, catalogue_from
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.options import Images, ReaderName, ReaderOptions, parse_values
-from diptych.cli.progress import progress
+from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.sources import Images, ReaderName, ReaderOptions, parse_values
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
+from diptych.cli.console import next_step, print_table, progress, say
 from diptych.cli.intent.evaluate import evaluate
 from diptych.cli.intent.features import features
 from diptych.cli.intent.ingest import ingest
 from diptych.cli.intent.report import report
 from diptych.cli.intent.score import score
 from diptych.cli.intent.train import train
-from diptych.cli.options import OutFolder
-from diptych.cli.progress import progress
+from diptych.cli.sources import OutFolder
 from diptych.core.errors import DataError
 
 if TYPE_CHECKING:

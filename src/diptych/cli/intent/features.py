@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.progress import progress
+from diptych.cli.console import next_step, print_table, progress, say
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, say
-from diptych.cli.progress import progress
+from diptych.cli.console import next_step, progress, say
 from diptych.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:

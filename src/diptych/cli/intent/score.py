@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.progress import progress
+from diptych.cli.console import next_step, print_table, progress, say
 from diptych.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:

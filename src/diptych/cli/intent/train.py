@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
-from diptych.cli.interrupt import stop_on_signal
-from diptych.cli.progress import progress
+from diptych.cli.console import next_step, print_table, progress, say, stop_on_signal
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -1,0 +1,345 @@
+"""Category runs: pick, fill, index, search, info, report."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import Command
+from PIL import Image
+
+from diptych.commerce.category_to_image.rankers import product_rows
+from diptych.commerce.category_to_image.runs import CategoryRun
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
+from diptych.index import open_index
+
+
+def picked(folder: Path) -> dict:  # type: ignore[type-arg]
+    said: dict = json.loads((folder / "picks.json").read_text("utf-8"))  # type: ignore[type-arg]
+    return said
+
+
+def test_the_runs_own_products(diptych: Command, trained: tuple[Path, Path]) -> None:
+    _, run = trained
+    done = diptych(f"categories pick {run} -k 3")
+    said = picked(run / "picks")
+    assert said["catalogue"]["products"] == 80
+    assert said["about"]["model"] == "clip-ita"
+    done.shows(f"{said['counts']['pictures']:,} pictures for {said['counts']['categories']:,} categories")
+    done.shows(f"next: open {run / 'picks' / 'tree.html'}")
+    done.shows("trained on most-specific categories alone; pictures for every level")
+    assert (run / "picks" / "tree.html").is_file()
+    for entry in said["categories"]:
+        assert len(entry["products"]) == 3
+        assert entry["asked"] == entry["path"][-1]
+        files = [one["file"] for one in entry["products"]]
+        assert len(set(files)) == 3
+        assert all(Path(file).is_file() for file in files)
+        for one in entry["products"]:
+            below = any(path[: len(entry["path"])] == entry["path"] for path in one["categories"])
+            assert one["of_the_category"] == (below if one["categories"] else None)
+
+
+def test_members_of_a_split_of_other_products(
+    diptych: Command, trained: tuple[Path, Path], tmp_path: Path
+) -> None:
+    shop, run = trained
+    done = diptych(
+        f"categories pick {run} {shop} --split test --among members --no-sheet --distinct title "
+        f"--out {tmp_path}/picks"
+    )
+    assert [file.name for file in (tmp_path / "picks").iterdir()] == ["picks.json"]
+    said = picked(tmp_path / "picks")
+    assert said["counts"]["categories without a picture"] > 0
+    assert said["counts"]["of another category"] == 0
+    assert said["distinct"] == ["picture", "title"]
+    assert "pictures for every level" not in done.out
+    assert said["about"]["split"] == "test"
+
+
+def test_the_same_twice(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
+    _, run = trained
+    for name in ("one", "two"):
+        diptych(f"categories pick {run} -k 2 --out", tmp_path / name)
+    for file in ("picks.json", "tree.html"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_more_than_the_shop_has(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
+    _, run = trained
+    diptych(f"categories pick {run} -k 500 --no-sheet --out {tmp_path}/picks")
+    said = picked(tmp_path / "picks")
+    pictured = 80 - said["counts"]["products without a picture"]
+    assert {len(entry["products"]) for entry in said["categories"]} == {pictured}
+
+
+def lines(file: Path) -> list[dict]:  # type: ignore[type-arg]
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+
+def test_products_without_a_category(diptych: Command, trained: tuple[Path, Path]) -> None:
+    _, run = trained
+    done = diptych(f"categories fill {run}")
+    filled, said = lines(run / "filled.jsonl"), read_json(run / "filled.summary.json")
+    assert 0 < len(filled) == said["products"] == sum(said["counts"].values())
+    done.shows(f"{len(filled)} products in {run / 'filled.jsonl'}", "found on", "of split val")
+    assert said["reliability"]["products"] > 0
+    assert said["calibration"]["loss"] <= min(
+        said["calibration"]["loss_at_one"], said["calibration"]["chance"]
+    )
+    assert {one["verdict"] for one in filled} <= {"whole", "in part", "uncertain"}
+    for one in filled:
+        values = [level["confidence"] for level in one["levels"]]
+        assert values == sorted(values, reverse=True)
+        assert one["own"] == []
+        assert all(value >= 0.5 for value in values[: len(one["path"])])
+        assert all(value < 0.5 for value in values[len(one["path"]) : len(one["path"]) + 1])
+        assert len(one["alternatives"]) == 3
+
+
+def test_a_threshold_cuts_paths(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
+    shop, run = trained
+    for threshold in ("0", "0.9", "1"):
+        file = tmp_path / f"{threshold}.jsonl"
+        diptych(f"categories fill {run} {shop} --threshold {threshold} --out {file}")
+    kept = [[len(one["path"]) for one in lines(tmp_path / f"{name}.jsonl")] for name in ("0", "0.9", "1")]
+    assert all(low >= middle >= high for low, middle, high in zip(*kept, strict=True))
+    assert all(one["verdict"] == "whole" for one in lines(tmp_path / "0.jsonl"))
+    assert sum(kept[1]) < sum(kept[0])
+
+
+def test_products_that_may_be_in_the_wrong_place(
+    diptych: Command, trained: tuple[Path, Path], tmp_path: Path
+) -> None:
+    _, run = trained
+    file = tmp_path / "doubtful.csv"
+    done = diptych(f"categories fill {run} --check --candidates all --threshold 0.2 --out {file}")
+    with open(file, encoding="utf-8", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    said = read_json(tmp_path / "doubtful.summary.json")
+    assert len(rows) + said["counts"].get("agrees", 0) == said["products"]
+    assert all(row["verdict"] != "agrees" for row in rows)
+    assert all(
+        not row["category"].startswith(row["own"] or "?") for row in rows if row["verdict"] == "disagrees"
+    )
+    assert "that agree with their own category left out" in done.out
+
+
+def test_nothing_to_fill(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
+    _, run = trained
+    path = CategoryRun.open(run).tree.paths[-1]
+    (tmp_path / "shop" / "images").mkdir(parents=True)
+    images = []
+    for name in ("a", "b"):
+        Image.new("RGB", (16, 16), "red").save(tmp_path / "shop" / "images" / f"{name}.png")
+        images.append(
+            {
+                "filename": f"{name}.png",
+                "split": "new",
+                "sentences": [{"raw": "a lamp"}],
+                "title": "a lamp",
+                "category_path": path,
+            }
+        )
+    (tmp_path / "shop" / "dataset_two.json").write_text(json.dumps({"dataset": "two", "images": images}))
+    done = diptych(f"categories fill {run} {tmp_path}/shop --out {tmp_path}/a.jsonl")
+    assert "all 2 products have a category: nothing to fill" in done.out
+    assert done.out.rstrip().endswith("--check")
+    assert (tmp_path / "a.jsonl").read_bytes() == b""
+
+
+def test_calibrated_on_the_test_products_nothing_is_left_to_measure_on(
+    diptych: Command, trained: tuple[Path, Path], tmp_path: Path
+) -> None:
+    _, run = trained
+    done = diptych(f"categories fill {run} --calibrate-on test --out {tmp_path}/b.jsonl")
+    assert "was not measured" in done.out
+    assert read_json(tmp_path / "b.summary.json")["reliability"] is None
+
+
+def test_of_a_product_of_which_nothing_is_known_nothing_is_said(
+    diptych: Command, trained: tuple[Path, Path], tmp_path: Path
+) -> None:
+    _, run = trained
+    feed = tmp_path / "feed.csv"
+    feed.write_text("id,title,product_type,image_link\na1,Red Heart,,\na2,,,\n", "utf-8")
+    diptych(f"categories fill {run} {feed} --out {tmp_path}/filled.jsonl --threshold 0")
+    named, blank = lines(tmp_path / "filled.jsonl")
+    assert named["path"]
+    assert blank["verdict"] == "nothing known"
+    assert blank["path"] == blank["levels"] == blank["alternatives"] == []
+    assert read_json(tmp_path / "filled.summary.json")["counts"]["nothing known"] == 1
+
+
+def test_what_it_was_trained_on_is_said(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
+    _, run = trained
+    whole = diptych(f"categories fill {run} --check")
+    assert "the run was trained on" in whole.out
+    assert (run / "checked.jsonl").is_file()
+    trained_on = read_json(run / "checked.summary.json")["trained_on"]
+    opened = CategoryRun.open(run)
+    assert 0 < trained_on < sum(split == "train" for split in opened.splits.values())  # some have no category
+    test = diptych(f"categories fill {run} --check --split test --out {tmp_path}/t.jsonl")
+    assert "the run was trained on" not in test.out
+    assert read_json(tmp_path / "t.summary.json")["trained_on"] == 0
+    picked = diptych(f"categories pick {run} --out {tmp_path}/picks")
+    assert f"the run was trained on {trained_on} of these products" in picked.out
+    assert f"{trained_on} of these products" in (tmp_path / "picks" / "tree.html").read_text("utf-8")
+    members = diptych(f"categories pick {run} --out {tmp_path}/picks --among members --no-sheet")
+    assert "flatters" not in members.out
+    assert not (tmp_path / "picks" / "tree.html").exists()  # it showed other pictures
+
+
+@pytest.mark.parametrize("engine", ["exact", "hnsw"])
+def test_the_way_there(diptych: Command, trained: tuple[Path, Path], tmp_path: Path, engine: str) -> None:
+    from diptych.cli.categories.sources import own_products
+
+    _, run = trained
+    made = diptych(f"categories index {run} --engine {engine} --out {tmp_path}/index")
+    assert f"80 products of product-scenes, engine {engine}" in made.out
+    opened = CategoryRun.open(run)
+    name = opened.tree.paths[0][0]
+    found = diptych(f"search {tmp_path}/index {name} --category -k 4 --sheet {tmp_path}/found.png")
+    catalogue = own_products(opened)
+    rows = product_rows(opened.model, opened.features(catalogue))
+    asked = opened.model.category_rows(opened.category_features([name]))
+    best = np.argsort(-(np.asarray(rows, np.float64) @ np.asarray(asked, np.float64)[0]), kind="stable")[:4]
+    table = [line.split() for line in found.out.splitlines() if line.strip()[:1].isdigit()]
+    if engine == "exact":
+        assert [row[2] for row in table] == [catalogue.ids[product] for product in best]
+    for row in table:
+        product = list(catalogue.ids).index(row[2])
+        own = catalogue.places_of(product)
+        marks = {"✓", "✗"} & set(row)
+        if len(own):
+            right = any(catalogue.tree.paths[place][0] == name for place in own)
+            assert marks == {"✓" if right else "✗"}
+        else:
+            assert not marks
+    with Image.open(tmp_path / "found.png") as sheet:
+        assert sheet.width > 400
+    again = diptych(f"search {tmp_path}/index {name} -k 4")
+    assert again.out.splitlines()[:6] == found.out.splitlines()[:6]
+    assert "--category --sheet found.png" in again.out
+
+
+def test_words_that_are_no_category_are_neither_right_nor_wrong(
+    diptych: Command, trained: tuple[Path, Path], tmp_path: Path
+) -> None:
+    _, run = trained
+    diptych(f"categories index {run} --split test --out {tmp_path}/index")
+    assert 0 < len(open_index(tmp_path / "index")) < 80
+    done = diptych(f"search {tmp_path}/index", 'a "quoted" / name', "--category", "-k", 3)
+    done.hides("✓", "✗")
+
+
+def test_what_is_refused(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
+    _, run = trained
+    moved = tmp_path / "moved"
+    shutil.copytree(run, moved)
+    diptych(f"categories index {moved} --out {tmp_path}/index")
+    for arguments, words in (
+        (("x.png", "--category"), "is a picture"),
+        (("x", "--category", "--own-terms"), "searches for pictures"),
+        (("x", "--where", "pictured=true"), "keeps no metadata"),
+        ((" ",), "the query is empty"),
+    ):
+        diptych(f"search {tmp_path}/index", *arguments, refused=words)
+    shutil.rmtree(moved)
+    diptych(f"search {tmp_path}/index x", refused="which is not there any more")
+    diptych(f"categories index {run} --engine exakt", refused="did you mean 'exact'?")
+
+
+def test_what_the_marks_mean_is_said(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
+    _, run = trained
+    diptych(f"categories index {run} --out {tmp_path}/index")
+    tree = CategoryRun.open(run).tree
+    path = next(path for path in tree.paths if len(path) == 2)
+    done = diptych(f"search {tmp_path}/index", ">".join(path).upper(), "-k", 3)
+    assert f"sorted into {' > '.join(path)}, or below it" in done.out
+    done = diptych(f"search {tmp_path}/index 'no such category' -k 3")
+    assert "'no such category' is no category of the tree" in done.out
+
+
+def test_a_run_and_what_was_made_with_it(
+    diptych: Command, trained: tuple[Path, Path], tmp_path: Path
+) -> None:
+    shop, run = trained
+    picks, filled, found = tmp_path / "picks", tmp_path / "filled.csv", tmp_path / "evaluation"
+    diptych(f"categories pick {run} --out {picks}")
+    diptych(f"categories fill {run} --out {filled}")
+    diptych(f"categories index {run}")
+    done = diptych(f"categories evaluate {shop} --run {run} --out {found} --samples 0")
+    for path, said in (
+        (run, ("category run", "clip-ita", "text encoder", "most-specific")),
+        (picks, ("pictures for categories", "80 of product-scenes", "tree.html")),
+        (filled, ("suggested categories", "temperature", "split val")),
+        (filled.with_suffix(".summary.json"), ("suggested categories",)),
+        (found, ("evaluation of categories", "report.html", "relevance by label")),
+        (run / "index-exact", ("80 product vectors", "products of", "the run's data", run.name)),
+        (shop, ("dataset", "80 products")),
+    ):
+        done = diptych(f"info {path}")
+        assert all(one in done.out for one in said), (path, done.out)
+    page = (found / "report.html").read_bytes()
+    (found / "report.html").unlink()
+    assert "none yet: diptych report" in diptych(f"info {found}").out.replace("\n", " ")
+    diptych(f"report {found}")
+    assert (found / "report.html").read_bytes() == page
+
+
+def test_a_page_without_products_has_no_pictures(
+    diptych: Command, trained: tuple[Path, Path], tmp_path: Path
+) -> None:
+    shop, run = trained
+    found = tmp_path / "evaluation"
+    diptych(f"categories evaluate {shop} --run {run} --out {found} --samples 0")
+    moved = shop.rename(shop.with_name("moved"))
+    try:
+        done = diptych(f"report {found} --out {tmp_path}/page.html")
+    finally:
+        moved.rename(shop)
+    done.shows("no pictures", "shop")
+    assert (tmp_path / "page.html").is_file()
+
+
+def test_what_has_no_page(diptych: Command, trained: tuple[Path, Path], tmp_path: Path) -> None:
+    _, run = trained
+    diptych(f"categories pick {run} --out {tmp_path}/picks --no-sheet")
+    for folder, fix in ((run, "categories evaluate"), (tmp_path / "picks", "categories pick")):
+        diptych(f"report {folder}", refused=fix)
+    diptych(f"report {run} --split test", code=2)
+
+
+def test_damaged_ones(diptych: Command, tmp_path: Path) -> None:
+    write_json(tmp_path / "picks.json", {"format": 1})
+    diptych(f"info {tmp_path}", failed="is damaged")
+
+
+def test_a_run_of_diptych_train_that_has_not_ended_is_no_encoder(
+    diptych: Command, trained: tuple[Path, Path], tmp_path: Path
+) -> None:
+    shop, _ = trained
+    begun = tmp_path / "begun"
+    write_json(begun / "run.json", {})
+    diptych(f"categories train {shop} --out {tmp_path}/run --image-encoder {begun}", failed=str(begun))
+
+
+def test_a_run_of_diptych_train_is_an_encoder(
+    diptych: Command, trained: tuple[Path, Path], run_folder: Path, tmp_path: Path
+) -> None:
+    from diptych.cli.sources import encoder_source
+
+    shop, _ = trained
+    diptych(
+        f"categories train {shop} --out {tmp_path}/run --set epochs=1 --image-encoder "
+        f"{run_folder} --text-encoder {run_folder}"
+    )
+    assert encoder_source(str(run_folder)) == str((run_folder / "best").resolve())
+    assert encoder_source("hf:NAME") == "hf:NAME"
+    diptych(f"categories pick {tmp_path}/run --no-sheet")

@@ -1,0 +1,277 @@
+"""Trees, downloads, trainings and evaluations of a shop's categories."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commands import Command
+from picture_host import PictureHost, picture_host
+from tiny_catalogue import tiny_catalogue
+
+from diptych.cli.categories.report import held_out
+from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
+from diptych.commerce.category_to_image.runs import CategoryRun
+from diptych.data.scenes import make_product_scenes
+from diptych.data.taxonomy import read_taxonomy
+
+GOOGLE = """# Google_Product_Taxonomy_Version: 2021-09-21
+1 - Men
+2 - Men > Shoes
+3 - Women > Shoes
+4 - Women > Sale > \x1b[31mHats
+"""
+FEED = """id,title,product_type
+1,a,Men > Shoes
+2,b,Men > Shoes
+3,c,"Men > Shoes,Women > Hats"
+4,d,
+5,e,Women
+"""
+
+
+def words(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_a_taxonomy_and_back(diptych: Command, tmp_path: Path) -> None:
+    file, out = tmp_path / "taxonomy.en-GB.txt", tmp_path / "tree.json"
+    file.write_text(GOOGLE)
+    done = diptych(f"categories tree {file} --out {out}")
+    rows = words(done.out)
+    assert rows[0] == (
+        "Google product taxonomy 2021-09-21 en-GB: 6 categories on 3 levels: 2 most general, 3 without children"
+    )
+    for says in ("1 2 0 1.5 2", "2 3 2 1.0 1", "3 1 1 0.0 0", "Shoes 2"):
+        assert says in rows, says
+    assert "note: 2 categories that only stand in paths of others added, the first: Women" in rows
+    assert "2 categories have no siblings: their level sorts nothing" in rows
+    assert "\x1b" not in done.out
+    assert rows[-1] == f"next: diptych categories train DATA --taxonomy {file} --out runs/shop"
+    written = json.loads(out.read_text())
+    assert written["shape"]["shared_names"] == {"Shoes": 2}
+    assert written["categories"][1] == {"path": ["Men", "Shoes"], "id": "2"}
+    first, again = read_taxonomy(file), read_taxonomy(out)
+    assert again.tree.fingerprint == first.tree.fingerprint
+    assert again.tree.codes == first.tree.codes
+    assert (again.version, again.language) == ("2021-09-21", "en-GB")
+    diptych(f"categories tree {out}")
+
+
+def test_the_tree_of_products(diptych: Command, tmp_path: Path) -> None:
+    file, out = tmp_path / "feed.csv", tmp_path / "tree.json"
+    file.write_text(FEED)
+    done = diptych(f"categories tree {file} --out {out}")
+    rows = words(done.out)
+    assert "Men > Shoes 3 3" in rows
+    assert "Women 1 2" in rows
+    assert any(row.startswith("note: 'Men > Shoes' alone holds 75% of the products") for row in rows)
+    assert rows[-1] == f"next: diptych categories train {file} --out runs/shop"
+    written = json.loads(out.read_text())
+    assert written["products"] == 5
+    assert [
+        (*one["path"], one["products"], one["products_with_those_below"]) for one in written["categories"]
+    ] == [("Men", 0, 3), ("Men", "Shoes", 3, 3), ("Women", 1, 2), ("Women", "Hats", 1, 1)]
+    taxonomy = tmp_path / "t.txt"
+    taxonomy.write_text("Men > Shoes\nWomen > Hats\nChildren\n")
+    with_empty = diptych(f"categories tree {file} --taxonomy {taxonomy}")
+    assert "1 of 5 categories have no products, in them or below" in words(with_empty.out)
+
+
+def test_what_was_mended_and_what_cannot_be(diptych: Command, tmp_path: Path) -> None:
+    file = tmp_path / "categories.csv"
+    file.write_text("id,parent,name\n1,,A\n2,9,B\n")
+    diptych(f"categories tree {file}", failed=("'B' (id 2, parent 9)", "orphans=root"))
+    done = diptych(f"categories tree {file} --option orphans=root --out {tmp_path}/tree.json")
+    assert "note: 1 categories whose parent is not there made roots, the first: B" in words(done.out)
+    file.write_text("id,parent,name\n1,2,A\n2,1,B\n")
+    diptych(
+        f"categories tree {file} --out {tmp_path}/none.json", failed="'A' (id 1) → 'B' (id 2) → 'A' (id 1)"
+    )
+    assert not (tmp_path / "none.json").exists()
+
+
+def test_a_shop_too_small_to_be_split_has_a_tree_all_the_same(diptych: Command, tmp_path: Path) -> None:
+    lines = [{"asin": one, "title": one, "categories": ["Men", "Shoes"]} for one in ("A1", "A2", "A3")]
+    (tmp_path / "metadata_us_Shoes.json").write_text("\n".join(map(json.dumps, lines)))
+    done = diptych(f"categories tree {tmp_path}")
+    assert "3 products" in done.out
+
+
+@pytest.fixture
+def host() -> Iterator[PictureHost]:
+    with picture_host() as running:
+        yield running
+
+
+OPTIONS = ("--contact", "me@example.org", "--rate", "1000", "--allow-private", "--attempts", "1")
+
+
+def test_a_list_of_addresses_in_two_calls(diptych: Command, host: PictureHost, tmp_path: Path) -> None:
+    rows = [f"A{i},{host.address}/ok/{i}.png" for i in range(4)] + [f"x y,{host.address}/gone/1", "none,"]
+    (tmp_path / "list.csv").write_text("\n".join(["id,address", *rows]) + "\n")
+    call = ("categories", "download", tmp_path / "list.csv", "--out", tmp_path / "images", *OPTIONS)
+    first = diptych(*call, "--limit", "3")
+    first.shows("3 of 5 pictures", "0 failed, 2 not tried yet", "# to go on")
+    second = diptych(*call)
+    second.shows("4 of 5 pictures", "1 of them fetched now; 1 failed, 0 not tried yet", "not found")
+    second.shows("status 404", "--retry-failed")
+    assert sorted(file.name for file in (tmp_path / "images").glob("*.png")) == [
+        f"A{i}.png" for i in range(4)
+    ]
+    assert host.counts["/gone/1"] == 1
+    assert host.counts["/robots.txt"] == 2
+    lines = (tmp_path / "images" / "downloads.jsonl").read_text().splitlines()
+    assert {json.loads(line)["id"] for line in lines} == {"A0", "A1", "A2", "A3", "x y"}
+
+
+def test_a_dataset_without_addresses_and_a_list_that_is_none(
+    diptych: Command, scenes_folder: Path, tmp_path: Path
+) -> None:
+    diptych(
+        f"categories download {scenes_folder} --out {tmp_path}/images",
+        *OPTIONS,
+        failed="says where its picture is",
+    )
+    (tmp_path / "twice.csv").write_text("id,address\na,http://x/1\na,http://x/2\n")
+    diptych(
+        f"categories download {tmp_path}/twice.csv --out {tmp_path}/images",
+        *OPTIONS,
+        failed="'a' occurs twice",
+    )
+    assert not (tmp_path / "images").exists()
+
+
+def test_a_contact_has_to_be_given(diptych: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DIPTYCH_CONTACT", raising=False)
+    (tmp_path / "list.csv").write_text("id,address\na,http://x/1\n")
+    diptych(f"categories download {tmp_path}/list.csv --out {tmp_path}/images", refused="--contact")
+
+
+def test_private_networks_are_closed(diptych: Command, host: PictureHost, tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text(f"id,address\na,{host.address}/ok/a.png\n")
+    done = diptych(f"categories download {tmp_path}/list.csv --out {tmp_path}/i --contact me@x.org")
+    assert "not on the public internet" in done.out
+    assert host.asked == []
+
+
+def test_a_feed_has_its_pictures_afterwards(diptych: Command, host: PictureHost, tmp_path: Path) -> None:
+    from diptych.commerce.catalogue import catalogue_of
+    from diptych.data import read_collection
+
+    lines = ["id,title,link,image_link,price,product_type"]
+    for name, path in (("SKU-1", "moved/a.jpg"), ("sku 2", "ok/b.png"), ("sku 3", "gone/c")):
+        lines.append(f"{name},A thing,http://x/{name},{host.address}/{path},3 EUR,Home > Things")
+    (tmp_path / "feed.csv").write_text("\n".join(lines) + "\n")
+    images = tmp_path / "pictures"
+    done = diptych(f"categories download {tmp_path}/feed.csv --out {images}", *OPTIONS)
+    assert "2 of 3 pictures" in done.out
+    shop = catalogue_of(read_collection(tmp_path / "feed.csv", images=images))
+    assert list(shop.ids) == ["SKU-1", "sku 2", "sku 3"]
+    assert shop.pictured.tolist() == [True, True, False]
+    assert shop.collection.image(int(shop.picture_rows[1])).size == (8, 8)
+
+
+FAST = "--set epochs=2 --set hidden=16 --set width=8 --text-encoder lsa:16"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sixty products, some without a picture, a title, attributes or a category."""
+    return make_product_scenes(
+        tmp_path_factory.mktemp("shop") / "shop",
+        60,
+        levels=(2, 3),
+        size=32,
+        without_picture=0.1,
+        without_title=0.1,
+        without_attributes=0.1,
+        without_category=0.1,
+        workers=1,
+    )
+
+
+def test_from_products_to_a_run_and_its_measures(shop: Path, tmp_path: Path, diptych: Command) -> None:
+    out = tmp_path / "run"
+    done = diptych(f"categories train {shop} --out {out} {FAST}")
+    run = CategoryRun.open(out)
+    left = run.model.about["without_category"]
+    assert left > 0
+    done.shows(f"{left} without a category left out", "without a picture", "splits: train 42")
+    done.shows("--image-encoder backbone:NAME", "--text-encoder sentence:NAME")
+    done.shows("the best by mAP@10 of validation products")
+    rows = [line.split() for line in done.out.splitlines() if line.lstrip().startswith("clip-ita ")]
+    (row,) = [row for row in rows if row[1] != "of"]
+    assert all(0 <= float(number) <= 100 for number in row[1:])
+    assert done.out.splitlines()[-1].startswith("next: diptych categories ")
+    before = (out / "model/model.safetensors").read_bytes()
+    (out / "category_run.json").unlink()  # killed after the training and before the run was whole
+    diptych(f"categories train {shop} --out {out} {FAST}")
+    assert (out / "model/model.safetensors").read_bytes() == before
+    assert CategoryRun.open(out).about == run.about
+
+
+def test_options_reach_the_training(shop: Path, tmp_path: Path, diptych: Command) -> None:
+    out = tmp_path / "run"
+    done = diptych(
+        f"categories train {shop} --out {out} {FAST} --published --model clip-ta --setting "
+        "most-general --query path --seed 3 --set tree_distance=0.1 --set attributes=attention "
+        "--split-by product --split-option seed=1"
+    )
+    said = CategoryRun.open(out).about
+    options = said["options"]
+    assert (options["batch_size"], options["temperature"], options["duplicates"]) == (8, 1.0, "negatives")
+    assert (options["setting"], options["query"], options["seed"]) == ("most-general", "path", 3)
+    assert (options["tree_distance"], options["attributes"], options["epochs"]) == (0.1, "attention", 2)
+    assert said["encoders"]["image"] is None
+    assert (said["data"]["split_by"], said["data"]["split_options"]) == ("product", {"seed": 1})
+    assert "image encoder: none, the model needs none" in done.out
+
+
+GRID = (
+    "--model bm25,sentence,clip-ita --setting most-specific --setting all --seeds 2 --set epochs=1 "
+    "--set hidden=8 --set width=4 --text-encoder lsa:8 --samples 20"
+)
+
+
+def test_a_small_grid_its_page_and_what_goes_on(diptych: Command, tiny_shop: Path, tmp_path: Path) -> None:
+    out = tmp_path / "evaluation"
+    done = diptych(f"categories evaluate {tiny_shop} --out {out} {GRID}")
+    found = ModelsEvaluation.open(out)
+    assert found.models == ("bm25", "sentence", "clip-ita")
+    value = found.value("most-specific", "bm25", "P@1").mean
+    row = next(line for line in done.out.splitlines() if line.strip().startswith("BM25"))
+    done.shows(f"{100 * value:.1f}", "categories: most-specific")
+    assert row
+    done.shows("chance", "by level of the tree", "first products of clip-ita over 2 seeds", found.line())
+    done.shows(f"next: open {out / 'report.html'}")
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "data:image/jpeg" in page
+    assert "--image-encoder grid --text-encoder lsa:8" in page
+    assert found.about["source"]["data"] == str(tiny_shop)
+    diptych(f"categories evaluate {tiny_shop} --out {out} {GRID} --query path", failed="query name and path")
+
+
+def test_a_run_is_measured_on_what_it_has_not_seen(diptych: Command, tiny_shop: Path, tmp_path: Path) -> None:
+    run, out = tmp_path / "run", tmp_path / "held-out"
+    diptych(
+        f"categories train {tiny_shop} --out {run} --model clip-ta --set epochs=1 --set hidden=8 --set "
+        "width=4 --text-encoder lsa:8"
+    )
+    done = diptych(f"categories evaluate {tiny_shop} --run {run} --out {out} --samples 0")
+    found = ModelsEvaluation.open(out)
+    assert found.models == ("clip-ta",)
+    assert len(found.judged("most-specific").products) == 5  # six test products, one without a category
+    done.shows("nothing fitted", "trained on most-specific categories")
+    assert found.seen("most-specific", "clip-ta", "P@1")
+    assert "17 products left out" in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_what_a_run_has_not_seen(tmp_path: Path) -> None:
+    shop = tiny_catalogue(tmp_path)
+    splits = dict.fromkeys(shop.ids[:20], "train") | {shop.ids[20]: "dev", shop.ids[21]: "extra"}
+    found, notes = held_out(splits, shop)
+    assert list(found.ids) == list(shop.ids[21:])
+    assert notes == ["21 products left out that the run was trained or validated on"]

@@ -1,0 +1,340 @@
+"""What cannot be done is one line with its fix and exit code 2 (1 where noted), and nothing is written."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Command
+
+CASES = """
+trane => No such command
+train --colour => No such option
+train => no recipe given
+train nonsense => unknown recipe 'nonsense'
+train {recipe} --set novalue => is not KEY=VALUE
+train {recipe} --out {out} --set objective.name=fancy => 'fancy'
+train {recipe} --out {out} --set data.validation=dev => unknown split of scenes 'dev' & known: test, train, val
+train {recipe} --out {out} --set batches.sise=7 => unknown key 'batches.sise' & known there: captions_per_image
+train {recipe} --out {out} --set model.image.pretrained=true => test_efficientnet could not be & model.image.weights
+train --resume {out} => holds no run
+adapt {run} => nowhere to write
+adapt {run} --out {here} => holds other things
+adapt {run}/best --data {run} --out {run}/best => is what is adapted
+adapt {run} --out {out} --pairs 1000 => 1,000 pairs of
+adapt {run} --out {out} --method lora => got 'lora'
+adapt {run} --out {out} --captions two => captions 'two'
+adapt {run} --out {out} --split nowhere => 'nowhere'
+adapt {run} --out {out} --strength 0 => strength: Input should be greater
+evaluate {run} --split tset => 'tset' & did you mean 'test'?
+evaluate {run} --captions two => captions is 'two'
+evaluate {embedded} --captions first => is embedded already
+evaluate {embedded} --positives cxc => are not FORMAT:PATH
+evaluate {embedded} --positives pairs:a --positives pairs:b => names one format twice
+evaluate {embedded} --judgements flickr:x --samples 0 => flickr8k-expert
+evaluate hf:nobody/nothing --data {here} --measure DCG_CM => unknown measure 'DCG_CM' & did you mean 'DCG_CM@k'
+evaluate hf:nobody/nothing --data {here} --measure DCG_CM@k => for example DCG_CM@10
+evaluate hf:nobody/nothing --data {here} --measure DCG_CM@10 --rerank 4 => looks at the first places of the whole
+evaluate {embedded} --measure R@1 --relevance {embedded} => none of R@1 asks how relevant an item is
+evaluate {embedded} --measure nDCG@10 --relevance {embedded} => none of nDCG@10 asks how relevant an item is
+evaluate {run} --rerank 4 --out {out} => has no matching head & albef, blip, xvlm
+evaluate {blip} --data {scenes} --out {out} --unranked miss => --unranked miss without --rerank
+evaluate {blip} --data {scenes} --out {out} --rerank 4 --unranked ties => unknown rule for unranked candidates 'ties'
+evaluate {blip} --data {scenes} --out {out} --rerank 4 --protocol 'folds(2)' => candidates were chosen from one
+evaluate {blip} --data {scenes} --out {out} --rerank 0 => --rerank
+evaluate {blip} --data {scenes} --out {out} --rerank many => --rerank
+embed {run} --out {out} --accelerator abacus => device 'abacus' cannot be used
+embed {run} --processes 0 => --processes
+embed {run} --out {out} --nodes 2 --accelerator cpu => 2 machines, and nothing says which of them this is
+embed {run} --out {out} --nodes 2 --accelerator tpu => accelerator 'tpu' on 2 machines
+index {run} --engine magic => unknown index engine 'magic'
+index {run} --of sounds => images or texts
+index {head} --engine hnsw --out {out} => inverted
+search {index} '   ' => the query is empty
+search {index} 'a star' -k 0 => Usage:
+search {index} 'a star' --own-terms => a dense encoder
+search {index} gone.jpg =1> gone.jpg does not exist
+search {out} 'a star' =1> out
+info nothing:there => nothing
+info nothing => an encoder's name
+audit {run} --probe tree => unknown probe 'tree'
+audit {run} --data {scenes} --scenes => both --data and --scenes
+audit {run} {run} => given twice
+audit {run}/best --out {here} => no data given
+audit {run} --images {here} => --images without --data
+audit {run} --reader folder => --reader without --data
+audit {run} --reader-option a=1 => --reader-option without --data
+audit {run} --scenes --skip-bad-images => --skip-bad-images without --data
+audit {out} --scenes => neither a folder nor a name with a known prefix
+audit hf:nobody/nothing --scenes => nowhere to write
+cocos {run}/best --data {scenes} --out {out} => no objective given & triplet-hardest
+cocos {run} --objective fancy => unknown objective 'fancy'
+cocos {run} --option colour=3 => has no option 'colour'
+cocos {run} --epsilon -1 => epsilon -1.0
+cocos {run} --unit metre => unit 'metre'
+cocos {run} --compat old => compat 'old'
+cocos {run} --plan random => unknown plan 'random'
+cocos {run} --batch-size 4000 => batch size 4000 is larger
+cocos {run} --objective siglip --compat published => is not among those that the paper counts
+cocos {run} --split tset => did you mean 'test'?
+shortcuts => one source of pictures is needed
+shortcuts {scenes} --setup bits => setup 'bits' needs bits, 0 to 13 & --help
+shortcuts {scenes} --setup bits --bits 14 => bits: Input should be less than or equal to 13 & --help
+shortcuts {scenes} --setup twice => setup: Input should be 'none', 'unique' & --help
+shortcuts {scenes} --digits nothing.npz => 'nothing.npz': there is no such file & MNIST
+shortcuts {scenes} --size 100 =1> take 168 × 28 pixels, the picture has 100 × 100 & digit_size to at most 16
+shortcuts {scenes} --split trian => unknown split of scenes 'trian' & did you mean 'train'
+shortcuts {scenes} --split test --shuffled --epoch 1 =1> not in split 'train' & batches of that split
+shortcuts {scenes} --out sheet.jpg => 'sheet.jpg' ends in '.jpg' & .png
+shortcuts {scenes} --scenes => one source of pictures is needed & --scenes
+granularity {scenes} --feature wrods => did you mean 'words'
+granularity {scenes} --compat publish => unknown compat
+granularity {scenes} --language none => needs a part-of-speech tagger
+granularity {scenes} --split tset => did you mean 'test'
+granularity {scenes} --captions last => last
+granularity {scenes} {scenes} => both collections are called 'scenes'
+granularity a={scenes} b={scenes} c={scenes} => 3 collections are given
+granularity a={scenes} b={scenes} --pairing captions => unknown pairing
+perturb => no captions given
+perturb {captions} --perturb character-swop => did you mean 'character-swap'?
+perturb {captions} --perturb blur => blur: of pictures, not of captions
+perturb {captions} --perturb typing-errors --compat published => has no published form
+perturb {captions} --perturb typos,typing-errors --compat published => has no published form
+perturb {captions} --perturb meaning --compat published => has no published form
+perturb {captions} --perturb typos --set edits=2 => is not NAME.KEY=VALUE
+perturb {captions} --perturb typos --set character-swap.edits=0 => edits: Input should be greater
+perturb {captions} --perturb typos --set distraction-true.edits=0 => was not asked for
+perturb {captions} --perturb typos --split test => has captions alone
+perturb {captions} --perturb 'word order' --language none => needs a part-of-speech tagger
+perturb {captions} --perturb typos --out {here} => holds other things
+stress {run} --out {out} --perturb nonsense => unknown perturbation 'nonsense'
+stress {run} --out {out} --perturb , => no perturbation was asked for
+stress {run} --out {out} --set blur=1 => is not NAME.KEY=VALUE
+stress {run} --out {out} --perturb typos --set blur.radius=1 => unknown perturbation with options 'blur'
+stress {run} --out {out} --gallery none => gallery is 'none'
+stress {run} --out {out} --compat old => compat is 'old'
+stress {run} --out {out} --measure medr => medr is no mean
+stress {run} --out {out} --split nowhere => 'nowhere'
+stress {run} --out {out} --language dutch => unknown language 'dutch'
+stress {run} COLLECTION --data DATA --out {out} => both COLLECTION and --data DATA
+stress hf:some/model --data {scenes} => could not be loaded
+compare {stressed}/letters => at least two are needed
+compare {stressed}/letters {stressed}/words --out {out} --test t => compared by randomisation, not by t
+compare {stressed}/letters {stressed}/words --out {out} --evaluation test => --evaluation test is given for stress runs
+compare {stressed}/letters {stressed}/words --out {out} --measures MRR => letters was not stressed by MRR
+compare {stressed}/letters {stressed}/words --out {out} --baseline 5 => baseline 5 of 2 runs
+compare {stressed}/letters {stressed}/words --out {out} --correction sidak => unknown correction 'sidak'
+sparsify {run} --out {out} --set loss.ets=1 => unknown key 'loss.ets' & known there: eta
+sparsify {run} --out {out} --expansion x => expansion.mode
+sparsify {run} --out {out} --train trian => no split 'trian' & --train
+sparsify {run} --out {out} --word-vectors none.npz =1> none.npz
+sparsify {run} --out {out} --mlm no-such-folder-or-model => no-such-folder-or-model
+sparsify {run} --out {here} => other things
+sparsify {run} --out {out} --eta inf => finite
+sparsify {run} --out {out} --mlm '' => vocabulary.source
+sparsify {run} --out {out} --set head.width=1000000000000 => head.width
+terms {head} ' ' => empty
+explain {head} 'a red star' --of both => images or texts
+explain {head} 'a red star' --item nothing => 'nothing'
+explain {here} 'a red star' => holds no
+protocol => no printed number is given
+protocol --target 'i2t R@1=5' --published {x_vlm} => both --published and --target
+protocol --target R@1=5 => names neither i2t nor t2i
+protocol --target 'i2t R@1' => is not NAME=NUMBER
+protocol --target 'i2t R@1=5' --also val=x => --also without a RUN
+protocol --target 'i2t R@1=5' --reranked x --split val => --reranked and --split without a RUN
+protocol --published thesis:table-2.1:x => unknown published paper 'thesis'
+protocol --published reproducibility:table-2.1:CLIP => Repr. CLIP, COCO
+protocol nowhere --target 'i2t R@1=5' => nowhere
+report {run} --split tset => tset
+scenes --products --train 3 --out {out} => --train is of pictures, and products would be made
+scenes --products -k 3 --out {out} => --captions is of pictures
+scenes --products --visitors 3 --out {out} => leave out --visitors or --products
+scenes --products --shop-log --out {out} => two datasets
+scenes --n 3 --out {out} => or give --products too
+scenes --products --levels few --out {out} => --levels 'few' is no number of levels
+scenes --products --levels 2- --out {out} => e.g. --levels 1
+scenes --products --levels 2-12 --out {out} => 2 to 12 levels
+scenes --products --n 0 --out {out} => 0 products
+scenes --products --skew 2 --out {out} => skew is 2.0
+scenes --products --without-titles -1 --out {out} => without_title is -1.0
+scenes --products --size 4 --out {out} => pictures of 4 pixels
+scenes --shop-log --skew 0.5 --out {out} => --skew is of products, and a log would be made
+scenes --shop-log --size 32 --out {out} => --size is of pictures and products
+scenes --shop-log --train 3 --out {out} => --train is of pictures
+scenes --shop-log -k 3 --out {out} => --captions is of pictures
+scenes --shop-log --objects 1 --out {out} => --objects is of pictures
+scenes --visitors 3 --out {out} => --visitors is of a log
+scenes --format csv --out {out} => --format is of a log
+scenes --dirt 0.1 --out {out} => give --shop-log or --products too
+scenes --shop-log --format json --out {out} => known: csv, parquet
+scenes --shop-log --visitors 0 --out {out} => 0 visitors
+scenes --objects 0 --out {out} => objects
+scenes --objects x --out {out} => objects
+scenes --objects 2- --out {out} => objects
+scenes --objects 1-9 --out {out} => objects
+data flickr30 => unknown dataset 'flickr30' & did you mean 'flickr30k'?
+study show metric-learning.table-9 => unknown study
+study run metric-learning.table-1 => no data given
+study run metric-learning.table-1 --quick --setting paper => --quick and --setting paper
+study run metric-learning.table-1 --quick --rows 9.9 => unknown row
+study run metric-learning.table-1 --quick --seeds a => are not whole numbers
+study run metric-learning.table-1 --quick --seeds -1 => numbers from 0
+study verdict nowhere => holds nothing that a study has measured
+study run reproducibility.table-2.1 --setting data => no data given
+study run reproducibility.table-2.1 --data a=nowhere =1> nowhere
+study run convse.table-3 --data a --data b => --data is given 2 times
+study run reproducibility.table-2.1 --quick --set measure.k_test=-1 => measure.k_test is -1
+study run cti.table-7.1 --quick --set train.epoch=3 => unknown key of train 'epoch'
+study run intent.table-6.1 => give a log with --data
+study run intent.table-6.1 --data a --data b => is of one log
+study run intent.table-6.1 --data a --images b => --images: intent.table-6.1 is of a shop's log
+study run intent.table-6.1 --data a --skip-bad-images => leave --skip-bad-images out
+study run intent.table-6.1 --data nowhere =1> nowhere is not there
+study run intent.table-6.1 --data . --reader-option colour=red => unknown option of an import 'colour'
+study run intent.table-6.1 --quick --regions a.npy => --regions
+study run intent.table-6.1 --quick --set model.width=3 => about a training
+categories pick {category_run} --among some => among 'some'
+categories pick {category_run} --distinct colour => distinct by 'colour'
+categories pick {category_run} --split tset => did you mean 'test'?
+categories pick {category_run} --images {scenes} => options of data, but no data
+categories pick {category_run} {out} => does not exist
+categories pick {category_run} --out {here} => holds other things
+categories pick {scenes} => no trained category model
+categories fill {category_run} --out {here}/filled.xlsx => ends in '.xlsx'
+categories fill {category_run} --calibrate-on train => thinks too much of itself
+categories fill {category_run} --calibrate-on tests => no tests products to calibrate on
+categories fill {category_run} --candidates few => candidates 'few'
+categories fill {category_run} --threshold 2 => less than or equal to 1
+categories fill {scenes} => no trained category model
+categories index {category_run} --engine exakt => did you mean 'exact'?
+categories train {shop} --out {here} --text-encoder lsa:8 => holds other things
+categories train {out} --out {out} => does not exist
+categories train {shop} --out {out} --text-encoder lsa:8 --model clip-x => unknown trained model 'clip-x'
+categories train {shop} --out {out} --text-encoder lsa:8 --model bm25 => unknown trained model 'bm25'
+categories train {shop} --out {out} --text-encoder lsa:8 --setting general => unknown setting
+categories train {shop} --out {out} --text-encoder lsa:8 --set temperature=0 => temperature: Input should be greater
+categories train {shop} --out {out} --text-encoder lsa:8 --set temperature=-1 => got -1
+categories train {shop} --out {out} --text-encoder lsa:8 --set epoch=3 => unknown key 'epoch'
+categories train {shop} --out {out} --text-encoder lsa:8 --set seed=3 => --seed
+categories train {shop} --out {out} --text-encoder lsa:8 --query title => got 'title'
+categories train {shop} --out {out} --image-encoder grid --image-option size=3 => size
+categories train {shop} --out {out} --text-encoder lsa:8 --split-by colour => colour
+categories train {shop} --out {out} --text-encoder lsa:8 --reader xml => xml
+categories evaluate {shop} --out {out} --model clip-x => unknown model 'clip-x'
+categories evaluate {shop} --out {out} --setting some => unknown setting 'some'
+categories evaluate {shop} --out {out} --relevance taste => one of label, path
+categories evaluate {shop} --out {out} --query picture => one of name, path
+categories evaluate {shop} --out {out} --set epoch=1 => did you mean 'epochs'
+categories evaluate {shop} --out {out} --set setting=all => --setting
+categories evaluate {shop} --out {out} --set epochs=0 => epochs: Input should be greater
+categories evaluate {shop} --out {out} --published --set epochs=1 => as in the thesis
+categories evaluate {shop} --out {out} --run {out} => holds no trained category model
+categories evaluate {shop} --out {out} --run none --model clip-i => measured as it is
+categories evaluate {shop} --out {out} --run none --query path => measured as it is
+categories evaluate {shop} --out {out} --run none --text-encoder lsa:8 => measured as it is
+categories evaluate {shop} --out {out} --model clip => dual encoder
+categories evaluate {out} --out {out} => does not exist
+categories tree {taxonomy} --format googel => unknown taxonomy format 'googel'
+categories tree {taxonomy} --format google --option colour=red => has no option 'colour'
+categories tree {taxonomy} --format google --reader feed => give one kind
+categories tree {out} =1> does not exist
+intent ingest {table} --out {out} => recognises table.csv, with columns when, who
+intent ingest {table} --out {out} --column who=who => targets: time (when, required); client
+intent ingest {table} --out {out} --column time=when => columns of table.csv: when, who
+intent ingest {table} --out {out} --time-format iso => --time-format is of your own columns
+intent ingest {table} --out {out} --country ' ,' => --country names none
+intent ingest {table} --out {out} --country NL,Holland => no country 'Holland'
+intent ingest {table} --out {out} --format rees => did you mean 'rees46'?
+intent ingest {table} --out {out} --column time=when --column client=who --zone Europe/Amsterdm => /Amsterdam
+intent ingest {here}/none.csv --out {out} =1> none.csv does not exist
+intent describe {here} --out {out} =1> holds no log
+intent describe {log} --out {here} => holds other things
+intent describe {log} --out {log}/description => which the next import replaces
+intent describe {log} --out {out} --by home => unknown session key 'home'
+intent describe {log} --out {out} --engine sparc => did you mean 'spark'?
+intent describe {log} --out {out} --journey trip => unknown journey 'trip'
+intent describe {log} --out {out} --ddof 3 => ddof is 3
+intent describe {log} --out {out} --gap 0 => gap is 0 minutes
+intent describe {log} --out {out} --statistic chanels => did you mean 'channels'?
+intent describe {log} --out {out} --memory-limit lots => memory limit is 'lots'
+intent describe {log} --out {out} --by given => brings no sessions of its own
+intent features {here} --out {out} =1> holds no log
+intent features {log} --out {out} --keep-leaking => is for tables of whole sessions
+intent features {log} --out {out} --compat thesis => unknown compat 'thesis'
+intent features {log} --out {out} --feature colour => unknown feature 'colour'
+intent features {log} --out {out} --engine pandas => unknown engine 'pandas'
+intent features {log} --out {out} --by household => household
+intent evaluate {here} --out {out} =1> diptych intent features
+intent evaluate {features} --out {out} --split tiem => did you mean 'time'
+intent evaluate {features} --out {out} --model forest => random-forest
+intent evaluate {features} --out {out} --preset quick => fast, paper
+intent evaluate {features} --out {out} --set all => known: baseline, extended
+intent evaluate {features} --out {out} --step 12 => unknown step
+intent evaluate {features} --out {out} --folds 500 =1> cannot be in each of 500 folds
+intent evaluate {features} --out {out} --scorer scorer --model svm => leave out --model
+intent audit {features} --check drfit => did you mean 'drift'
+intent train {features} --out {out} --model hist-gradient => hist-gradient-boosting
+intent train {features} --out {out} --step 11 => unknown step
+intent train {features} --out {out} --audit {here} =1> holds no leak_audit
+intent train {here} --out {out} =1> holds no features
+intent score {here} - =1> holds no scorer
+intent score {scorer} nothing.jsonl =1> does not exist
+intent score {scorer} {scorer} =1> holds no features
+intent score {scorer} {features} --stream => has no lines of events
+intent score {scorer} {features} => nowhere to write
+intent report {here} =1> is no description, evaluation or scorer (description.json & diptych intent describe LOG
+intent report {here} --least-count 0 => --least-count
+"""
+
+FIXTURES = {
+    **{"scenes": "scenes_folder", "run": "run_folder", "recipe": "recipe_file", "head": "head_folder"},
+    **{"shop": "tiny_shop", "log": "shop_log", "category_run": "trained"},
+}
+
+
+class Places(dict[str, Any]):
+    """What a line names: files of the test's own folder, and what the session has, made when it is first named."""
+
+    def __init__(self, request: pytest.FixtureRequest, folder: Path) -> None:
+        super().__init__(out=folder / "out", here=folder / "here")
+        self.request = request
+        self.files = {
+            "captions": "cat\n",
+            "taxonomy": "# Google_Product_Taxonomy_Version: 2021-09-21\n1 - Men\n2 - Men > Shoes\n",
+            "table": "when,who\n1,2\n",
+        }
+        self["here"].mkdir()
+        (self["here"] / "precious.txt").write_text("years of work")
+
+    def __missing__(self, name: str) -> Any:
+        if name in self.files:
+            file = self["here"].with_name(f"{name}.{'csv' if name == 'table' else 'txt'}")
+            file.write_text(self.files[name])
+            return file
+        if name == "x_vlm":
+            return "'reproducibility:table-2.1:Repr. X-VLM, Flickr30k'"
+        found = self.request.getfixturevalue(FIXTURES.get(name, name))
+        return found[1] if isinstance(found, tuple) else getattr(found, "folder", found)
+
+
+@pytest.mark.parametrize("case", CASES.strip().splitlines())
+def test_refused(
+    case: str,
+    diptych: Command,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    line, _, said = case.partition(" =1> " if " =1> " in case else " => ")
+    places = Places(request, tmp_path)
+    line = string.Formatter().vformat(line, (), places)
+    parts = tuple(said.split(" & "))
+    diptych(line, **({"failed": parts} if " =1> " in case else {"refused": parts}))
+    assert not places["out"].exists()
+    assert [path.name for path in places["here"].iterdir()] == ["precious.txt"]

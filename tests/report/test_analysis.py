@@ -1,0 +1,528 @@
+"""Pages of gradient counts, granularity, information audits and protocols."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from counted_language import counted
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from two_stage import TwoStage, published_recalls, rounded
+
+from diptych.analysis import CocosReport, cocos_over
+from diptych.analysis.granularity import Effect, Granularity, compare_granularity, granularity
+from diptych.analysis.information import Audit
+from diptych.analysis.information.audit_report import (
+    AuditProtocol,
+    GroupFigure,
+    Held,
+    Probing,
+    QuestionFigure,
+    Side,
+)
+from diptych.core.errors import DataError, UsageError
+from diptych.data.batches import BatchPlan
+from diptych.evaluation.printed import Target, read_digits
+from diptych.evaluation.variants import Exploration, Inputs, MatrixScores, explore, explore_scores
+from diptych.metrics import GroundTruth
+from diptych.objectives import InfoNCE, Objective, Triplet
+from diptych.report.cocos import cocos_figure, render_cocos, write_cocos_page, write_cocos_picture
+from diptych.report.granularity import (
+    bins_of,
+    cell,
+    difference_cells,
+    distribution_figure,
+    interval_text,
+    render_granularity,
+    shares,
+    write_granularity_page,
+)
+from diptych.report.information import (
+    MOST_BARS,
+    gap_figure,
+    kinds_figure,
+    questions_figure,
+    render_audit,
+    write_audit_page,
+)
+from diptych.report.protocol import distance_figure, render_protocol, shown_variants, write_protocol_page
+
+OWNER = np.repeat(np.arange(20), 2)
+
+
+def report_of(objective: Objective, noise: float = 1.0, **options: Any) -> CocosReport:
+    random = np.random.default_rng(0)
+    images = np.eye(20, dtype=np.float32)
+    texts = images[OWNER] + noise * random.normal(size=(40, 20)).astype(np.float32)
+    texts /= np.linalg.norm(texts, axis=1, keepdims=True)
+    batches = BatchPlan(OWNER, 20, 10, "distinct").epoch(0)
+    return cocos_over(images, texts, batches, objective, about={"dataset": "<things>"}, **options)
+
+
+def words(svg: str) -> list[str]:
+    tree = ElementTree.fromstring(svg)
+    return ["".join(node.itertext()) for node in tree.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_the_figure_is_labelled_with_units() -> None:
+    svg = cocos_figure(report_of(InfoNCE(0.1)))
+    shown = words(svg)
+    assert {"image → text", "text → image", "candidates per query", "summed weight per query"} <= set(shown)
+    assert {"negatives", "positives", "ε = 0.01", "weight τ·|∂L/∂s|", "10⁻²"} <= set(shown)
+    assert "in-modality negatives" not in shown
+    assert "weight |∂L/∂s|" in words(cocos_figure(report_of(InfoNCE(0.1), unit="score")))
+
+
+def test_the_figure_says_what_a_logarithm_cannot_show() -> None:
+    report = report_of(Triplet(0.2))
+    negatives = report.weights["i2t"]["negatives"]
+    share = 100 * negatives.zeros / negatives.candidates
+    assert 0 < share < 100
+    assert f"{share:.1f} % of negatives weigh 0" in words(cocos_figure(report))
+
+
+def test_one_direction_and_no_threshold() -> None:
+    shown = words(cocos_figure(report_of(Triplet(0.2, direction="t2i"), epsilon=0.0)))
+    assert "text → image" in shown
+    assert "image → text" not in shown
+    assert not any(word.startswith("ε") for word in shown)
+
+
+def test_the_page(parse: Callable[[str], Any], tmp_path: Path) -> None:
+    report = report_of(InfoNCE(0.1))
+    page = parse(write_cocos_page(report, tmp_path / "cocos.html").read_text(encoding="utf-8"))
+    assert not page.open
+    assert len(page.all("svg", class_="figure")) == 1
+    assert page.all("table", **{"aria-describedby": "protocol"})
+    assert "dataset <things>" in page.text  # escaped, so it is text and not an element
+    for spreads in report.counts.values():
+        assert spreads["per_query"].show() in page.text
+        assert spreads["positives_weight"].show(3) in page.text
+    assert not page.all("section", id="notes")
+    assert "http" not in page.text
+
+
+def test_published_counts_are_called_so(parse: Callable[[str], Any]) -> None:
+    page = parse(render_cocos(report_of(Triplet(0.2), compat="published")))
+    assert page.all("section", id="notes")
+    assert "faults included" in page.text
+    assert "compat published" in page.text
+
+
+def test_nothing_moves_any_query(parse: Callable[[str], Any], tmp_path: Path) -> None:
+    report = report_of(Triplet(0.2), noise=0.0)
+    with pytest.raises(DataError, match="no candidate has any weight"):
+        cocos_figure(report)
+    page = parse(render_cocos(report))
+    assert not page.all("svg")
+    assert "No candidate has any weight" in page.text
+    with Image.open(write_cocos_picture(report, tmp_path / "cocos.png")) as picture:
+        assert picture.width == 1440
+
+
+def test_the_picture(tmp_path: Path) -> None:
+    report = report_of(InfoNCE(0.1))
+    with Image.open(write_cocos_picture(report, tmp_path / "cocos.png", resolution=50)) as picture:
+        assert picture.width == 480
+        assert picture.height > 250
+        colours = {colour for _, colour in picture.convert("RGB").getcolors(1_000_000)}
+    assert (255, 255, 255) in colours
+    # Bars of both kinds: some blue and some orange.
+    assert any(blue - red > 100 for red, _, blue in colours)
+    assert any(red - blue > 100 for red, _, blue in colours)
+
+
+COARSE = ["a dog", "a dog on grass", "three dogs", "a <b>man</b> in a hat", "running"]
+FINE = ["a small dog", "a red dog on grass", "three small dogs", "a happy man in a red hat", "two old boys"]
+
+
+def measured(captions: list[str], name: str, compat: str = "none") -> Granularity:
+    return granularity(captions, language=counted(), name=name, compat=compat)
+
+
+@pytest.fixture(scope="module")
+def both() -> tuple[Granularity, Granularity]:
+    return measured(COARSE, "coarse & co"), measured(FINE, "fine")
+
+
+def test_a_page_of_two(both: tuple[Granularity, Granularity], tmp_path: Path) -> None:
+    page = write_granularity_page(tmp_path / "p.html", both, compare_granularity(*both)).read_text("utf-8")
+    assert "<h1>Granularity of coarse &amp; co and fine</h1>" in page
+    for one in both:
+        for feature in one.features:
+            assert f">{cell(feature.mean, feature.decimals)}</span>" in page
+            assert feature.definition in page
+        assert one.line().replace("&", "&amp;") in page
+    assert "a &lt;b&gt;man&lt;/b&gt; in a hat" in page
+    assert "<b>man" not in page
+    assert "1 caption has no value (no noun that the WordNet has 1)" in page
+    assert 'id="comparison"' in page
+    assert "Welch&#39;s t-test over images" in page
+    assert not re.search(r"https?://(?!www\.w3\.org)", page)
+
+
+def test_a_page_of_one_has_no_comparison(both: tuple[Granularity, Granularity]) -> None:
+    page = render_granularity(both[:1])
+    assert "<h1>Granularity of coarse &amp; co</h1>" in page
+    assert 'id="comparison"' not in page
+    for number in (0, 3):
+        with pytest.raises(UsageError, match=f"a page of {number} collections"):
+            render_granularity([both[0]] * number)
+
+
+def test_what_is_counted_as_published_is_said() -> None:
+    page = render_granularity([measured(COARSE, "coarse", "published")])
+    assert page.count("; as published") == 6
+    assert "words tagged DT, which are all determiners" in page
+
+
+def test_a_figure_has_a_panel_per_feature(both: tuple[Granularity, Granularity]) -> None:
+    figure = distribution_figure(both)
+    for feature in both[0].features:
+        assert f"{feature.name} ({feature.unit}" in figure
+    assert "Distributions over captions" in figure
+    means = [f"{one.feature('words').mean:.2f}" for one in both]
+    assert f"words coarse &amp; co {means[0]}, fine {means[1]}" in figure
+
+
+def test_bins_of_counts_hold_one_number_each() -> None:
+    bins = bins_of([np.array([0.0, 1, 2]), np.array([2.0, 4, np.nan])])
+    assert bins.edges.tolist() == [-0.5, 0.5, 1.5, 2.5, 3.5, 4.5]
+    assert (bins.whole, bins.cut) == (True, False)
+    assert shares(np.array([0.0, 1, 1, 4, np.nan]), bins).tolist() == [0.25, 0.5, 0, 0, 0.25]
+
+
+def test_the_last_bin_has_what_lies_above() -> None:
+    values = np.array([1.0] * 500 + [2.0] * 499 + [900.0])
+    bins = bins_of([values])
+    assert (bins.edges.tolist(), bins.cut) == ([0.5, 1.5, 2.5], True)
+    assert shares(values, bins).tolist() == [0.5, 0.5]
+
+
+@given(values=st.lists(st.floats(0, 1e6) | st.just(float("nan")), min_size=0, max_size=30))
+def test_every_caption_with_a_value_is_in_a_bin(values: list[float]) -> None:
+    given_values = np.array(values, dtype=np.float64)
+    bins = bins_of([given_values])
+    assert np.all(np.diff(bins.edges) > 0)
+    known = int((~np.isnan(given_values)).sum())
+    assert shares(given_values, bins).sum() == pytest.approx(1.0 if known else 0.0)
+
+
+def test_numbers_as_tables_print_them() -> None:
+    assert (cell(None, 2), cell(1.005, 1), cell(0.5, 2, True)) == ("–", "1.0", "+0.50")
+    assert cell(-0.001, 2, True) == "+0.00"
+    assert interval_text(None, 1.0, 1) == ""
+    assert interval_text(-1, 2, 1, True) == "[-1.0, +2.0]"
+    assert difference_cells(None, 2) == difference_cells(Effect(None), 2) == ("", "")
+    assert difference_cells(Effect(0.25, 0.125, 0.5), 1, 100.0) == ("+25.0", "[+12.5, +50.0]")
+    assert difference_cells(Effect(0.25), 2) == ("+0.25", "")
+
+
+def test_features_without_any_value(both: tuple[Granularity, Granularity]) -> None:
+    alone = granularity(["running"], language=counted(), name="alone")
+    page = render_granularity([alone, replace(alone, name="again")])
+    assert "concept-depth alone none, again none" in page
+
+
+def held(share: float, there: float = 3.0) -> Held:
+    return Held(share, share - 0.05, share + 0.05, there, 100)
+
+
+def question(key: str, share: float, entropy: float = 2.0) -> QuestionFigure:
+    probing = Probing(held(share, entropy), 0.8, 0.3, 0.4, -0.02, 0.01)
+    return QuestionFigure(
+        key, 4, (400, 100), entropy, 0.31, {"shared": 1.0}, {"linear": probing, "mlp": probing}
+    )
+
+
+def side(kinds: dict[str, float], questions: list[QuestionFigure], notes: tuple[str, ...] = ()) -> Side:
+    return Side(
+        (400, 100, 100),
+        tuple(
+            GroupFigure(name, {"linear": held(share), "mlp": held(share + 0.02)}, {"linear": 0.0, "mlp": 0.0})
+            for name, share in kinds.items()
+        ),
+        tuple(questions),
+        notes,
+    )
+
+
+KINDS = {"shared": 0.9, "specific": 0.4, "undescribed": -0.1, "one caption": 0.7, "task-relevant": 0.6}
+
+
+@pytest.fixture
+def found() -> Audit:
+    images = [question("main.shape", 0.31), question("light", 0.02), question("main.colour", 0.62)]
+    captions = [question("main.shape", 0.97), question("unstated light", 0.0)]
+    without = {
+        "image": side(KINDS, images),
+        "caption": side({"shared": 0.95, "unstated": 0.0}, captions, ("facts: 2 with one value.",)),
+    }
+    carrying = {
+        "image": side({**KINDS, "shortcut": 0.8}, [*images, question("digit <6>", 0.99)]),
+        "caption": side({"shared": 0.5, "shortcut": 0.9}, captions),
+    }
+    protocol = AuditProtocol(
+        "facts",
+        {"linear": "soft-max", "mlp": "perceptron"},
+        400,
+        0,
+        1000,
+        0.95,
+        (400, 100, 100),
+        {"dataset": "<s>"},
+    )
+    return Audit(protocol, {"without": without, "with": carrying})
+
+
+def test_kinds_are_told_in_order_and_sums_are_not(found: Audit) -> None:
+    svg = kinds_figure(found)
+    shown = words(svg)
+    assert [word for word in shown if word in KINDS or word in ("shortcut", "unstated")] == [
+        "shared", "specific", "undescribed", "shortcut", "shared", "unstated", "shortcut",
+    ]  # fmt: skip
+    assert {"image rows", "caption rows", "linear probe, with shortcuts", "mlp probe"} <= set(shown)
+    assert "image rows without shortcuts shared 90.0 (85.0–95.0)" in svg
+
+
+def test_one_condition_has_no_name(found: Audit) -> None:
+    alone = Audit(found.protocol, {"without": found.conditions["without"]})
+    shown = words(kinds_figure(alone))
+    assert "linear probe" in shown
+    assert not any("shortcut" in word for word in shown)
+    assert words(gap_figure(alone)).count("there") == 1
+
+
+def test_the_gap_says_where_rows_stand(found: Audit) -> None:
+    svg = gap_figure(found)
+    shown = words(svg)
+    assert {"one caption 3.0", "all captions 3.0", "held 1.8", "bits per image"} <= set(shown)
+    assert "without shortcuts 1.8 of 3.0 bits per image are held; one caption states 3.0" in svg
+
+
+def test_digits_that_no_caption_has_have_no_box_in_the_gap(found: Audit) -> None:
+    def figure(optimal: float, shortcut: float | None) -> str:
+        there = {"shared": 3.0, "specific": 2.0, "one caption": 4.0, "task-relevant": optimal}
+        if shortcut is not None:
+            there["shortcut"] = shortcut
+        groups = tuple(
+            GroupFigure(name, {"linear": held(0.5, bits)}, {"linear": 0.0}) for name, bits in there.items()
+        )
+        sides = found.conditions["with"]
+        image = replace(sides["image"], groups=groups)
+        protocol = replace(found.protocol, probes={"linear": "soft-max"})
+        return gap_figure(Audit(protocol, {"with": {**sides, "image": image}}))
+
+    # on pictures alone: no caption's task
+    assert figure(5.0, 6.0) == figure(5.0, None)
+    # some of them end a caption, and the box is as wide as those
+    for optimal in (7.0, 11.0):
+        assert [word for word in words(figure(optimal, 6.0)) if word in ("shared", "specific", "shortcut")] == [
+            "shared", "specific", "shortcut",
+        ]  # fmt: skip
+
+
+def test_labels_of_the_gap_do_not_lie_over_each_other(found: Audit) -> None:
+    """Of one caption and of all, where both state nearly as much (here: the same)."""
+    tree = ElementTree.fromstring(gap_figure(Audit(found.protocol, {"without": found.conditions["without"]})))
+    anchors = {
+        "".join(node.itertext()): node.get("style", "")
+        for node in tree.iter("{http://www.w3.org/2000/svg}text")
+    }
+    assert "text-anchor: end" in anchors["one caption 3.0"]
+    assert (
+        "text-anchor: start" in anchors["all captions 3.0"]
+        or "text-anchor" not in anchors["all captions 3.0"]
+    )
+
+
+def test_an_interval_beside_its_figure_is_drawn(found: Audit) -> None:
+    """A few resamples may all lie on one side of the figure."""
+    beside = {"below": Held(0.5, 0.3, 0.4, 3.0, 100), "above": Held(0.5, 0.6, 0.7, 3.0, 100)}
+    for one in beside.values():
+        sides = {
+            name: replace(
+                given,
+                groups=tuple(replace(group, held=dict.fromkeys(group.held, one)) for group in given.groups),
+            )
+            for name, given in found.conditions["without"].items()
+        }
+        audit = Audit(found.protocol, {"without": sides})
+        assert "held 1.5" in words(gap_figure(audit))
+        assert "shared" in words(kinds_figure(audit))
+
+
+def test_questions_are_sorted_by_what_is_held(found: Audit) -> None:
+    shown = [
+        word
+        for word in words(questions_figure(found, "image"))
+        if "." in word or word in ("light", "digit <6>")
+    ]
+    assert shown == ["digit <6>", "main.colour", "main.shape", "light"]
+    # what a caption does not state has no bar of its own
+    assert "unstated light" not in words(questions_figure(found, "caption"))
+
+
+def test_many_questions_are_cut_to_those_with_most_bits(found: Audit, parse: Callable[[str], Any]) -> None:
+    many = [question(f"word{number:03}", 0.5, 0.1 + number / 100) for number in range(MOST_BARS + 5)]
+    sides = {"image": side({"shared": 0.5}, many), "caption": side({"words": 0.5}, many)}
+    audit = Audit(replace(found.protocol, content="words"), {"without": sides})
+    shown = [word for word in words(questions_figure(audit, "image")) if word.startswith("word")]
+    assert len(shown) == MOST_BARS
+    assert min(shown) == "word005"
+    page = parse(render_audit(audit, "run"))
+    assert f"The {MOST_BARS} with the most bits; the table has 5 more." in page.text
+    assert not page.all("section", id="gap")
+    assert "Every word" in page.text
+    with pytest.raises(DataError, match="no gap to draw"):
+        gap_figure(audit)
+
+
+def test_the_page_information(found: Audit, parse: Callable[[str], Any], tmp_path: Path) -> None:
+    path = write_audit_page(found, tmp_path / "report.html", "runs <b>")
+    page = parse(path.read_text(encoding="utf-8"))
+    assert not page.open
+    assert len(page.all("svg", class_="figure")) == 4
+    assert "Information audit of runs <b>" in page.text  # escaped, so it is text and not an element
+    assert "dataset <s>" in page.text
+    for said in (
+        "stated by exactly one of several captions",
+        "85.0–95.0",
+        "Selectivity",
+        "compare one kind between runs",
+        "never described) with",
+    ):
+        assert said in page.text, said
+    assert "Without shortcuts, caption rows: facts: 2 with one value." in page.text
+    assert len(page.all("details")) == 4
+    assert "http" not in page.text
+    # the gap: 3.0 bits there, 60 % of them held
+    assert "1.8" in page.text
+    assert "1.2" in page.text
+
+
+def test_a_raw_figure_below_zero_is_kept(found: Audit, parse: Callable[[str], Any]) -> None:
+    sides = {
+        "image": side({"shared": 0.5}, [question("bad", -0.104), question("good", 0.5)]),
+        "caption": side({"shared": 0.5}, [question("good", 0.5)]),
+    }
+    page = parse(render_audit(Audit(found.protocol, {"without": sides}), "run"))
+    assert "raw -10.4" in page.text
+    assert page.text.count("raw ") == 2  # once per probe
+
+
+@pytest.fixture(scope="module")
+def protocol_found() -> Exploration:
+    model = TwoStage(150)
+    truth = GroundTruth.from_caption_image(model.home, 150)
+    printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
+    label = "table <1>"
+    inputs = Inputs(
+        {"test": MatrixScores(model.contrastive, truth, matching=model.matching)},
+        Target.of(printed, 2, label),
+    )
+    return explore(inputs, threads=1, exhaustive=1, changes=1)
+
+
+def test_the_page_says_all(protocol_found: Exploration) -> None:
+    digits = read_digits(protocol_found.target, protocol_found.galleries)
+    page = render_protocol(
+        protocol_found.target, digits, protocol_found, name="a run", lines=["test: 150 images"]
+    )
+    assert "table &lt;1&gt;" in page
+    assert "<1>" not in page
+    for part in (
+        "k_test = 2 explains it",
+        "no proof of it",
+        "a run",
+        "test: 150 images",
+        "to 5 candidates of each",
+    ):
+        assert part in page
+    assert page.count('<svg class="figure"') == 1
+    assert "k_test = 2 0.0" in page  # the figure in words
+    assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "").replace(
+        "https", "http"
+    )
+    for printed in protocol_found.target.cells.values():
+        assert f"<td>{printed}</td>" in page
+
+
+def test_without_embeddings_the_digits_alone() -> None:
+    target = Target.of({"i2t R@1": 63.3, "i2t R@5": 91.1, "i2t R@10": 91.1}, 1)
+    page = render_protocol(target, read_digits(target))
+    assert "<h1>What the digits of these numbers say</h1>" in page
+    assert "ranking 2 to 5 candidates" in page
+    assert "Verdict" not in page
+    nothing = Target.of({"rsum": 400.0}, 1)
+    assert "Nothing that other digits" in render_protocol(nothing, read_digits(nothing))
+
+
+def test_variants_with_the_same_numbers_are_shown_once(protocol_found: Exploration) -> None:
+    shown = shown_variants(protocol_found, 100)
+    assert shown[0] is protocol_found.as_given
+    assert shown[1].line() == "k_test = 2"
+    values = [(*(round(value, 6) for value in one.values.values()), len(one.exact)) for one in shown]
+    assert len(set(values)) == len(values) < len(protocol_found.variants)
+    assert len(shown_variants(protocol_found, 3)) == 3
+
+
+def test_the_figure_has_a_bar_per_axis(protocol_found: Exploration) -> None:
+    figure = distance_figure(protocol_found)
+    for one in protocol_found.single_changes:
+        assert one.best.line()[:45] in figure
+    assert "default protocol" in figure
+
+
+def test_long_names_are_broken_and_never_cut() -> None:
+    model = TwoStage(60)
+    printed = published_recalls(model.contrastive, None, model.home, 0)
+    turned = {
+        f"{side} R@{k}": printed[f"{side} R@{k2}"]
+        for side in ("i2t", "t2i")
+        for k, k2 in ((1, 5), (5, 10), (10, 1))
+    }
+    protocol_found = explore_scores(
+        model.contrastive, 5, rounded(turned), threads=1, changes=1, axes=["columns", "ties"]
+    )
+    name = "columns = i2t and t2i rotated to R@5, R@10, R@1"
+    assert protocol_found.explanations[0].line() == name
+    figure = distance_figure(protocol_found)
+    assert "…" not in figure
+    drawn = re.sub(r'aria-label="[^"]*"', "", figure)
+    assert name not in drawn  # it would take half of the figure
+    assert all(word in drawn for word in name.split())
+    page = render_protocol(protocol_found.target, protocol_found.digits, protocol_found)
+    assert 'table class="variants"' in page
+    assert "tbody th { white-space: nowrap" not in page
+
+
+def test_warnings_stand_first_and_apart() -> None:
+    model = TwoStage(60)
+    printed = rounded(published_recalls(model.contrastive, None, model.home, 0))
+    inputs = Inputs(
+        {"test": MatrixScores(model.contrastive, GroundTruth.from_caption_image(model.home, 60))},
+        Target.of(printed, 2),
+        ("OTHER DATA: these are <others>",),
+    )
+    protocol_found = explore(inputs, threads=1, exhaustive=1, changes=1, axes=["ties"])
+    page = render_protocol(protocol_found.target, protocol_found.digits, protocol_found)
+    assert '<p class="warning" role="alert">OTHER DATA: these are &lt;others&gt;.</p>' in page
+    assert page.count("OTHER DATA") == 1
+    assert "The default protocol gives such numbers." in page
+    assert "needed to explain" not in page
+
+
+def test_the_page_is_written_whole(protocol_found: Exploration, tmp_path: Path) -> None:
+    path = write_protocol_page(
+        tmp_path / "report.html", protocol_found.target, read_digits(protocol_found.target), protocol_found
+    )
+    assert path.read_text(encoding="utf-8").rstrip().endswith("</html>")

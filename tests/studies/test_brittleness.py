@@ -1,0 +1,593 @@
+"""Thesis chapter 5: tables 5.2 to 5.4 on small scenes, their checks and tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stressed import Reader, painted
+from study_runs import run_study
+
+from diptych.core.errors import UnknownNameError, UsageError
+from diptych.data.collection import Collection
+from diptych.data.scenes import read_scenes
+from diptych.encoders.encode import encode_collection
+from diptych.evaluation.drops import Drop
+from diptych.evaluation.evaluate_encoder import evaluate_encoded
+from diptych.evaluation.stress import ChangedDrop, StressResult, StressRow
+from diptych.evaluation.stress.queries import RSUM
+from diptych.evaluation.stress.summary import jaccard_over
+from diptych.studies import STUDIES, Choices, Results, collect, compare
+from diptych.studies.brittleness_checks import (
+    average_gain,
+    finer_drops_less,
+    finer_raises,
+    gain_of,
+    gains_more,
+    highest,
+    hurts_most,
+    hurts_most_everywhere,
+    indifferent,
+    lowers_always,
+    mostly_lower,
+)
+from diptych.studies.brittleness_measuring import Chosen, Clean, Suite, check_chosen, chosen_of
+from diptych.studies.brittleness_retrieval import _cell, agreement_tables, chance_similarity, drop_tables
+from diptych.studies.brittleness_rows import GROUPS, KINDS, SHUFFLES, THIRTEEN, pairs_of, relative_change
+from diptych.studies.claims import Check, Claim, judge
+from diptych.studies.given import GivenEncoder
+from diptych.studies.page import render_study
+from diptych.studies.published import published_table
+from diptych.studies.results import Entry, per_query
+from diptych.studies.study import Measurement, Subject
+from diptych.studies.verdict import Evidence, Figure, Measured
+
+TABLE_5_2, TABLE_5_3, TABLE_5_4 = (STUDIES.get(f"brittleness.table-5.{n}") for n in (2, 3, 4))
+
+
+class Words(GivenEncoder):
+    """The control's row."""
+
+    encoder = Reader("words", noise=1e-9)
+
+
+class Letters(GivenEncoder):
+    """A row that sees letters and their order."""
+
+    encoder = Reader("letters")
+
+
+@pytest.fixture(scope="module")
+def scenes(scenes_folder: Path) -> Collection:
+    return replace(read_scenes(scenes_folder), name="scenes")
+
+
+def measured(measure: Any, row: Any, collection: Collection, **values: object) -> Measurement:
+    (found,) = measure(Subject(row, collection, None, measuring=values))
+    return found
+
+
+# Table 5.2 ------------------------------------------------------------------------------------------
+
+
+def test_the_clean_table_is_what_evaluate_gives(scenes: Collection, tmp_path: Path) -> None:
+    found = measured(Clean(), Letters(tmp_path / "row", "letters"), scenes)
+    encoded = encode_collection(Reader("letters"), scenes.split("test"), tmp_path / "by hand", "test")
+    names = ("R@1", "R@5", "R@10", "DCG_CM@10")
+    by_hand = evaluate_encoded(encoded, None, names, samples=0)
+    for way in ("i2t", "t2i"):
+        recalls = [100 * by_hand.value(name, way) for name in names[:3]]
+        assert [found.values[f"{way} {name}"] for name in names[:3]] == pytest.approx(recalls)
+        assert found.values[f"{way} rsum"] == pytest.approx(sum(recalls))
+        assert found.values[f"{way} DCG_CM@10"] == pytest.approx(by_hand.value("DCG_CM@10", way))
+    on = found.on
+    assert (on.dataset, on.split, on.images, on.captions) == ("scenes", "test", 16, 80)
+    assert (on.protocol, on.centric) == ("full", "scene")
+    # Nothing stands beside the right numbers where nobody asked for the published ones.
+    assert not [name for name in found.values if name.endswith("|published")]
+    assert set(found.values) == {column.name for column in TABLE_5_2.columns}
+    assert "published" not in found.protocol
+
+
+def test_the_published_way_is_counted_beside_the_right_one(
+    scenes: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Captions found over min(k, 5), by hand; printed R@1, R@5 and R@10 are R@5, R@10 and R@1."""
+    words = Reader("words")
+    monkeypatch.setattr(Chosen, "relevance_model", lambda self, device=None: words)
+    row = Letters(tmp_path / "row", "letters")
+    found = measured(Clean(), row, scenes, compat="published", relevance="words")
+    part = scenes.split("test")
+    encoded = encode_collection(Reader("letters"), part, tmp_path / "by hand", "test")
+    scores = np.asarray(encoded.images.rows) @ np.asarray(encoded.texts.rows).T
+    own = part.caption_image[None, :] == np.arange(part.n_images)[:, None]
+    firsts = np.argsort(-scores, axis=1, kind="stable")
+    capped = {
+        k: np.take_along_axis(own, firsts[:, :k], axis=1).sum(axis=1).mean() / min(k, 5) for k in (1, 5, 10)
+    }
+    values = found.values
+    assert values["i2t R@1|published"] == pytest.approx(100 * capped[5])
+    assert values["i2t R@5|published"] == pytest.approx(100 * capped[10])
+    assert values["i2t R@10|published"] == pytest.approx(100 * capped[1])
+    assert values["i2t rsum|published"] == pytest.approx(100 * sum(capped.values()))
+    assert values["i2t R@1"] == pytest.approx(100 * capped[1])  # of one, any and capped are the same
+    relevant = encode_collection(words, part, tmp_path / "words", "test")
+    gains = np.round(np.asarray(relevant.images.rows) @ np.asarray(relevant.texts.rows).T, 4)
+    gains[own] = 1.0
+    gained = np.take_along_axis(gains, firsts[:, :10], axis=1) / np.log2(np.arange(2, 12))
+    assert values["i2t DCG_CM@10|published"] == pytest.approx(gained.sum(axis=1).mean(), abs=2e-3)
+    assert values["i2t DCG_CM@10|published"] != pytest.approx(values["i2t DCG_CM@10"], abs=1e-2)
+    assert "DCG_CM as published, by" in found.protocol
+    assert "captions found among the first k over min(k, 5), columns rotated" in found.protocol
+
+
+def test_every_picture_of_the_folder_can_be_searched(scenes: Collection, tmp_path: Path) -> None:
+    """Scenes' pictures are .png files: the folder's .jpg files are none of the collection's."""
+    plain = measured(Clean(), Letters(tmp_path / "row", "letters"), scenes)
+    folder = measured(Clean(), Letters(tmp_path / "row", "letters"), scenes, gallery="folder")
+    assert folder.on.protocol == "full, text queries among all pictures of the folder"
+    assert {name: value for name, value in folder.values.items()} == pytest.approx(plain.values)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("scenes", "full, text queries among all pictures of the folder"),
+        ("coco-FG", "full, text queries among all pictures of the folder, of which there are 16"),
+        ("flickr30k", "full, text queries among all pictures of the folder, of which there are 16"),
+    ],
+)
+def test_the_papers_folders_have_as_many_pictures_as_the_papers(
+    scenes: Collection, name: str, said: str
+) -> None:
+    chosen = Chosen(gallery="folder", compat="published")
+    part = chosen.part(replace(scenes, name=name))
+    assert chosen.protocol(part, perturbed=True) == said
+    assert replace(chosen, compat="none").protocol(part, perturbed=True).endswith("with compat none")
+    assert replace(chosen, compat="none").protocol(part, perturbed=False) == said
+
+
+# Tables 5.3 and 5.4 ---------------------------------------------------------------------------------
+
+
+def test_one_run_of_the_suite_is_both_tables(scenes: Collection, tmp_path: Path) -> None:
+    row = Letters(tmp_path / "row", "letters")
+    sums = measured(Suite("rsum"), row, scenes, seeds=2)
+    asked = row.encoder.texts.total()
+    similar = measured(Suite("jaccard"), row, scenes, seeds=2)
+    assert row.encoder.texts.total() == asked  # nothing is encoded once more
+    assert sums.kept == similar.kept
+    result = StressResult.open(tmp_path / "row" / sums.kept)
+    assert set(sums.values) >= {"none", *THIRTEEN, *GROUPS}
+    for kind, members in GROUPS.items():
+        assert sums.values[kind] == pytest.approx(np.mean([sums.values[name] for name in members]))
+    typos = result.row("character-swap")
+    assert sums.values["character-swap"] == typos.drop(RSUM).perturbed
+    assert sums.values["character-swap changed"] == pytest.approx(100 * typos.changed_share)
+    kept, cluster = per_query(tmp_path / "row" / sums.kept, "character-swap") or (None, None)
+    assert kept is not None
+    assert cluster is not None
+    assert kept.mean() == pytest.approx(sums.values["character-swap"])
+    assert np.bincount(cluster).tolist() == [5] * 16
+    clean, _ = per_query(tmp_path / "row" / sums.kept, "none") or (None, None)
+    assert clean is not None
+    assert clean.mean() == pytest.approx(sums.values["none"])
+    # Who moves, by hand, of a perturbation that is the same with every seed.
+    other, _ = per_query(tmp_path / "row" / sums.kept, "distraction-true") or (None, None)
+    assert other is not None
+    assert sums.values["distraction-true moved"] == pytest.approx(100 * np.mean(other != clean))
+    agreement = result.agreement["t2i"]
+    assert similar.values == {
+        name: getattr(agreement, name) for name in ("decreased", "increased", "unchanged")
+    }
+    assert sums.on.protocol == "full, captions perturbed with compat none"
+    assert "seeds 0, 1;" in sums.protocol
+
+
+def test_the_control_is_indifferent_to_shuffles_and_not_to_typos(scenes: Collection, tmp_path: Path) -> None:
+    found = measured(Suite("rsum"), Words(tmp_path / "row", "words"), scenes, seeds=1).values
+    for name in SHUFFLES:
+        assert found[f"{name} moved"] == 0
+        assert found[name] == found["none"]
+        assert found[f"{name} changed"] > 50
+    assert found["character-swap moved"] > 0
+
+
+def test_other_choices_are_other_runs(scenes: Collection, tmp_path: Path) -> None:
+    row = Words(tmp_path / "row", "words")
+    one, two = (measured(Suite("rsum"), row, scenes, seeds=seeds) for seeds in (1, 2))
+    published = measured(Suite("rsum"), row, scenes, compat="published")
+    assert len({one.kept, two.kept, published.kept}) == 3
+    assert "seeds 42;" in published.protocol
+    assert published.on.protocol == "full"
+
+
+def test_what_cannot_be_perturbed_is_said(tmp_path: Path) -> None:
+    """Without a WordNet there are no synonyms: no mean of them, and a reason."""
+    row = Letters(tmp_path / "row", "letters")
+    found = measured(Suite("rsum"), row, painted(), language="none", seeds=1)
+    assert "typos" in found.values
+    assert "synonyms" not in found.values
+    assert "left out synonym-noun: " in found.protocol
+
+
+# What is chosen -------------------------------------------------------------------------------------
+
+
+def test_choices_are_checked_before_anything_is_made(scenes: Collection) -> None:
+    for values, message in (
+        ({"gallery": "all"}, r"measure\.gallery is 'all'.*split, folder"),
+        ({"compat": "paper"}, r"measure\.compat is 'paper'.*none, published"),
+        ({"seeds": 0}, r"measure\.seeds is 0"),
+        ({"seeds": True}, r"measure\.seeds is True"),
+        ({"wordnet": 3}, r"measure\.wordnet is 3"),
+        ({"relevance": "no/such/encoder"}, r"no/such/encoder"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            check_chosen(values, {"scenes": scenes})
+    with pytest.raises(UnknownNameError, match="unknown language 'latin'"):
+        check_chosen({"language": "latin"}, {"scenes": scenes})
+    with pytest.raises(UnknownNameError, match="unknown split of scenes 'dev'"):
+        check_chosen({"split": "dev"}, {"scenes": scenes})
+    with pytest.raises(UsageError, match="pictures of painted are no files"):
+        check_chosen({"gallery": "folder"}, {"painted": painted()})
+    check_chosen({"gallery": "split"}, {"scenes": scenes, "painted": painted()})
+
+
+def test_seeds_and_models_that_are_usual() -> None:
+    assert Chosen().drawn == (0, 1, 2)
+    assert Chosen(compat="published").drawn == (42,)
+    assert Chosen(compat="published", seeds=2).drawn == (0, 1)
+    assert chosen_of({"relevance": "none"}).relevance is None
+    assert chosen_of({"relevance": ""}).relevance_model() is None
+    assert (Chosen().mark, Chosen(gallery="folder").mark) == ("", "")
+    assert Chosen(seeds=3).mark not in ("", Chosen(seeds=2).mark)
+
+
+def test_the_papers_setting_measures_as_published() -> None:
+    from diptych.studies.runner import chosen_for
+
+    sections = (("coco", {"scenes": {"n_train": 0, "n_val": 0, "n_test": 2, "size": 32}}),)
+    choices, setting, _ = chosen_for(TABLE_5_3, Choices(setting="paper", collections=sections))
+    assert setting == "paper"
+    assert choices.values["measure.compat"] == "published"
+    assert choices.values["measure.gallery"] == "folder"
+    own = {"measure.compat": "none", "clip": "mine"}
+    choices, _, _ = chosen_for(TABLE_5_3, Choices(setting="paper", collections=sections, values=own))
+    assert choices.values["measure.compat"] == "none"
+    assert choices.values["clip"] == "mine"
+    choices, _, _ = chosen_for(TABLE_5_3, Choices(setting="data", collections=sections))
+    assert not [key for key in choices.values if key.startswith("measure.")]
+
+
+# A study, whole -------------------------------------------------------------------------------------
+
+
+TINY = {
+    "data.scenes.n_train": 64,
+    "data.scenes.n_val": 16,
+    "data.scenes.n_test": 0,
+    "model.width": 16,
+    "model.text.word_width": 16,
+    "model.text.min_count": 1,
+    "batches.size": 32,
+    "stages.0.epochs": 1,
+    "stages.0.warmup": 0,
+    "measure.seeds": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(scenes_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("brittleness")
+    sections = (
+        ("small", {"path": str(scenes_folder)}),
+        ("small-fg", {"path": str(scenes_folder), "options": {"finer": 2}}),
+    )
+    choices = Choices(setting="quick", collections=sections, values=dict(TINY))
+    lines: list[str] = []
+    for study in (TABLE_5_3, TABLE_5_4, TABLE_5_2):
+        run_study(study, out / study.name, choices, features_root=out / "features", tell=lines.append)
+    trained = [line for line in lines if line.endswith(": training")]
+    assert len(trained) == 2  # the encoder and the control, once for all three
+    return out
+
+
+def results(folder: Path, study: Any) -> Results:
+    (found,) = collect([folder / study.name])
+    return found
+
+
+def test_the_suite_checks_itself_and_shows_drops(folder: Path) -> None:
+    comparison = compare(TABLE_5_3, results(folder, TABLE_5_3))
+    claims = {claim.name: judgement for claim, judgement, _ in comparison.claims}
+    assert claims["the control"].status == "holds"
+    assert len(claims["the control"].decided) == 10  # five shuffles on two collections
+    assert claims["Flickr30k"].status == "not run"
+    assert claims["drops"].status in ("holds", "fails")
+    (table,) = comparison.tables
+    assert table.columns[2:] == ("encoder, small", "encoder, small-fg", "bag, small", "bag, small-fg")
+    rows = {row[0]: row[1:] for row in table.texts}
+    assert list(rows) == list(THIRTEEN)
+    assert rows["shuffle-all-words"][3:] == ("0", "0")
+    assert "Not a reproduction" in comparison.label
+    page = render_study(comparison)
+    for part in (
+        "A bag of words is exactly indifferent",
+        "Unperturbed sums of ALIGN and AltCLIP on Flickr30k-FG are swapped",
+        'id="heat-map"',
+        "Largest drops, printed: ALIGN on coco: shuffle-all-words -26.1 %",
+        "Largest drops, here: trained encoder on small: ",
+    ):
+        assert part in page
+    assert drop_tables(results(folder, TABLE_5_3).evidence()) == [table]
+
+
+def test_agreement_is_shown_beside_chance(folder: Path) -> None:
+    comparison = compare(TABLE_5_4, results(folder, TABLE_5_4))
+    (table,) = comparison.tables
+    assert len(table.rows) == 2 * 2 * 3
+    assert agreement_tables(results(folder, TABLE_5_4).evidence()) == [table]
+    assert [claim.name for claim, _, _ in comparison.claims] == ["unchanged", "increased"]
+
+
+def test_the_clean_table_names_its_pairs(folder: Path) -> None:
+    comparison = compare(TABLE_5_2, results(folder, TABLE_5_2))
+    claims = {claim.name: judgement for claim, judgement, _ in comparison.claims}
+    assert claims["finer captions"].status in ("holds", "fails")
+    assert "of 2" in claims["finer captions"].figure
+    assert {claims[name].status for name in ("named", "named, collections", "named, highest")} == {"not run"}
+    page = render_study(comparison)
+    assert "The columns of image queries are rotated" in page
+    assert "not the evaluated model as equation 5.1 says" in page
+
+
+@pytest.mark.parametrize(
+    ("protocol", "verdict"),
+    [
+        ("full, text queries among all pictures of the folder", "reproduced"),
+        ("full, text queries among all pictures of the folder, of which there are 5,000", "other data"),
+        (
+            "full, text queries among all pictures of the folder, captions perturbed with compat none",
+            "other data",
+        ),
+        ("full", "other data"),
+    ],
+)
+def test_a_cell_has_a_verdict_as_the_paper_measured_alone(protocol: str, verdict: str) -> None:
+    (row,) = (one for one in published_table("brittleness", "table-5.3").rows if one.row == "CLIP, Flickr30k")
+    values = {name: cell.value for name, cell in row.cells.items()}
+    on = Measured("flickr30k", "test", 1_000, 5_000, protocol=protocol, centric="scene")
+    entry = Entry(
+        TABLE_5_3.name,
+        "clip",
+        0,
+        "paper",
+        (Measurement(values, on, "protocol"),),
+        "k",
+        "out",
+        "d",
+        (0, 0),
+        0.0,
+    )
+    comparison = compare(TABLE_5_3, Results(TABLE_5_3.name, (entry,), several=True))
+    (found,) = (
+        one for block in comparison.blocks for one in block.rows if one.row.name == "clip" and one.seeds
+    )
+    assert {cell.verdict for cell in found.cells} == {verdict}
+
+
+TABLE_5_2, TABLE_5_3, TABLE_5_4 = (STUDIES.get(f"brittleness.table-5.{n}") for n in (2, 3, 4))
+
+
+def evidence(rows: Mapping[str, Mapping[str, float]]) -> Evidence:
+    """Rows with columns ``COLLECTION COLUMN``."""
+    figures = {row: {name: Figure(value) for name, value in of.items()} for row, of in rows.items()}
+    names = dict.fromkeys(name.partition(" ")[0] for of in rows.values() for name in of)
+    return Evidence(figures, centric=dict.fromkeys(names, ""))
+
+
+def says(check: Check, given: Evidence) -> tuple[str, str]:
+    found = judge(Claim("", "", check), given)
+    return found.status, found.figure
+
+
+def sums(collection: str, clean: float, changed: Mapping[str, float]) -> dict[str, float]:
+    return {f"{collection} none": clean, **{f"{collection} {name}": value for name, value in changed.items()}}
+
+
+# On the thesis's own numbers -----------------------------------------------------------------------
+
+
+def printed(table: str, row: str, column: str) -> float:
+    rows = published_table("brittleness", table).rows
+    return next(one for one in rows if one.row == row).cells[column].value
+
+
+# Made by hand --------------------------------------------------------------------------------------
+
+
+def test_pairs_are_named_after_each_other() -> None:
+    given = Evidence(centric={"COCO": "", "coco-FG": "", "shop": "", "other-fg": ""})
+    assert pairs_of(given) == [("COCO", "coco-FG")]
+
+
+def test_relative_changes_need_something_to_be_relative_to() -> None:
+    given = evidence({"a": {**sums("x", 50, {"typos": 40}), **sums("y", 0, {"typos": 0})}})
+    assert relative_change(given, "a", "x", "typos") == pytest.approx(-0.2)
+    assert relative_change(given, "a", "y", "typos") is None
+    assert relative_change(given, "a", "x", "synonyms") is None
+    assert relative_change(given, "b", "x", "typos") is None
+
+
+def test_finer_captions_raise_most_or_not() -> None:
+    rows = {
+        "a": {"x i2t R@1": 10, "x-fg i2t R@1": 12, "x t2i R@1": 10, "x-fg t2i R@1": 15},
+        "b": {"x i2t R@1": 10, "x-fg i2t R@1": 9, "x t2i R@1": 10, "x-fg t2i R@1": 11},
+        "bag": {"x i2t R@1": 10, "x-fg i2t R@1": 1, "x t2i R@1": 10, "x-fg t2i R@1": 1},
+    }
+    status, figure = says(finer_raises("i2t R@1", "t2i R@1"), evidence(rows))
+    assert status == "holds"
+    assert figure.endswith("3 of 4; not b, x i2t R@1 -10.0 %")  # the control plays no part
+    assert says(finer_raises("i2t R@1"), evidence(rows))[0] == "fails"  # one of two is not most
+    status, figure = says(gains_more("t2i R@1", "i2t R@1"), evidence(rows))
+    assert status == "holds"
+    assert figure.endswith("+30.0 % and +5.0 %")
+    assert says(gains_more("i2t R@1", "t2i R@1"), evidence(rows))[0] == "fails"
+    alone = evidence({"a": {"x i2t R@1": 10}})
+    assert (
+        says(finer_raises("i2t R@1"), alone)[0]
+        == says(gains_more("i2t R@1", "t2i R@1"), alone)[0]
+        == "not run"
+    )
+
+
+def test_named_gains_are_of_the_named_collections() -> None:
+    rows = {"clip": {"coco t2i R@1": 10, "coco-fg t2i R@1": 12, "x t2i R@1": 1, "x-fg t2i R@1": 9}}
+    given = evidence(rows)
+    assert says(average_gain("t2i R@1", 0.2, "coco"), given)[0] == "holds"
+    assert says(average_gain("t2i R@1", 0.21, "coco"), given)[0] == "fails"
+    assert says(average_gain("t2i R@1", 0.2, "coco", "flickr30k"), given)[0] == "not run"
+    assert says(gain_of("clip", "coco", "t2i R@1", 0.2), given)[0] == "fails"  # x gains more
+    assert says(gain_of("clip", "x", "t2i R@1", 8.0), given)[0] == "holds"
+    assert says(gain_of("align", "coco", "t2i R@1", 0.2), given)[0] == "not run"
+
+
+def changed(**others: float) -> dict[str, float]:
+    """All kinds at 90 but for some, whose dashes are underscores."""
+    return {**dict.fromkeys(KINDS, 90.0), **{name.replace("_", "-"): value for name, value in others.items()}}
+
+
+def test_which_kind_hurts_most_and_least() -> None:
+    one = sums("x", 100, changed(shuffle_all_words=50, synonyms=99))
+    other = sums("x", 100, changed(shuffle_all_words=80, typos=70, synonyms=95, distraction=97))
+    given = evidence({"a": one, "b": other, "bag": sums("x", 100, changed(typos=1))})
+    assert says(hurts_most("shuffle-all-words"), given)[0] == "holds"  # 65 and 80 on average
+    status, figure = says(hurts_most_everywhere("shuffle-all-words"), given)
+    assert status == "fails"
+    assert figure.startswith("1 of 2")
+    assert "b on x: -20.0 %, typos -30.0 %" in figure
+    assert says(hurts_most("synonyms", least=True), given)[0] == "holds"  # 97 and 93.5
+    assert says(hurts_most_everywhere("synonyms", least=True), given)[0] == "fails"
+    # A tie is no largest.
+    assert says(hurts_most("typos"), evidence({"a": sums("x", 100, changed())}))[0] == "fails"
+    assert says(hurts_most("typos"), evidence({"a": sums("x", 100, {"typos": 9})}))[0] == "not run"
+
+
+def test_most_perturbations_lower_the_sum() -> None:
+    given = evidence({"a": sums("x", 90, changed(typos=80, synonyms=95)), "bag": sums("x", 9, changed())})
+    status, figure = says(mostly_lower(), given)
+    assert status == "fails"  # six kinds change nothing, one helps
+    assert "1 of 8" in figure
+    assert "synonyms +5.6 %" in figure
+    assert says(mostly_lower(), evidence({"a": sums("x", 91, changed(synonyms=95))}))[0] == "holds"
+    assert says(lowers_always(["typos"]), given)[0] == "holds"
+    assert says(lowers_always(["typos", "synonyms"]), given)[0] == "fails"
+    assert says(lowers_always(["typos"]), evidence({"a": {"x R@1": 1}}))[0] == "not run"
+
+
+def test_drops_of_finer_captions_perturbation_by_perturbation() -> None:
+    coarse, finer = dict.fromkeys(THIRTEEN, 90.0), dict.fromkeys(THIRTEEN, 80.0)
+    for name in THIRTEEN[:5]:
+        finer[name] = 99.0
+    given = evidence({"a": {**sums("x", 100, coarse), **sums("x-fg", 100, finer)}})
+    status, figure = says(finer_drops_less(), given)
+    assert status == "fails"
+    assert "5 of 13" in figure
+    assert says(finer_drops_less(most=False), given)[0] == "holds"
+    assert says(finer_drops_less(only="flickr30k"), given)[0] == "not run"
+    assert says(finer_drops_less(leave_out=("x",)), given)[0] == "not run"
+    # Where the thirteen are not all there, the kinds that are printed.
+    kinds = evidence({"a": {**sums("x", 100, changed()), **sums("x-fg", 50, changed())}})
+    status, figure = says(finer_drops_less(), kinds)
+    assert status == "holds"
+    assert "8 of 8" in figure
+
+
+def test_the_control_does_not_move() -> None:
+    rows = {"x typos moved": 0.0, "x typos changed": 90.0, "y typos moved": 0.0, "y typos changed": 80.0}
+    assert says(indifferent(["typos"]), evidence({"bag": rows}))[0] == "holds"
+    status, figure = says(indifferent(["typos"]), evidence({"bag": {**rows, "y typos moved": 0.02}}))
+    assert status == "fails"
+    assert "0.02 % of queries move, 80.0 % have another text" in figure
+    assert says(indifferent(["typos"]), evidence({"a": rows}))[0] == "not run"
+    # Without counts of queries, by sums.
+    assert says(indifferent(["typos"]), evidence({"bag": sums("x", 9, {"typos": 9})}))[0] == "holds"
+    assert says(indifferent(["typos"]), evidence({"bag": sums("x", 9, {"typos": 9.0001})}))[0] == "fails"
+
+
+def test_the_order_of_similarities() -> None:
+    rows = {"a": {"x decreased": 0.2, "x increased": 0.1, "x unchanged": 0.7}}
+    assert says(highest("unchanged"), evidence(rows))[0] == "holds"
+    assert says(highest("increased", lowest=True), evidence(rows))[0] == "holds"
+    assert says(highest("decreased"), evidence(rows))[0] == "fails"
+    # Two groups are enough; one alone says nothing.
+    assert says(highest("unchanged"), evidence({"a": {"x decreased": 0.2, "x unchanged": 0.7}}))[0] == "holds"
+    assert says(highest("unchanged"), evidence({"a": {"x unchanged": 0.7}}))[0] == "not run"
+
+
+def test_chance_by_hand() -> None:
+    assert chance_similarity([0.8, 0.8]) == pytest.approx(0.64 / 0.96)  # the two thirds that the note names
+    assert chance_similarity([1.0, 0.5]) == pytest.approx(0.5)
+    assert chance_similarity([0.0, 0.5]) == 0
+    assert chance_similarity([0.0, 0.0]) is None
+    assert chance_similarity([0.3]) is None
+    # All pairs count alike: ½, ½ and ⅓.
+    assert chance_similarity([1.0, 0.5, 0.5]) == pytest.approx((0.5 + 0.5 + 1 / 3) / 3)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.floats(0.1, 0.9), st.floats(0.1, 0.9))
+def test_chance_is_what_independent_sets_have(one: float, other: float) -> None:
+    random = np.random.default_rng(0)
+    n = 40_000
+    groups = {name: np.where(random.random(n) < share, 1, 0) for name, share in (("a", one), ("b", other))}
+    expected = chance_similarity([one, other])
+    assert expected is not None
+    found = jaccard_over(groups).increased
+    assert found == pytest.approx(expected, abs=6 / math.sqrt(n))
+
+
+def test_nothing_run_is_nothing_to_show() -> None:
+    assert drop_tables(Evidence()) == []
+    assert agreement_tables(Evidence(centric={"x": ""}, figures={"a": {}})) == []
+
+
+def a_row(changed: int, **drop: Any) -> StressRow:
+    """A perturbation of 100 queries; rsum 200 clean, 195 changed, unless said otherwise."""
+    given: dict[str, Any] = {
+        **{"condition": "x", "measure": "rsum", "clean": 200.0, "perturbed": 195.0, "spread": None},
+        **{"difference": -5.0, "low": -7.0, "high": -3.0, "relative": -0.025, "relative_low": -0.035},
+        **{"relative_high": -0.015, "p": 0.001, "corrected": 0.013, "verdict": "worse"},
+    }
+    moved = drop.pop("moved", 0.1)
+    return StressRow(
+        **{"name": "x", "description": "", "group": "typos", "source": "", "keeps_meaning": True},
+        **{"direction": "t2i", "options": {}, "queries": 100, "changed": [changed], "same": [0], "draws": 1},
+        **{"reasons": {}, "drops": {"rsum": Drop(**{**given, **drop})}},
+        changed_drops={"rsum": ChangedDrop(180.0, 162.0, -18.0, -20.0, -16.0, -0.1)},
+        sizes={"decreased": moved, "increased": 0.0, "unchanged": 1 - moved},
+    )
+
+
+def test_a_drop_in_a_cell() -> None:
+    assert _cell(None) == "–"
+    assert _cell(a_row(100)) == "-2.5 % (-3.5 to -1.5) ↓"
+    assert _cell(a_row(90)) == "-2.5 % (-3.5 to -1.5) ↓"
+    assert _cell(a_row(89)) == "-2.5 % (-3.5 to -1.5) [-10.0] ↓"  # thinned by those that stayed
+    assert _cell(a_row(100, relative_low=None, relative_high=None, verdict="")) == "-2.5 %"
+    assert _cell(a_row(100, clean=0.0, difference=2.0, relative=None, verdict="better")) == "+2.0 of 0 ↑"
+
+
+def test_a_mean_of_nothing_is_not_nothing_that_moves() -> None:
+    still = {"difference": 0.0, "relative": 0.0, "p": 1.0, "corrected": 1.0, "verdict": ""}
+    moving = a_row(100, **still, relative_low=-0.02, relative_high=0.02)
+    assert _cell(moving) == "+0.0 % (-2.0 to +2.0)"
+    assert _cell(a_row(100, **still, relative_low=0.0, relative_high=0.0, moved=0.0)) == "0"

@@ -1,0 +1,314 @@
+"""Studies of a log: rows, what is shared, what is refused, how claims are judged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from events import write_log
+from study_runs import run_study
+
+from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.studies import STUDIES, Choices, LogSource, collect, compare
+from diptych.studies.claims import Check
+from diptych.studies.log_checks import above, between, highest, lowest, peak, shown, steady
+from diptych.studies.logs import LogOptions
+from diptych.studies.page import render_study
+from diptych.studies.verdict import Evidence, Figure
+
+pytest.importorskip("duckdb")
+
+TABLE_6_1 = STUDIES.get("intent.table-6.1")
+TABLE_6_2 = STUDIES.get("intent.table-6.2")
+TABLE_6_4 = STUDIES.get("intent.table-6.4")
+TABLE_6_7 = STUDIES.get("intent.table-6.7")
+MONDAY = 4 * 86_400  # 1970-01-05
+
+
+def shop(
+    devices: tuple[str, ...] = ("pc", "smartphone", "tablet"), channel: str = "direct"
+) -> list[dict[str, Any]]:
+    """Twelve clients, a session each on a day of its own: three pages, a query, and every third buys."""
+    events = []
+    for number in range(12):
+        begin = MONDAY + number * 86_400 + 19 * 3600
+        who = {
+            "client_id": f"c{number}",
+            "visitor_id": f"v{number % 4}" if number % 2 else None,
+            "device": devices[number % len(devices)],
+            "channel": channel if number % 2 else "paid",
+        }
+        events += [{**who, "t": begin + 60 * page, "page_type": "product"} for page in range(3)]
+        events.append({**who, "t": begin + 200, "action": "query", "query": f"shoes {number % 5}"})
+        if number % 3 == 0:
+            events.append({**who, "t": begin + 300, "action": "purchase", "is_purchase": True})
+    return events
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_log(tmp_path_factory.mktemp("log") / "shop", shop(), buckets=2).folder
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Studies beside each other, which share what is made of the log."""
+    return tmp_path_factory.mktemp("home") / "studies"
+
+
+def choices(log: Path, **values: Any) -> Choices:
+    return Choices(log=LogSource(log), values={f"measure.{key}": value for key, value in values.items()})
+
+
+def test_rows_are_measured_and_the_printed_ones_stand_beside(log: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "studies" / "intent.table-6.4"
+    told: list[str] = []
+    results = run_study(TABLE_6_4, folder, choices(log), tell=told.append)
+    assert told == ["shop: statistics"]
+    assert results.setting == "data"
+    assert results.values("pc", "purchase") == [100.0]  # clients 0, 3, 6 and 9
+    assert results.values("smartphone", "non-purchase") == [50.0]
+    assert set(results.left_out) == {"game-console", "tv"}
+    entry = results.of("pc")[0]
+    assert entry.measurements[0].on.sessions == 12
+    assert (
+        entry.measurements[0].on.task == "all, 12 sessions, by client, ended by 30 minutes without an event"
+    )
+    found = compare(TABLE_6_4, results)
+    assert not found.reproduces
+    assert found.blocks[0].differences == (
+        "dataset shop, not thesis-shop",
+        "12 sessions, not 94,402,590 or 95,757,177",
+    )
+    cells = {cell.column: cell for cell in found.blocks[0].rows[1].cells}
+    assert cells["purchase"].verdict == "other data"
+    assert cells["purchase"].published is not None
+    assert cells["purchase"].published.value == 44.97
+    assert found.label.startswith("Not a reproduction: on shop: ")
+    assert "as the setting 'data' says (any log)" in found.label
+    said = {claim.name: judgement.status for claim, judgement, _ in found.claims}
+    assert said == {"PC": "holds", "order": "holds", "purchases": "fails", "rare": "not run"}
+    page = render_study(found)
+    assert "Shares are in per cent." in page
+    assert "the log has nothing of it, or too little" in page
+    assert "all that the log has" in page
+    assert "<svg" in page
+    assert "over seeds" not in page
+
+
+def test_what_is_made_of_a_log_serves_all_studies(log: Path, tmp_path: Path) -> None:
+    studies = tmp_path / "studies"
+    run_study(TABLE_6_4, studies / "intent.table-6.4", choices(log))
+    (kept,) = (studies / "intent.logs").iterdir()
+    assert kept.name.startswith("shop-")
+    (description,) = kept.glob("description-*")
+    before = (description / "description.json").stat().st_mtime_ns
+    told: list[str] = []
+    run_study(TABLE_6_2, studies / "intent.table-6.2", choices(log), tell=told.append)
+    run_study(TABLE_6_4, studies / "intent.table-6.4", choices(log), tell=told.append)
+    assert told == []
+    assert (description / "description.json").stat().st_mtime_ns == before
+    # Elsewhere than beside them it is made again, and results are found where they are.
+    moved = tmp_path / "moved"
+    studies.rename(moved)
+    (found,) = collect([moved / "intent.table-6.4"])
+    kept_at = found.evidence().kept["pc"][0]
+    assert kept_at.is_dir()
+    assert moved.resolve() in kept_at.resolve().parents
+    assert "<svg" in render_study(compare(TABLE_6_4, found))
+    alone = tmp_path / "alone"
+    (moved / "intent.table-6.4").rename(alone)
+    (found,) = collect([alone])
+    assert compare(TABLE_6_4, found).tables == ()  # numbers are there, figures are not
+    assert found.values("pc", "purchase") == [100.0]
+
+
+def test_another_way_of_measuring_is_another_measurement(log: Path, home: Path) -> None:
+    folder = home / "intent.table-6.1"
+    plain = run_study(TABLE_6_1, folder, choices(log))
+    assert plain.values("sessions", "total") == [12.0]
+    assert plain.values("distinct-queries", "total") == [5.0]
+    told: list[str] = []
+    short = run_study(TABLE_6_1, folder, choices(log, gap=1.5), tell=told.append)
+    assert told == ["shop: statistics"]
+    assert short.values("sessions", "total") == [16.0]  # a purchase comes 100 seconds after the query
+    assert (
+        short.of("sessions")[0].measurements[0].on.protocol
+        == "by client, ended by 1.5 minutes without an event"
+    )
+    assert "with changes of measure.gap" in compare(TABLE_6_1, short).label
+    assert any("protocol" in one for one in compare(TABLE_6_1, short).blocks[0].differences)
+
+
+def test_rows_of_another_log_do_not_stay(log: Path, home: Path, tmp_path: Path) -> None:
+    folder = home / "intent.table-6.4"
+    run_study(TABLE_6_4, folder, choices(log))
+    other = write_log(tmp_path / "other", shop(devices=("pc",))).folder
+    found = run_study(TABLE_6_4, folder, choices(other), rows=["pc"])
+    assert [entry.row for entry in found.entries] == ["pc"]
+    assert found.entries[0].data.startswith("other: ")
+
+
+def test_whoever_has_the_thesis_log_gets_verdicts(log: Path, tmp_path: Path) -> None:
+    """A log of that name is the paper's; entries are made to look as if they had its sessions."""
+    named = write_log(tmp_path / "thesis-shop", shop()).folder
+    results = run_study(TABLE_6_4, tmp_path / "studies" / "intent.table-6.4", choices(named))
+    assert results.setting == "paper"
+    assert {
+        cell.verdict for row in compare(TABLE_6_4, results).blocks[0].rows for cell in row.cells if row.seeds
+    } == {"other data"}
+
+    def as_printed(entry: Any) -> Any:
+        one = entry.measurements[0]
+        printed = TABLE_6_4.printed(entry.row, "thesis")
+        assert printed is not None
+        values = {column: cell.value for column, cell in printed.cells.items()} | {"purchase": 1.0}
+        return replace(
+            entry, measurements=(replace(one, values=values, on=replace(one.on, sessions=94_402_590)),)
+        )
+
+    whole = replace(results, entries=tuple(map(as_printed, results.entries)))
+    found = compare(TABLE_6_4, whole)
+    assert found.reproduces
+    assert found.label.startswith("A reproduction: on thesis-shop: ")
+    row = next(one for one in found.blocks[0].rows if one.row.name == "pc")
+    assert [cell.verdict for cell in row.cells] == ["not reproduced", "reproduced", "reproduced"]
+
+
+def test_features_need_no_log(tmp_path: Path) -> None:
+    results = run_study(TABLE_6_7, tmp_path / "studies" / "intent.table-6.7")
+    found = compare(TABLE_6_7, results)
+    assert found.reproduces
+    assert found.counts() == {"reproduced": 45}
+    assert not (tmp_path / "studies" / "intent.logs").exists()
+    assert all(judgement.status == "holds" for _, judgement, _ in found.claims)
+
+
+# What is refused ---------------------------------------------------------------------------------------------------
+
+
+def test_a_log_that_has_nothing_of_it(tmp_path: Path) -> None:
+    bare = write_log(tmp_path / "bare", shop(devices=("unknown",))).folder
+    with pytest.raises(DataError, match=r"nothing of intent\.table-6\.4 can be measured.*On which devices"):
+        run_study(TABLE_6_4, tmp_path / "studies" / "intent.table-6.4", choices(bare))
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "said"),
+    [
+        ({"values": {"model.width": 3}}, UsageError, r"about a training.*measure\.gap"),
+        ({"values": {"measure.gpa": 3}}, UnknownNameError, "key of measure"),
+        ({"values": {"measure.gap": "long"}}, UsageError, "give minutes"),
+        ({"values": {"measure.by": "cookie"}}, UnknownNameError, r"measure\.by"),
+        ({"values": {"measure.ddof": -1}}, UsageError, "whole number from 0"),
+        ({"targets": "lsa"}, UsageError, "--targets lsa"),
+        ({"setting": "everything"}, UnknownNameError, r"setting of intent\.table-6\.1"),
+        ({"log": None, "setting": "data"}, DataError, "no log given"),
+        ({"log": LogSource(Path("nowhere"))}, DataError, "nowhere is not there"),
+    ],
+)
+def test_what_cannot_be(
+    log: Path, tmp_path: Path, changed: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        run_study(TABLE_6_1, tmp_path / "s" / "intent.table-6.1", replace(choices(log), **changed))
+
+
+def test_a_folder_of_another_study_stays(log: Path, home: Path) -> None:
+    folder = home / "here"
+    run_study(TABLE_6_1, folder, choices(log))
+    with pytest.raises(UsageError, match=r"holds study 'intent\.table-6\.1'"):
+        run_study(TABLE_6_4, folder, choices(log))
+
+
+def test_options_are_numbers_and_words() -> None:
+    assert LogOptions.of({"steps": 5}).steps == (5,)
+    assert LogOptions.of({"steps": [0, 10], "sessions": 9}).only(("steps", "sessions")) == {
+        "steps": [0, 10],
+        "sessions": 9,
+    }
+    assert LogOptions.of({"by": "given"}).sessions_are() == "as the log gives them"
+    for wrong in ({"steps": ["a"]}, {"folds": 1}, {"sessions": True}, {"gap": 0}, {"steps": []}):
+        with pytest.raises(UsageError):
+            LogOptions.of(wrong)
+
+
+DEVICES = Evidence(
+    {
+        "pc": {
+            "rate": Figure(9.0),
+            "rate low": Figure(8.0),
+            "rate high": Figure(10.0),
+            "share": Figure(30.0),
+        },
+        "tv": {"rate": Figure(2.0), "rate low": Figure(0.5), "rate high": Figure(7.5)},
+        "tablet": {"rate": Figure(8.5), "rate low": Figure(7.0), "rate high": Figure(10.0)},
+        "console": {"rate": Figure(2.0)},
+        "shop": {"count": Figure(94_402_590.0)},
+    }
+)
+RATES = [(name, "rate") for name in ("pc", "tv", "tablet", "console")]
+
+
+def one(check: Check) -> tuple[bool | None, str]:
+    (finding,) = check(DEVICES)
+    return finding.holds, finding.detail
+
+
+@pytest.mark.parametrize(
+    ("check", "holds", "said"),
+    [
+        (
+            above(("pc", "rate"), ("tv", "rate")),
+            True,
+            "9.00 [8.00, 10.00] against 2.00 [0.50, 7.50], intervals apart",
+        ),
+        (above(("pc", "rate"), ("tablet", "rate")), True, "intervals overlap"),
+        (above(("tv", "rate"), ("pc", "rate")), False, "intervals apart"),
+        (above(("pc", "rate"), ("console", "rate")), True, "9.00 [8.00, 10.00] against 2"),
+        (above(("tv", "rate"), ("console", "rate")), None, "equal, as far as the digits go"),
+        (above(("pc", "rate"), ("phone", "rate")), None, "rate of phone"),
+        (
+            highest(RATES, [("pc", "rate")], "pc first"),
+            True,
+            "pc 9.00 [8.00, 10.00], tablet 8.50 [7.00, 10.00]",
+        ),
+        (highest(RATES, [("tablet", "rate"), ("pc", "rate")], "two first"), True, "tablet 8.50"),
+        (highest(RATES, [("pc", "rate"), ("tv", "rate")], "not these"), False, "tv 2.00"),
+        (highest(RATES, [("phone", "rate")], "nobody"), None, "rate of phone"),
+        (lowest(RATES, [("tv", "rate"), ("console", "rate")], "two last"), True, "tablet 8.50"),
+        (lowest(RATES, [("tv", "rate")], "one of two"), None, "equal"),
+        (peak(RATES, RATES[:2], "pc or tv"), True, "pc 9.00"),
+        (peak(RATES, RATES[1:2], "tv"), False, "pc 9.00"),
+        (peak(RATES, RATES[2:], "lowest: tablet or console", sign=-1), None, "equal"),
+        (peak([*RATES, ("phone", "rate")], RATES[:1], "of all"), None, "rate of phone"),
+        (steady(RATES[::2], 1.1, "level"), True, "from 8.50 to 9.00"),
+        (steady(RATES, 1.1, "level"), False, "from 2.00 to 9.00"),
+        (between(("pc", "share"), 30, 40, "about 35"), True, "30"),
+        (between(("pc", "share"), 31, 40, "about 35"), False, "30"),
+        (between(("tv", "share"), 31, 40, "about 35"), None, "share of tv"),
+    ],
+)
+def test_a_comparison(check: Check, holds: bool | None, said: str) -> None:
+    found, detail = one(check)
+    assert found is holds
+    assert said in detail
+
+
+def test_margins_say_what_is_closest() -> None:
+    (wide,) = above(("pc", "rate"), ("tv", "rate"))(DEVICES)
+    (narrow,) = above(("pc", "rate"), ("tablet", "rate"))(DEVICES)
+    (wrong,) = above(("tablet", "rate"), ("pc", "rate"))(DEVICES)
+    assert wide.margin > narrow.margin > 0 > wrong.margin
+
+
+def test_large_counts_are_whole() -> None:
+    assert shown(DEVICES, ("shop", "count")) == "94,402,590"
+
+
+def test_names_say_what_differs() -> None:
+    (of_row,) = above(("pc", "rate"), ("tv", "rate"))(DEVICES)
+    (of_column,) = above(("pc", "share"), ("pc", "rate"))(DEVICES)
+    assert (of_row.what, of_column.what) == ("pc is above tv", "share is above rate")

@@ -1,0 +1,529 @@
+"""Thesis chapter 3: rows, recipes, checks, and what is searched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from study_runs import run_study
+
+from diptych.core.errors import DiptychError, RecipeError, StorageError, UnknownNameError, UsageError
+from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.index import Hits
+from diptych.studies import STUDIES, Choices, Results, compare, searched
+from diptych.studies.claims import Finding, judge
+from diptych.studies.d2s_search import falls_with, ratio, times
+from diptych.studies.making import Wanted
+from diptych.studies.page import render_study
+from diptych.studies.published import published_table
+from diptych.studies.results import examples, keep, per_query, per_query_of
+from diptych.studies.rows import (
+    base_of,
+    measuring_of,
+    missing_library,
+    not_of_recipes,
+    recipe_of,
+    refuse_recipe_keys,
+    section_of,
+    way_of,
+    why_left_out,
+)
+from diptych.studies.runner import plan_of
+from diptych.studies.searched import SearchOptions, best_ids, recall_of, time_search, with_copies
+from diptych.studies.sparse_retrieval import options_of
+from diptych.studies.sparse_rows import (
+    ETAS,
+    EXPANSIONS,
+    every_step,
+    exceeds_by,
+    head_name,
+    narrowing,
+    positive,
+    significantly,
+    tends,
+    within,
+)
+from diptych.studies.study import SettingName
+from diptych.studies.verdict import Evidence, Figure, printed_evidence
+
+TABLES = {number: STUDIES.get(f"d2s.table-3.{number}") for number in range(1, 7)}
+FIGURE = STUDIES.get("d2s.figure-3.2")
+GIVEN = {"dense": "embeddings"}
+
+
+def wanted(row: str, setting: SettingName = "quick", table: int = 2, **values: object) -> Wanted:
+    study = TABLES[table]
+    return Wanted(study, study.row(row), 0, setting, Choices(values=values), Path("out") / study.name)
+
+
+def test_every_row_says_how_it_is_made() -> None:
+    ways = {row.name: way_of(row, {}) for row in (*TABLES[6].rows, *TABLES[6].bases)}
+    assert ways["dense"] == "recipe"
+    assert ways["d2s-1e-3-c+w"] == "head"
+    assert ways["hnsw-dense"] == ways["cascade-1e-5"] == "search"
+    assert way_of(TABLES[1].row("dense"), GIVEN) == "given"
+    # Of other studies nothing changes: all their rows have recipes.
+    made_otherwise = ("d2s", "reproducibility", "brittleness", "intent", "cti")
+    studies = [study for study in STUDIES if study.paper.key not in made_otherwise]
+    others = [row for study in studies for row in (*study.rows, *study.bases)]
+    assert {way_of(row, GIVEN) for row in others} == {"recipe"}
+
+
+def test_heads_differ_in_regularisation_and_expansion_alone() -> None:
+    seen = {}
+    for study in (*TABLES.values(), FIGURE):
+        for row in (*study.rows, *study.bases):
+            if row.sparsify is not None:
+                assert seen.setdefault(row.name, row) == row  # one head under one name
+    assert set(seen) == {
+        *(head_name(eta, expansion) for eta in ("1e-3", "1e-5") for expansion in EXPANSIONS),
+        *(head_name(eta) for eta in ETAS),
+    }
+    plain = options_of(wanted("d2s-1e-3-0"))
+    for name in ("d2s-1e-5-c", "d2s-1e-3-1"):
+        found = options_of(wanted(name))
+        assert found.model_copy(update={"loss": plain.loss, "expansion": plain.expansion}) == plain
+    options = options_of(wanted("d2s-1e-5-c+w"))
+    assert (options.loss.eta, options.expansion.mode) == (1e-5, "c+w")
+
+
+def test_the_papers_schedule() -> None:
+    options = options_of(wanted("d2s-1e-3-c", "paper", dense="rows"))
+    training = options.training
+    assert (training.epochs, training.batch_size, training.weight_decay) == (200, 512, 0.0)
+    assert (training.learning_rate, training.projection_learning_rate) == (5e-5, 1e-3)
+    assert (training.warmup, options.loss.warmup, options.loss.temperature) == (0.2, 0.2, 0.001)
+    assert options.loss.weight is None  # the published loss has no λ
+    assert options.vocabulary.source == "distilbert-base-uncased"
+    assert (options.head.shared, options.head.bias, options.head.eps) == (True, True, 1e-12)
+    search = section_of(TABLES[6].row("hnsw-dense"), TABLES[6].settings["paper"], {}, "search")
+    assert (search["items"], search["queries"]) == (123_287, 1024)
+    hnsw = {name: search[f"options.{name}"] for name in ("m", "ef_construction", "ef_search")}
+    assert hnsw == {"m": 32, "ef_construction": 40, "ef_search": 16}
+
+
+def test_what_a_person_sets_reaches_the_rows_that_it_is_about() -> None:
+    values = {"sparsify.training.epochs": 40, "search.items": 9, "measure.words": "glove.npz"}
+    assert options_of(wanted("d2s-1e-3-c", **values)).training.epochs == 40
+    study = TABLES[6]
+    plain, dense = recipe_of(study, study.row("dense"), "quick"), study.row("dense")
+    assert recipe_of(study, dense, "quick", Choices(values=values)) == plain
+    assert recipe_of(study, dense, "quick", Choices(values={"model.width": 16})).model.width == 16
+    found = section_of(TABLES[6].row("pisa-1e-3"), TABLES[6].settings["data"], values, "search")
+    assert found == {"engine": "pisa", "items": 9, "queries": 1024}
+    assert measuring_of(values) == {"words": "glove.npz"}
+
+
+@pytest.mark.parametrize("key", ["sparsify.nonsense", "sparsify.loss.nonsense", "sparsify.training.epochs.x"])
+def test_what_no_head_has_is_an_error(key: str) -> None:
+    with pytest.raises(RecipeError):
+        options_of(wanted("d2s-1e-3-c", **{key: 1}))
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "key", "value"),
+    [
+        (2, "d2s-1e-3-c", "sparsify.loss.eta", 0.1),
+        (2, "d2s-1e-3-c", "sparsify", 3),
+        (2, "d2s-1e-3-c", "sparsify.training.epochs", 0),
+        (2, "d2s-1e-3-c", "measure.wrods", "glove.npz"),
+        (2, "d2s-1e-3-c", "measure", "glove.npz"),
+        (2, "d2s-1e-3-c", "measure.words", "words.npz"),
+        (6, "pisa-1e-3", "search.items", 0),
+        (6, "pisa-1e-3", "search.engine", "inverted"),
+    ],
+)
+def test_wrong_values_are_errors_before_anything_is_trained(
+    table: int, row: str, key: str, value: object, tmp_path: Path
+) -> None:
+    study = TABLES[table]
+    told: list[str] = []
+    choices = Choices(setting="quick", values={key: value})
+    with pytest.raises(DiptychError, match=key.split(".")[-1]):
+        run_study(study, tmp_path / study.name, choices, rows=[row], tell=told.append)
+    assert told == []
+    assert not list(tmp_path.rglob("seed-*"))
+
+
+@pytest.mark.parametrize("given", [None, "", 3])
+def test_rows_that_are_given_have_a_name(given: object, tmp_path: Path) -> None:
+    choices = Choices(setting="quick", values={"dense": given})
+    with pytest.raises(UsageError, match="dense is "):
+        run_study(TABLES[1], tmp_path / "study", choices, rows=["dense"])
+
+
+def test_keys_of_other_studies_stay_errors() -> None:
+    """Where no row is a head, sparsify.… and dense are keys that recipes do not have."""
+    other = STUDIES.get("metric-learning.table-1")
+    for key in ("sparsify.loss.eta", "dense", "measure.words", "search.items"):
+        assert not not_of_recipes(other, key)
+        with pytest.raises(RecipeError, match=key.partition(".")[0]):
+            recipe_of(other, other.row("vsepp-triplet"), "quick", Choices(values={key: 1}))
+    assert not not_of_recipes(TABLES[1], "search.items")  # it has heads, and no searches
+    with pytest.raises(UnknownNameError, match="key of measure 'wrods'"):
+        measuring_of({"measure.wrods": "glove.npz"})
+
+
+def test_what_would_train_given_rows_is_refused() -> None:
+    study = TABLES[1]
+    refuse_recipe_keys(study, study.row("dense"), {**GIVEN, "sparsify.loss.eta": 1.0})
+    with pytest.raises(UsageError, match=r"stages\.0\.epochs is about the training of dense"):
+        refuse_recipe_keys(study, study.row("dense"), {**GIVEN, "stages.0.epochs": 3})
+
+
+def test_dense_rows_are_trained_or_given() -> None:
+    study = TABLES[2]
+    head = study.row("d2s-1e-3-c")
+    assert "--set dense=RUN, ENCODER or EMBEDDINGS" in str(why_left_out(study, head, "paper", Choices()))
+    assert why_left_out(study, head, "paper", Choices(values=GIVEN)) is None
+    for setting in ("data", "quick"):
+        assert why_left_out(study, head, setting, Choices()) is None  # type: ignore[arg-type]
+    assert base_of(study, head, "paper", Choices(values=GIVEN)) == study.row("dense")
+    plan = plan_of(TABLES[6], [TABLES[6].row("inverted-1e-5")], [0], "quick")
+    assert [(job.row.name, job.shown) for job in plan] == [
+        ("dense", False),
+        ("d2s-1e-5-c+w", False),
+        ("inverted-1e-5", True),
+    ]
+
+
+def test_given_rows_are_the_same_with_every_seed() -> None:
+    rows = list(TABLES[1].rows)
+    plan = plan_of(TABLES[1], rows, [0, 1], "quick", Choices(values=GIVEN))
+    assert [(job.row.name, job.seed) for job in plan if job.row.name == "dense"] == [("dense", 0)]
+    trained = plan_of(TABLES[1], rows, [0, 1], "quick")
+    assert [job.seed for job in trained if job.row.name == "dense"] == [0, 1]
+
+
+def test_an_engine_that_is_not_installed_leaves_its_rows_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = TABLES[6]
+    assert missing_library("inverted") == missing_library("hnsw") == ""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    why = why_left_out(study, study.row("pisa-1e-3"), "quick", Choices())
+    assert "pip install 'diptych[engines]'" in str(why)
+    assert "seismic" in str(why_left_out(study, study.row("seismic-1e-5"), "quick", Choices()))
+    assert why_left_out(study, study.row("inverted-1e-3"), "quick", Choices()) is None
+
+
+def figures(column: str, **rows: float) -> Evidence:
+    return Evidence({row: {column: Figure(value)} for row, value in rows.items()})
+
+
+def held(findings: list[Finding]) -> list[bool | None]:
+    return [finding.holds for finding in findings]
+
+
+def test_every_step_counts() -> None:
+    check = every_step(("a", "b", "c"), "FLOPs", rising=True)
+    assert held(check(figures("FLOPs", a=1.0, b=2.0, c=3.0))) == [True, True]
+    assert held(check(figures("FLOPs", a=1.0, b=3.0, c=2.0))) == [True, False]
+    assert held(check(figures("FLOPs", a=1.0, c=2.0))) == [True]  # one that was not run is passed over
+    assert held(check(figures("FLOPs", a=1.0))) == [None]
+    assert held(every_step(("a", "b"), "FLOPs", rising=False)(figures("FLOPs", a=2.0, b=1.0))) == [True]
+
+
+@pytest.mark.parametrize(
+    ("values", "holds"),
+    [
+        ((1.0, 2.0, 3.0, 4.0), True),
+        ((1.0, 2.0, 4.0, 3.0), True),  # two of three
+        ((1.0, 4.0, 3.0, 2.0), False),  # one of three
+        ((4.0, 1.0, 2.0, 3.0), False),  # two of three, and lower in the end
+    ],
+)
+def test_a_tendency_is_two_of_three_steps_and_the_whole_way(values: tuple[float, ...], holds: bool) -> None:
+    rows = dict(zip("abcd", values, strict=True))
+    assert held(tends(("a", "b", "c", "d"), ("x",))(figures("x", **rows))) == [holds]
+
+
+def test_gaps_narrow_or_not() -> None:
+    columns = ("t2i R@1", "t2i R@5", "t2i R@10")
+    dense = {"t2i R@1": Figure(57.3), "t2i R@5": Figure(81.8), "t2i R@10": Figure(90.0)}
+    head = {"t2i R@1": Figure(51.8), "t2i R@5": Figure(79.3), "t2i R@10": Figure(87.0)}
+    evidence = Evidence({"dense": dense, "d2s": head})
+    assert held(narrowing("d2s", "dense", columns)(evidence)) == [True, False]  # 5.5, 2.5, 3.0
+    assert held(narrowing("d2s", "other", columns)(evidence)) == [None]
+
+
+def test_correlations_and_averages() -> None:
+    evidence = figures("x", a=50.0, b=-1.0, overlap=70.0)
+    assert held(positive(("a", "b"), ("x",))(evidence)) == [True, False]
+    assert held(positive(("c",), ("x",))(evidence)) == [None]
+    # What is printed on average stands for the rows.
+    assert held(within(("c",), "x", 60, 80)(evidence)) == [True]
+    assert held(within(("a",), "x", 60, 80)(figures("x", a=50.0))) == [False]
+    assert held(within(("c",), "x", 60, 80)(figures("x", a=50.0))) == [None]
+
+
+def test_a_share_that_a_text_names() -> None:
+    evidence = figures("t2i R@1", d2s=54.5, lexlip=53.2)
+    assert held(exceeds_by("d2s", "lexlip", "t2i R@1", 0.024, 0.001)(evidence)) == [True]
+    (wrong,) = exceeds_by("d2s", "lexlip", "t2i R@1", 0.028, 0.0025)(evidence)
+    assert (wrong.holds, wrong.detail) == (False, "+2.4 %")
+
+
+def test_ratios_of_speed() -> None:
+    columns = ("throughput @10", "throughput @1000")
+    evidence = Evidence(
+        {
+            "fast": {columns[0]: Figure(300.0), columns[1]: Figure(90.0)},
+            "slow": {columns[0]: Figure(10.0), columns[1]: Figure(9.0)},
+        }
+    )
+    assert held(times("fast", "slow", 20.0, *columns)(evidence)) == [True, False]
+    assert held(ratio("fast", "slow", columns, 20.0, 40.0)(evidence)) == [True, False]
+    assert held(falls_with("fast", "slow", columns)(evidence)) == [True]
+    assert held(falls_with("slow", "fast", columns)(evidence)) == [False]
+    assert held(times("fast", "none", 1.0, columns[0])(evidence)) == [None]
+
+
+def kept(folder: Path, values: np.ndarray, column: str = "Exact@20") -> Path:
+    keep(folder, {column: values}, np.arange(len(values)) // 5)
+    return folder
+
+
+def test_values_per_query_are_paired(tmp_path: Path) -> None:
+    """The mean decides alone where nothing is kept; with values per query, so does a paired t-test."""
+    noise = np.random.default_rng(0).normal(size=100)
+    columns = ("Exact@20",)
+    sure = kept(tmp_path / "sure", 10 + noise)
+    unsure = kept(tmp_path / "unsure", 10 + np.roll(noise, 7) + 0.01)
+    worse = kept(tmp_path / "worse", 9 + noise + np.linspace(-0.1, 0.1, 100))
+    rows = {"sure": 10.0, "unsure": 10.01, "worse": 9.0}
+    of = {row: {"Exact@20": Figure(mean)} for row, mean in rows.items()}
+    evidence = Evidence(of, {}, {"sure": [sure], "unsure": [unsure], "worse": [worse]})
+    check = significantly([("sure", "worse")], columns, 0.01)
+    above, p = check(evidence)
+    assert (above.holds, p.holds) == (True, True)
+    assert "p < 0.01 of 1 tests" in p.what
+    _, p = significantly([("unsure", "sure")], columns, 0.01)(evidence)
+    assert p.holds is False
+    # A difference the wrong way is not significant however sure it is.
+    assert held(significantly([("worse", "sure")], columns, 0.01)(evidence)) == [False, False]
+    assert held(check(Evidence(of))) == [True]  # as of printed numbers
+
+
+def test_p_values_are_corrected_for_as_many_tests_as_there_are(tmp_path: Path) -> None:
+    from diptych.sparse.measures import paired_tests
+
+    draw = np.random.default_rng(1)
+    first, second = draw.normal(size=60), draw.normal(size=60) - 0.45
+    folders = {name: [kept(tmp_path / name, row)] for name, row in (("a", first), ("b", second))}
+    of = {name: {"Exact@20": Figure(float(np.mean(row)))} for name, row in (("a", first), ("b", second))}
+    cluster = np.arange(60) // 5
+    single = paired_tests({"x": (first, second)}, cluster)["x"].p
+    assert single is not None
+    found = significantly([("a", "b"), ("a", "b")], ("Exact@20",), single * 0.999)(Evidence(of, {}, folders))
+    assert [finding.holds for finding in found if "tests" in finding.what] == [False]
+
+
+def test_what_is_kept_is_found_again(tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    keep(folder, {"a": np.arange(3.0)}, np.array([0, 0, 1]), [{"caption": "a dog"}])
+    values, cluster = per_query(folder, "a") or (None, None)
+    assert values is not None
+    assert cluster is not None
+    assert values.tolist() == [0, 1, 2]
+    assert cluster.tolist() == [0, 0, 1]
+    assert per_query(folder, "b") is None
+    evidence = Evidence({}, {}, {"row": [folder]})
+    assert examples(evidence, "row") == [{"caption": "a dog"}]
+    assert examples(evidence, "other") == []
+    assert per_query_of(evidence, "other", "a") is None
+    (folder / "per_query.npz").write_bytes(b"nothing")
+    with pytest.raises(StorageError, match="is corrupt"):
+        per_query(folder, "a")
+
+
+def test_a_claim_about_one_encoder_is_judged_on_it_alone() -> None:
+    from dataclasses import replace
+
+    from diptych.studies import STUDIES, judged_in_the_paper
+
+    study = STUDIES.get("d2s.table-3.1")
+    judged = {claim.name: found for claim, found in judged_in_the_paper(study)}
+    of_blip = {key: found.status for key, found in judged["baselines"].items()}
+    assert of_blip == {
+        "coco-blip": "holds",
+        "coco-albef": "not run",
+        "flickr30k-blip": "holds",
+        "flickr30k-albef": "not run",
+    }
+    # ALBEF's heads do not beat LexLIP: the claim can fail.
+    (claim,) = (claim for claim in study.claims if claim.name == "baselines")
+    evidence = printed_evidence([published_table("d2s", "table-3.1")], "coco-albef")
+    assert judge(replace(claim, on=()), evidence).status == "fails"
+
+
+def test_a_bound_is_no_number() -> None:
+    """D2S (η = 1e-5) by PISA has less than one query a second at every cut-off: how much less is not printed."""
+    from diptych.studies import STUDIES, judged_in_the_paper
+
+    study = STUDIES.get("d2s.table-3.6")
+    evidence = printed_evidence(study.published, "coco-123k")
+    assert evidence.figure("pisa-1e-5", "FLOPs") is not None
+    assert evidence.figure("pisa-1e-5", "throughput @10") is None
+    (few,) = (
+        found["coco-123k"] for claim, found in judged_in_the_paper(study) if claim.name == "few pictures"
+    )
+    assert held(list(few.findings)) == [True, True, None]
+
+
+TABLE = STUDIES.get("d2s.table-3.6")
+ROWS = ["hnsw-dense", "hnsw-dense-equal", "pisa-1e-3", "inverted-1e-3", "cascade-1e-3", "cascade-1e-3-1000"]
+
+
+def test_copies_are_pictures_with_noise_of_their_length() -> None:
+    rows = np.random.default_rng(0).normal(size=(5, 400)).astype(np.float32) * 3
+    made = np.concatenate(list(with_copies(rows, 12, 0.5)))
+    assert made.shape == (12, 400)
+    assert np.array_equal(made[:5], rows)
+    copies = made[5:10]
+    assert np.allclose(np.linalg.norm(copies, axis=1), np.linalg.norm(rows, axis=1), rtol=1e-5)
+    cosines = np.sum(copies * rows, axis=1) / np.sum(rows * rows, axis=1)
+    assert np.allclose(cosines, 1 / np.sqrt(1 + 0.5**2), atol=0.05)
+    assert not np.allclose(made[10], made[5])  # a second copy has noise of its own
+    assert np.array_equal(np.concatenate(list(with_copies(rows, 12, 0.5))), made)
+    assert np.allclose(np.concatenate(list(with_copies(rows, 12, 0.0)))[5:10], rows, rtol=1e-6)
+
+
+def listed(*lists: list[str]) -> Hits:
+    return Hits(list(lists), np.zeros((len(lists), max(map(len, lists))), dtype=np.float32), 2)
+
+
+def test_recall_is_of_the_best_there_are() -> None:
+    best = np.array([["a", "b", "c"], ["d", None, None], [None, None, None]], dtype=object)
+    found = [["a", "x"], ["d", "y"], ["z"]]
+    assert recall_of(found, best, 2) == pytest.approx((0.5 + 1.0) / 2)  # the third has nothing to find
+    assert recall_of(found[:1], best, 1) == 1.0  # as many as there was time for
+    assert np.isnan(recall_of(found[:1], best[2:], 2))
+
+
+def test_the_best_are_those_of_every_pair() -> None:
+    from scipy.sparse import csr_array
+
+    draw = np.random.default_rng(0)
+    dense = draw.normal(size=(30, 8)).astype(np.float32)
+    ids = [f"i{place}" for place in range(30)]
+    queries = draw.normal(size=(4, 8)).astype(np.float32)
+    items = Embeddings(ids, dense, "e", "d", "image", {})
+    wanted = np.argsort(-(queries @ dense.T), axis=1)[:, :3]
+    assert best_ids(items, queries, 3).tolist() == [[ids[place] for place in row] for row in wanted]
+    bags = np.where(draw.random((30, 8)) < 0.3, np.abs(dense), 0).astype(np.float32)
+    asked = np.zeros((2, 8), dtype=np.float32)
+    asked[0, 2] = 1.0
+    sparse = SparseEmbeddings(ids, csr_array(bags), [str(term) for term in range(8)], "e", "d", "image", {})
+    first, nothing = best_ids(sparse, csr_array(asked), 30).tolist()
+    found = [name for name in first if name is not None]
+    assert found == [ids[place] for place in np.argsort(-bags[:, 2], kind="stable") if bags[place, 2] > 0]
+    assert nothing == [None] * 30
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searched, "_LEAST", 0.0)
+    monkeypatch.setattr(searched, "_SECONDS", 5.0)
+    monkeypatch.setattr(searched, "_ONE_BY_ONE", 2)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_every_query_is_asked_and_then_one_at_a_time() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def search(part: slice, k: int) -> Hits:
+        asked.append((part.start, part.stop))
+        return listed(*([f"i{place}"] for place in range(part.start, part.stop)))
+
+    timed = time_search(search, 130, 1)
+    assert asked[:2] == [(0, 3), (0, 1)]  # not counted
+    assert asked[2:5] == [(0, 64), (64, 128), (128, 130)]
+    assert asked[5] == (0, 1)
+    assert timed.ids == [[f"i{place}"] for place in range(130)]
+    assert timed.rate > 0
+    assert timed.alone > 0
+
+
+@pytest.fixture
+def results(scenes_folder: Path, tmp_path: Path, hurried: None) -> Results:
+    values = {
+        "model.width": 16,
+        "model.image.preprocessing": {"size": 32, "resize": 32},
+        "model.text.word_width": 8,
+        "model.text.min_count": 1,
+        "batches.size": 16,
+        "stages.0.epochs": 1,
+        "stages.0.warmup": 0,
+        "sparsify.vocabulary.size": 120,
+        "sparsify.head.width": 8,
+        "sparsify.training.epochs": 2,
+        "sparsify.training.batch_size": 64,
+        "search.items": 150,
+        "search.queries": 20,
+    }
+    choices = Choices(setting="quick", data={"path": str(scenes_folder)}, values=values)
+    return run_study(TABLE, tmp_path / TABLE.name, choices, rows=ROWS)
+
+
+def test_engines_are_searched_with_their_recall(results: Results, tmp_path: Path) -> None:
+    from diptych.sparse.measures import flops
+
+    measured = {entry.row: entry.measurements[0] for entry in results.entries}
+    assert list(measured) == [row.name for row in TABLE.rows if row.name in ROWS]
+    for name, one in measured.items():
+        assert {
+            f"{what} @{k}" for what in ("throughput", "latency", "recall") for k in (10, 100, 1000)
+        } <= set(one.values)
+        assert (one.on.split, one.on.images, one.on.captions) == ("all", 150, 20)
+        assert one.values["latency @10|published"] == pytest.approx(1000 / one.values["throughput @10"])
+        assert "150 items: 80 pictures of all splits, then copies with noise of 0.5" in one.protocol
+        assert ("FLOPs" in one.values) is (name in ("pisa-1e-3", "inverted-1e-3"))
+    assert [measured["inverted-1e-3"].values[f"recall @{k}"] for k in (10, 100, 1000)] == [100, 100, 100]
+    assert measured["hnsw-dense-equal"].values["recall @10"] >= 97
+    assert "ef_search 16 @10" in measured["hnsw-dense-equal"].protocol
+    assert (
+        0 < measured["pisa-1e-3"].values["recall @10"] <= 100
+    )  # whole-number impacts of a barely trained head
+    # As many candidates as are asked for find fewer of the best than a thousand.
+    few, many = (measured[row].values["recall @10"] for row in ("cascade-1e-3", "cascade-1e-3-1000"))
+    assert few <= many
+    folder = tmp_path / "d2s.table-3.1" / "rows"
+    items = SparseEmbeddings.open(folder / "d2s-1e-3-c+w" / "seed-0" / "items" / "150-0.5" / "rows")
+    assert len(items) == len(set(items.ids)) == 150
+    from diptych.sparse.sparsified import SparsifiedCollection
+
+    sparse = SparsifiedCollection.open(folder / "d2s-1e-3-c+w" / "seed-0" / "sparse" / "scenes-test")
+    places = np.linspace(0, 79, 20).round().astype(int)
+    expected = flops(sparse.texts.rows[places], items.rows)
+    assert measured["inverted-1e-3"].values["FLOPs"] == pytest.approx(expected)
+
+    comparison = compare(TABLE, results)
+    page = render_study(comparison)
+    assert "&lt;1" in page  # printed as a bound
+    assert "throughput @10, mean and standard deviation" in page
+    statuses = {claim.name: judgement.status for claim, judgement, _ in comparison.claims}
+    assert statuses["HNSW of terms"] == "not run"
+    assert statuses["ours: PISA"] in ("holds", "fails")
+
+
+def test_an_option_that_no_search_has_is_an_error(scenes_folder: Path, tmp_path: Path) -> None:
+    from diptych.studies.making import Wanted
+    from diptych.studies.searched import options_of_search
+
+    def options(**values: object) -> SearchOptions:
+        chosen = Choices(setting="quick", data={"path": str(scenes_folder)}, values=values)
+        return options_of_search(Wanted(TABLE, TABLE.row("hnsw-dense"), 0, "quick", chosen, tmp_path))
+
+    assert options(**{"search.options.threads": 1}).options == {
+        "m": 32, "ef_construction": 40, "ef_search": 16, "threads": 1,
+    }  # fmt: skip
+    # All rows would be the same, whatever they are called.
+    for key in ("search.engine", "search.options.ef_search"):
+        with pytest.raises(UsageError, match="is what sets hnsw-dense apart"):
+            options(**{key: 64})
+    for key in ("search.nonsense", "search.nonsense.more"):
+        with pytest.raises(RecipeError, match="nonsense"):
+            options(**{key: 1})
+    with pytest.raises(RecipeError, match="items"):
+        options(**{"search.items": 0})
