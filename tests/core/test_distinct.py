@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.core.distinct import distinct
+from diptych.metrics.ground_truth import distinct
 
 
 @given(st.lists(st.integers(-5, 5)))

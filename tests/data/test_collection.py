@@ -17,9 +17,8 @@ from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.data import choose_captions
 from diptych.data.collection import Collection
 from diptych.data.columns import BLOCK, Column, Labels, first_duplicate
-from diptych.data.contents import NO_PICTURE, each_picture_content, picture_contents
-from diptych.data.images import FolderSource
-from diptych.data.overlay import OverlaidPicture, Overlay, Patch, pasted, split_overlay
+from diptych.data.images import FolderSource, OverlaidPicture, Overlay, Patch, pasted, split_overlay
+from diptych.data.loading import NO_PICTURE, each_picture_content, picture_contents
 from diptych.data.readers import read_collection
 
 

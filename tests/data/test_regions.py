@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from diptych.core.errors import CaptionError, DataError, ImageError, UsageError
-from diptych.data.contents import picture_contents
+from diptych.data.loading import picture_contents
 from diptych.data.readers import precomp as module
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource, open_regions

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from diptych.core.errors import DataError, StorageError
 from diptych.core.files import cache_root
-from diptych.data import string_table
+from diptych.data import columns
 from diptych.data.collection import Collection
+from diptych.data.columns import NumberTable, StringTable, read_at, write_strings
 from diptych.data.stored import Stored, StoredWriter, stored
-from diptych.data.string_table import NumberTable, StringTable, read_at, write_strings
 
 
 class NoPictures:
@@ -52,11 +52,11 @@ def in_lists() -> Collection:
     )
 
 
-def same(columns: Collection, lists: Collection) -> None:
+def same(stored_columns: Collection, lists: Collection) -> None:
     for name in ("image_ids", "captions", "caption_ids", "splits", "records", "caption_image", "source_rows"):
-        assert list(getattr(columns, name)) == list(getattr(lists, name)), name
-    assert columns.text_fingerprint == lists.text_fingerprint
-    assert columns.split_sizes == lists.split_sizes
+        assert list(getattr(stored_columns, name)) == list(getattr(lists, name)), name
+    assert stored_columns.text_fingerprint == lists.text_fingerprint
+    assert stored_columns.split_sizes == lists.split_sizes
 
 
 def test_a_collection_of_columns_is_the_same_as_one_of_lists() -> None:
@@ -170,10 +170,10 @@ def test_rows_far_apart_and_long_strings_are_read_one_by_one(
             sizes.append(size)
         return read_at(path, start, size)
 
-    monkeypatch.setattr(string_table, "read_at", counted)
+    monkeypatch.setattr(columns, "read_at", counted)
     assert list(table.take([499, 0])) == [texts[499], texts[0]]
     assert sum(sizes) == sum(len(texts[row]) for row in (499, 0))
-    monkeypatch.setattr(string_table, "_PIECE_BYTES", 50)
+    monkeypatch.setattr(columns, "_PIECE_BYTES", 50)
     sizes.clear()
     assert list(table) == texts
     assert max(sizes) == max(map(len, texts))

@@ -24,7 +24,7 @@ from diptych.sparse.options import SparsifyOptions
 from diptych.sparse.pairs import PairedRows, Pairs, term_mask
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.training import train_sparsifier
-from diptych.training.folder import TrainingFolder
+from diptych.training.run import TrainingFolder
 
 from .small_pairs import DATA, WIDTH, options, small_pairs
 

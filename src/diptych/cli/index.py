@@ -26,8 +26,7 @@ from diptych.cli.sparse_folder import SparseFolder
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from diptych.encoders.embeddings import Embeddings
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import Embeddings, Origin
     from diptych.encoders.sparse_embeddings import SparseEmbeddings
 
 

@@ -15,8 +15,7 @@ from diptych.core.files import safe_name, write_json
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.embeddings import EncodedCollection
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import EncodedCollection, Origin
     from diptych.training.run import Run
 
 
@@ -107,9 +106,8 @@ def encoded_of(
     With ``reuse`` those that lie in the run are used although they would go to ``out``.
     """
     from diptych.data.captions import check_caption_choice
-    from diptych.encoders.embeddings import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection, Origin
     from diptych.encoders.family import rooted
-    from diptych.encoders.origin import Origin
 
     check_caption_choice(choice.captions)
     folder = Path(source)

@@ -14,7 +14,7 @@ from diptych.core.reading import read_json
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import Origin
     from diptych.sparse import SparseEncoder, SparsifiedCollection, Sparsifier
 
 
@@ -52,7 +52,7 @@ class SparseFolder:
     @classmethod
     def open(cls, folder: Path | str) -> SparseFolder:
         """What :meth:`save` wrote."""
-        from diptych.encoders.origin import Origin
+        from diptych.encoders.embeddings import Origin
 
         folder = Path(folder)
         if not cls.is_one(folder):
@@ -65,7 +65,7 @@ class SparseFolder:
     @classmethod
     def of(cls, folder: Path | str) -> SparseFolder:
         """The folder itself, or the one whose rows an index holds."""
-        from diptych.encoders.origin import Origin, check_still_there
+        from diptych.encoders.embeddings import Origin, check_still_there
 
         folder = Path(folder)
         if not cls.is_one(folder) and (folder / "index.json").is_file():
@@ -90,7 +90,7 @@ class SparseFolder:
 
     def encoder(self) -> SparseEncoder:
         """Sentences and pictures to sparse rows."""
-        from diptych.encoders.origin import check_still_there
+        from diptych.encoders.embeddings import check_still_there
         from diptych.sparse import SparseEncoder
 
         check_still_there(self.origin.model, self.folder)

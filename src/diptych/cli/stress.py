@@ -32,7 +32,7 @@ from diptych.core.files import safe_name
 if TYPE_CHECKING:
     from diptych.analysis.perturbations import Perturbation
     from diptych.data.collection import Collection
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import Origin
     from diptych.evaluation.stress import StressResult, StressRow
     from diptych.training.run import Run
 
@@ -185,7 +185,7 @@ def stress(
     from diptych.analysis.perturbations import choose_perturbations
     from diptych.core.files import write_json
     from diptych.data.language.open import open_language
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import Origin
     from diptych.evaluation.stress import stress as stressed
     from diptych.report.stress import write_stress_page
 
@@ -240,8 +240,8 @@ def stressed_collection(
     from dataclasses import replace
 
     from diptych.data.captions import check_caption_choice
+    from diptych.encoders.embeddings import Origin
     from diptych.encoders.family import rooted
-    from diptych.encoders.origin import Origin
 
     check_caption_choice(choice.captions)
     origin = Origin(rooted(model), choice.section(run), None, choice.captions)

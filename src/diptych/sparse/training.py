@@ -12,7 +12,7 @@ import torch
 
 from diptych.core.errors import UsageError
 from diptych.core.files import recover_folder
-from diptych.encoders.tensors import pick_device
+from diptych.encoders.inputs import pick_device
 from diptych.sparse.head import Kind, SparseHeads, fresh_heads, head_of
 from diptych.sparse.initialise import starting_weights
 from diptych.sparse.options import SparsifyOptions

@@ -24,7 +24,7 @@ from diptych.core.context import task as progress_task
 from diptych.core.errors import Interrupted, NumericalError
 from diptych.data.loading import read_ahead
 from diptych.training.checkpoint import Place, load_moments, load_weights, read_place, save_checkpoint
-from diptych.training.folder import TrainingFolder
+from diptych.training.run import TrainingFolder
 
 Loss = Tensor | float
 

@@ -34,8 +34,8 @@ from diptych.core.draws import Draws
 from diptych.core.errors import ImageError, UsageError
 from diptych.core.fingerprint import fingerprint_bytes
 from diptych.data.collection import Collection
+from diptych.data.images import OverlaidPicture, OverlaySource
 from diptych.data.loading import read_ahead
-from diptych.data.overlay import OverlaidPicture, OverlaySource
 from diptych.data.regions import RegionSource
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.encode import encode_collection

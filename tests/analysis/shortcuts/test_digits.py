@@ -40,7 +40,7 @@ from diptych.analysis.shortcuts.digits import (
     read_idx,
 )
 from diptych.core.errors import DataError, ImageError, MissingExtraError, UsageError
-from diptych.data.overlay import pasted
+from diptych.data.images import pasted
 from diptych.data.vocabulary import words
 
 RANDOM = np.random.default_rng(0)

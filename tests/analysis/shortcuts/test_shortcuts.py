@@ -21,7 +21,7 @@ from diptych.analysis.shortcuts import (
 from diptych.core.errors import ImageError, MismatchError, UnknownNameError, UsageError
 from diptych.data.batches import Batch, BatchPlan
 from diptych.data.collection import Collection
-from diptych.data.overlay import OverlaidPicture, Overlay
+from diptych.data.images import OverlaidPicture, Overlay
 from diptych.data.regions import RegionSource
 
 
