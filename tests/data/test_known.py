@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from refusals import refused
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.data.known import KNOWN, Form, KnownDataset, centric_of, known_by_name
@@ -24,8 +25,7 @@ def test_the_five_datasets_of_the_thesis_and_more() -> None:
         "flickr8k": "scene",
         "xmarket": "object",
     }
-    with pytest.raises(UnknownNameError, match="did you mean 'flickr30k'"):
-        KNOWN.get("flickr30")
+    refused(UnknownNameError, "did you mean 'flickr30k'", KNOWN.get, "flickr30")
 
 
 @pytest.mark.parametrize("dataset", list(KNOWN), ids=lambda one: one.name)
@@ -105,5 +105,4 @@ def test_centric_as_given_before_as_known() -> None:
     assert centric_of("object", "coco") == "object"
     assert centric_of(None, "shop") is None
     assert centric_of(None, "cc12m") is None
-    with pytest.raises(UsageError, match="centric is 'both'"):
-        centric_of("both", "coco")
+    refused(UsageError, "centric is 'both'", centric_of, "both", "coco")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from miniatures import picture
+from refusals import refused
 
 from diptych.core.errors import CaptionError, DataError, DiptychError, ImageError, UsageError
 from diptych.data.products import attributes_of, paths_of
@@ -90,10 +91,7 @@ def test_one_picture_and_one_description_per_listing(tmp_path: Path) -> None:
 
 
 def test_attributes_and_all_places_in_the_tree(tmp_path: Path) -> None:
-    colour = {
-        **said("de_DE: Rot")[0],
-        "standardized_values": ["Red", "Red"],
-    }
+    colour = {**said("de_DE: Rot")[0], "standardized_values": ["Red", "Red"]}
     write(
         tmp_path,
         [
@@ -144,8 +142,7 @@ def test_what_is_left_out_or_kept(tmp_path: Path) -> None:
     assert (found.image_ids, found.captions) == (["B1", "B2", "B3"], ["a", "b", "c"])
     assert found.pictured.tolist() == [False, True, False]
     assert found.image(1).getpixel((0, 0)) == (22, 0, 0)
-    with pytest.raises(ImageError, match="B3 has no picture"):
-        found.image(2)
+    refused(ImageError, "B3 has no picture", found.image, 2)
     assert found.notes[1:] == (
         "2 listings kept without a picture",
         "1 listings of items that were listed before left out",
@@ -163,8 +160,7 @@ def test_what_is_left_out_or_kept(tmp_path: Path) -> None:
         ),
         ({"language": "fi", "caption": "name"}, "no listing of 6 has a picture and name in fi"),
     ):
-        with pytest.raises(DataError, match=message):
-            read_collection(tmp_path, **options)
+        refused(DataError, message, read_collection, tmp_path, **options)
 
 
 def test_listings_with_one_picture_are_never_in_two_splits(tmp_path: Path) -> None:
@@ -192,8 +188,7 @@ def test_splits_from_a_file(tmp_path: Path) -> None:
     assert "1 items that splits.csv does not name left out" in found.notes
     for content, message in (("B0\n", "line 1 is 'B0'"), ("B0,a\nB0,b\n", "B0 has two splits")):
         file.write_text(content)
-        with pytest.raises(DataError, match=message):
-            read_collection(tmp_path, split_file=file)
+        refused(DataError, message, read_collection, tmp_path, split_file=file)
 
 
 def test_archives_in_folders_of_their_own_and_unpacked_listings(tmp_path: Path) -> None:
@@ -224,9 +219,8 @@ def test_bad_listings(tmp_path: Path, line: bytes, error: type[DiptychError], me
     write(tmp_path, [])
     file = tmp_path / "listings" / "metadata" / "listings_0.json.gz"
     file.write_bytes(gzip.compress(line))
-    with pytest.raises(error, match=message) as caught:
-        read_collection(tmp_path)
-    assert caught.value.fix
+    caught = refused(error, message, read_collection, tmp_path)
+    assert caught.fix
 
 
 @pytest.mark.parametrize(
@@ -241,26 +235,21 @@ def test_bad_listings(tmp_path: Path, line: bytes, error: type[DiptychError], me
 )
 def test_bad_tables_of_images(tmp_path: Path, table: str, message: str) -> None:
     write(tmp_path, [named("B1", "en_US: a")], images=table)
-    with pytest.raises(DataError, match=message):
-        read_collection(tmp_path)
+    refused(DataError, message, read_collection, tmp_path)
 
 
 def test_half_a_dataset(tmp_path: Path) -> None:
     write(tmp_path, [])
     (tmp_path / "listings" / "metadata" / "listings_0.json.gz").unlink()
-    with pytest.raises(DataError, match=r"has no listings_\*\.json\.gz"):
-        read_collection(tmp_path)
+    refused(DataError, r"has no listings_\*\.json\.gz", read_collection, tmp_path)
     write(tmp_path, [named("B1", "en_US: a")])
     (tmp_path / "images" / "metadata" / "images.csv.gz").unlink()
-    with pytest.raises(DataError, match=r"has no images\.csv\.gz"):
-        read_collection(tmp_path)
+    refused(DataError, r"has no images\.csv\.gz", read_collection, tmp_path)
     (tmp_path / "images" / "small").rmdir()
-    with pytest.raises(DataError, match="small does not exist"):
-        read_collection(tmp_path)
+    refused(DataError, "small does not exist", read_collection, tmp_path)
     (tmp_path / "images").rename(tmp_path / "pictures")
-    with pytest.raises(DataError, match="has no folder images") as caught:
-        read_collection(tmp_path)
-    assert "abo-images-small.tar" in caught.value.fix
+    caught = refused(DataError, "has no folder images", read_collection, tmp_path)
+    assert "abo-images-small.tar" in caught.fix
     for options in ({"caption": "title"}, {"missing": "no"}, {"duplicates": "last"}, {"test": -1}):
         with pytest.raises(UsageError):
             read_collection(tmp_path, **options)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from miniatures import picture
+from refusals import refused
 
 from diptych.core.errors import DataError, UsageError
 from diptych.data.products import attributes_of, paths_of
@@ -84,8 +85,7 @@ def test_delimiters(tmp_path: Path, name: str, delimiter: str) -> None:
     found = read_collection(file)
     assert found.captions == ["a lamp"]
     assert paths_of(found.records[0]) == (("Home", "Lamps"),)  # type: ignore[index]
-    with pytest.raises(UsageError, match="delimiter is 'x'"):
-        read_collection(file, delimiter="x")
+    refused(UsageError, "delimiter is 'x'", read_collection, file, delimiter="x")
 
 
 def test_ids_of_categories_become_paths(tmp_path: Path) -> None:
@@ -94,8 +94,7 @@ def test_ids_of_categories_become_paths(tmp_path: Path) -> None:
         "id,title,google_product_category\n1,a,2271\n2,b,999\n3,c,\n4,d,Apparel & Accessories > Food, Drink\n",
         "f.csv",
     )
-    with pytest.raises(DataError, match="line 5 has 4 fields, the header has 3"):
-        read_collection(file)
+    refused(DataError, "line 5 has 4 fields, the header has 3", read_collection, file)
     file.write_text(
         file.read_text().replace("Apparel & Accessories > Food, Drink", '"Apparel > Food, Drink"')
     )
@@ -109,8 +108,7 @@ def test_ids_of_categories_become_paths(tmp_path: Path) -> None:
     assert found.notes[0] == "4 products; categories are of the column google_product_category"
     assert not paths_of(read_collection(file, categories="product_type").records[0])  # type: ignore[index]
     plain = write(tmp_path, "# Google_Product_Taxonomy_Version: 1\nApparel\n", "plain.txt")
-    with pytest.raises(DataError, match="has no ids"):
-        read_collection(file, taxonomy=plain)
+    refused(DataError, "has no ids", read_collection, file, taxonomy=plain)
 
 
 @pytest.mark.parametrize(
@@ -177,9 +175,7 @@ def test_products_that_are_there_twice(tmp_path: Path) -> None:
     file = write(
         tmp_path, HEADER + "".join(row("1", title=one, product_type=f"Home > {one}") for one in ("a", "b"))
     )
-    with pytest.raises(
-        DataError, match=r"feed\.tsv, line 3: product 1 was in feed\.tsv, line 2 already"
-    ) as caught:
+    with pytest.raises(DataError, match=r"feed\.tsv, line 3: product 1 was in feed\.tsv, line 2") as caught:
         read_collection(file)
     assert "duplicates=first" in caught.value.fix
     first = read_collection(file, duplicates="first")
@@ -191,8 +187,7 @@ def test_products_that_are_there_twice(tmp_path: Path) -> None:
 
 def test_lines_with_other_numbers_of_fields_and_stray_quotes(tmp_path: Path) -> None:
     file = write(tmp_path, "id,title,link\n1,a,l\n2,b\n3,c,l,x\n4,d,l\n", "feed.csv")
-    with pytest.raises(DataError, match=r"feed\.csv, line 3 has 2 fields, the header has 3"):
-        read_collection(file)
+    refused(DataError, r"feed\.csv, line 3 has 2 fields, the header has 3", read_collection, file)
     found = read_collection(file, skip_bad_lines=True)
     assert found.image_ids == ["1", "4"]
     assert "2 lines with more or fewer fields than columns left out" in found.notes
@@ -296,6 +291,5 @@ LAUGHS = '<!DOCTYPE rss [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><rss><item><id
 )
 def test_bad_xml(tmp_path: Path, text: str, message: str) -> None:
     file = write(tmp_path, text, "feed.xml.gz")
-    with pytest.raises(DataError, match=message) as caught:
-        read_collection(file)
-    assert caught.value.fix
+    caught = refused(DataError, message, read_collection, file)
+    assert caught.fix

@@ -132,14 +132,6 @@ def test_claims_follow_the_effects() -> None:
     assert share["clip-ita", MOST_SPECIFIC] > share["clip-ia", MOST_SPECIFIC] > share["clip-i", MOST_SPECIFIC]
 
 
-def test_shops_without_test_products_or_categories_have_a_truth() -> None:
-    shop = Shop(1, (1, 1), 32, 1.0, Shares(without_category=1.0), Effects())
-    truth = truth_of(shop.tree, shop.effects, [line_of(shop, shop.product(number)) for number in range(3)])
-    assert truth["ideal"]["precision"] == []
-    assert truth["counts"]["without category"] == 3
-    json.dumps(truth, allow_nan=False)
-
-
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=6), st.integers(1, 4))
 def test_shared_places_are_the_mean_over_orders(items: list[tuple[int, bool]], k: int) -> None:
     from itertools import permutations
