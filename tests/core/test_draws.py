@@ -77,18 +77,6 @@ def test_a_stream_is_splitmix_of_its_keys(keys: list[int], limit: int) -> None:
     assert [draws.below(limit) for _ in range(3)] == [next(slow) * limit >> 53 for _ in range(3)]
 
 
-def test_every_order_and_every_item_is_as_likely() -> None:
-    orders, chosen = Counter[str](), Counter[str]()
-    for number in range(24_000):
-        draws = Draws(number)
-        orders["".join(draws.shuffled("abcd"))] += 1
-        chosen[draws.choice("abcdef")] += 1
-    for counts, kinds in ((orders, 24), (chosen, 6)):
-        expected = 24_000 / kinds
-        assert len(counts) == kinds
-        assert max(abs(count - expected) for count in counts.values()) < 5 * expected**0.5
-
-
 def test_seeds_and_names_draw_apart_from_each_other() -> None:
     """Pairs of draws of neighbouring seeds, ids and purposes are as likely as any other pair."""
     pairs = {"seeds": Counter[int](), "ids": Counter[int](), "purposes": Counter[int]()}

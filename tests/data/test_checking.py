@@ -250,14 +250,6 @@ def test_the_folder_of_another_dataset_is_not_called_complete(tmp_path: Path) ->
     assert check_dataset("fashion200k", tmp_path, reader="karpathy").reader == "karpathy"
 
 
-def test_of_two_fine_grained_files_the_datasets_own(tmp_path: Path) -> None:
-    (tmp_path / "MSCOCO_FG_ann.json").write_text('{"a": ["one"]}')
-    (tmp_path / "Flickr30K_FG_ann.json").write_text('{"b": ["two", "three"]}')
-    assert check_dataset("coco-fg", tmp_path).collection.startswith("coco-fg: 1 images, 1 captions")
-    assert check_dataset("flickr30k-fg", tmp_path).collection.startswith("flickr30k-fg: 1 images, 2 captions")
-    refused(DataError, "one .* expected", check_dataset, None, tmp_path)
-
-
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 def test_accents_written_otherwise(tmp_path: Path, form: str) -> None:
     name = normalize(form, "café.png")

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +16,7 @@ from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.data import choose_captions
 from diptych.data.collection import Collection
 from diptych.data.columns import BLOCK, Column, first_duplicate
-from diptych.data.images import FolderSource, OverlaidPicture, Overlay, Patch, pasted, split_overlay
+from diptych.data.images import OverlaidPicture, Overlay, Patch, pasted, split_overlay
 from diptych.data.loading import NO_PICTURE, each_picture_content, picture_contents
 from diptych.data.readers import read_collection
 
@@ -149,27 +147,8 @@ def test_every_caption_is_drawn_about_as_often() -> None:
     assert np.all(np.abs(counts - 400) < 90)
 
 
-@pytest.fixture
-def whole() -> Collection:
-    """Forty pictures with five captions, one with three."""
-    counts = np.array([5] * 40 + [3])
-    names = [f"{row}.jpg" for row in range(len(counts))]
-    home = np.repeat(np.arange(len(counts)), counts)
-    ids = [f"{names[image]}#{place}" for image, place in zip(home, np.arange(len(home)), strict=True)]
-    return Collection(
-        name="made-up",
-        image_ids=names,
-        captions=[f"caption {place}" for place in range(len(home))],
-        caption_ids=ids,
-        caption_image=home,
-        splits=["test"] * len(names),
-        source=FolderSource("nowhere", names),
-        source_rows=np.arange(len(names)),
-        centric="scene",
-    )
-
-
-def test_words_and_what_they_choose(whole: Collection) -> None:
+def test_words_and_what_they_choose() -> None:
+    whole = with_captions([5] * 40 + [3])
     assert choose_captions(whole, "all") is whole
     first = choose_captions(whole, "first")
     assert first.captions == whole.first_captions().captions
@@ -182,11 +161,11 @@ def test_words_and_what_they_choose(whole: Collection) -> None:
         assert found.captions == whole.random_captions(seed=seed).captions
         assert found.notes == (f"1 caption of each image, drawn with seed {seed}",)
     assert choose_captions(whole, "random:7").captions != choose_captions(whole, "random").captions
-    assert choose_captions(replace(whole, centric="object"), "random").centric == "object"
 
 
 @pytest.mark.parametrize("word", ["", "one", "first:", "first:0", "random:x", "random:-1", "All", "all:2"])
-def test_other_words_are_refused(whole: Collection, word: str) -> None:
+def test_other_words_are_refused(word: str) -> None:
+    whole = with_captions([1])
     refused(UsageError, "all, first, first:K, random or random:SEED", choose_captions, whole, word)
 
 
@@ -264,16 +243,6 @@ def test_contents_are_those_of_the_files_in_order(scenes_folder: Path) -> None:
     assert contents == [fingerprint_file(scenes_folder / name) for name in collection.image_ids]
     assert len(set(contents)) == 16
     assert fingerprint("x", each_picture_content(collection)) == fingerprint("x", contents)
-
-
-def test_files_are_read_as_they_are_asked_for(scenes_folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(scenes_folder, tmp_path / "data")
-    collection = read_collection(tmp_path / "data").subset(range(80))
-    (tmp_path / "data" / collection.image_ids[79]).unlink()
-    whole = picture_contents(collection.subset(range(79)))
-    some = each_picture_content(collection.subset([*range(79), 79]))
-    assert list(islice(some, 5)) == whole[:5]
-    refused(ImageError, collection.image_ids[79], list, some)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from miniatures import picture
 from refusals import refused
 
 from diptych.core.errors import CaptionError, DataError, DiptychError, ImageError, UsageError
-from diptych.data.caption_tables import NumberedPictures, TableIndexer
+from diptych.data.caption_tables import NumberedPictures
 from diptych.data.readers import read_collection
 
 
@@ -109,28 +108,6 @@ def test_several_tables_have_a_folder_each(tmp_path: Path) -> None:
     (tmp_path / "val.tsv.gz").write_bytes(gzip.compress(captions(0)[0].encode()))
     pictures(tmp_path / "images" / "val", "0.png")
     assert read_collection(tmp_path / "val.tsv.gz", "captions-tsv").split_sizes == {"val": 1}
-
-
-def test_tables_are_gone_through_again_when_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = table(tmp_path / "train.tsv", *captions(0, 1))
-    pictures(tmp_path / "images", "0.png")
-    calls: list[int] = []
-    through = TableIndexer.part
-
-    def counted(self: TableIndexer, part: object) -> None:
-        calls.append(1)
-        through(self, part)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(TableIndexer, "part", counted)
-    for _ in range(2):
-        assert read_collection(tmp_path, missing="skip").n_images == 1
-    assert len(calls) == 1
-    pictures(tmp_path / "images", "1.png")
-    assert read_collection(tmp_path, missing="skip").n_images == 2
-    assert len(calls) == 2
-    os.utime(file, ns=(1, 1))
-    assert read_collection(tmp_path, missing="skip").n_images == 2
-    assert len(calls) == 3
 
 
 def test_files_of_a_column_need_no_ending(tmp_path: Path) -> None:

@@ -120,8 +120,6 @@ SAMPLE = samples(1)
     [
         (bad(*SAMPLE, end=b""), DataError, r"train\.tar is damaged or cut off at byte 2,048 of 2,048: no"),
         (bad(*SAMPLE, end=header("2.png", 9999) + b"x"), DataError, r"at byte 2,560 of 2,561: '2.png' has"),
-        (bad(*SAMPLE, ("../../evil.txt", b"x")), ImageError, "'../../evil.txt' points outside"),
-        (bad(*SAMPLE, *SAMPLE), DataError, r"train\.tar, byte 2,560: 00001\.png is there twice"),
         (bad(*SAMPLE, *samples(2), *SAMPLE), DataError, "image id 'train/00001' occurs twice"),
         (bad(("1.png", png(1))), DataError, r"0 samples have no picture and 1 no caption, 0 have both; the"),
         (bad(("1.txt", b"x"), *SAMPLE), DataError, "1 samples have no picture and 0 no caption, 1 have both"),
@@ -133,9 +131,7 @@ SAMPLE = samples(1)
         (bad(("1.png", png(1)), ("1.txt", b"caf\xe9")), CaptionError, "caption of .*'1' .* is not UTF-8"),
         (bad(("1.png", png(1)), ("1.txt", b" \n")), CaptionError, "caption of .*'1' .* is empty"),
         (bad(("1.png", png(1)), ("1.json", b'{"caption": "\\ud800a"}')), DataError, "half a character"),
-        (bad(("1.png", png(1)), ("1.jpg", b"x"), ("1.txt", b"x")), DataError, "1 has 2 pictures: jpg, png"),
         (bad(), DataError, "no sample with picture and caption in 1 shards"),
-        (lambda folder: (folder / "train.tar").write_bytes(b"<html>404"), DataError, "is no tar file"),
         (
             lambda folder: (folder / "train.tar.gz").touch() or bad(*SAMPLE)(folder),
             DataError,
@@ -208,10 +204,3 @@ def test_patterns_and_single_shards(tmp_path: Path) -> None:
     assert list(two.image_ids) == ["train-0/00000", "train-1/00001"]
     assert read_collection(f"{tmp_path}/train-[12].tar", "webdataset").n_images == 2
     assert read_collection(tmp_path / "train-2.tar").n_images == 1
-
-
-@pytest.mark.timeout(30)
-def test_a_shard_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "train.tar")
-    with pytest.raises(DataError, match=r"train\.tar cannot be read: it is not a regular file"):
-        read_collection(tmp_path, "webdataset")

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,8 @@ from refusals import refused
 
 from diptych.core.errors import StorageError
 from diptych.core.files import cache_root
-from diptych.data import columns
 from diptych.data.collection import Collection
-from diptych.data.columns import read_at, write_strings
+from diptych.data.columns import write_strings
 from diptych.data.stored import Stored, StoredWriter, stored
 
 
@@ -71,20 +69,6 @@ def test_a_collection_of_columns_is_the_same_as_one_of_lists() -> None:
     assert columns.describe() == lists.describe()
 
 
-def test_those_that_ask_together_write_once() -> None:
-    # The lock is of the open file: threads of one process wait for each other as processes do.
-    calls: list[int] = []
-
-    def slow(writer: StoredWriter) -> None:
-        calls.append(1)
-        write(writer)
-
-    with ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(lambda _: list(stored("together", slow, 1, ["more"]).texts("more")), range(6)))
-    assert found == [["of a", "of b", "of ç"]] * 6
-    assert len(calls) == 1
-
-
 @pytest.mark.parametrize(
     "file",
     [
@@ -111,10 +95,10 @@ def test_what_is_there_is_read_from_a_cache_that_nobody_may_write_to(monkeypatch
     """A shared cache is written by one and read by others, who cannot lock it either."""
     stored("shared", write, 1, ["more"])
 
-    def refused(*arguments: object, **options: object) -> None:
+    def denied(*arguments: object, **options: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("pathlib.Path.mkdir", refused)
+    monkeypatch.setattr("pathlib.Path.mkdir", denied)
     same(of(stored("shared", write, 1, ["more"])), in_lists())
     refused(StorageError, "DIPTYCH_CACHE", stored, "not there", write, 1, ["more"])
 
@@ -130,25 +114,6 @@ def test_what_was_written_is_read(
     rows = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=9)) if texts else []
     assert list(table.take(rows)) == [texts[row] for row in rows]
     assert table[2:5] == texts[2:5]
-
-
-def test_rows_far_apart_and_long_strings_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [f"{row} " * (row % 7) for row in range(500)]
-    table = write_strings(tmp_path / "t", texts)
-    sizes: list[int] = []
-
-    def counted(path: Path, start: int, size: int) -> bytes:
-        if path.suffix == ".utf8":  # numbers say where a text begins
-            sizes.append(size)
-        return read_at(path, start, size)
-
-    monkeypatch.setattr(columns, "read_at", counted)
-    assert list(table.take([499, 0])) == [texts[499], texts[0]]
-    assert sum(sizes) == sum(len(texts[row]) for row in (499, 0))
-    monkeypatch.setattr(columns, "_PIECE_BYTES", 50)
-    sizes.clear()
-    assert list(table) == texts
-    assert max(sizes) == max(map(len, texts))
 
 
 def test_going_through_a_table_holds_a_block_of_it(tmp_path: Path) -> None:

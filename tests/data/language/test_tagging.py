@@ -18,7 +18,6 @@ from diptych.data.language import is_word, tagged, words_of
 from diptych.data.language import nltk_tagger as nltk_folder
 from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, as_newspaper
 from diptych.data.language.tagged import Tags, tag_captions
-from diptych.data.vocabulary import words as words_of_a_vocabulary
 
 
 @pytest.mark.parametrize(
@@ -49,13 +48,6 @@ def test_places_are_places_and_nothing_but_blanks_is_left_out(text: str) -> None
     assert not re.search(r"\S", "".join(left)) or all(
         unicodedata.category(letter)[0] in "MZC" for letter in "".join(left).strip()
     )
-
-
-@given(st.lists(st.sampled_from(["dog's", "medium-sized", "3", "a_b", "naïve", "कुत्ता", "e\u0301t"])))
-def test_a_word_that_moves_takes_the_vocabulary_s_words_along(words: list[str]) -> None:
-    caption, moved = " ".join(words), " ".join(reversed(words))
-    assert sorted(words_of_a_vocabulary(caption)) == sorted(words_of_a_vocabulary(moved))
-    assert [word.text for word in words_of(moved)] == [word.text for word in words_of(caption)][::-1]
 
 
 class Counting:

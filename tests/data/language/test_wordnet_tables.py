@@ -87,18 +87,6 @@ def test_forms(word: str, part: PartOfSpeech, lemmas: list[str]) -> None:
     assert found(word, part) == lemmas
 
 
-@pytest.mark.parametrize(
-    ("form", "lemma"),
-    [
-        *(("men", "man"), ("women", "woman"), ("children", "child"), ("people", "person"), ("feet", "foot")),
-        *(("teeth", "tooth"), ("mice", "mouse"), ("geese", "goose"), ("wolves", "wolf"), ("wives", "wife")),
-    ],
-)
-def test_irregular_nouns_come_before_themselves(form: str, lemma: str) -> None:
-    """``men`` is an entry of WordNet too: the work force."""
-    assert base_forms(form, "noun", IRREGULAR["noun"], lambda word: word in (form, lemma)) == [lemma, form]
-
-
 @given(st.text(max_size=12), st.sampled_from(["noun", "verb", "adjective", "adverb"]))
 def test_any_text_has_known_lemmas_in_lower_case_once(text: str, part: PartOfSpeech) -> None:
     lemmas = base_forms(text, part, IRREGULAR[part], bool)

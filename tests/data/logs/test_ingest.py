@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from datetime import date, timedelta
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,9 +14,8 @@ from refusals import refused
 from diptych.core.errors import DiptychError, StorageError, UsageError
 from diptych.data.logs import Cleaning, Log, ingest
 from diptych.data.logs.database import open_database
-from diptych.data.logs.ingest import log_notes
 from diptych.data.logs.schema import COLUMNS, column_types
-from diptych.data.logs.stage import BucketCounts, LogCounts, arrow_schema
+from diptych.data.logs.stage import arrow_schema
 
 CONTENT = "time,client,visitor,action\n" + "".join(
     f"2019-10-{1 + n % 28:02d}T{n % 24:02d}:00:00Z,c{n * 7919 % 97},{n % 5 or ''},{('page', 'add', 'buy')[n % 3]}\n"
@@ -162,46 +161,6 @@ def test_too_little_memory_is_said(tmp_path: Path) -> None:
 
 
 FIRST = date(2019, 10, 1)
-
-
-def notes(days: list[int], **changes: object) -> list[str]:
-    counts = {
-        "first_us": 0,
-        "last_us": 0,
-        "visitors": 1,
-        "purchases": 1,
-        "days": {FIRST + timedelta(days=number): events for number, events in enumerate(days)},
-        "actions": {},
-        "devices": {"pc": sum(days)},
-        "channels": {"paid": sum(days)},
-    }
-    people = BucketCounts(sum(days), 100)
-    return log_notes(LogCounts(**{**counts, **changes}), people, {})
-
-
-@pytest.mark.parametrize(
-    ("days", "says"),
-    [
-        ([10, 0, 0, 10], "2 of 4 days have no event: 2019-10-02, 2019-10-03"),
-        ([20_000, 1], "the last days (2019-10-02) hold only 1 of 20,001 events{}--until 2019-10-02"),
-        ([1, 1, 30_000], "the first days (2019-10-01 to 2019-10-02) hold only 2 of 30,002 events{}--since"),
-        ([100, *[0] * 7, 2, 1], "the last days (2019-10-09 to 2019-10-10) hold only 3 of 103"),
-        ([2, *[0] * 7, 100], "the first days (2019-10-01) hold only 2 of 102 events{}--since 2019-10-02"),
-    ],
-)
-def test_days_that_are_empty_or_hold_next_to_nothing(days: list[int], says: str) -> None:
-    assert says.format(": wrong clocks? ") in notes(days)
-
-
-@pytest.mark.parametrize(
-    ("events", "busiest", "says"), [(100_000, 1000, True), (100_000, 999, False), (110_000, 1000, False)]
-)
-def test_a_client_is_busy_from_a_thousand_events(events: int, busiest: int, says: bool) -> None:
-    counts = LogCounts(0, 0, 1, 1, {FIRST: events}, {}, {"pc": events}, {"paid": events})
-    found = log_notes(counts, BucketCounts(events, 100, busiest=busiest), {})
-    assert found == (
-        ["one client has 1,000 events, 1.0% of all: a bot? --most-events drops such clients"] if says else []
-    )
 
 
 def test_every_odd_log_of_the_list_is_imported_and_said(tmp_path: Path) -> None:
