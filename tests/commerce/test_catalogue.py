@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_catalogue import COATS, DRESSES, NO_CATEGORY, NO_PICTURE, TWO_PATHS, tiny_catalogue, tiny_records
+from tiny_catalogue import COATS, DRESSES, NO_CATEGORY, TWO_PATHS, tiny_catalogue
 
 from diptych.commerce.catalogue import (
-    SETTINGS,
     Catalogue,
     Judged,
     catalogue_of,
@@ -23,7 +22,7 @@ from diptych.commerce.catalogue import (
     targets_of,
 )
 from diptych.commerce.catalogue.catalogue import products_per_category
-from diptych.commerce.catalogue.making import SPLITS, assign_splits, seen_nodes
+from diptych.commerce.catalogue.making import assign_splits, seen_nodes
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
@@ -62,26 +61,6 @@ def collection(
 
 def paths(catalogue: Catalogue, product: int) -> list[tuple[str, ...]]:
     return [catalogue.tree.paths[node] for node in catalogue.places_of(product)]
-
-
-def test_the_tiny_shop(tmp_path: Path) -> None:
-    shop = tiny_catalogue(tmp_path)
-    assert len(shop) == 24
-    assert shop.split_sizes == {"train": 12, "val": 6, "test": 6}
-    assert (
-        "1 without a picture, 1 without a title, 1 without attributes, 1 without a category"
-        in shop.describe()
-    )
-    assert "12 categories on 3 levels: 2 most general, 6 without children" in shop.describe()
-    at = {name: row for row, name in enumerate(shop.ids)}
-    assert paths(shop, at[TWO_PATHS]) == [DRESSES, COATS]
-    assert paths(shop, at[NO_CATEGORY]) == []
-    assert shop.picture_rows[at[NO_PICTURE]] == -1
-    assert shop.attributes[1] == ("colour: blue", "material: cotton", "material: wool")
-    assert len(shop.tree.named("Clothing")) == 2
-    assert shop.collection.image(int(shop.picture_rows[0])).size == (16, 16)
-    for row, record in enumerate(tiny_records()):
-        assert shop.titles[row] == record["title"]
 
 
 def test_items_of_one_product_are_one() -> None:
@@ -160,16 +139,6 @@ def test_what_is_no_shop_is_an_error() -> None:
         catalogue_of(collection([{"title": "a"}]), attribute_form="both")  # type: ignore[arg-type]
 
 
-def test_names_repeated_under_roots_are_different_categories() -> None:
-    records = [{"category_path": [root, "Accessories"]} for root in ("Men", "Women", "Men")]
-    shop = catalogue_of(collection(records))
-    assert shop.place[0] == shop.place[2] != shop.place[1]
-
-
-def test_there_are_three() -> None:
-    assert SETTINGS.names() == ["all", "most-general", "most-specific"]
-
-
 def test_the_ends_of_a_path(shop: Catalogue) -> None:
     general, specific = targets_of(shop, "most-general"), targets_of(shop, "most-specific")
     two, none = shop.ids.index(TWO_PATHS), shop.ids.index(NO_CATEGORY)
@@ -202,10 +171,6 @@ def test_every_category_of_a_product_is_as_likely(shop: Catalogue) -> None:
 def test_an_unknown_setting_is_named(shop: Catalogue) -> None:
     with pytest.raises(UnknownNameError, match="most-specific"):
         targets_of(shop, "most-specifc")
-
-
-def test_an_empty_part(tmp_path: Path, shop: Catalogue) -> None:
-    assert targets_of(shop.subset([]), "all").tolist() == []
 
 
 NAMES = ("all", "most-general", "most-specific")
@@ -255,19 +220,6 @@ def slowly(shop: Catalogue, setting: str, relevance: str) -> dict[int, set[int]]
     return found
 
 
-@pytest.mark.parametrize("relevance", ["label", "path"])
-@pytest.mark.parametrize("setting", NAMES)
-def test_as_the_definition_says(shop: Catalogue, setting: str, relevance: Any) -> None:
-    judged = judge(shop, setting, relevance)
-    assert relevant(judged, shop) == slowly(shop, setting, relevance)
-    assert judged.nodes.tolist() == sorted(judged.nodes.tolist())
-    assert (len(judged.products), judged.without_category) == (23, 1)
-    assert judged.truth.symmetric
-    assert (judged.truth.text_image == -1).all()
-    assert (judged.setting, judged.relevance, judged.seed) == (setting, relevance, 0)
-    assert np.array_equal(judged.labels, targets_of(shop, setting)[judged.products])
-
-
 PATHS = st.lists(st.sampled_from("ab"), min_size=1, max_size=4).map(tuple)
 
 
@@ -284,14 +236,6 @@ def test_any_tree_and_any_places(products: list[list[tuple[str, ...]]], setting:
         return
     judged = judge(shop, setting, relevance)
     assert relevant(judged, shop) == slowly(shop, setting, relevance)
-
-
-def test_one_category_that_holds_half_of_all_products() -> None:
-    shop = catalogue([[("big",)]] * 500 + [[("small", str(row))] for row in range(500)])
-    for setting in NAMES:
-        for relevance in ("label", "path"):
-            judged = judge(shop, setting, relevance)  # type: ignore[arg-type]
-            assert len(judged.truth.t2i.of(judged.nodes.tolist().index(shop.tree.node(("big",))))) == 500
 
 
 def test_only_some_categories_ask(shop: Catalogue) -> None:
@@ -324,14 +268,6 @@ def test_texts(shop: Catalogue) -> None:
     assert category_texts(shop.tree, nodes, "path") == ["Men > Clothing", "Women > Clothing"]
     with pytest.raises(UsageError):
         category_texts(shop.tree, nodes, "code")  # type: ignore[arg-type]
-
-
-def test_there_are_three_splits() -> None:
-    assert SPLITS.names() == ["category", "given", "product"]
-
-
-def test_given_is_what_came(shop: Catalogue) -> None:
-    assert assign_splits(shop, "given").splits == list(shop.splits)
 
 
 def test_by_product_follows_the_id(shop: Catalogue) -> None:
@@ -424,9 +360,3 @@ def test_what_cannot_be(
 ) -> None:
     with pytest.raises(error, match=words):
         assign_splits(shop, kind, **options)
-
-
-def test_nothing_is_held_out_of_one_category(shop: Catalogue) -> None:
-    men = shop.subset([row for row in range(24) if shop.titles[row].split(" ")[1:2] == ["belt"]])
-    with pytest.raises(DataError, match="at least two"):
-        assign_splits(men, "category")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -33,7 +32,6 @@ from diptych.commerce.category_to_image.features.pictures.kinds import (
 )
 from diptych.core.errors import ImageError, MismatchError, StorageError, UsageError
 from diptych.encoders import DualEncoder
-from diptych.encoders.targets import TargetModel
 
 from ...encoders.targets.tiny_sentence import sentence_folder
 from ...encoders.tiny_pretrained import transformers_folder
@@ -89,15 +87,6 @@ def test_the_fingerprint_knows(change: dict[str, Any], weights: Path) -> None:
     plain, changed = (make_picture_encoder(NAME, {**options, **more}) for more in ({}, change))
     assert plain.fingerprint != changed.fingerprint
     assert make_picture_encoder(NAME, dict(plain.options)).fingerprint == plain.fingerprint
-
-
-def test_dotted_options(weights: Path) -> None:
-    plain, dotted = (
-        make_picture_encoder(NAME, {"weights": str(weights), "size": 32, **options})
-        for options in ({"timm": {"act_layer": "silu"}}, {"timm.act_layer": "silu"})
-    )
-    assert dotted.fingerprint == plain.fingerprint
-    assert dotted.options == plain.options
 
 
 def test_precision_is_known(weights: Path) -> None:
@@ -206,35 +195,12 @@ def test_against_a_slow_one() -> None:
     np.testing.assert_allclose(row, slowly(pixels), atol=1e-6)
 
 
-def test_an_edge_and_its_opposite_are_one_orientation() -> None:
-    pixels = np.full((64, 64, 3), 100, dtype=np.uint8)
-    pixels[:, :32] = 20
-    there = describe_grid(Image.fromarray(pixels))[192:704].reshape(64, 8).sum(axis=0)
-    back = describe_grid(Image.fromarray(pixels[:, ::-1].copy()))[192:704].reshape(64, 8).sum(axis=0)
-    np.testing.assert_allclose(there, back, atol=1e-6)
-    assert np.flatnonzero(there).tolist() == [0]  # all edges are upright
-
-
 @pytest.mark.parametrize("margin", [(0, 0, 0, 0), (10, 10, 10, 10), (0, 40, 7, 3), (64, 0, 64, 0)])
 def test_white_margins_do_not_matter(margin: tuple[int, int, int, int]) -> None:
     picture = blot(shape="ring")
     framed = ImageOps.expand(picture, margin, (252, 255, 250))
     assert without_white_margins(framed).size == picture.size
     np.testing.assert_allclose(describe_grid(framed), describe_grid(picture), atol=1e-6)
-
-
-def test_colours_and_shapes_are_told_apart() -> None:
-    red, blue, ring = (describe_grid(one) for one in (blot(), blot((30, 30, 200)), blot(shape="ring")))
-    paler = describe_grid(blot((205, 36, 28)))
-    assert red @ paler > 0.99
-    assert red @ paler > red @ ring > 0
-    assert red @ paler > red @ blue
-
-
-def test_a_white_picture_has_a_row() -> None:
-    row = describe_grid(blot((255, 255, 255)))
-    assert np.linalg.norm(row) == pytest.approx(1)
-    assert without_white_margins(blot((255, 255, 255))).size == (64, 64)
 
 
 @settings(max_examples=25, deadline=None)
@@ -247,42 +213,6 @@ def test_every_picture_has_a_unit_row(width: int, height: int, seed: int) -> Non
 
 
 TEXTS = ["red dress", "red ring", "blue dress", "blue coat", "green coat", "grey belt", "a grey ring", "red"]
-
-
-class Lengths(TargetModel):
-    """(length of the text, 1), and a count of what was asked."""
-
-    kind: ClassVar[str] = "lengths"
-    width = 2
-    fingerprint = "fedcba9876543210"
-
-    def __init__(self) -> None:
-        self.seen: Counter[str] = Counter()
-
-    def describe(self) -> dict[str, Any]:
-        return {}
-
-    def _rows(self, texts: list[str]) -> np.ndarray:
-        self.seen.update(texts)
-        return np.array([[len(text), 1.0] for text in texts])
-
-    def _write(self, folder: Path) -> dict[str, Any]:
-        return {}
-
-
-def test_rows_of_texts(tmp_path: Path) -> None:
-    model = Lengths()
-    texts = ["ab", "", "abc", "ab", "  ", "abcd"]
-    rows = text_rows(model, texts, tmp_path, "titles")
-    assert isinstance(rows, np.memmap)
-    assert rows.dtype == np.float32
-    for text, row in zip(texts, rows, strict=True):
-        expected = [len(text), 1] / np.hypot(len(text), 1) if text.strip() else [0, 0]
-        np.testing.assert_allclose(row, expected, atol=1e-6)
-    assert model.seen == {"ab": 1, "abc": 1, "abcd": 1}
-    assert np.array_equal(text_rows(model, texts[::-1], tmp_path, "titles"), rows[::-1])
-    assert model.seen.total() == 3
-    assert text_rows(model, [], tmp_path, "titles").shape == (0, 2)
 
 
 def test_width_is_lowered_and_said(tmp_path: Path) -> None:
@@ -303,13 +233,6 @@ def test_lsa_is_learned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert again.fingerprint == first.fingerprint
     with pytest.raises(AttributeError):
         make_text_encoder("lsa:3", TEXTS[:-1], root=tmp_path)
-
-
-def test_a_damaged_model_is_learned_again(tmp_path: Path) -> None:
-    first = make_text_encoder("lsa:3", TEXTS, root=tmp_path)
-    (weights,) = tmp_path.rglob("lsa.safetensors")
-    weights.write_bytes(weights.read_bytes()[:40])
-    assert make_text_encoder("lsa:3", TEXTS, root=tmp_path).fingerprint == first.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -384,16 +307,6 @@ def test_an_attribute_has_one_row(maker: FeatureMaker, shop: Catalogue) -> None:
     assert not made.present("attributes")[list(shop.ids).index(NO_ATTRIBUTES)]
 
 
-def test_a_part_has_the_rows_of_the_whole(maker: FeatureMaker, shop: Catalogue) -> None:
-    whole = maker.products(shop, missing="none")
-    test = maker.products(shop.split("test"))
-    assert whole.image is not None
-    assert test.image is not None
-    places = [list(shop.ids).index(name) for name in test.ids]
-    assert np.array_equal(test.image, whole.image[places])
-    assert np.array_equal(test.title, whole.title[places])
-
-
 def test_without_pictures(maker: FeatureMaker, shop: Catalogue) -> None:
     texts = FeatureMaker.of(None, "lsa:12", learn_from=learning_texts(shop), cache=maker.root.parent)
     made = texts.products(shop)  # nobody asks for pictures
@@ -433,17 +346,6 @@ def test_a_dual_encoder_reads_both(clip: Path, shop: Catalogue, tmp_path: Path) 
     assert opened.image.texts is opened.text
 
 
-def test_a_dual_encoder_for_pictures_alone(clip: Path, tmp_path: Path) -> None:
-    sentence = sentence_folder(tmp_path / "sentence")
-    maker = FeatureMaker.of(str(clip), f"sentence:{sentence}", cache=tmp_path / "cache")
-    asked = maker.categories(["a dog"])
-    assert asked.dual is not None
-    assert (asked.text.shape, asked.dual.shape) == ((1, 24), (1, 24))
-    assert not np.allclose(asked.text, asked.dual)
-    with pytest.raises(UsageError, match="precision bfloat16 with a dual encoder"):
-        FeatureMaker.of(str(clip), f"sentence:{sentence}", cache=tmp_path, precision="bfloat16")
-
-
 def test_a_saved_one_makes_the_same_rows(maker: FeatureMaker, shop: Catalogue, tmp_path: Path) -> None:
     maker.save(tmp_path / "maker")
     opened = FeatureMaker.open(tmp_path / "maker", cache=tmp_path / "another cache")
@@ -466,16 +368,6 @@ def test_another_encoder_in_the_same_place(shop: Catalogue, tmp_path: Path) -> N
         FeatureMaker.open(tmp_path / "maker", cache=tmp_path)
     transformers_folder("clip", folder, seed=1, limit=64)
     with pytest.raises(MismatchError, match="was .* when it was saved and is .* now"):
-        FeatureMaker.open(tmp_path / "maker", cache=tmp_path)
-
-
-def test_another_sentence_encoder_in_the_same_place(tmp_path: Path) -> None:
-    folder = sentence_folder(tmp_path / "sentence")
-    FeatureMaker.of("grid", f"sentence:{folder}", cache=tmp_path).save(tmp_path / "maker")
-    sentence_folder(tmp_path / "other", seed=1)
-    shutil.rmtree(folder)
-    (tmp_path / "other").rename(folder)
-    with pytest.raises(MismatchError):
         FeatureMaker.open(tmp_path / "maker", cache=tmp_path)
 
 
@@ -625,20 +517,6 @@ def test_a_picture_that_cannot_be_read(
         picture_rows(Shades(), some, tmp_path)
 
 
-def test_a_mended_picture_is_read(shop_picture_rows: Catalogue, pictures: Path, tmp_path: Path) -> None:
-    good = (pictures / "p07.png").read_bytes()
-    (pictures / "p07.png").write_bytes(good[:60])
-    picture_rows(Shades(), shop_picture_rows, tmp_path, "none")
-    (pictures / "p07.png").write_bytes(good)
-    after = Shades()
-    assert picture_rows(after, shop_picture_rows, tmp_path, "none").unreadable == 0
-    assert after.seen == ["p07"]
-
-
 def test_regions_are_not_pictures(shop_picture_rows: Catalogue, tmp_path: Path) -> None:
     with pytest.raises(MismatchError, match="takes regions, tiny holds pictures"):
         picture_rows(Regions(), shop_picture_rows, tmp_path)
-
-
-def test_no_products(shop_picture_rows: Catalogue, tmp_path: Path) -> None:
-    assert picture_rows(Shades(), shop_picture_rows.subset([]), tmp_path).rows.shape == (0, 3)

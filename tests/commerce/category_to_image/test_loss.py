@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch.nn.functional import normalize
 
 from diptych.commerce.category_to_image.loss import (
     CategoryProductLoss,
@@ -17,7 +16,6 @@ from diptych.commerce.category_to_image.loss import (
 )
 from diptych.core.errors import NumericalError, UsageError
 from diptych.data.taxonomy import CategoryTree
-from diptych.objectives.infonce import infonce
 
 C = np.random.default_rng(0).standard_normal((5, 3))
 
@@ -58,13 +56,6 @@ def test_the_published_loss_letter_by_letter(temperature: float, balance: float)
     assert float(found) == pytest.approx(slow_loss(temperature, balance), rel=1e-12)
 
 
-def test_balance_is_the_weight_of_product_to_category() -> None:
-    to_category, to_product = pair_losses(torch.tensor([[1.0, 0.0], [1.0, 1.0]]))
-    expected = [math.log(1 + math.exp(0)), math.log(1 + math.exp(-1))]  # product 0 is as near to category 1
-    np.testing.assert_allclose(to_category, expected, rtol=1e-6)
-    np.testing.assert_allclose(to_product, expected[::-1], rtol=1e-6)
-
-
 def test_pairs_of_one_category() -> None:
     scores = np.random.default_rng(2).standard_normal((5, 5))
     given = torch.from_numpy(scores)
@@ -91,15 +82,6 @@ def test_gradients_against_finite_differences(duplicates: str) -> None:
     assert torch.autograd.gradcheck(loss, tuple(one.requires_grad_() for one in inputs))
 
 
-def test_masking_is_counting_duplicates_as_positives_where_a_category_has_one_row() -> None:
-    same = torch.from_numpy(SAME)
-    c, p = torch.from_numpy(C)[[0, 1, 0, 3, 0]], torch.from_numpy(P)
-    masked = category_product_loss(c, p, 0.3, 0.5, same, duplicates="masked")
-    scores = normalize(c, dim=1) @ normalize(p, dim=1).T
-    torch.testing.assert_close(masked, infonce(scores, same | torch.eye(5, dtype=torch.bool), 0.3))
-    assert masked < category_product_loss(c, p, 0.3, 0.5)
-
-
 def test_lengths_of_rows_do_not_count() -> None:
     c, p = torch.from_numpy(C), torch.from_numpy(P)
     torch.testing.assert_close(category_product_loss(7 * c, 0.1 * p), category_product_loss(c, p))
@@ -115,12 +97,6 @@ def test_the_temperature_is_learned_and_capped() -> None:
     loss.log_scale.data.fill_(50.0)
     assert float(torch.as_tensor(loss.temperature).detach()) == pytest.approx(0.01)
     assert CategoryProductLoss(1.0).log_scale is None
-
-
-@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])
-def test_a_temperature_that_is_none(temperature: float) -> None:
-    with pytest.raises(UsageError, match="temperature"):
-        pair_losses(torch.eye(2), temperature)
 
 
 def test_what_cannot_be() -> None:
@@ -195,16 +171,6 @@ def test_it_bounds_the_distance_of_the_prediction() -> None:
             assert bool((temperature * to_product >= bound - 1e-12).all())
 
 
-def test_another_tree_weighs_more_than_a_sibling_of_the_same_score() -> None:
-    scores = torch.full((3, 3), 0.2, dtype=torch.float64, requires_grad=True)
-    margins = torch.from_numpy(tree_margins(TREE, NODES[:3], 0.2)).double()
-    _, to_product = pair_losses(scores, 0.1, margins=margins)
-    to_product.sum().backward()
-    assert scores.grad is not None
-    sibling, other = scores.grad[0, 1], scores.grad[0, 2]
-    assert float(other / sibling) == pytest.approx(math.exp(0.1 / 0.1), rel=1e-6)
-
-
 def test_gradients_against_finite_differences_tree_distance() -> None:
     margins = torch.from_numpy(tree_margins(TREE, NODES, 0.4)).double()
 
@@ -218,8 +184,3 @@ def test_gradients_against_finite_differences_tree_distance() -> None:
 
 def test_margins_of_a_batch_do_not_depend_on_what_else_is_in_it() -> None:
     np.testing.assert_allclose(tree_margins(TREE, np.array([0, 3]), 1.0, greatest=4), [[0, 0.5], [0.5, 0]])
-
-
-def test_a_negative_strength() -> None:
-    with pytest.raises(UsageError, match=r"strength -0\.1"):
-        tree_margins(TREE, NODES, -0.1)

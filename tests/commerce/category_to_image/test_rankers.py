@@ -32,7 +32,7 @@ from diptych.commerce.category_to_image.rankers import (
     product_embeddings,
     product_rows,
 )
-from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.data.title_words import folded_by
 from diptych.encoders import DualEncoder
 
@@ -105,17 +105,6 @@ def test_against_the_formula(k1: float, b: float) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_by_hand() -> None:
-    products = products_of(["red dress", "red coat"])
-    # Both titles are of mean length: coat 1, red 2 of 2 titles.
-    rare, common = math.log(1 + 1.5 / 1.5) / 2.5, math.log(1 + 0.5 / 2.5) / 2.5
-    np.testing.assert_allclose(
-        scores(BM25(products), products, ["coats", "red", "red coats"]),
-        [[0, rare], [common, common], [common, common + rare]],
-        rtol=1e-6,
-    )
-
-
 WORDS = ["red", "blue", "dress", "dresses", "belt", "men", "men's", "t-shirt", "for"]
 
 texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
@@ -152,26 +141,6 @@ def test_what_has_nothing_in_common_has_no_ranking() -> None:
     assert not ranker.product_rows(products)[[4]].nnz  # no title
 
 
-def test_some_of_its_products() -> None:
-    products = products_of(TITLES)
-    ranker = BM25(products)
-    whole = ranker.product_rows(products).toarray()
-    some = products_of(TITLES)
-    part = ProductFeatures(
-        **{
-            **{name: getattr(some, name) for name in ("title", "attribute_rows", "attribute_items", "about")},
-            "title": some.title[:3],
-            "ids": ["p5", "p0", "p3"],
-            "titles": [TITLES[row] for row in (5, 0, 3)],
-            "image": None,
-            "attribute_start": np.zeros(4, dtype=np.int64),
-            "pictured": np.zeros(3, dtype=bool),
-            "titled": np.ones(3, dtype=bool),
-        }
-    )
-    assert np.array_equal(ranker.product_rows(part).toarray(), whole[[5, 0, 3]])
-
-
 def test_other_products_are_refused() -> None:
     ranker = BM25(products_of(TITLES))
     with pytest.raises(MismatchError, match="made for 7 products, 'p2' with this title"):
@@ -190,21 +159,6 @@ def test_other_products_are_refused() -> None:
 def test_what_cannot_be_made(titles: list[str], options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         BM25(products_of(titles), **options)
-
-
-def test_it_says_what_it_is() -> None:
-    products = products_of(TITLES)
-    ranker = RANKERS.get("bm25").make(products)
-    said = ranker.describe()
-    assert said["k1"] == 1.5
-    assert said["b"] == 0.75
-    assert "fold plural" in said["words"]
-    assert said["fingerprint"] == ranker.fingerprint == BM25(products).fingerprint
-    assert (
-        len({ranker.fingerprint, BM25(products, k1=1.2).fingerprint, BM25(products, fold="none").fingerprint})
-        == 3
-    )
-    assert RANKERS.get("bm25").modalities == ("title",)
 
 
 @pytest.fixture(scope="module")
@@ -261,12 +215,6 @@ def test_clip_needs_a_dual_encoder(shop: Catalogue, tmp_path: Path) -> None:
         RANKERS.get("clip").make(none.products(shop))
 
 
-def test_names() -> None:
-    assert RANKERS.names() == ["bm25", "clip", "sentence"]
-    with pytest.raises(UnknownNameError, match="unknown ranker 'bm52'"):
-        RANKERS.get("bm52")
-
-
 class Sums(Ranker):
     """Titles' rows, and the first four numbers of all attributes' rows added up."""
 
@@ -305,14 +253,6 @@ def test_blocks_do_not_matter(sparse: bool, block: int) -> None:
         assert np.array_equal(made.toarray(), whole.toarray())
     else:
         assert np.array_equal(made, whole)
-
-
-def test_a_part_is_that_part() -> None:
-    _, features, _ = made_shop(20)
-    part = features_part(features, 3, 9)
-    assert list(part.ids) == list(features.ids[3:9])
-    assert np.array_equal(part.present("attributes"), features.present("attributes")[3:9])
-    assert np.array_equal(Sums().product_rows(part), Sums().product_rows(features)[3:9])
 
 
 def test_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

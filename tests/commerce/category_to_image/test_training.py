@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,15 +39,6 @@ def test_an_epoch_has_every_pair_once_and_no_batch_of_one(n: int, size: int, epo
     assert sorted(np.concatenate(batches).tolist()) == list(range(n))
     assert min(map(len, batches)) > 1
     assert max(map(len, batches)) <= size + 1
-
-
-def test_the_order_belongs_to_seed_and_epoch() -> None:
-    def order(seed: int, epoch: int) -> list[int]:
-        return np.concatenate(list(batches_of(50, 8, seed, epoch))).tolist()  # type: ignore[no-any-return]
-
-    assert order(0, 1) == order(0, 1)
-    assert order(0, 1) != order(0, 2)
-    assert order(0, 1) != order(1, 1)
 
 
 def test_a_product_has_one_modality_hidden_whoever_is_in_its_batch() -> None:
@@ -110,18 +100,6 @@ def test_seeds_matter_and_threads_of_python_do_not(tmp_path: Path) -> None:
     torch.rand(3)  # somebody else draws
     assert same(one, again)
     assert not same(one, train(*shop, SMALL.model_copy(update={"seed": 1})))
-
-
-def test_memory_mapped_rows_give_the_same_bits(tmp_path: Path) -> None:
-    catalogue, features, categories = made_shop()
-    np.save(tmp_path / "image.npy", features.image)
-    np.save(tmp_path / "title.npy", features.title)
-    mapped = replace(
-        features,
-        image=np.load(tmp_path / "image.npy", mmap_mode="r"),
-        title=np.load(tmp_path / "title.npy", mmap_mode="r"),
-    )
-    assert same(train(catalogue, features, categories, SMALL), train(catalogue, mapped, categories, SMALL))
 
 
 def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
@@ -194,14 +172,6 @@ def test_a_row_that_is_not_finite_is_named(modality: str) -> None:
     assert named in (owners.tolist() if modality == "attribute" else [7])
 
 
-def test_a_category_that_is_not_finite_is_named() -> None:
-    catalogue, features, categories = made_shop()
-    text = np.array(categories.text)
-    text[catalogue.tree.node(("Home", "Lamps"))] = np.inf
-    with pytest.raises(NumericalError, match="category 'Lamps'"):
-        train(catalogue, features, replace(categories, text=text), SMALL)
-
-
 def test_what_does_not_belong_together() -> None:
     catalogue, features, categories = made_shop()
     with pytest.raises(MismatchError, match=r"features of 60 products, 59 in the catalogue"):
@@ -231,13 +201,6 @@ def test_what_does_not_belong_together() -> None:
     )
     with pytest.raises(DataError, match="ask with the words 'Long sleeves'"):
         train(one, some, categories, SMALL.model_copy(update={"modalities": ("image", "title")}))
-
-
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "holiday.txt").write_text("sun")
-    with pytest.raises(UsageError, match="holds other things"):
-        train(*made_shop(), SMALL, tmp_path)
-    assert [file.name for file in tmp_path.iterdir()] == ["holiday.txt"]
 
 
 TRAINED_SMALL = TrainOptions(hidden=12, width=6, epochs=2, batch_size=10, normalise="after")
@@ -274,17 +237,6 @@ def test_blocks_give_the_same_rows(product_head: TrainedModel, tmp_path: Path) -
         next(product_head.product_blocks(features, 0))
 
 
-def test_saved_and_opened_it_is_the_same(product_head: TrainedModel, tmp_path: Path) -> None:
-    _, features, categories = made_shop()
-    product_head.save(tmp_path / "model")
-    opened = TrainedModel.open(tmp_path / "model")
-    assert opened.fingerprint == product_head.fingerprint
-    assert opened.describe() == product_head.describe()
-    assert opened.name == "clip-ita"
-    assert np.array_equal(opened.product_rows(features), product_head.product_rows(features))
-    assert np.array_equal(opened.category_rows(categories), product_head.category_rows(categories))
-
-
 def test_rows_of_other_encoders_are_refused(product_head: TrainedModel) -> None:
     _, features, categories = made_shop()
     other = {**ABOUT, "image": {"fingerprint": "another"}}
@@ -315,26 +267,6 @@ def test_rows_that_are_not_finite_are_named(product_head: TrainedModel) -> None:
     text[0] = np.nan
     with pytest.raises(NumericalError, match="category 'Clothes'"):
         product_head.category_rows(replace(categories, text=text))
-
-
-def test_weights_of_another_model_and_changed_ones_are_refused(
-    product_head: TrainedModel, tmp_path: Path
-) -> None:
-    weights = product_head.save(tmp_path / "model") / "model.safetensors"
-    before = weights.read_bytes()
-    changed = bytearray(before)
-    changed[-2] ^= 1
-    for content, error, match in (
-        (before[:-3], StorageError, r"model\.safetensors"),
-        (bytes(changed), MismatchError, "fingerprint"),
-    ):
-        weights.write_bytes(content)
-        with pytest.raises(error, match=match):
-            TrainedModel.open(tmp_path / "model")
-    other = train(*made_shop(), TRAINED_SMALL.model_copy(update={"hidden": 13})).save(tmp_path / "other")
-    shutil.copy(other / weights.name, weights)
-    with pytest.raises(StorageError, match="of another model"):
-        TrainedModel.open(tmp_path / "model")
 
 
 def test_a_share_of_zero_shot_is_that_share_of_every_score(tmp_path: Path) -> None:

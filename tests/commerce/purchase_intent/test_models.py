@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.commerce.purchase_intent.evaluation.plan import preset_named
 from diptych.commerce.purchase_intent.models import (
     FILE,
     MODELS,
@@ -99,31 +97,6 @@ def test_sample_weights_are_those_of_scikit_learn() -> None:
     assert ours == pytest.approx(theirs.predict_proba(X)[:, 1])
 
 
-def test_names_are_what_they_say() -> None:
-    kinds: dict[str, Any] = {
-        name: MODELS.get(name).build("balanced", 0).steps[-1][1] for name in MODELS.names()
-    }
-    assert type(kinds["gradient-boosting"]).__name__ == "GradientBoostingClassifier"
-    assert type(kinds["hist-gradient-boosting"]).__name__ == "HistGradientBoostingClassifier"
-    assert type(kinds["svm"]).__name__ == "SVC"
-    assert kinds["random-forest"].get_params()["n_estimators"] == 100
-    assert preset_named("paper").models == [
-        "random-forest",
-        "logistic-regression",
-        "k-nearest",
-        "svm",
-        "neural-network",
-        "gradient-boosting",
-    ]
-    assert preset_named("fast").models == [
-        "logistic-regression",
-        "hist-gradient-boosting",
-        "random-forest-small",
-    ]
-    with pytest.raises(UnknownNameError, match="random-forest"):
-        fit_model("random-forst", *table())
-
-
 @pytest.mark.parametrize(
     ("name", "balanced", "score"),
     [("random-forest", True, 0.5), ("random-forest", False, 0.25), ("svm", True, 0.0), ("svm", False, -0.25)],
@@ -166,11 +139,6 @@ def test_what_cannot_be_fitted_or_scored() -> None:
     assert model.scores(X[:0]).shape == (0,)
 
 
-def test_what_a_fit_complains_of_is_kept() -> None:
-    X, y = table()
-    assert any("n_components" in said for said in fit_model("nystroem-svm", X, y).warnings)
-
-
 class Stranger:
     """A type that no model of ours holds."""
 
@@ -182,17 +150,6 @@ def test_a_file_that_asks_for_another_type_is_refused(tmp_path: Path) -> None:
     dump([Stranger()], tmp_path / "model" / FILE)
     with pytest.raises(StorageError, match="Stranger"):
         FittedModel.open(tmp_path / "model")
-
-
-def test_damaged_models_are_refused(tmp_path: Path) -> None:
-    folder = fit_model("logistic-regression", *table()).save(tmp_path / "model")
-    (folder / FILE).write_bytes(b"\x80\x04N.")  # a pickle of None
-    with pytest.raises(StorageError, match="not a saved model"):
-        FittedModel.open(folder)
-    older = fit_model("logistic-regression", *table())
-    older.scikit_learn = "1.4.2"
-    with pytest.raises(MismatchError, match=r"1\.4\.2"):
-        FittedModel.open(older.save(tmp_path / "older"))
 
 
 def test_the_list_of_trusted_types_has_none_too_many(tmp_path: Path) -> None:
@@ -265,15 +222,6 @@ def test_every_session_is_tested_once_by_all_others(name: str, n: int, folds: in
     assert [fold.test.tolist() for fold in other] != [fold.test.tolist() for fold in found]
 
 
-def test_grouped_folds_are_alike_where_persons_are() -> None:
-    # 4 persons with 2 purchases, 8 with 1, 30 with none; two sessions each.
-    labels = [1, 1] * 4 + [1, 0] * 8 + [0, 0] * 30
-    persons = [number for number in range(42) for _ in range(2)]
-    found = SPLITS.get("grouped").folds(sessions(labels, persons), 2, 0)
-    assert [len(fold.test) for fold in found] == [42, 42]
-    assert [int(np.array(labels)[fold.test].sum()) for fold in found] == [8, 8]
-
-
 def test_grouped_folds_are_dealt_there_and_back_again() -> None:
     # One person with 6 sessions with a purchase, one with 5, … one with 1; as many with none.
     sizes = [size for size in range(1, 7) for _ in range(2)]
@@ -298,21 +246,6 @@ def test_time_trains_on_the_first_three_quarters() -> None:
     (fold,) = SPLITS.get("time").folds(table, 1, 0)
     assert fold.train.tolist() == [0, 1, 2, 3]
     assert fold.test.tolist() == [5, 6, 7, 8, 9]
-
-
-def test_time_windows_grow() -> None:
-    table = sessions([0, 1] * 30, starts=list(range(0, 600, 10)))
-    found = SPLITS.get("time").folds(table, 3, 0)  # 590 in six parts: 0, 98, 196, 295, 393, 491
-    assert [fold.train.tolist() for fold in found] == [
-        list(range(30)),
-        list(range(40)),
-        list(range(49)),  # the one that began at 490 ended at 491, not before
-    ]
-    assert [fold.test.tolist() for fold in found] == [
-        list(range(30, 40)),
-        list(range(40, 50)),
-        list(range(50, 60)),
-    ]
 
 
 @pytest.mark.parametrize("name", ["random", "grouped"])

@@ -31,7 +31,6 @@ from diptych.core.errors import (
     UsageError,
 )
 from diptych.data.taxonomy import CategoryTree
-from diptych.evaluation import compare
 
 Shop = tuple[Catalogue, FeatureMaker]
 
@@ -111,14 +110,6 @@ def test_tables_levels_and_errors_agree_with_values_per_category(found: ModelsEv
     assert {one.run for one in found.compare("most-specific")} == {"bm25", "sentence", "clip-i"}
 
 
-def test_results_can_be_compared_as_others_are(found: ModelsEvaluation) -> None:
-    """The house's own comparison takes a cell's results, for those who want both directions."""
-    results = found.results("most-specific")
-    runs = {"sentence": results["sentence"][0], "clip-ita": results["clip-ita"]}
-    said = compare(runs, ["R@1"], samples=0, flips=100)
-    assert {one.direction for one in said.differences} == {"i2t", "t2i"}
-
-
 def test_numbers_hold_protocol_examples_and_chance(found: ModelsEvaluation) -> None:
     said = found.numbers["settings"]["most-specific"]
     assert [row["label"] for row in said["table"]] == ["BM25", "sentence encoder", "CLIP-I", "CLIP-ITA"]
@@ -164,17 +155,6 @@ def test_it_grows_by_models_and_seeds_and_refuses_another_protocol(shop: Shop, f
         evaluated(*shop, folder, **small, query="path")
     with pytest.raises(MismatchError, match="epochs 2 and 3"):
         evaluated(*shop, folder, **{**small, "options": SMALL.model_copy(update={"epochs": 3})})
-
-
-def test_untrained_models_first_and_trained_ones_later(shop: Shop, folder: Path) -> None:
-    catalogue, maker = shop
-    parts = (catalogue.split("train"), catalogue.split("val"), catalogue.split("test"), maker, folder)
-    said = {"settings": ["most-general"], "seeds": (0,), "options": SMALL, "missing": "none"}
-    first = evaluate_models(*parts, models=["bm25"], **said)
-    assert "to train on" not in first.line()
-    both = evaluate_models(*parts, models=["bm25", "clip-t"], **said)
-    assert "6 to choose the epoch by" in both.line()
-    assert both.models == ("bm25", "clip-t")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="slow to start elsewhere")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,10 +63,6 @@ def features(tmp_path_factory: pytest.TempPathFactory) -> FeatureTable:
 @pytest.fixture(scope="module")
 def evaluation(features: FeatureTable, tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     return evaluate(features, tmp_path_factory.mktemp("evaluation") / "grid", **GRID)
-
-
-def bytes_of(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def test_a_cell_by_a_second_way(features: FeatureTable, evaluation: Evaluation) -> None:
@@ -167,19 +162,6 @@ def test_the_baseline_knows_nothing_before_the_first_page(evaluation: Evaluation
     assert not [row for row in evaluation.importance if (row["set"], row["step"]) == ("baseline", 0)]
 
 
-def test_gains_are_paired_differences(evaluation: Evaluation) -> None:
-    gain = next(one for one in evaluation.gains if (one["step"], one["model"]) == (0, "random-forest-small"))
-    assert gain["measure"] == "f1"
-    names = [("anonymous", which, 0, "random-forest-small") for which in ("baseline", "extended")]
-    found = compare(evaluation, *names, measure="f1", bootstrap=HOW)
-    assert (found.difference, found.low, found.high) == (gain["difference"], gain["low"], gain["high"])
-    assert found.values == (gain["baseline"], gain["extended"])
-    same = compare(evaluation, names[1], names[1], bootstrap=HOW)
-    assert (same.difference, same.low, same.high) == (0, 0, 0)
-    back = compare(evaluation, *reversed(names), measure="f1", bootstrap=HOW)
-    assert back.low == pytest.approx(-found.high)
-
-
 def test_gains_of_two_steps(evaluation: Evaluation) -> None:
     def terms(step: int, factor: float) -> list[tuple[float, tuple[str, str, int, str]]]:
         name = "logistic-regression"
@@ -210,19 +192,6 @@ def test_two_processes_give_the_same_bytes(
     evaluate(features, tmp_path / "grid", **{**GRID, "steps": [5]}, jobs=2)
     for file in (tmp_path / "grid" / "units").iterdir():
         assert file.read_bytes() == (evaluation.folder / "units" / file.name).read_bytes()
-
-
-def test_intervals_of_another_kind_are_of_the_same_folds(
-    features: FeatureTable, evaluation: Evaluation, tmp_path: Path
-) -> None:
-    shutil.copytree(evaluation.folder, tmp_path / "grid")
-    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "grid" / "units").iterdir()}
-    fewer = evaluate(features, tmp_path / "grid", **{**GRID, "bootstrap": Bootstrap(0)})
-    assert fewer.cells[0]["f1_low"] is None
-    assert fewer.cells[0]["f1"] == evaluation.cells[0]["f1"]
-    assert {file: file.stat().st_mtime_ns for file in before} == before
-    with pytest.raises(MismatchError, match=r"folds 2, asked for 4; balanced True, asked for False"):
-        evaluate(features, evaluation.folder, **{**GRID, "folds": 4, "balanced": False})
 
 
 def test_without_inner_part_and_weights(features: FeatureTable, tmp_path: Path) -> None:
@@ -307,17 +276,6 @@ def test_a_step_without_purchases_is_left_out_and_said(features: FeatureTable, t
     assert left["reason"].startswith("0 purchases among")
     with pytest.raises(DataError, match="nothing can be evaluated: anonymous, step 5: 0 purchases among"):
         evaluate(early, tmp_path / "late", **SMALL)
-
-
-def test_folds_that_cannot_be_calibrated_are_counted(features: FeatureTable, tmp_path: Path) -> None:
-    rare = np.zeros(300, dtype=bool)
-    rare[features.population("anonymous", 0)[:26]] = True
-    view = replace(features.view, labels=rare, pages_before_purchase=np.where(rare, 20.0, np.inf))
-    found = evaluate(replace(features, view=view), tmp_path / "rare", **SMALL)
-    (cell,) = found.cells
-    assert cell["constant_folds"] == 0  # some 13 purchases in either half,
-    assert cell["uncalibrated_folds"] >= 1  # of which an inner part has fewer than ten
-    assert any("could not be calibrated: " in note for note in found.notes)
 
 
 def test_a_table_of_whole_sessions(tmp_path: Path) -> None:
@@ -419,20 +377,6 @@ def test_measured_alike(features_given: FeatureTable, tmp_path: Path) -> None:
         )
 
 
-def test_its_own_training_sessions_are_no_test(features_given: FeatureTable, tmp_path: Path) -> None:
-    found = evaluate_scores(
-        features_given,
-        {("anonymous", 0): GivenScores(given(features_given, "anonymous", 0).probabilities)},
-        tmp_path / "out",
-        model="random-forest",
-        name="ours",
-        trained_on=features_given.fingerprint,
-        bootstrap=GIVEN_HOW,
-    )
-    assert any("no test of it" in note for note in found.notes)
-    assert found.cells[0]["best_f1"] is None
-
-
 def test_what_is_refused(features_given: FeatureTable, tmp_path: Path) -> None:
     def asked(scores: dict[tuple[str, int], GivenScores]) -> None:
         evaluate_scores(features_given, scores, tmp_path / "out", model="svm", name="ours")
@@ -483,12 +427,3 @@ def test_columns_of_a_feature_go_together(name: str) -> None:
         assert found.impurity.sum() == pytest.approx(1)
     again = importance_of(fitted, CHOSEN, OWNERS, X, y, [0, 1])
     assert again.drops.tolist() == found.drops.tolist()
-
-
-def test_nothing_to_measure() -> None:
-    fitted = fit_model("random-forest-small", *table(0))
-    X, y = table(1)
-    assert np.isnan(importance_of(fitted, CHOSEN, OWNERS, X, np.zeros_like(y), [0]).drops).all()
-    constant = fit_model("random-forest-small", X[:, :0], y)
-    none = importance_of(constant, [], [], X[:, :0], y, [0])
-    assert (none.features, none.drops.shape, none.impurity.shape) == ((), (0, REPEATS), (0,))

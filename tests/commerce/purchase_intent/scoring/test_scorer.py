@@ -16,29 +16,13 @@ import pytest
 from diptych.commerce.purchase_intent.features import FEATURES, FeatureTable
 from diptych.commerce.purchase_intent.features.view import SessionsView, text_array
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
-from diptych.commerce.purchase_intent.scoring.cell import reason_of, replaced, typical_value, value_in_words
+from diptych.commerce.purchase_intent.scoring.cell import replaced, typical_value, value_in_words
 from diptych.commerce.purchase_intent.scoring.table_scores import (
     RunningSessions,
     score_events,
     score_sessions,
 )
 from diptych.core.errors import DataError, MismatchError, UsageError
-
-
-def test_rows_of_a_small_case() -> None:
-    nan = np.nan
-    row = np.array([1.0, 2.0, 3.0, nan])
-    background = np.array([[9.0, 2.0, 7.0, nan], [8.0, 2.0, 6.0, nan]])
-    found = replaced(row, background, ("a", "b", "a", "c"))
-    assert found.features == ("a",)
-    assert found.constant == ("b", "c")
-    np.testing.assert_array_equal(found.rows, [[1, 2, 3, nan], [9, 2, 7, nan], [8, 2, 6, nan]])
-    assert found.effects(np.array([5.0, 1.0, 2.0])) == {"a": 3.5, "b": 0.0, "c": 0.0}
-
-
-def test_no_feature_at_all() -> None:
-    found = replaced(np.zeros(0), np.zeros((3, 0)), ())
-    assert found.effects(np.array([0.7])) == {}
 
 
 def test_a_linear_model_is_taken_apart() -> None:
@@ -51,11 +35,6 @@ def test_a_linear_model_is_taken_apart() -> None:
     shares = weights * (row - background.mean(axis=0))
     assert effects == pytest.approx({"one": shares[0], "two": shares[1], "three": shares[2:].sum()})
     assert sum(effects.values()) == pytest.approx((row - background.mean(axis=0)) @ weights)
-
-
-def test_what_two_features_do_only_together_counts_for_both() -> None:
-    found = replaced(np.array([1.0, 1.0]), np.zeros((2, 2)), ("a", "b"))
-    assert found.effects(found.rows.prod(axis=1)) == {"a": 1.0, "b": 1.0}
 
 
 NAN = math.nan
@@ -102,21 +81,6 @@ def test_typical_values() -> None:
     assert typical_value(FEATURES.get("channel"), given, np.zeros((5, 3))) == "a"
     # Most have none, so that none is typical.
     assert typical_value(FEATURES.get("days-since-purchase"), given, np.zeros((5, 2))) == "none"
-
-
-@pytest.mark.parametrize(
-    ("value", "effect", "text"),
-    [
-        ("3", math.log(2.4), "number of orders: 3, typically 0; raises the odds 2.4×"),
-        ("3", -math.log(2), "number of orders: 3, typically 0; lowers the odds 2×"),
-        ("0", -math.log(2), "number of orders: 0, as is typical; lowers the odds 2×"),
-        ("3", 5000.0, "number of orders: 3, typically 0; raises the odds more than 1000×"),
-    ],
-)
-def test_a_reason(value: str, effect: float, text: str) -> None:
-    reason = reason_of(FEATURES.get("orders"), value, "0", effect)
-    assert str(reason) == reason.text == text
-    assert reason.effect == effect
 
 
 HISTORY = {"sessions": 2, "devices": ["pc", "tablet"], "orders": 1, "days_since_purchase": 3.0, "since": 0}
@@ -225,24 +189,6 @@ def test_reasons_of_a_linear_model_are_coefficient_times_difference(scorer: Scor
     assert any(abs(effect) > 0.05 for effect in found.values())
 
 
-def test_reasons_are_the_greatest_effects_in_words(scorer: Scorer) -> None:
-    score = scorer.score(session(5, visitor_id="v", history=HISTORY), reasons=20)
-    effects = [abs(reason.effect) for reason in score.reasons]
-    assert effects == sorted(effects, reverse=True)
-    assert len(effects) > 8
-    by_name = {reason.feature: reason for reason in score.reasons}
-    orders = by_name["orders"]
-    assert (orders.value, orders.typical) == ("1", "0")
-    assert str(orders).startswith("number of orders: 1, typically 0; ")
-    assert ("raises" in str(orders)) == (orders.effect > 0)
-    assert by_name["dwell-mean"].value == "40"
-    few = scorer.score(session(5, visitor_id="v", history=HISTORY), reasons=2)
-    assert few.reasons == score.reasons[:2]
-    none = scorer.score(session(5, visitor_id="v", history=HISTORY), reasons=0)
-    assert none.p == pytest.approx(score.p, abs=1e-12)
-    assert none.reasons == ()
-
-
 def test_what_a_score_means(scorer: Scorer) -> None:
     score = scorer.score(session(5))
     cell = scorer.cell("anonymous", 5)
@@ -280,12 +226,6 @@ def test_which_model_answers_and_what_it_says(
     assert len(score.notes) == len(notes), score.notes
     for said, expected in zip(score.notes, notes, strict=True):
         assert expected in said
-
-
-def test_pages_behind_the_last_step_do_not_count(scorer: Scorer) -> None:
-    ten, more = scorer.score(session(10)), scorer.score(session(30))
-    assert more.p == ten.p
-    assert more.reasons == ten.reasons
 
 
 def test_after_a_purchase_there_is_nothing_left(scorer: Scorer) -> None:
@@ -418,14 +358,6 @@ def test_only_so_many_sessions_are_held(scorer: Scorer) -> None:
     running.of("c")  # b was asked for longest ago
     assert len(running) == 2
     assert running.of("a") is first
-
-
-def test_a_scorer_of_whole_sessions_has_no_lines(scorer: Scorer) -> None:
-    from dataclasses import replace
-
-    whole = replace(scorer, about={**scorer.about, "kind": "whole"})
-    with pytest.raises(UsageError, match="columns are known when they are over"):
-        list(score_sessions(whole, ['{"events": []}']))
 
 
 SESSION: dict[str, Any] = {

@@ -34,14 +34,6 @@ def sessions(starts: list[int], length: int = 1, persons: list[int] | None = Non
     return SplitInput(np.zeros(len(starts), dtype=bool), who, start, start + length)
 
 
-def test_a_small_case_in_time() -> None:
-    found = slices_of(sessions([50, 10, 20, 30, 40, 60, 70, 80, 90, 100]), calibration=0.2, holdout=0.3)
-    assert np.flatnonzero(found.fit).tolist() == [0, 1, 2, 3, 4]
-    assert np.flatnonzero(found.calibration).tolist() == [5, 6]
-    assert np.flatnonzero(found.holdout).tolist() == [7, 8, 9]
-    assert (found.split, found.ends, found.n_left_out) == ("time", (60, 80), 0)
-
-
 def test_who_runs_across_an_end_is_in_none() -> None:
     found = slices_of(sessions([10, 20, 30, 40, 50], length=10), calibration=0.2, holdout=0.2)
     assert found.ends == (40, 50)
@@ -96,16 +88,6 @@ def sample(n: int, slope: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     return x, random.random(n) < 1 / (1 + np.exp(1 - slope * x))
 
 
-def test_platt_is_recovered_and_read_back() -> None:
-    x, labels = sample(20_000, slope=2.0)
-    found, said = fit_calibration("platt", x, labels)
-    assert said == ""
-    assert found.steps is None
-    assert (found.platt.slope, found.platt.intercept) == pytest.approx((2.0, -1.0), abs=0.1)
-    p = found.probabilities(x)
-    np.testing.assert_allclose(found.log_odds(x), np.log(p / (1 - p)), atol=1e-9)
-
-
 def test_steps_are_those_of_pooled_neighbours() -> None:
     from sklearn.isotonic import isotonic_regression
 
@@ -127,11 +109,6 @@ def test_too_few_for_steps_is_said() -> None:
     found, said = fit_calibration("isotonic", *sample(500))
     assert found.steps is None
     assert "steps need 1,000 sessions of either class" in said
-
-
-def test_a_wrong_order_is_said() -> None:
-    _, said = fit_calibration("platt", *sample(5000, slope=-1.0))
-    assert "the wrong one" in said
 
 
 def test_what_is_refused() -> None:
@@ -214,12 +191,6 @@ def test_later_sessions_teach_nothing(features: FeatureTable, scorer: Scorer, op
     assert cell.about["holdout"]["roc_auc"] < known.about["holdout"]["roc_auc"] - 0.1
 
 
-def test_all_settings_and_steps(features: FeatureTable, scorer: Scorer) -> None:
-    assert scorer.places == [(setting, step) for setting in features.settings for step in range(11)]
-    sizes = scorer.about["slices"]["sizes"]
-    assert sum(sizes.values()) + scorer.about["slices"]["left_out"] == len(features)
-
-
 def test_stopped_it_goes_on_and_ends_the_same(
     features: FeatureTable, tmp_path: Path, options: TrainOptions
 ) -> None:
@@ -248,31 +219,6 @@ def test_stopped_it_goes_on_and_ends_the_same(
         moved = again.folder / path.relative_to(unfinished)
         assert moved.stat().st_mtime_ns == time
     assert files_of(again.folder) == files_of(whole.folder)
-
-
-def test_the_same_is_not_trained_again_and_another_is(
-    features: FeatureTable, tmp_path: Path, options: TrainOptions
-) -> None:
-    folder = tmp_path / "scorer"
-    train(features, folder, options=options, steps=[2], settings=["anonymous"])
-    before = (folder / "scorer.json").stat().st_mtime_ns
-    assert train(features, folder, options=options, steps=[2], settings=["anonymous"]).places == [
-        ("anonymous", 2)
-    ]
-    assert (folder / "scorer.json").stat().st_mtime_ns == before
-    other = train(features, folder, options=replace(options, seed=1), steps=[3], settings=["anonymous"])
-    assert other.places == [("anonymous", 3)]
-    assert not (folder / "models" / "anonymous" / "step-2").exists()
-
-
-def test_an_unfinished_one_of_another_plan_is_begun_anew(
-    features: FeatureTable, tmp_path: Path, options: TrainOptions
-) -> None:
-    answers = iter([False, True])
-    with stop_when(lambda: next(answers)), pytest.raises(Interrupted):
-        train(features, tmp_path / "s", options=options, steps=[1, 2])
-    found = train(features, tmp_path / "s", options=options, steps=[2], settings=["anonymous"])
-    assert [path.name for path in (found.folder / "models" / "anonymous").iterdir()] == ["step-2"]
 
 
 def test_what_cannot_be_trained_is_said(tmp_path: Path, options: TrainOptions) -> None:
@@ -321,22 +267,6 @@ def test_somebody_elses_folder_and_published_features(
     published = replace(features, about={**features.about, "options": {"compat": "published"}})
     with pytest.raises(UsageError, match="look at what comes later"):
         train(published, tmp_path / "s", options=options)
-
-
-def test_the_card_says_what_was_measured(scorer: Scorer) -> None:
-    card = (scorer.folder / "model_card.md").read_text(encoding="utf-8")
-    for cell in scorer.about["cells"]:
-        measured = cell["holdout"]
-        row = next(
-            line
-            for line in card.splitlines()
-            if line.startswith(f"| {cell['setting']} | {cell['step']} | {measured['sessions']:,} |")
-        )
-        assert f"{measured['average_precision']:.4f} [{measured['average_precision_low']:.4f}" in row
-        assert f"| {measured['base_rate']:.4f} |" in row
-    for said in ("at least 12 pages", "(ours)", "Not run with this scorer", "hours and week days of UTC",
-                 "1970-01-01 to 1970-01-2", "No identifiers of visitors", "logistic regression"):  # fmt: skip
-        assert said in card
 
 
 def test_no_person_is_in_the_folder(scorer: Scorer, features: FeatureTable) -> None:
