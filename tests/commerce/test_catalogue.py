@@ -4,41 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_catalogue import COATS, DRESSES, NO_CATEGORY, TWO_PATHS, tiny_catalogue
+from tiny_catalogue import COATS, DRESSES, NO_CATEGORY, TWO_PATHS
 
-from diptych.commerce.catalogue import (
-    Catalogue,
-    Judged,
-    catalogue_of,
-    category_texts,
-    judge,
-    targets_of,
-)
-from diptych.commerce.catalogue.catalogue import products_per_category
+from diptych.commerce.catalogue import Catalogue, Judged, catalogue_of, category_texts, judge, targets_of
 from diptych.commerce.catalogue.making import assign_splits, seen_nodes
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
 from diptych.data.taxonomy import CategoryTree
-
-
-def test_each_product_counts_once_in_every_category_above_it(tmp_path: Path) -> None:
-    catalogue = tiny_catalogue(tmp_path)
-    itself, below = products_per_category(catalogue)
-    for node, path in enumerate(catalogue.tree.paths):
-        places = [
-            [catalogue.tree.paths[place] for place in catalogue.places_of(product)]
-            for product in range(len(catalogue))
-        ]
-        assert itself[node] == sum(path in own for own in places)
-        assert below[node] == sum(any(one[: len(path)] == path for one in own) for own in places)
 
 
 def collection(
@@ -89,14 +68,6 @@ def test_items_of_one_product_are_one() -> None:
     assert shop.splits == ["train", "test"]
     assert "further items of products that had one already, their pictures left out: 2" in shop.notes
     assert "items in another split than their product's first item: 1" in shop.notes
-
-
-def test_a_path_that_another_goes_on_from_is_dropped() -> None:
-    records = [{"category_paths": [["A"], ["A", "B"], ["C"], ["A", "B", "D"]]}, {"category_path": ["A"]}]
-    shop = catalogue_of(collection(records))
-    assert paths(shop, 0) == [("C",), ("A", "B", "D")]
-    assert paths(shop, 1) == [("A",)]
-    assert "paths left out that another path of the same product goes on from: 2" in shop.notes
 
 
 def test_forms_of_attributes() -> None:
@@ -239,21 +210,21 @@ def test_any_tree_and_any_places(products: list[list[tuple[str, ...]]], setting:
 
 
 def test_only_some_categories_ask(shop: Catalogue) -> None:
-    women = shop.tree.node(("Women",))
-    dresses = shop.tree.node(("Women", "Clothing", "Dresses"))
+    women, dresses = shop.tree.node(("Women",)), shop.tree.node(DRESSES)
     judged = judge(shop, "all", "path", query_nodes=np.array([dresses, women, women]))
     assert judged.nodes.tolist() == [women, dresses]
     assert (
         len(judged.products) == 23
     )  # what is relevant to neither stays in the gallery, and asks for nothing
-    asked = set(judged.truth.queries("i2t").tolist())
-    assert asked == set(judged.truth.t2i.of(0).tolist())
-    with pytest.raises(DataError, match="no category of the 1 asked for"):
-        judge(shop, "most-general", query_nodes=np.array([dresses]))
-    with pytest.raises(UsageError, match="12 categories"):
-        judge(shop, "all", query_nodes=np.array([12]))
-    with pytest.raises(UsageError, match="one of label, path"):
-        judge(shop, "all", "tree")  # type: ignore[arg-type]
+    assert set(judged.truth.queries("i2t").tolist()) == set(judged.truth.t2i.of(0).tolist())
+    for given, error, match in (
+        (("most-general", "label", [dresses]), DataError, "no category of the 1 asked for"),
+        (("all", "label", [12]), UsageError, "12 categories"),
+        (("all", "tree", None), UsageError, "one of label, path"),
+    ):
+        nodes = None if given[2] is None else np.array(given[2])
+        with pytest.raises(error, match=match):
+            judge(shop, *given[:2], query_nodes=nodes)  # type: ignore[arg-type]
 
 
 def test_the_node_with_the_last_number_asks_only_if_it_has_a_product() -> None:
@@ -329,15 +300,6 @@ def test_a_held_out_category_is_in_test_alone(shop: Catalogue, setting: str) -> 
     for row in range(len(moved)):
         line = {node for place in moved.places_of(row) for node in moved.tree.ancestors(place).tolist()}
         assert line & set(unseen.tolist())
-
-
-def test_seen_is_what_was_paired(shop: Catalogue) -> None:
-    train = shop.split("train")
-    once = seen_nodes(train, "all", seed=4)
-    often = seen_nodes(train, "all", seed=4, epochs=40)
-    assert once.sum() < often.sum() == 12
-    assert seen_nodes(train, "most-general").sum() == 2
-    assert not seen_nodes(train.subset([]), "all").any()
 
 
 @pytest.mark.parametrize(

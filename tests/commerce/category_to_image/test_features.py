@@ -6,7 +6,7 @@ import math
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -73,12 +73,6 @@ def test_rows_are_the_networks_own(weights: Path) -> None:
         features = network(pixels)[0].numpy()
     np.testing.assert_allclose(row, features / np.linalg.norm(features), atol=1e-5)
     assert row.shape == (encoder.width,)
-
-
-def test_what_timm_says_where_nothing_else_is_said(weights: Path) -> None:
-    said = make_picture_encoder(NAME, {"weights": str(weights)}).describe()
-    assert (said["size"], said["resize"]) == (160, 168)  # 160 / 0.95, as its evaluation crop has it
-    assert said["weights"] == str(weights)
 
 
 @pytest.mark.parametrize("change", [{"size": 40}, {"mean": "0,0,0"}, {"timm": {"act_layer": "silu"}}])
@@ -215,15 +209,6 @@ def test_every_picture_has_a_unit_row(width: int, height: int, seed: int) -> Non
 TEXTS = ["red dress", "red ring", "blue dress", "blue coat", "green coat", "grey belt", "a grey ring", "red"]
 
 
-def test_width_is_lowered_and_said(tmp_path: Path) -> None:
-    wide = make_text_encoder("lsa", TEXTS, root=tmp_path)
-    assert wide.width < len(TEXTS)
-    assert wide.describe()["asked_width"] == 256
-    narrow = make_text_encoder("lsa:3", TEXTS, root=tmp_path)
-    assert narrow.width == 3
-    assert "asked_width" not in narrow.describe()
-
-
 def test_lsa_is_learned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 
@@ -307,16 +292,6 @@ def test_an_attribute_has_one_row(maker: FeatureMaker, shop: Catalogue) -> None:
     assert not made.present("attributes")[list(shop.ids).index(NO_ATTRIBUTES)]
 
 
-def test_without_pictures(maker: FeatureMaker, shop: Catalogue) -> None:
-    texts = FeatureMaker.of(None, "lsa:12", learn_from=learning_texts(shop), cache=maker.root.parent)
-    made = texts.products(shop)  # nobody asks for pictures
-    assert made.image is None
-    assert not made.present("image").any()
-    assert texts.categories(["Dresses"]).dual is None
-    assert texts.describe()["image"] is None
-    assert texts.fingerprint != maker.fingerprint
-
-
 def test_categories(maker: FeatureMaker) -> None:
     made = maker.categories(["Dresses", "Zeppelins", "Dresses"])
     assert made.dual is None
@@ -344,18 +319,6 @@ def test_a_dual_encoder_reads_both(clip: Path, shop: Catalogue, tmp_path: Path) 
     opened = FeatureMaker.open(tmp_path / "maker", cache=tmp_path)
     assert opened.image is not None
     assert opened.image.texts is opened.text
-
-
-def test_a_saved_one_makes_the_same_rows(maker: FeatureMaker, shop: Catalogue, tmp_path: Path) -> None:
-    maker.save(tmp_path / "maker")
-    opened = FeatureMaker.open(tmp_path / "maker", cache=tmp_path / "another cache")
-    assert opened.fingerprint == maker.fingerprint
-    assert opened.describe() == maker.describe()
-    ours, theirs = (one.products(shop, missing="none") for one in (maker, opened))
-    for name in ("image", "title", "attribute_rows", "attribute_items", "pictured"):
-        assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
-    texts = ["Dresses", "Coats"]
-    assert np.array_equal(maker.categories(texts).text, opened.categories(texts).text)
 
 
 def test_another_encoder_in_the_same_place(shop: Catalogue, tmp_path: Path) -> None:
@@ -408,12 +371,6 @@ class Shades(PictureEncoder):
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-class Regions(Shades):
-    @property
-    def takes(self) -> Literal["pictures", "regions"]:
-        return "regions"
-
-
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
     return tmp_path / "pictures"
@@ -428,16 +385,6 @@ def shop_picture_rows(pictures: Path) -> Catalogue:
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = "diptych.commerce.category_to_image.features.pictures.contract"
     monkeypatch.setattr(f"{rows}._BATCH", 2)
-
-
-def means(shop_picture_rows: Catalogue) -> np.ndarray:
-    """What the rows should be, one picture at a time."""
-    expected = np.zeros((len(shop_picture_rows), 3))
-    for product, row in enumerate(shop_picture_rows.picture_rows.tolist()):
-        if row >= 0:
-            mean = np.asarray(shop_picture_rows.collection.image(row), dtype=np.float64).mean(axis=(0, 1))
-            expected[product] = mean / np.linalg.norm(mean)
-    return expected
 
 
 def test_rows_are_the_encoders_own(shop_picture_rows: Catalogue, tmp_path: Path) -> None:

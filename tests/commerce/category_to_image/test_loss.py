@@ -100,18 +100,23 @@ def test_the_temperature_is_learned_and_capped() -> None:
 
 
 def test_what_cannot_be() -> None:
+    two = torch.eye(2)
+    for refused, said in (
+        *((lambda t=t: pair_losses(two, t), "temperature") for t in (0.0, -1.0, math.nan, math.inf)),
+        (lambda: pair_losses(two, duplicates="masked"), "nobody says which"),
+        (lambda: pair_losses(two, duplicates="some"), "duplicates 'some'"),  # type: ignore[arg-type]
+        (lambda: pair_losses(torch.ones(2, 3)), r"\(2, 3\)"),
+        (
+            lambda: category_product_loss(torch.ones(2, 3), torch.ones(3, 3)),
+            r"are \(2, 3\), products \(3, 3\)",
+        ),
+        (lambda: category_product_loss(two, two, balance=1.5), r"balance 1\.5"),
+        (lambda: tree_margins(TREE, NODES, -0.1), r"strength -0\.1"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            refused()
     with pytest.raises(NumericalError, match="learned temperature is nan"):
-        pair_losses(torch.eye(2), torch.tensor(math.nan))
-    with pytest.raises(UsageError, match="nobody says which"):
-        pair_losses(torch.eye(2), duplicates="masked")
-    with pytest.raises(UsageError, match="duplicates 'some'"):
-        pair_losses(torch.eye(2), duplicates="some")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r"\(2, 3\)"):
-        pair_losses(torch.ones(2, 3))
-    with pytest.raises(UsageError, match=r"categories are \(2, 3\), products \(3, 3\)"):
-        category_product_loss(torch.ones(2, 3), torch.ones(3, 3))
-    with pytest.raises(UsageError, match=r"balance 1\.5"):
-        category_product_loss(torch.eye(2), torch.eye(2), balance=1.5)
+        pair_losses(two, torch.tensor(math.nan))
 
 
 # Clothes(0) > Shirts(1), Trousers(2); Home(3) > Lamps(4)
@@ -120,12 +125,7 @@ TREE = CategoryTree([("Clothes", "Shirts"), ("Clothes", "Trousers"), ("Home", "L
 NODES = np.array([1, 2, 4, 1])
 
 SCORES = torch.tensor(
-    [
-        [0.9, 0.5, 0.1, 0.6],
-        [0.4, 0.8, 0.0, 0.2],
-        [0.3, 0.2, 0.7, 0.1],
-        [0.9, 0.5, 0.1, 0.6],
-    ],
+    [[0.9, 0.5, 0.1, 0.6], [0.4, 0.8, 0.0, 0.2], [0.3, 0.2, 0.7, 0.1], [0.9, 0.5, 0.1, 0.6]],
     dtype=torch.float64,
 )
 
@@ -139,16 +139,13 @@ def test_margins_by_hand() -> None:
 def test_the_loss_by_hand() -> None:
     margins = torch.from_numpy(tree_margins(TREE, NODES, 0.2)).double()
     to_category, to_product = pair_losses(SCORES, 0.5, margins=margins)
-    first = -math.log(
-        math.exp(0.9 / 0.5)
-        / (math.exp(0.9 / 0.5) + math.exp(0.6 / 0.5) + math.exp(0.3 / 0.5) + math.exp(0.6 / 0.5))
-    )
-    assert float(to_product[0]) == pytest.approx(first, rel=1e-6)
-    third = -math.log(
-        math.exp(0.7 / 0.5)
-        / (math.exp(0.3 / 0.5) + math.exp(0.2 / 0.5) + math.exp(0.7 / 0.5) + math.exp(0.3 / 0.5))
-    )
-    assert float(to_category[2]) == pytest.approx(third, rel=1e-6)
+    # A score and its margin, over the temperature: row 0 to products, column 2 to categories.
+    for found, right, others in (
+        (to_product[0], 0.9, (0.6, 0.3, 0.6)),
+        (to_category[2], 0.7, (0.3, 0.2, 0.3)),
+    ):
+        parts = [math.exp(one / 0.5) for one in (right, *others)]
+        assert float(found) == pytest.approx(-math.log(parts[0] / sum(parts)), rel=1e-6)
 
 
 @pytest.mark.parametrize("duplicates", ["negatives", "masked"])

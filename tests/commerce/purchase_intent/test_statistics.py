@@ -15,12 +15,7 @@ from hypothesis import strategies as st
 
 from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.sessions import SessionOptions, sessionise
-from diptych.commerce.purchase_intent.statistics import (
-    ORDER,
-    DescribeOptions,
-    Description,
-    describe,
-)
+from diptych.commerce.purchase_intent.statistics import ORDER, DescribeOptions, Description, describe
 from diptych.commerce.purchase_intent.statistics.intervals import (
     LINKS,
     link,

@@ -5,12 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.commerce.category_to_image.errors import (
-    choose_examples,
-    confused_siblings,
-    count_errors,
-    pooled,
-)
+from diptych.commerce.category_to_image.errors import choose_examples, confused_siblings, count_errors, pooled
 from diptych.core.errors import DataError
 from diptych.data.taxonomy import CategoryTree
 

@@ -15,12 +15,7 @@ from scipy.special import softmax
 from tiny_catalogue import tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.category_to_image.filling import (
-    Filler,
-    calibrate,
-    candidate_nodes,
-    reliability_of,
-)
+from diptych.commerce.category_to_image.filling import Filler, calibrate, candidate_nodes, reliability_of
 from diptych.commerce.category_to_image.filling.calibration import expected_calibration_error
 from diptych.commerce.category_to_image.filling.fill import (
     COLUMNS,
@@ -66,16 +61,6 @@ def test_what_is_below_counts() -> None:
     shares = np.array([[0.1, 0.2, 0.3, 0.15, 0.25]])
     masses = shares @ masses_of(TREE, np.array([AX, AY, AYZ, B, CX]))
     assert masses[0].tolist() == pytest.approx([0.6, 0.1, 0.5, 0.3, 0.15, 0.25, 0.25])
-
-
-def test_the_way_down_by_hand() -> None:
-    masses = np.array([[0.6, 0.1, 0.5, 0.3, 0.15, 0.25, 0.25], [0.2, 0.1, 0.1, 0.1, 0.4, 0.4, 0.4]])
-    own = np.zeros_like(masses)
-    own[:, [AX, AYZ, B, CX]] = masses[:, [AX, AYZ, B, CX]]
-    own[0, AY] = 0.2
-    assert descend(TREE, masses, own).tolist() == [[A, AY, AYZ], [B, -1, -1]]  # of equal ones the first
-    own[0, AY] = 0.35
-    assert descend(TREE, masses, own)[0].tolist() == [A, AY, -1]  # more of it is its own than any child's
 
 
 def slow_way(tree: CategoryTree, masses: np.ndarray, own: np.ndarray) -> list[int]:

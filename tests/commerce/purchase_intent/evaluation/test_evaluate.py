@@ -22,7 +22,7 @@ from diptych.commerce.purchase_intent.evaluation.measures import average_precisi
 from diptych.commerce.purchase_intent.evaluation.plan import Unit, make_folds
 from diptych.commerce.purchase_intent.evaluation.unit import REPEATS, Work, importance_of
 from diptych.commerce.purchase_intent.features.fitting import FEATURES, fit_features
-from diptych.commerce.purchase_intent.features.table import FeatureHeader, FeatureTable, open_features
+from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.models import fit_model
 from diptych.core.errors import (
     DataError,
@@ -126,27 +126,6 @@ def test_calibration_sees_training_sessions_only(features: FeatureTable, tmp_pat
     assert again.scores.tolist() == kept.scores.tolist()
     assert again.calibrated.tolist() == kept.calibrated.tolist()
     assert again.threshold == kept.threshold
-
-
-def test_what_was_planted_is_found(evaluation: Evaluation) -> None:
-    anonymous = {
-        step: evaluation.cell("anonymous", "extended", step, "logistic-regression") for step in (0, 5)
-    }
-    assert anonymous[5]["average_precision_low"] > anonymous[5]["base_rate"]
-    assert anonymous[5]["average_precision"] > anonymous[0]["average_precision"]
-    assert anonymous[5]["brier_calibrated"] < anonymous[5]["brier_prior"]
-    assert anonymous[5]["brier_calibrated"] < anonymous[5]["brier"]  # balanced probabilities are too high
-    late = [row for row in evaluation.importance if (row["set"], row["step"]) == ("extended", 5)]
-    assert late[0]["feature"] == "page-sequence-score"
-    assert all(row["dynamic"] for row in late[:2])
-    assert sum(row["impurity"] for row in late) == pytest.approx(1)
-    assert {row["model"] for row in late} == {"random-forest-small"}
-    keys = [Unit("anonymous", "extended", 5, fold).key for fold in range(2)]
-    folds = [evaluation.job.get(key).importance for key in keys]  # type: ignore[union-attr]
-    drops = [part.drops[part.features.index("page-sequence-score")] for part in folds]
-    assert late[0]["permutation"] == pytest.approx(np.mean(drops))
-    assert late[0]["permutation_sd"] == pytest.approx(np.std(drops, ddof=1))
-    assert {row["feature"]: row["dynamic"] for row in late}["channel"] is False
 
 
 def test_the_baseline_knows_nothing_before_the_first_page(evaluation: Evaluation) -> None:
@@ -276,27 +255,6 @@ def test_a_step_without_purchases_is_left_out_and_said(features: FeatureTable, t
     assert left["reason"].startswith("0 purchases among")
     with pytest.raises(DataError, match="nothing can be evaluated: anonymous, step 5: 0 purchases among"):
         evaluate(early, tmp_path / "late", **SMALL)
-
-
-def test_a_table_of_whole_sessions(tmp_path: Path) -> None:
-    features = small_features(tmp_path / "table", n=120)
-    about = dict(FeatureHeader.open(features.folder).about)
-    columns = {name: "number" if kind == "number" else "text" for name, kind in about["columns"].items()}
-    about |= {"kind": "whole", "steps": [-1], "columns": columns, "notes": ["a note of the table"]}
-    FeatureHeader(about).save(features.folder / FeatureHeader.marker())
-    found = evaluate(
-        open_features(features.folder),
-        tmp_path / "out",
-        folds=2,
-        bootstrap=Bootstrap(0),
-        models=["linear-svm"],
-    )
-    (cell,) = found.cells
-    assert (cell["setting"], cell["set"], cell["step"], cell["sessions"]) == ("all", "all", -1, 120)
-    assert found.gains == []
-    assert "a note of the table" in found.notes
-    assert {row["feature"] for row in found.importance} >= {"device", "orders"}
-    assert {row["impurity"] for row in found.importance} == {None}
 
 
 def test_an_evaluation_is_not_finished_before_its_page_is_there(

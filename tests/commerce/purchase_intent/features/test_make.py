@@ -146,19 +146,6 @@ def test_populations(made: Made) -> None:
         assert row["bought_too_early"] == early
 
 
-def test_as_published(tmp_path: Path) -> None:
-    events = random_events(2)
-    tables = tables_of(tmp_path, events)
-    table = make_features(tables, folder=tmp_path / "features", options=FeatureOptions(compat="published"))
-    long = [one for one in sessions_of(canonical(events)) if len(one.pages) >= 12]
-    for step in (0, 10):
-        known = [one.session_id for one in long if one.visitor is not None]
-        assert table.session_ids[table.population("identified", step)].tolist() == known
-        assert len(table.population("anonymous", step)) == len(long) - len(known)
-    late = np.flatnonzero(table.pages_before_identified > 0)
-    assert not np.isnan(table.at(late, 0).columns["sessions"]).any()
-
-
 def test_page_types_are_sorted_by_count_then_name(tmp_path: Path) -> None:
     names = ["b", "a", "c", "c", "a", "b", None, "rare", "x", "x", "behind the last step", "behind"]
     events = [page(number, name) for number, name in enumerate(names)]
@@ -190,19 +177,6 @@ def test_the_same_bytes_in_blocks_of_any_size(tmp_path: Path, monkeypatch: pytes
         "page_types.npy",
         "sessions.parquet",
     ]
-
-
-def test_names_from_logs_are_only_names(tmp_path: Path) -> None:
-    strange = ["'; DROP TABLE sessions; --", '"', " ", "<script>", "ünï\u202e", "NULL"]
-    events = [
-        event | {"page_type": strange[number % 6], "channel": strange[(number + 1) % 6], "device": name}
-        for place, name in enumerate(strange)
-        for number, event in enumerate(visit(f"c{place}'\"", visitor_id=name))
-    ]
-    table = make_features(tables_of(tmp_path, events), folder=tmp_path / "features")
-    assert len(table) == 6
-    assert set(table.view.vocabulary) == set(strange)
-    assert set(table.view.columns["device"].tolist()) == set(strange)
 
 
 def test_what_is_there_is_replaced_only_by_a_whole_table(tmp_path: Path) -> None:

@@ -13,12 +13,7 @@ import pytest
 from feature_tables import small_features
 from small_views import small_view
 
-from diptych.commerce.purchase_intent.features import (
-    FEATURES,
-    FeatureTable,
-    fit_features,
-    open_features,
-)
+from diptych.commerce.purchase_intent.features import FEATURES, FeatureTable, fit_features, open_features
 from diptych.commerce.purchase_intent.features.table import is_identified, is_undecided
 from diptych.commerce.purchase_intent.features.view import HISTORY_COLUMNS, NOTHING
 from diptych.commerce.purchase_intent.features.whole import (

@@ -16,13 +16,13 @@ import pytest
 from diptych.commerce.purchase_intent.features import FEATURES, FeatureTable
 from diptych.commerce.purchase_intent.features.view import SessionsView, text_array
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
-from diptych.commerce.purchase_intent.scoring.cell import replaced, typical_value, value_in_words
+from diptych.commerce.purchase_intent.scoring.cell import replaced, value_in_words
 from diptych.commerce.purchase_intent.scoring.table_scores import (
     RunningSessions,
     score_events,
     score_sessions,
 )
-from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.errors import DataError, UsageError
 
 
 def test_a_linear_model_is_taken_apart() -> None:
@@ -65,22 +65,6 @@ def view(**columns: list[float] | list[str]) -> SessionsView:
 )
 def test_a_value(feature: str, given: dict[str, list[float]], columns: list[float], words: str) -> None:
     assert value_in_words(FEATURES.get(feature), view(**given), np.array(columns)) == words
-
-
-def test_typical_values() -> None:
-    given = view(
-        orders=[0.0, 0.0, 7.0, 1.0, 9.0],
-        days_since_purchase=[NAN, NAN, 3.0, 1.0, NAN],
-        start_hour=[23.0, 0.0, 23.0, 1.0, 0.0],
-        channel=["b", "a", "b", "a", "c"],
-    )
-    orders = given.columns["orders"][:, None]
-    assert typical_value(FEATURES.get("orders"), given, orders) == "1"
-    hours = given.columns["start_hour"][:, None]
-    assert typical_value(FEATURES.get("start-hour"), given, hours) == "0 h"  # the first of the most frequent
-    assert typical_value(FEATURES.get("channel"), given, np.zeros((5, 3))) == "a"
-    # Most have none, so that none is typical.
-    assert typical_value(FEATURES.get("days-since-purchase"), given, np.zeros((5, 2))) == "none"
 
 
 HISTORY = {"sessions": 2, "devices": ["pc", "tablet"], "orders": 1, "days_since_purchase": 3.0, "since": 0}
@@ -143,17 +127,6 @@ def test_streaming_changes_nothing(scorer: Scorer) -> None:
     assert (whole.setting, whole.step) == ("identified", 10)
 
 
-def test_a_stream_may_begin_before_the_first_page(scorer: Scorer) -> None:
-    known = {"start": START, "device": "pc", "channel": "paid"}
-    stream = scorer.stream(**known)
-    assert stream.score() == scorer.score(known)
-    assert stream.score().step == 0
-    with pytest.raises(DataError, match="has no event"):
-        scorer.stream(device="pc").score()
-    with pytest.raises(DataError, match="has no 'events'"):
-        scorer.stream(events=[])
-
-
 def test_a_bad_event_of_a_stream_can_be_left_out(scorer: Scorer) -> None:
     first, second, third = pages(3)
     stream = scorer.stream(device="pc", channel="paid")
@@ -187,18 +160,6 @@ def test_reasons_of_a_linear_model_are_coefficient_times_difference(scorer: Scor
     assert found == pytest.approx(expected, abs=1e-6)
     assert found["pages"] == 0.0  # the same of all sessions at a step
     assert any(abs(effect) > 0.05 for effect in found.values())
-
-
-def test_what_a_score_means(scorer: Scorer) -> None:
-    score = scorer.score(session(5))
-    cell = scorer.cell("anonymous", 5)
-    assert (score.base_rate, score.threshold) == (cell.base_rate, cell.threshold)
-    assert score.lift == score.p / cell.base_rate
-    assert score.is_likely == (score.p >= cell.threshold)
-    said = json.loads(json.dumps(score.to_dict()))
-    assert said["lift"] == score.lift
-    assert said["reasons"][0]["text"] == str(score.reasons[0])
-    assert f"p = {score.p:.3f} after 5 pages, anonymous" in score.line()
 
 
 @pytest.mark.parametrize(
@@ -264,17 +225,6 @@ def test_some_steps_and_one_setting(features: FeatureTable, tmp_path: Path, opti
         found.score(session(1))
     with pytest.raises(UsageError, match="no model of the setting identified at step 5"):
         found.cell("identified", 5)
-
-
-def test_a_table_made_in_another_way_is_refused(features: FeatureTable, scorer: Scorer) -> None:
-    for name, value in (
-        ("zone", "Asia/Tokyo"),
-        ("session_options", {"gap_minutes": 10.0}),
-        ("kind", "whole"),
-    ):
-        other = replace(features, about={**features.about, name: value})
-        with pytest.raises(MismatchError, match="was trained on features with"):
-            list(scorer.score_table(other))
 
 
 def test_the_example_can_be_scored_as_it_is(scorer: Scorer) -> None:
