@@ -217,14 +217,14 @@ def test_only_some_categories_ask(shop: Catalogue) -> None:
         len(judged.products) == 23
     )  # what is relevant to neither stays in the gallery, and asks for nothing
     assert set(judged.truth.queries("i2t").tolist()) == set(judged.truth.t2i.of(0).tolist())
-    for given, error, match in (
+    for asked, error, match in (
         (("most-general", "label", [dresses]), DataError, "no category of the 1 asked for"),
         (("all", "label", [12]), UsageError, "12 categories"),
         (("all", "tree", None), UsageError, "one of label, path"),
     ):
-        nodes = None if given[2] is None else np.array(given[2])
+        nodes = None if asked[2] is None else np.array(asked[2])
         with pytest.raises(error, match=match):
-            judge(shop, *given[:2], query_nodes=nodes)  # type: ignore[arg-type]
+            judge(shop, *asked[:2], query_nodes=nodes)  # type: ignore[arg-type]
 
 
 def test_the_node_with_the_last_number_asks_only_if_it_has_a_product() -> None:

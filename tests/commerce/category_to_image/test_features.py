@@ -303,22 +303,23 @@ def test_categories(maker: FeatureMaker) -> None:
 
 def test_a_dual_encoder_reads_both(clip: Path, shop: Catalogue, tmp_path: Path) -> None:
     maker = FeatureMaker.of(str(clip), str(clip), cache=tmp_path)
-    some = shop.subset([0, 1, 2])
-    made, asked = maker.products(some), maker.categories(["Dresses", "Coats"])
+    some, names = shop.subset([0, 1, 2]), ["Dresses", "Coats"]
+    made, asked = maker.products(some), maker.categories(names)
     encoder = DualEncoder.load(clip)
-    assert made.image is not None
-    assert asked.dual is not None
-    pictures = [shop.collection.image(row) for row in range(3)]
-    np.testing.assert_allclose(made.image, encoder.encode_images(pictures), atol=1e-5)
-    np.testing.assert_allclose(made.title, encoder.encode_texts(list(some.titles)), atol=1e-5)
-    np.testing.assert_allclose(asked.dual, encoder.encode_texts(["Dresses", "Coats"]), atol=1e-5)
+    for rows, expected in (
+        (made.image, encoder.encode_images([shop.collection.image(row) for row in range(3)])),
+        (made.title, encoder.encode_texts(list(some.titles))),
+        (asked.dual, encoder.encode_texts(names)),
+    ):
+        np.testing.assert_allclose(rows, expected, atol=1e-5)
     assert np.array_equal(asked.dual, asked.text)
-    assert maker.image is not None
     assert maker.image.texts is maker.text  # loaded once
     maker.save(tmp_path / "maker")
-    opened = FeatureMaker.open(tmp_path / "maker", cache=tmp_path)
-    assert opened.image is not None
-    assert opened.image.texts is opened.text
+    opened = FeatureMaker.open(tmp_path / "maker", cache=tmp_path / "other")
+    assert opened.fingerprint == maker.fingerprint
+    assert np.array_equal(opened.products(some).image, made.image)
+    with pytest.raises(UsageError, match="precision bfloat16 with a dual encoder"):
+        FeatureMaker.of(str(clip), str(clip), cache=tmp_path, precision="bfloat16")
 
 
 def test_another_encoder_in_the_same_place(shop: Catalogue, tmp_path: Path) -> None:
@@ -377,7 +378,7 @@ def pictures(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def shop_picture_rows(pictures: Path) -> Catalogue:
+def mine(pictures: Path) -> Catalogue:
     return tiny_catalogue(pictures)
 
 
@@ -387,83 +388,74 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{rows}._BATCH", 2)
 
 
-def test_rows_are_the_encoders_own(shop_picture_rows: Catalogue, tmp_path: Path) -> None:
+def test_rows_are_the_encoders_own(mine: Catalogue, tmp_path: Path) -> None:
     encoder = Shades()
-    found = picture_rows(encoder, shop_picture_rows, tmp_path, "none")
+    found = picture_rows(encoder, mine, tmp_path, "none")
     assert isinstance(found.rows, np.memmap)
-    np.testing.assert_allclose(found.rows, means(shop_picture_rows), atol=1e-6)
-    assert [name for name, there in zip(shop_picture_rows.ids, found.pictured, strict=True) if not there] == [
-        NO_PICTURE
-    ]
+    for product, row in enumerate(mine.picture_rows.tolist()):
+        mean = np.zeros(3)
+        if row >= 0:
+            mean = np.asarray(mine.collection.image(row), dtype=np.float64).mean(axis=(0, 1))
+        np.testing.assert_allclose(found.rows[product], mean / max(np.linalg.norm(mean), 1e-9), atol=1e-6)
+    assert np.flatnonzero(~found.pictured).tolist() == [mine.ids.index(NO_PICTURE)]
     assert (found.without, found.unreadable) == (1, 0)
-    assert sorted(encoder.seen) == sorted(set(shop_picture_rows.ids) - {NO_PICTURE})
+    assert sorted(encoder.seen) == sorted(set(mine.ids) - {NO_PICTURE})
 
 
-def test_a_picture_is_encoded_once(shop_picture_rows: Catalogue, tmp_path: Path) -> None:
-    train = shop_picture_rows.split("train")
+def test_a_picture_is_encoded_once(mine: Catalogue, tmp_path: Path) -> None:
+    train, back = mine.split("train"), mine.subset(np.arange(24)[::-1])
     picture_rows(Shades(), train, tmp_path, "none")
-    second = Shades()
-    whole = picture_rows(second, shop_picture_rows, tmp_path, "none")
-    assert sorted(second.seen) == sorted(set(shop_picture_rows.ids) - set(train.ids))
-    third = Shades()
-    reversed_ = picture_rows(
-        third, shop_picture_rows.subset(np.arange(len(shop_picture_rows))[::-1]), tmp_path, "none"
-    )
+    second, third = Shades(), Shades()
+    whole = picture_rows(second, mine, tmp_path, "none")
+    assert sorted(second.seen) == sorted(set(mine.ids) - set(train.ids))
+    assert np.array_equal(picture_rows(third, back, tmp_path, "none").rows, whole.rows[::-1])
     assert third.seen == []
-    assert np.array_equal(reversed_.rows, whole.rows[::-1])
 
 
-def test_pictures_of_equal_bytes_share_a_row(
-    shop_picture_rows: Catalogue, pictures: Path, tmp_path: Path
-) -> None:
+def test_pictures_of_equal_bytes_share_a_row(mine: Catalogue, pictures: Path, tmp_path: Path) -> None:
     (pictures / "p01.png").write_bytes((pictures / "p00.png").read_bytes())
     encoder = Shades()
-    rows = picture_rows(encoder, shop_picture_rows, tmp_path, "none").rows
+    rows = picture_rows(encoder, mine, tmp_path, "none").rows
     assert len(encoder.seen) == 22
     assert np.array_equal(rows[0], rows[1])
 
 
-def test_what_a_kill_leaves_is_used(shop_picture_rows: Catalogue, tmp_path: Path) -> None:
+def test_what_a_kill_leaves_is_used(mine: Catalogue, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        picture_rows(Shades(patience=11), shop_picture_rows, tmp_path / "killed", "none")
+        picture_rows(Shades(patience=11), mine, tmp_path / "killed", "none")
     after = Shades()
-    found = picture_rows(after, shop_picture_rows, tmp_path / "killed", "none")
+    found = picture_rows(after, mine, tmp_path / "killed", "none")
     assert len(after.seen) == 23 - 10  # five batches of two were whole
-    assert np.array_equal(
-        found.rows, picture_rows(Shades(), shop_picture_rows, tmp_path / "whole", "none").rows
-    )
+    assert np.array_equal(found.rows, picture_rows(Shades(), mine, tmp_path / "whole", "none").rows)
 
 
-def test_a_product_without_a_picture_is_named(shop_picture_rows: Catalogue, tmp_path: Path) -> None:
+def test_a_product_without_a_picture_is_named(mine: Catalogue, tmp_path: Path) -> None:
     encoder = Shades()
     with pytest.raises(ImageError, match="1 of the 24 products of tiny have no picture, 'p05' the first"):
-        picture_rows(encoder, shop_picture_rows, tmp_path)
+        picture_rows(encoder, mine, tmp_path)
     assert encoder.seen == []  # before any work
 
 
-@pytest.mark.parametrize("damage", ["gone", "cut"])
 def test_a_picture_that_cannot_be_read(
-    damage: str,
-    shop_picture_rows: Catalogue,
-    pictures: Path,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    mine: Catalogue, pictures: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    some = shop_picture_rows.subset(np.flatnonzero(shop_picture_rows.pictured))
-    path = pictures / "p07.png"
-    path.unlink() if damage == "gone" else path.write_bytes(path.read_bytes()[:60])
-    with pytest.raises(ImageError, match="picture of product 'p07' cannot be used"):
+    some = mine.subset(np.flatnonzero(mine.pictured))
+    (pictures / "p06.png").unlink()
+    (pictures / "p07.png").write_bytes((pictures / "p07.png").read_bytes()[:60])
+    with pytest.raises(ImageError, match="picture of product 'p06' cannot be used"):
         picture_rows(Shades(), some, tmp_path)
     found = picture_rows(Shades(), some, tmp_path, "none")
-    assert (found.without, found.unreadable) == (0, 1)
-    assert [name for name, there in zip(some.ids, found.pictured, strict=True) if not there] == ["p07"]
-    assert not found.rows[list(some.ids).index("p07")].any()
-    assert "'p07'" in caplog.text
-    # Its row of zeros is in the cache now, and is still no picture.
-    with pytest.raises(ImageError, match="picture of product 'p07' cannot be used"):
+    assert (found.without, found.unreadable) == (0, 2)
+    missing = [some.ids.index(name) for name in ("p06", "p07")]
+    assert np.flatnonzero(~found.pictured).tolist() == missing
+    assert not found.rows[missing].any()
+    assert "'p06'" in caplog.text
+    # Their rows of zeros are in the cache now, and are still no pictures.
+    with pytest.raises(ImageError, match="picture of product 'p06' cannot be used"):
         picture_rows(Shades(), some, tmp_path)
 
 
-def test_regions_are_not_pictures(shop_picture_rows: Catalogue, tmp_path: Path) -> None:
+def test_regions_are_not_pictures(shop: Catalogue, tmp_path: Path) -> None:
+    regions = type("Regions", (Shades,), {"takes": "regions"})
     with pytest.raises(MismatchError, match="takes regions, tiny holds pictures"):
-        picture_rows(Regions(), shop_picture_rows, tmp_path)
+        picture_rows(regions(), shop, tmp_path)

@@ -149,7 +149,7 @@ def test_what_does_not_belong_together() -> None:
         features, ids=one.ids, titles=one.titles, attribute_start=start, attribute_items=items, **kept
     )
     titles = SMALL.model_copy(update={"modalities": ("image", "title")})
-    for given, options, error, match in (
+    for shop, options, error, match in (
         (
             (catalogue.subset(range(59)), features, categories),
             SMALL,
@@ -163,7 +163,7 @@ def test_what_does_not_belong_together() -> None:
         ((one, some, categories), titles, DataError, "ask with the words 'Long sleeves'"),
     ):
         with pytest.raises(error, match=match):
-            train(*given, options)
+            train(*shop, options)
 
 
 TRAINED_SMALL = TrainOptions(hidden=12, width=6, epochs=2, batch_size=10, normalise="after")

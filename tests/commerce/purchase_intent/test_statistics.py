@@ -17,7 +17,6 @@ from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.sessions import SessionOptions, sessionise
 from diptych.commerce.purchase_intent.statistics import ORDER, DescribeOptions, Description, describe
 from diptych.commerce.purchase_intent.statistics.intervals import (
-    LINKS,
     link,
     mean_interval,
     share,
@@ -109,11 +108,9 @@ def test_a_log_without_events(tmp_path: Path, engine: Engine) -> None:
 
 def test_a_log_without_purchases_and_visitors(tmp_path: Path, engine: Engine) -> None:
     found = described(tmp_path, engine, [{"t": 0}, {"t": 0, "client_id": "d", "device": "tv"}])
-    assert [row["rate"] for row in found.rows("devices")] == [0.0, 0.0]
-    assert {row["purchase_share"] for row in found.rows("devices")} == {None}
-    assert {row["standardised"] for row in found.rows("devices")} == {None}
-    assert {row["purchase"] for row in found.rows("queries")} == {False}
-    assert {row["share"] for row in found.rows("queries")} == {None}
+    values = [(row["rate"], row["purchase_share"], row["standardised"]) for row in found.rows("devices")]
+    assert values == [(0.0, None, None)] * 2
+    assert {(row["purchase"], row["share"]) for row in found.rows("queries")} == {(False, None)}
     assert found.rows("devices-per-visitor") == found.rows("device-transitions") == []
     assert len(found.about["notes"]) == 2
 
@@ -204,19 +201,23 @@ def test_no_mean_of_counts_is_negative() -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "back", "kind"),
+    ("there", "back", "likely", "near_zero", "kind"),
     [
-        (0.20, 0.02, "strong"),  # tablet to PC and back
-        (0.4375, 0.0001, "one-sided"),  # TV to PC
-        (0.0001, 0.0625, "one-sided"),  # tablet to TV
-        (0.009, 0.0, "weak"),
-        (0.01, 0.01, "strong"),
-        (0.5, None, "none"),
+        (0.20, 0.02, 0.01, 0.01, "strong"),  # tablet to PC and back
+        (0.4375, 0.0001, 0.01, 0.01, "one-sided"),  # TV to PC
+        (0.0001, 0.0625, 0.01, 0.01, "one-sided"),  # tablet to TV
+        (0.009, 0.0, 0.01, 0.01, "weak"),
+        (0.01, 0.01, 0.01, 0.01, "strong"),
+        (0.5, None, 0.01, 0.01, "none"),
+        (0.3, 0.03, 0.05, 0.02, "none"),
+        (0.03, 0.03, 0.05, 0.02, "none"),
+        (0.3, 0.01, 0.05, 0.02, "one-sided"),
+        (0.3, 0.05, 0.05, 0.02, "strong"),
     ],
 )
-def test_kinds(there: float, back: float | None, kind: str) -> None:
-    assert link(there, back, likely=0.01, near_zero=0.01) == kind
-    assert kind in LINKS
+def test_kinds(there: float, back: float | None, likely: float, near_zero: float, kind: str) -> None:
+    assert link(there, back, likely=likely, near_zero=near_zero) == kind
+    assert back is None or link(back, there, likely=likely, near_zero=near_zero) == kind
 
 
 def test_the_worked_example_of_the_thesis() -> None:

@@ -218,15 +218,6 @@ def test_a_wrong_value_is_named_with_its_row(tmp_path: Path, change: dict[str, s
     assert not (tmp_path / "features").exists()
 
 
-def test_rows_of_another_length(tmp_path: Path) -> None:
-    file = write(tmp_path / "s.csv", {})
-    for end in ("1,2,3\n", "," * 30 + "\n"):
-        broken = tmp_path / "broken.csv"
-        broken.write_text(file.read_text() + end)
-        with pytest.raises(DataError, match="row 2 .* not as many values"):
-            make_whole_features(broken, folder=tmp_path / "features")
-
-
 def test_other_files(tmp_path: Path) -> None:
     for name, content in (
         ("a.csv", b"session,time\n1,2\n"),
