@@ -158,23 +158,6 @@ def test_columns_are_as_declared(tmp_path: Path, engine: Engine) -> None:
         assert tables.about["counts"]["sessions"] == len(rows(tables)) == log.n_events
 
 
-def test_made_once(tmp_path: Path, engine: Engine) -> None:
-    log = write_log(tmp_path / "log", [{"t": 0}, {"t": 10_000}])
-    first = sessionise(log, engine=engine)
-    assert first.folder.parent == log.folder / "sessions"
-    for file in first.files("sessions"):
-        file.write_bytes(b"mine")
-    again = sessionise(log)
-    assert again.about == first.about
-    assert again.files("sessions")[0].read_bytes() == b"mine"
-    # Of another log under the same name they are made anew.
-    type(log)(log.about | {"fingerprint": "other"}).save(tmp_path / "log" / "log.json")
-    other = sessionise(type(log).open(log.folder), engine=engine)
-    assert other.folder == first.folder
-    assert len(rows(other)) == 2
-    assert other.fingerprint != first.fingerprint
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
