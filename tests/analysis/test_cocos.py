@@ -325,39 +325,12 @@ def test_the_distribution_right_of_epsilon_is_what_was_counted(
         assert sum(positives.sums) / 90 == pytest.approx(counted["positives_weight"].mean, rel=0.02)
 
 
-def test_any_objective_over_batches(rows: tuple[np.ndarray, np.ndarray]) -> None:
-    grouped = BatchPlan(CAPTION_IMAGE, 30, 10, "grouped", 3).epoch(0)
-    for kind in OBJECTIVES:
-        report = cocos_over(*rows, grouped, kind())
-        assert report.protocol.objective == kind.name
-        assert report.protocol.captions == (30, 30)
-        assert report.counts["i2t"]["per_query"].batches == 3
-        assert ("within" in report.weights["t2i"]) == kind().needs_within
-
-
 def test_batches_without_gradient_are_left_out_and_said(batches: list[Batch]) -> None:
     rows = np.eye(30, dtype=np.float32), np.eye(30, dtype=np.float32)[CAPTION_IMAGE]
     report = cocos_over(*rows, batches, TripletHardest(0.2))
     assert "per_active_query" not in report.counts["i2t"]
     assert report.counts["i2t"]["without_gradient"].mean == 15
     assert "i2t: in 6 of 6 batches no query has a gradient" in report.notes()[0]
-
-
-def test_the_protocol_says_everything(rows: tuple[np.ndarray, np.ndarray], batches: list[Batch]) -> None:
-    about = {"dataset": "things", "split": "train", "plan": "distinct", "captions per image": None}
-    learned = InfoNCE(0.125, learn_temperature=True)
-    line = cocos_over(*rows, batches, learned, 0.02, about=about).protocol.line()
-    for words in (
-        "dataset things; split train; plan distinct; objective infonce (temperature 0.125",
-        "similarity cosine",
-        "6 batches of 15 images and 15 captions",
-        "τ·|∂L/∂s| > ε = 0.02",
-    ):
-        assert words in line
-    assert "captions per image" not in line
-    assert "when |∂L/∂s| > ε" in cocos_over(*rows, batches, learned, unit="score").protocol.line()
-    assert "compat equations" in cocos_over(*rows, batches, learned, compat="equations").protocol.line()
-    assert "compat published" in cocos_over(*rows, batches, learned, compat="published").protocol.line()
 
 
 def test_another_similarity(rows: tuple[np.ndarray, np.ndarray], batches: list[Batch]) -> None:

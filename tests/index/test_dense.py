@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from diptych.index import build_index, open_index, topk
 from diptych.index.engines.exact import ExactIndex
 from diptych.index.engines.hnsw import HnswIndex
-from diptych.index.topk import order_hits, pair_scores, top_k
+from diptych.index.topk import top_k
 from diptych.index.vectors import RowStore
 
 
@@ -128,13 +128,6 @@ def test_no_more_than_a_block_of_scores_is_held():
     assert peak < whole / 3
 
 
-def test_pair_scores_and_order():
-    rows = RowStore(np.array([[1, 2], [3, 4]], dtype=np.float32))
-    queries = np.array([[1, 0], [0, 1]], dtype=np.float32)
-    assert pair_scores(rows, np.array([0, 1, 1]), queries, np.array([0, 0, 1])).tolist() == [1, 3, 4]
-    assert order_hits(np.array([[5, 1, 2]]), np.array([[1.0, 1.0, 3.0]])).tolist() == [[2, 1, 0]]
-
-
 def is_mapped(array):
     while array is not None and not isinstance(array, np.memmap):
         array = array.base
@@ -161,16 +154,6 @@ def test_saving_drops_tombstones(make_embeddings, tmp_path):
     assert index.ids == ["image-0", "image-2", "image-3"]
     assert np.load(tmp_path / "index" / "rows.npy").shape == (3, 4)
     assert index.search(np.eye(4)[1:2] + np.eye(4)[3:], 1).ids == [["image-3"]]
-
-
-def test_against_a_sorted_product(make_embeddings):
-    embeddings = make_embeddings(count=3000, width=40)
-    queries = embeddings.rows[::300] + 0.1
-    hits = build_index(embeddings).search(queries, 25)
-    product = queries.astype(float) @ embeddings.rows.T.astype(float)
-    order = np.argsort(-product, axis=1)[:, :25]
-    assert [list(ids) for ids in hits.ids] == [[f"image-{row}" for row in best] for best in order.tolist()]
-    np.testing.assert_allclose(hits.scores, np.take_along_axis(product, order, 1), rtol=1e-5, atol=1e-6)
 
 
 @pytest.fixture(scope="module")

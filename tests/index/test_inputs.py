@@ -83,12 +83,6 @@ def test_ids():
     assert check_k(np.int64(3)) == 3
 
 
-def test_dense_vectors_are_not_copied_without_need():
-    rows = np.ones((2, 3), dtype=np.float32)
-    assert np.shares_memory(dense_vectors(rows, 3, "item"), rows)
-    assert dense_vectors([[1, 2, 3]], 3, "item").dtype == np.float32
-
-
 def test_dense_vectors_refused():
     with pytest.raises(MismatchError, match="query vectors have width 4, the index holds vectors of width 3"):
         dense_vectors(np.ones((2, 4)), 3, "query")
@@ -98,12 +92,6 @@ def test_dense_vectors_refused():
         dense_vectors([["a"]], 1, "query")
     with pytest.raises(UsageError, match="shape"):
         count_rows(np.ones((1, 2, 3)), "query")
-
-
-def test_norms():
-    rows = np.array([[3, 4], [0, 0]], dtype=np.float32)
-    assert row_norms(rows, None, "item").tolist() == [5, 0]
-    assert row_norms(rows[:0], None, "item").shape == (0,)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -141,11 +129,6 @@ def test_columns_out_of_order_twice_and_zero():
     rows = sparse_vectors(unsorted, 3, None, "query")
     assert (rows.indices.tolist(), rows.data.tolist()) == ([0, 2], [2, 5])
     assert unsorted.indices.tolist() == [2, 0, 2, 1]  # the caller's are left as they were
-
-
-def test_canonical_rows_are_not_copied():
-    given = csr_array(np.array(ROWS, dtype=np.float32))
-    assert np.shares_memory(sparse_vectors(given, 3, None, "query").data, given.data)
 
 
 def test_refused():
@@ -195,10 +178,6 @@ def test_rows_changed_behind_scipys_back():
         sparse_vectors(rows, 3, None, "query")
 
 
-def test_half_precision():
-    assert sparse_vectors(np.array(ROWS, dtype=np.float16), 3, None, "query").data.tolist() == [2, 1, 3]
-
-
 def test_rows_grow_behind_a_base_that_is_never_written():
     base = np.arange(6, dtype=np.float32).reshape(3, 2)
     base.setflags(write=False)
@@ -226,11 +205,6 @@ def test_written_rows_are_a_numpy_file(tmp_path):
     assert written.tolist() == [[2, 2, 2, 2], [1, 0, 0, 0], [0, 0, 1, 0]]
 
 
-def test_norms_refuse_what_is_not_finite():
-    with pytest.raises(NumericalError, match=r"row 1\) is not finite"):
-        _ = RowStore(np.array([[1, 0], [np.nan, 0]], dtype=np.float32)).norms
-
-
 def test_ids_keep_their_slots():
     table = IdTable(["a", "b", "c"])
     assert table.alive is None
@@ -244,12 +218,6 @@ def test_ids_keep_their_slots():
     assert "b" not in table
     assert table.alive is not None
     assert table.alive.tolist() == [True, False, True, True, False]
-
-
-def test_a_table_read_back_knows_its_dead():
-    table = IdTable(["a", "b", "a"], np.array([True, False, False]))
-    table.kill(["a"])
-    assert table.live_slots().tolist() == [1]
 
 
 def test_the_exact_engine_of_each_kind_is_the_default(make_embeddings, make_bags):

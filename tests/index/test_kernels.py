@@ -9,21 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.index.kernels import load_kernels
 from diptych.index.postings import Postings
 from diptych.index.sparse_rows import SparseRows
 
 
 def bags(make_bags, **said):
     return SparseRows(make_bags(**said).rows)
-
-
-def test_frequencies(make_bags):
-    rows = make_bags([[0, 2, 0], [0, 3, 1]])
-    documents, largest = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.float32)
-    load_kernels().frequencies(*SparseRows(rows.rows).arrays, documents, largest)
-    assert documents.tolist() == [0, 2, 1]
-    assert largest.tolist() == [0, 3, 1]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 2.0])

@@ -12,7 +12,7 @@ import pytest
 
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.encoders.sparse_embeddings import term_fingerprint
-from diptych.index import ENGINES, Index, build_index, open_index
+from diptych.index import ENGINES, build_index, open_index
 from diptych.index.storage import Header, load_array
 
 SPARSE = ["cascade", "impacts", "inverted"]
@@ -45,14 +45,6 @@ def test_an_opened_index_is_the_saved_one(name, make_embeddings, make_bags, tmp_
     assert list(opened.search(embeddings.rows, 10)) == answers == list(built.search(embeddings.rows, 10))
     for path in (tmp_path / "index").glob("*.npy"):
         np.load(path, allow_pickle=False)
-
-
-def test_a_header_names_every_file(saved):
-    folder, _ = saved
-    header = Header.open(folder)
-    assert (header.encoder, header.items) == ("encoder-a", 119)
-    assert set(header.files) == {path.name for path in folder.iterdir()} - {"index.json"}
-    assert Index.open(folder).describe() == open_index(folder).describe()
 
 
 def test_changes_to_an_opened_index_persist_on_save_only(saved):

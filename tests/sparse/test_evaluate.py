@@ -180,12 +180,6 @@ def test_things_that_do_not_belong_together() -> None:
         measure_sparsified(ENCODED, turned, VOCABULARY)
 
 
-def test_a_dense_result_is_used_again(found: SparseMeasures) -> None:
-    again = measured(k=4, dense=found.dense)
-    assert again.dense is found.dense
-    assert again.p == found.p
-
-
 def test_rows_without_any_term() -> None:
     nothing = csr_array(SPARSE.texts.rows.shape, dtype=np.float32)
     found = measure_sparsified(

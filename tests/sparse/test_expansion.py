@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from diptych.core.errors import MismatchError, UsageError
-from diptych.sparse.expansion import (
-    ExpansionControl,
-    allowed_terms,
-    caption_probability,
-    expand,
-    word_probability,
-)
+from diptych.sparse.expansion import ExpansionControl, caption_probability, expand, word_probability
 from diptych.sparse.options import ExpansionOptions
 
 WEIGHTS = np.array([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]], dtype=np.float32)
@@ -82,20 +76,6 @@ def test_expand_is_algorithm_1(seed: int, printed: bool, one_draw: bool, as_inte
     np.testing.assert_array_equal(tensors.numpy(), expected)
 
 
-def test_gradients_pass_where_weights_do() -> None:
-    weights = torch.from_numpy(WEIGHTS).requires_grad_()
-    expand(weights, torch.from_numpy(OWN), 0).sum().backward()
-    assert weights.grad is not None
-    assert weights.grad.tolist() == OWN.astype(float).tolist()
-
-
-def test_the_allowed_terms_are_of_the_kind_of_the_captions() -> None:
-    assert allowed_terms(OWN, 0).dtype == np.bool_
-    tensor = allowed_terms(torch.from_numpy(OWN), 0, WORDS)
-    assert isinstance(tensor, torch.Tensor)
-    assert tensor.dtype == torch.bool
-
-
 @pytest.mark.parametrize("epochs", [1, 3, 10, 200])
 def test_probabilities_rise_by_equation_3_6(epochs: int) -> None:
     frequency = np.array([0.0, 0.25, 1.0])
@@ -152,11 +132,6 @@ def test_how_often_a_batch_may_expand(epoch: int) -> None:
     draws = [control("c", seed=7).caption_draw(epoch, step) for step in range(4000)]
     # Four standard deviations of a share of 4,000 draws are 0.032 at most.
     assert np.mean(draws) == pytest.approx(epoch / 10, abs=0.032)
-
-
-def test_after_the_published_rise_everything_is_allowed() -> None:
-    late = control("c+w", epochs=20, frequency=[0.9, 0.5, 0.1, 0.0], schedule="published")
-    assert all(late.allowed(19, step, OWN) is None for step in range(200))
 
 
 def test_how_often_a_term_may_be_an_expansion() -> None:

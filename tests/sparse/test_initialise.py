@@ -151,10 +151,6 @@ def test_a_random_start_is_drawn_as_berts_is() -> None:
     assert not np.array_equal(start.projector, starting_weights(VOCABULARY, options, [], 2).projector)
 
 
-STANDING = np.array([[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 0, 1, 0, 0], [1, 0, 0, 1, 0]], dtype=np.float32)
-"""Term 0 stands everywhere, term 3 once and alone with it, term 4 nowhere."""
-
-
 def slow_pmi(captions: np.ndarray) -> np.ndarray:
     count, size = captions.shape
     table = np.zeros((size, size))
@@ -167,13 +163,6 @@ def slow_pmi(captions: np.ndarray) -> np.ndarray:
                 )
                 table[i, j] = max(0.0, math.log(share))
     return table
-
-
-def test_positive_pmi_of_four_captions() -> None:
-    table = positive_pmi(csr_array(STANDING)).toarray()
-    # 1 and 2: together once of 4, each twice: 4 · 1 / (2 · 2) = 1, whose logarithm is 0.
-    expected = np.diag([0.0, math.log(2), math.log(2), math.log(4), 0.0])
-    np.testing.assert_allclose(table, expected, atol=1e-12)
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -200,12 +189,6 @@ def test_the_largest_components_of_a_known_matrix() -> None:
     np.testing.assert_allclose(again, vectors, atol=1e-9)
 
 
-def test_a_matrix_smaller_than_the_components_asked_for() -> None:
-    values, vectors = largest_components(csr_array(np.diag([2.0, -3.0])), 5, seed=0)
-    np.testing.assert_allclose(values, [-3.0, 2.0])
-    np.testing.assert_allclose(vectors, [[0, 1], [1, 0]], atol=1e-12)
-
-
 def test_terms_of_the_same_captions_have_vectors_alike() -> None:
     # Terms 0 and 1 always stand together, so do 2 and 3; 4 stands with either.
     topics = [[1, 1, 0, 0, 1], [1, 1, 0, 0, 0], [0, 0, 1, 1, 1], [0, 0, 1, 1, 0]]
@@ -213,17 +196,6 @@ def test_terms_of_the_same_captions_have_vectors_alike() -> None:
     likeness = vectors @ vectors.T
     np.testing.assert_allclose(likeness[[0, 2], [1, 3]], 1.0, atol=1e-6)
     np.testing.assert_allclose(likeness[[0, 1], [2, 3]], 0.0, atol=1e-6)
-
-
-def test_every_vector_has_one_length_and_terms_of_no_caption_a_random_one() -> None:
-    vectors = term_vectors(csr_array(STANDING), 16, seed=3, spread=0.5)
-    assert vectors.shape == (5, 16)
-    assert vectors.dtype == np.float32
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 2.0, rtol=1e-6)
-    # Three terms say something about others or themselves; the table has no component beyond the fifth.
-    assert not vectors[1:4, 5:].any()
-    assert (vectors[[0, 4]] != 0).all()
-    assert not np.array_equal(vectors[4], term_vectors(csr_array(STANDING), 16, seed=4, spread=0.5)[4])
 
 
 @pytest.mark.parametrize("captions", [np.zeros((0, 4)), np.zeros((3, 4))])

@@ -14,7 +14,7 @@ from diptych.core.errors import DataError, MismatchError, NumericalError, Storag
 from diptych.evaluation import evaluate
 from diptych.metrics import GroundTruth, top_k
 from diptych.metrics.sparse_products import SparseProducts
-from diptych.sparse.explain import Contribution, explain_match, in_words, marked_terms, readable, top_terms
+from diptych.sparse.explain import Contribution, explain_match, in_words, marked_terms, top_terms
 from diptych.sparse.measures import (
     CaptionWords,
     StaticEmbedding,
@@ -61,15 +61,6 @@ def test_the_double_sum(seed: int, n: int, m: int) -> None:
     texts, images = ((random.random((size, 9)) < 0.3).astype(np.float32) for size in (n, m))
     found = flops(csr_array(3 * texts), csr_array(0.1 * images))
     assert found == pytest.approx(np.mean([[t @ i for i in images] for t in texts]))
-
-
-def test_a_stored_zero_is_no_term() -> None:
-    rows = csr_array(
-        (np.array([0, 2], dtype=np.float32), np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 3)
-    )
-    assert nonzeros(rows) == 0.5
-    assert empty_share(rows) == 0.5
-    assert flops(rows, rows) == 0.25
 
 
 def test_nothing_and_other_terms() -> None:
@@ -138,15 +129,6 @@ ROWS = sparse([[0, 3, 1, 0, 3, 2], [0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0]])
 SAID = ones([[1, 2], [0], [3]], 6)
 
 
-def test_leading_terms_by_hand() -> None:
-    assert leading_terms(ROWS, 3).tolist() == [[1, 4, 5], [5, -1, -1], [-1, -1, -1]]
-    assert leading_terms(ROWS, 3, left_out=[1, 5]).tolist() == [[4, 2, -1], [-1] * 3, [-1] * 3]
-    filled = leading_terms(ROWS, 5, positive_only=False)
-    assert filled.tolist() == [[1, 4, 5, 2, 0], [5, 0, 1, 2, 3], [0, 1, 2, 3, 4]]
-    every = leading_terms(ROWS, 7, positive_only=False, left_out=[0, 2])
-    assert every.tolist() == [[1, 4, 5, 3, -1, -1, -1], [5, 1, 3, 4, -1, -1, -1], [1, 3, 4, 5, -1, -1, -1]]
-
-
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), k=st.integers(1, 9), positive_only=st.booleans())
 def test_leading_terms_as_a_stable_sort(seed: int, k: int, positive_only: bool) -> None:
@@ -203,18 +185,6 @@ def test_words_of_captions_take_the_place_of_terms() -> None:
     found = semantic_at(ROWS, SAID, vectors, 3, words=words)
     assert found == pytest.approx([(1 - np.sqrt(0.5) + 1) / 3, 0, 0])
     assert words.unknown == 0.5
-
-
-@settings(max_examples=40)
-@given(seed=st.integers(0, 2**32), k=st.integers(1, 8))
-def test_semantic_is_at_least_exact_and_at_most_one(seed: int, k: int) -> None:
-    random = np.random.default_rng(seed)
-    rows = sparse(random.random((6, 10)) * (random.random((6, 10)) < 0.5))
-    said = sparse(random.random((6, 10)) < 0.3)
-    vectors = np.abs(random.normal(size=(10, 3))) * (random.random((10, 1)) < 0.8)
-    semantic = semantic_at(rows, said, vectors, k)
-    assert np.all(semantic >= exact_at(rows, said, k) - 1e-12)
-    assert np.all(semantic <= 1 + 1e-12)
 
 
 def test_terms_that_do_not_fit() -> None:
@@ -301,20 +271,10 @@ def test_a_piece_counts_where_the_caption_has_its_word(
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(
-        StorageError,
-        match=r"gone\.npz does not exist \(check the path.*word vectors",
-    ):
+    with pytest.raises(StorageError, match=r"gone\.npz does not exist \(check the path.*word vectors"):
         StaticEmbedding.open(str(tmp_path / "gone.npz"))
     with pytest.raises(DataError, match="must be finite rows"):
         StaticEmbedding("broken", {"a": 0}, np.array([[np.nan]], dtype=np.float32))
-
-
-def test_no_captions_and_no_words(words: StaticEmbedding, vocabulary: TermVocabulary) -> None:
-    said = words.of_captions([""], vocabulary)
-    assert said.rows.shape == (1, 0)
-    assert said.unknown == 0
-    assert said.vectors.shape == (0, 3)
 
 
 def test_the_input_embeddings_of_a_model(tmp_path: Path, vocabulary: TermVocabulary) -> None:
@@ -338,15 +298,6 @@ def test_the_input_embeddings_of_a_model(tmp_path: Path, vocabulary: TermVocabul
     assert said.words == ["moped"]
     pieces = inputs[[PIECES.index("mo"), PIECES.index("##ped")]]
     assert said.vectors[0] == pytest.approx(pieces.mean(axis=0))
-
-
-def test_pearson_by_hand() -> None:
-    assert pearson(np.array([0.0, 0, 1, 1]), np.array([0.0, 1, 1, 1])) == pytest.approx(1 / np.sqrt(3))
-    assert pearson(np.array([1.0, 2]), np.array([4.0, 2])) == -1
-    assert np.isnan(pearson(np.array([1.0, 1]), np.array([4.0, 2])))  # a constant has no correlation
-    assert np.isnan(pearson(np.zeros(0), np.zeros(0)))
-    with pytest.raises(MismatchError, match="2 values and 3 values"):
-        pearson(np.zeros(2), np.zeros(3))
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(3, 40))
@@ -493,12 +444,6 @@ def test_pieces_of_a_word_are_put_together() -> None:
     # a term that is written like a word in pieces stays apart
     alike = [Contribution("moped", 1, 1, 1.0), Contribution("mo", 1, 2, 2.0)]
     assert in_words(alike, words) == [Contribution("moped", 1, 2, 2.0), Contribution("moped", 1, 1, 1.0)]
-
-
-def test_readable() -> None:
-    assert readable("dog") == "dog"
-    assert readable("##ped") == "-ped"
-    assert readable("##ped", [("dog", ["dog"]), ("moped", ["mo", "##ped"])]) == "-ped (moped)"
 
 
 def test_explaining_what_does_not_fit() -> None:

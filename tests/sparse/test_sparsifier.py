@@ -23,7 +23,7 @@ from diptych.core.errors import (
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.sparse.head import HeadPair, Kind, SparseHead, fresh_heads, head_of, term_weights
+from diptych.sparse.head import Kind, SparseHead, fresh_heads, head_of, term_weights
 from diptych.sparse.sparsified import SparseEncoder
 from diptych.sparse.sparsifier import Sparsifier
 
@@ -36,16 +36,6 @@ ROWS = DATA.texts.rows
 ROW_OF = dict(zip(DATA.captions, ROWS, strict=True))
 OWN = VOCABULARY.caption_terms(DATA.captions)
 TERMS = len(VOCABULARY.terms)
-
-
-def test_a_heads_parameters_have_the_published_names() -> None:
-    assert list(SparseHead(4, 3, 7).state_dict()) == BOTH
-    plain = [name for name in BOTH if name not in ("proj.bias", "vocab_projector.bias")]
-    assert list(SparseHead(4, 3, 7, bias=False).state_dict()) == plain
-    pair = fresh_heads(4, 3, 7, shared=False, bias=True, eps=1e-12, seed=0)
-    assert list(pair.state_dict()) == [f"{side}.{name}" for side in ("image", "text") for name in BOTH]
-    assert isinstance(pair, HeadPair)
-    assert (head_of(pair, "image"), head_of(pair, "text")) == (pair.image, pair.text)
 
 
 def test_a_heads_row_by_hand() -> None:
@@ -282,11 +272,6 @@ def test_a_damaged_folder_is_told(damage: Callable[[Path], object], message: str
     damage(tmp_path / "head")
     with pytest.raises(DiptychError, match=message):
         Sparsifier.load(tmp_path / "head")
-
-
-def test_heads_of_before_the_vocabulary_was_written_down(tmp_path: Path) -> None:
-    json_with(lambda config: config["diptych"].pop("vocabulary"))(made().save(tmp_path / "head"))
-    assert Sparsifier.load(tmp_path / "head").encoder == "e0"
 
 
 def test_a_name_that_no_hub_knows_is_told() -> None:

@@ -21,7 +21,7 @@ from diptych.core.errors import (
     UsageError,
 )
 from diptych.sparse.options import SparsifyOptions
-from diptych.sparse.pairs import PairedRows, Pairs, term_mask
+from diptych.sparse.pairs import PairedRows, Pairs
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.training import train_sparsifier
 from diptych.training.run import TrainingFolder
@@ -44,14 +44,6 @@ def test_an_epoch_has_every_caption_once_and_batches_of_nearly_one_size() -> Non
     assert sorted(len(batch) for batch in batches) == [12, 12, 13, 13]
 
 
-def test_the_order_is_a_function_of_seed_and_epoch() -> None:
-    data = small_pairs()
-    first = np.concatenate(pairs_of(data, 16).epoch(3))
-    assert np.array_equal(first, np.concatenate(pairs_of(data, 16).epoch(3)))
-    assert not np.array_equal(first, np.concatenate(pairs_of(data, 16).epoch(4)))
-    assert not np.array_equal(first, np.concatenate(pairs_of(data, 16, seed=1).epoch(3)))
-
-
 def test_a_batch_holds_each_captions_own_picture_and_terms() -> None:
     data = small_pairs()
     pairs = pairs_of(data, 16)
@@ -60,11 +52,6 @@ def test_a_batch_holds_each_captions_own_picture_and_terms() -> None:
         assert np.array_equal(batch.texts, data.texts.rows[rows])
         assert np.array_equal(batch.images, data.images.rows[rows // 2])
         assert batch.in_caption.nonzero().tolist() == [[place, row] for place, row in enumerate(rows)]
-
-
-def test_a_mask_of_terms() -> None:
-    rows = csr_array(np.array([[0, 2.0, 0], [0, 0, 0], [1.0, 0, 3.0]], dtype=np.float32))
-    assert term_mask(rows, CPU).tolist() == [[False, True, False], [False] * 3, [True, False, True]]
 
 
 def test_a_batch_larger_than_the_data_is_refused() -> None:
@@ -262,11 +249,6 @@ def test_the_vocabulary_that_a_training_began_with_stays(tmp_path: Path) -> None
     kept = (tmp_path / "a" / "vocabulary" / "terms.json").read_text()
     head = trained(tmp_path / "a")
     assert list(head.vocabulary.terms) == json.loads(kept)
-
-
-def test_dense_rows_may_lie_in_the_folder(tmp_path: Path) -> None:
-    (tmp_path / "t" / "embeddings" / "scenes-train").mkdir(parents=True)
-    assert trained(tmp_path / "t").width == small_pairs().images.width
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])

@@ -64,12 +64,6 @@ def test_only_the_first_512_tokens_are_read(vocabulary: TermVocabulary) -> None:
     assert of_rows(vocabulary.caption_terms([start + "dog red", start + "a dog"])) == [[5, DOG], [5]]
 
 
-def test_special_terms(vocabulary: TermVocabulary) -> None:
-    assert vocabulary.special == {0, 1, 2, 3, 4}
-    # The text of a special term in a caption is not a term of that caption either.
-    assert of_rows(vocabulary.caption_terms(["[MASK] dog [SEP]"])) == [[DOG]]
-
-
 def test_words_of_a_caption_with_their_columns(vocabulary: TermVocabulary) -> None:
     assert vocabulary.words_of("A SNOWBOARDING dog, Łódź.") == [
         ("a", (5,)),
@@ -105,15 +99,6 @@ def test_restricted_keeps_what_occurs_and_the_special_terms(vocabulary: TermVoca
     assert small.fingerprint != vocabulary.fingerprint
     # Restricted again, the rows are still those of the model.
     assert small.restricted(["snow"]).source_rows.tolist() == [0, 1, 2, 3, 4, SNOW]
-
-
-def test_the_given_tokenizer_is_left_as_it_is() -> None:
-    tokenizer = bert_tokenizer(PIECES)
-    tokenizer.enable_padding(length=20)
-    vocabulary = TermVocabulary(tokenizer)
-    assert of_rows(vocabulary.caption_terms(["dog"], compat="published")) == [[2, 3, DOG]]
-    assert tokenizer.padding is not None
-    assert tokenizer.truncation is None
 
 
 def test_saved_and_loaded(vocabulary: TermVocabulary, tmp_path: Path) -> None:
@@ -237,17 +222,6 @@ def test_learned_reads_every_word_of_its_captions() -> None:
     assert TermVocabulary.learned(captions[::-1], 100, 1).terms == learned.terms
 
 
-def test_learned_has_no_more_terms_than_asked_for() -> None:
-    captions = ["Two dogs run.", "two dogs jump", "a dog runs", "snowboarding"]
-    sizes = [len(TermVocabulary.learned(captions, size, 1)) for size in (8, 20, 40, 100)]
-    assert sizes[0] <= 8
-    assert sizes[1] <= 20 < sizes[2] <= 40
-    learned = TermVocabulary.learned(captions, 100, 1)
-    # Nothing but letters and special terms stands in no caption.
-    unused = np.flatnonzero(learned.caption_terms(captions).sum(axis=0) == 0)
-    assert all(len(learned.terms[c].removeprefix("##")) == 1 or c in learned.special for c in unused)
-
-
 def test_nothing_to_learn_from() -> None:
     for captions in ([], ["", " "], ["abc"]):
         with pytest.raises(DataError, match="no letter occurs 2 times"):
@@ -289,23 +263,6 @@ def test_frequent_pairs_become_words_and_pieces_in_between_give_their_place_up()
     assert learn_pieces({"dog": 5, "dogs": 3, "cat": 1}, 8, 2) == ["dog", "dogs", "d", "##g", "##o", "##s"]
 
 
-def test_rare_letters_and_pairs_are_no_pieces() -> None:
-    pieces = learn_pieces({"on": 9, "no": 1}, 100, 2)
-    assert pieces == ["on", "o", "##n"]
-    assert learn_pieces({}, 10, 1) == []
-    assert set(learn_pieces({"on": 9, "no": 1}, 100, 1)) == {"on", "no", "o", "n", "##n", "##o"}
-
-
-def test_of_too_many_letters_the_most_frequent_are_kept() -> None:
-    assert learn_pieces({"ab": 3, "c": 9, "d": 1}, 2, 1) == ["c", "##b"]  # "##b" comes before "a"
-
-
-def test_equally_frequent_pairs_are_joined_in_the_order_of_their_text() -> None:
-    # "##a" + "##b" and "x" + "##a" both occur once; one join fits into the size.
-    assert learn_pieces({"xab": 1}, 4, 1) == learn_pieces({"xab": 1}, 4, 1)
-    assert "##ab" in learn_pieces({"xab": 1}, 4, 1)
-
-
 @settings(deadline=None, max_examples=60)
 @given(
     st.dictionaries(st.text("abc", min_size=1, max_size=7), st.integers(1, 5), min_size=1, max_size=8),
@@ -320,14 +277,3 @@ def test_agrees_with_counting_pairs_anew_each_time(counts: dict[str, int], size:
         if len(known[-1]) >= size:
             break
     assert found in known
-
-
-@given(st.dictionaries(st.text("abcd", min_size=1, max_size=6), st.integers(1, 9), max_size=10))
-def test_the_order_of_the_words_does_not_matter(counts: dict[str, int]) -> None:
-    backwards = dict(reversed(list(counts.items())))
-    assert learn_pieces(counts, 20, 1) == learn_pieces(backwards, 20, 1)
-
-
-@pytest.mark.parametrize("word", ["aaaa", "aaaaa", "ababab"])
-def test_overlapping_pairs_are_counted_as_they_stand(word: str) -> None:
-    assert set(learn_pieces({word: 2}, 30, 1)) == slow_pieces({word: 2}, 30)

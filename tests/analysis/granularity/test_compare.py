@@ -13,11 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.analysis.granularity import Granularity, compare_granularity, granularity
-from diptych.analysis.granularity.compare import cohens_d
-from diptych.analysis.granularity.result import divided, gathered, intervals, resampled_sums, variances
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.data.collection import Collection
-from diptych.metrics.bootstrap import Bootstrap, drawn_clusters
+from diptych.metrics.bootstrap import Bootstrap
 
 LANGUAGE = counted()
 COARSE = ["a dog", "a dog on grass", "a man", "a man in a hat", "boys", "three boys on the street"]
@@ -169,15 +167,6 @@ def test_images_are_paired_by_id_and_not_by_place() -> None:
     assert compare_granularity(coarse, turned) == compare_granularity(coarse, fine)
 
 
-def test_an_image_without_captions_is_no_pair() -> None:
-    coarse = measured(COARSE, IMAGES, "coarse")
-    fine = measured(FINE[:4], IMAGES[:4], "fine")
-    some = replace(fine, image_ids=[*fine.image_ids, "2.png"])  # there, and nobody describes it
-    found = compare_granularity(coarse, some)
-    assert found.paired == 2
-    assert found.notes[:2] == compare_granularity(coarse, fine).notes[:2]
-
-
 def test_collections_that_are_not_paired_are_drawn_apart() -> None:
     one = measured(COARSE, IMAGES, "coarse")
     words = next(
@@ -227,11 +216,6 @@ def test_more_resamples_of_more_images_are_paired_or_not() -> None:
     assert apart.differences[0].difference.low is None
 
 
-def test_texts_without_images_are_never_paired() -> None:
-    texts = [granularity(given, language=LANGUAGE) for given in (COARSE, FINE)]
-    assert compare_granularity(*texts).paired == 0
-
-
 def test_p_values_are_corrected_over_features() -> None:
     coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE, IMAGES, "fine")
     holm = compare_granularity(coarse, fine, pairing="none").differences
@@ -265,53 +249,3 @@ def test_one_image_alone_tests_nothing() -> None:
     (found,) = compare_granularity(one, other).differences
     assert (found.p, found.corrected, found.verdict) == (None, None, "")
     assert found.d.value is None
-
-
-NAN = float("nan")
-VALUES = np.array([[1.0, NAN], [3.0, 2.0], [5.0, NAN], [2.0, 4.0]])
-IMAGE = np.array([0, 0, 1, 2])
-
-
-def test_cohens_d() -> None:
-    assert cohens_d(2.0, 5.0, 4.0) == pytest.approx(1.5)
-    assert cohens_d(2.0, 2.0, 0.0) == 0  # nothing is apart, though nothing varies
-    assert np.isnan(cohens_d(2.0, 3.0, 0.0))
-    assert cohens_d(np.array([1.0, 2.0]), np.array([2.0, 1.0]), np.array([1.0, 0.25])) == pytest.approx(
-        [1, -2]
-    )
-
-
-def test_sums_per_image_leave_out_what_has_no_value() -> None:
-    found = gathered(VALUES, IMAGE, 3)
-    assert found.counts.tolist() == [[2, 1], [1, 0], [1, 1]]
-    assert found.sums.tolist() == [[4, 2], [5, 0], [2, 4]]
-    assert found.squares.tolist() == [[10, 4], [25, 0], [4, 16]]
-    assert found.means == pytest.approx([2.75, 3.0])
-    assert found.deviations == pytest.approx([np.std([1, 3, 5, 2], ddof=1), np.sqrt(2)])
-
-
-def test_of_nothing_there_is_no_mean_and_of_one_no_variance() -> None:
-    assert np.isnan(divided(np.zeros(1), np.zeros(1))).all()
-    assert np.isnan(variances(np.ones(1), np.ones(1), np.ones(1))).all()
-
-
-def test_whole_images_are_resampled_and_all_tables_alike() -> None:
-    how = Bootstrap(samples=50, seed=3)
-    of_images = gathered(VALUES, IMAGE, 3)
-    sums, counts = resampled_sums([of_images.sums, of_images.counts], how)
-    weights = np.concatenate(list(drawn_clusters(how, 0, 3, 3)))
-    for sample, drawn in enumerate(weights):
-        rows = [row for row, image in enumerate(IMAGE) for _ in range(int(drawn[image]))]
-        assert sums[sample, 0] == pytest.approx(VALUES[rows, 0].sum())
-        assert counts[sample, 0] == len(rows)
-    other, _ = resampled_sums([of_images.sums, of_images.counts], how, draws=1)
-    assert not np.array_equal(sums, other)
-
-
-def test_intervals() -> None:
-    samples = np.array([[float(n), NAN] for n in range(101)])
-    low, high = intervals(samples, 0.9)[0] or (0, 0)
-    assert (low, high) == pytest.approx((5, 95))
-    assert intervals(samples, 0.9)[1] is None
-    none = resampled_sums([np.ones((3, 2))], Bootstrap(samples=0))
-    assert intervals(none[0], 0.9) == [None, None]

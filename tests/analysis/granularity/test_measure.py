@@ -55,15 +55,6 @@ def test_means_deviations_and_what_is_per_noun() -> None:
     assert "language counted: dict tagger, dict wordnet" in found.line()
 
 
-def test_published_is_said_where_there_is_another_definition() -> None:
-    found = granularity(CAPTIONS, language=LANGUAGE, compat="published")
-    assert found.feature("words").compat == "published"
-    assert found.feature("adjectives").compat == "none"
-    assert "compat published" in found.line()
-    with pytest.raises(UnknownNameError, match="compat"):
-        granularity(CAPTIONS, language=LANGUAGE, compat="publsihed")
-
-
 @pytest.mark.parametrize("block", [1, 2, 3])
 def test_blocks_change_nothing(block: int) -> None:
     whole = granularity(CAPTIONS, language=LANGUAGE)

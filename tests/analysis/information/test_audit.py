@@ -5,19 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from diptych.analysis.information import Audit, Encoded, audit, gap_of
-from diptych.analysis.information.audit_report import Held, held_of
-from diptych.analysis.information.questions import (
-    FEW_ROWS_PER_CLASS,
-    NOT_ASKED,
-    Answers,
-    Questions,
-    questions_of,
-)
-from diptych.core.errors import DataError
+from diptych.analysis.information.audit_report import held_of
+from diptych.analysis.information.questions import FEW_ROWS_PER_CLASS, NOT_ASKED, Answers, questions_of
 from diptych.metrics.bootstrap import Bootstrap
 
 
@@ -99,12 +90,6 @@ def test_questions_carry_accuracy_and_control(found: Audit) -> None:
     assert by_key["place"].groups["one caption"] == 0.5
 
 
-def test_the_protocol_line(found: Audit) -> None:
-    line = found.protocol.line()
-    for words in ("dataset told", "images 400 to train", "95 % intervals from 200", "seed 0"):
-        assert words in line
-
-
 def answers(columns: dict[str, list[Any]], weights: float = 1.0) -> Answers:
     values = np.array(list(columns.values()), dtype=object).T
     return Answers(tuple(columns), values, {"all": np.full(values.shape, weights)}, np.arange(len(values)))
@@ -145,39 +130,6 @@ def test_few_rows_per_class_are_said() -> None:
     assert note.endswith("than there is: few.")
 
 
-def test_other_keys_in_other_splits() -> None:
-    found = questions_of(
-        answers({"a": list("xyxy"), "b": list("xyxy")}),
-        answers({"b": list("xy"), "c": list("xy")}),
-        answers({"b": list("xyx"), "a": list("xyx")}),
-    )
-    assert found.keys == ("b",)
-
-
-def test_beside_and_subset() -> None:
-    first = questions_of(*(answers({"a": list("xyxy"), "b": list("xxyy")}) for _ in range(3)))
-    second = questions_of(*(answers({"c": list("pqqp")}) for _ in range(3)))
-    renamed = Questions(
-        second.keys,
-        second.classes,
-        second.parts,
-        {"own": second.groups["all"]},
-    )
-    both = first.beside(renamed)
-    assert both.keys == ("a", "b", "c")
-    assert both.groups["all"].sum(axis=0).tolist() == [4, 4, 0]
-    assert both.groups["own"].sum(axis=0).tolist() == [0, 0, 4]
-    part = both.subset(np.array([2, 0]), np.array([0, 3]))
-    assert part.keys == ("c", "a")
-    assert part.parts["train"].labels.tolist() == [[0, 0], [0, 1]]
-    assert part.parts["test"].labels[:, 0].tolist() == second.parts["test"].labels[:, 0].tolist()
-
-
-def test_shapes_are_held_together() -> None:
-    with pytest.raises(DataError, match=r"shape \(2, 2\), not \(2, 1\)"):
-        Answers(("a",), np.full((2, 1), "x", dtype=object), {"all": np.ones((2, 2))}, np.arange(2))
-
-
 def test_by_hand() -> None:
     there = np.array([[2.0, 1.0], [2.0, 0.0], [4.0, 0.0]])
     left = np.array([[1.0, 3.0], [0.0, 0.0], [3.0, 0.0]])
@@ -191,15 +143,6 @@ def test_by_hand() -> None:
     # worse than no probe is nothing held, and the raw figure is kept
     assert bad.raw == pytest.approx(-2)
     assert (bad.percent, bad.bits, bad.ends) == (0, 0, (0, 0))
-
-
-def test_never_above_100() -> None:
-    assert Held(1.2, 0.9, 1.3, 3.0, 5).percent == 100
-    assert Held(1.2, 0.9, 1.3, 3.0, 5).ends == (90, 100)
-
-
-def test_a_group_without_bits() -> None:
-    assert held_of(np.zeros((2, 1)), np.zeros((2, 1)), np.zeros(1), np.arange(2), Bootstrap(5)) == [None]
 
 
 def test_interval_resamples_whole_images() -> None:
@@ -233,14 +176,3 @@ def test_interval_against_a_plain_bootstrap() -> None:
         samples.append(1 - left[rows].sum() / there[rows].sum())
     assert found is not None
     np.testing.assert_allclose([found.low, found.high], np.quantile(samples, [0.025, 0.975]), atol=0.01)
-
-
-@given(st.integers(1, 30), st.integers(0, 1000))
-def test_a_share_lies_in_its_interval_and_in_0_to_100(n: int, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    there, left = random.uniform(0.1, 3, (2, n, 2))
-    for held in held_of(there, left, np.ones(2), random.integers(0, 5, n), Bootstrap(50)):
-        assert held is not None
-        assert 0 <= held.percent <= 100
-        assert held.low <= held.high
-        assert held.raw <= 1

@@ -23,7 +23,6 @@ from diptych.analysis.information.questions import (
     caption_words,
     content_words,
     image_words,
-    questions_of,
 )
 from diptych.core.errors import DataError
 from diptych.data.collection import Collection
@@ -146,14 +145,6 @@ def test_facts_of_part_of_the_records(told: Callable[..., Collection]) -> None:
     assert column(found, "undescribed", "shape") == [0, 0, 1]
     assert caption_facts(odd, stated=True).values[:, 0].tolist() == [None] * 3 + ["ring", None, None]
     assert not has_facts(replace(part, caption_records=[{}] * 6))
-
-
-def test_values_are_text(told: Callable[..., Collection]) -> None:
-    part = told([{"count": 1}, {"count": "two"}, {"count": None}, {"count": 1}], [[("count",)]] * 4)
-    found = image_facts(part, stated_keys(part))
-    assert found.values[:, 0].tolist() == ["1", "two", None, "1"]
-    # sorted, whatever they were
-    assert questions_of(found, found, found).classes == (("1", "two"),)
 
 
 def test_facts_and_states_of_another_shape_are_named(told: Callable[..., Collection]) -> None:

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from diptych.analysis.information.linear import (
     Heads,
@@ -241,33 +239,3 @@ def test_the_path_takes_the_best_penalty_of_each_question() -> None:
         cross_entropy(more_rows, more_labels, heads, weights), costs.min(dim=0).values, atol=2e-3
     )
     assert set(chosen.tolist()) <= {torch.tensor(penalty).item() for penalty in PENALTIES}
-
-
-@given(st.lists(st.integers(2, 6), min_size=1, max_size=6), st.integers(0, 99))
-def test_heads_lay_out_and_back(n_classes: list[int], seed: int) -> None:
-    random = np.random.default_rng(seed)
-    heads = Heads(n_classes)
-    labels = np.stack([random.integers(-1, size, 9) for size in n_classes], axis=1)
-    logits = torch.from_numpy(random.normal(size=(9, heads.width))).float()
-    found = heads.log_probabilities(logits)
-    picked = heads.of_labels(found, torch.from_numpy(labels)).numpy()
-    answers = heads.most_probable(logits).numpy()
-    for question, size in enumerate(n_classes):
-        mine = logits[:, heads.question == question].double().numpy()
-        assert mine.shape == (9, size)
-        expected = mine - np.log(np.exp(mine).sum(axis=1, keepdims=True))
-        for row, label in enumerate(labels[:, question]):
-            right = 0.0 if label < 0 else expected[row, label]
-            assert picked[row, question] == pytest.approx(right, abs=1e-5)
-        assert answers[:, question].tolist() == mine.argmax(axis=1).tolist()
-    asked = (labels >= 0).sum(axis=0)
-    sums = heads.summed(heads.shares(torch.from_numpy(labels)).sum(dim=0)).numpy()
-    np.testing.assert_allclose(sums, (asked > 0).astype(float), atol=1e-6)
-
-
-def test_rows_that_say_nothing_leave_the_frequencies() -> None:
-    labels = torch.tensor([[0], [0], [0], [1]])
-    heads = Heads([2])
-    weights = fit_linear(torch.zeros(4, 3), labels, heads, torch.tensor([0.1]), tolerance=1e-6)
-    shares = heads.log_probabilities(linear_logits(torch.zeros(1, 3), weights)).exp()
-    np.testing.assert_allclose(shares.numpy(), [[0.75, 0.25]], atol=1e-4)

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from perturbing import perturbed
 
 from diptych.analysis.perturbations import Caption, Unchanged, published
@@ -17,7 +15,6 @@ from diptych.analysis.perturbations.english import (
     PLURAL_ONLY,
     UNCOUNTED,
     article_before,
-    cased_like,
     compared,
     for_many,
     for_one,
@@ -100,13 +97,6 @@ def test_of_several_words_the_one_that_the_others_describe(noun: str, many: str)
     assert plural(noun) == many
 
 
-@given(st.text(max_size=12))
-def test_any_text_has_a_plural_and_none_is_lost(noun: str) -> None:
-    assert isinstance(plural(noun), str)
-    one = singular(noun)
-    assert one is None or one != "" or noun == ""
-
-
 def test_agreement_there_and_back() -> None:
     for one, many in pairs(VERBS):
         assert (for_many(one), for_one(many)) == (many, one)
@@ -157,24 +147,6 @@ def test_words_are_replaced_and_articles_follow(text: str, changes: dict[Span, s
     assert rewritten(Caption(text), changes) == after
 
 
-def test_an_article_that_is_replaced_itself_is_not_touched_again() -> None:
-    assert rewritten(Caption("a dog"), {(0, 0): "no", (1, 1): "ape"}) == "no ape"
-
-
-@pytest.mark.parametrize(
-    ("model", "text", "after"),
-    [
-        ("I", "ape", "Ape"),
-        ("NASA", "ape", "APE"),
-        ("x", "Ape", "Ape"),
-        ("2", "ape", "ape"),
-        ("", "ape", "ape"),
-    ],
-)
-def test_capitals(model: str, text: str, after: str) -> None:
-    assert cased_like(model, text) == after
-
-
 FOLDER = Path(__file__).parents[2] / "golden"
 GOLDEN: dict[str, Any] = json.loads((FOLDER / "typos_distraction.json").read_text(encoding="utf-8"))
 SHUFFLED = json.loads((FOLDER / "aro_shuffles.json").read_text(encoding="utf-8"))["cases"]
@@ -216,8 +188,7 @@ def test_corners(change: Callable[[str, int], str], text: str, expected: str) ->
 
 
 @pytest.mark.parametrize(
-    ("change", "given"),
-    [(nearby_character, "efa756b92454e2bb"), (extra_character, "e88931a3708ad06f")],
+    ("change", "given"), [(nearby_character, "efa756b92454e2bb"), (extra_character, "e88931a3708ad06f")]
 )
 def test_every_key_has_the_neighbours_that_the_package_gives_it(
     change: Callable[[str, int], str], given: str
@@ -226,15 +197,6 @@ def test_every_key_has_the_neighbours_that_the_package_gives_it(
     characters = string.ascii_letters + string.digits
     assert fingerprint([change(one, seed) for seed in range(100) for one in characters]) == given
     assert {change("9", seed) for seed in range(100)} >= {"10" if change is nearby_character else "109"}
-
-
-def test_one_of_ten_words_gets_a_letter() -> None:
-    changed = sum(
-        before != after
-        for seed in range(300)
-        for before, after in zip(["-"] * 20, letter_change("- " * 19 + "-", seed).split(" "), strict=True)
-    )
-    assert 0.09 < changed / 6000 < 0.11
 
 
 def test_where_the_published_code_raises_the_caption_stays() -> None:
@@ -271,12 +233,6 @@ def test_what_the_published_functions_gave(case: dict[str, Any]) -> None:
     assert published.shuffle_trigrams(tokens, seed) == case["shuffle_trigrams"]
 
 
-def test_nothing_to_shuffle() -> None:
-    assert published.shuffle_all_words([], 0) == ""
-    assert published.shuffle_trigrams(["a"], 0) == "a"
-    assert published.shuffle_nouns_and_adjectives(["in", "."], ["IN", "."], 0) == "in ."
-
-
 def test_a_seed_that_numpy_s_old_generator_cannot_take() -> None:
     with pytest.raises(UsageError, match="seed 4294967296"):
         published.shuffle_all_words(["a"], 2**32)
@@ -303,11 +259,7 @@ def test_nltks(text: str, tokens: list[str]) -> None:
     [
         ("A red dog.", ["A", "red", "dog", "."], ["T0", "T1", "T2", "."]),
         ("men's T-shirt", ["men", "'s", "T", "-", "shirt"], ["T0", "'s", "T1", "-", "T1"]),
-        (
-            "black-and-white",
-            ["black", "-", "and", "-", "white"],
-            ["T0", "-", "T0", "-", "T0"],
-        ),
+        ("black-and-white", ["black", "-", "and", "-", "white"], ["T0", "-", "T0", "-", "T0"]),
         ("Can’t, ISN'T!", ["Ca", "n’t", ",", "IS", "N'T", "!"], ["T0", "n’t", ",", "T1", "N'T", "!"]),
         ("n't 's o'clock", ["n't", "'", "s", "o'clock"], ["T0", "'", "T1", "T2"]),
         ("", [], []),

@@ -12,13 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.analysis.perturbations import (
-    GROUPS,
     PerturbedCaptions,
     TextPerturbation,
     choose_perturbations,
     perturb_captions,
 )
-from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
 from diptych.data.language import Language
 
@@ -168,21 +166,6 @@ def test_something_is_changed_and_what_is_needed_is_declared(name: str) -> None:
             perturb_captions(kind, SENTENCES, ids)
 
 
-@pytest.mark.parametrize("one", choose_perturbations(["all"]), ids=lambda one: one.name)
-def test_declarations_are_complete(one: Any) -> None:
-    assert one.group in GROUPS
-    assert one.source.strip()
-    assert one.description.strip()
-    assert "\n" not in one.description
-    assert not one.description.endswith(".")
-    assert one.name == one.name.lower().replace(" ", "-").replace("_", "-")
-    assert one.options.model_config.get("extra") == "forbid"
-    assert all(not field.is_required() for field in one.options.model_fields.values())
-    if isinstance(one, TextPerturbation):
-        assert one.needs <= {"tags", "wordnet"}
-        assert one.published is not None or not one.suite
-
-
 def test_the_thesis_has_thirteen() -> None:
     assert {one.name for one in choose_perturbations(["thesis"])} == THIRTEEN
     assert {name for name, one in TEXTS.items() if one.suite} == THIRTEEN
@@ -197,7 +180,3 @@ def test_options_are_checked(name: str) -> None:
         assert TEXTS[name].options(**{option: field.default}) == TEXTS[name].options()
         with pytest.raises(UsageError, match=f"{name}: "):
             perturbed(name, ["a dog"], options={option: object()})
-
-
-def test_a_perturbation_leaves_the_draws_of_another_alone() -> None:
-    assert Draws(0, "negation", "x").uniform() != Draws(0, "number-change", "x").uniform()

@@ -22,12 +22,7 @@ from diptych.analysis.perturbations import (
     choose_perturbations,
 )
 from diptych.analysis.perturbations.declaration import DEFAULT_SEVERITY, SeverityOptions, options_of
-from diptych.analysis.perturbations.pictures import (
-    SAME_PICTURE,
-    PerturbedSource,
-    perturbed_pictures,
-    picture_changes,
-)
+from diptych.analysis.perturbations.pictures import SAME_PICTURE, perturbed_pictures, picture_changes
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
 from diptych.analysis.shortcuts.digits import drawn_digits
 from diptych.core.draws import Draws
@@ -37,11 +32,6 @@ from diptych.data.collection import Collection
 from diptych.data.images import OverlaidPicture, OverlaySource
 from diptych.data.loading import read_ahead
 from diptych.data.regions import RegionSource
-from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.encode import encode_collection
-from diptych.encoders.image_tower import ImageTowerConfig
-from diptych.encoders.preprocessing import Preprocessing
-from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
 PICTURES = [one for one in choose_perturbations(["pictures"]) if isinstance(one, PicturePerturbation)]
 SIZES = [(1, 1), (1, 1000), (1000, 1), (2, 3), (7, 5), (64, 48), (90, 200)]
@@ -68,12 +58,6 @@ def smooth(width: int = 90, height: int = 60) -> Image.Image:
 
 def perturbed(name: str, picture: Image.Image, seed: int = 0, **options: object) -> Image.Image:
     return kind(name).apply(picture, Draws(seed, name, "id"), options_of(kind(name), options))
-
-
-def test_the_six_are_there() -> None:
-    names = ["blur", "brightness", "crop", "digit-overlay", "jpeg", "occlusion"]
-    assert [one.name for one in PICTURES] == names
-    assert all(one.keeps_meaning and one.source for one in PICTURES)
 
 
 @pytest.mark.parametrize("perturbation", PICTURES, ids=lambda one: one.name)
@@ -232,13 +216,6 @@ def test_a_severity_and_its_amount_say_the_same(perturbation: Perturbation) -> N
             assert kind.model_validate(json.loads(options.model_dump_json())) == options
 
 
-def test_an_amount_of_its_own_has_no_severity() -> None:
-    blur = PERTURBATIONS.get("blur")
-    options = options_of(blur, {"sigma": 0.5})
-    assert options.model_dump() == {"severity": None, "sigma": 0.5}
-    assert options_of(blur, options.model_dump()) == options
-
-
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
@@ -388,16 +365,6 @@ def test_a_perturbation_may_say_why_it_leaves_a_picture() -> None:
     assert not picture_changes(view).changed.any()
 
 
-def test_a_cropped_picture_is_changed_even_where_its_bytes_are_few() -> None:
-    plain = collection()
-    view = perturbed_pictures(plain, kind("crop"), seed=0)
-    assert picture_changes(view).n_changed == 4
-    assert view.image(0).size == (42, 28)
-    assert (
-        picture_changes(perturbed_pictures(plain, kind("crop"), seed=0, options={"keep": 1})).n_changed == 0
-    )
-
-
 def test_overlays_stay_over_the_changed_pictures() -> None:
     plain = collection()
     injected = Shortcuts.of(ShortcutOptions(setup="unique", digits="drawn", digit_size=6), plain, "train", 0)
@@ -448,27 +415,3 @@ def test_a_picture_that_cannot_be_read_is_named(scenes_folder: Path) -> None:
         view.image(0)
     with pytest.raises(ImageError, match=r"a\.png does not exist"):
         picture_changes(view)
-
-
-def test_an_encoder_sees_the_changed_pictures_and_caches_know_it(tmp_path: Path) -> None:
-    plain = collection()
-    vocabulary = Vocabulary.build(plain.captions, 1)
-    config = ModelConfig(
-        width=8,
-        image=ImageTowerConfig(backbone="test_resnet", preprocessing=Preprocessing(size=32, resize=32)),
-    )
-    encoder = TwoTowerEncoder(TwoTowerModel(config, vocabulary), vocabulary)
-    view = perturbed_pictures(plain, kind("occlusion"), seed=0)
-    clean = encode_collection(encoder, plain, tmp_path / "clean")
-    found = encode_collection(encoder, view, tmp_path / "view")
-    assert isinstance(view.source, PerturbedSource)
-    assert view.source._pictures.reads == [2, 2, 2, 2]  # type: ignore[attr-defined]
-    assert picture_changes(view).n_changed == 3
-    assert view.source._pictures.reads == [2, 2, 2, 2]  # type: ignore[attr-defined]
-    expected = encoder.encode_images([view.image(row) for row in range(4)])
-    np.testing.assert_allclose(found.images.rows[:], expected, atol=1e-6)
-    assert np.abs(np.asarray(clean.images.rows[1:]) - found.images.rows[1:]).max() > 1e-4
-    # The same folder is not taken for another seed's.
-    other = perturbed_pictures(plain, kind("occlusion"), seed=1)
-    again = encode_collection(encoder, other, tmp_path / "view")
-    assert not np.array_equal(again.images.rows[1:], found.images.rows[1:])

@@ -195,11 +195,6 @@ def test_one_caption_takes_the_language_that_is_given_or_found(
     assert perturb_caption("the dog, the cat", name) == "the cat, the dog"
 
 
-def test_half_a_character_is_a_character() -> None:
-    found = perturb_captions(SHOUT, ["a\ud800b"] * 2, ["\ud800", "\ud801"])
-    assert {text.lower() for text in found.texts} == {"a\ud800b"}
-
-
 def kinds(*names: str) -> list[TextPerturbation]:
     return [text_perturbation(name) for name in names]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,18 +13,8 @@ from hypothesis import strategies as st
 from perturbing import perturbed
 
 from diptych.analysis.perturbations import PerturbedCaptions
-from diptych.analysis.perturbations.caption import with_changes
 from diptych.analysis.perturbations.kinds.typos import CONFUSIONS
-from diptych.analysis.perturbations.letters import (
-    KEYBOARDS,
-    KeyboardName,
-    drawn_apart,
-    in_case_of,
-    key_of,
-    letters_of,
-    neighbours,
-)
-from diptych.core.draws import Draws
+from diptych.analysis.perturbations.letters import KEYBOARDS, KeyboardName, letters_of, neighbours
 from diptych.core.errors import UsageError
 from diptych.data.language import words_of
 
@@ -54,37 +43,6 @@ def test_accents_and_syllables_are_never_parted() -> None:
     assert letters("1\ufe0f\u20e3 🎉") == ["1\ufe0f\u20e3"]
 
 
-@given(st.text())
-def test_letters_stand_where_they_say(text: str) -> None:
-    found = [letter for word in words_of(text) for letter in letters_of(word)]
-    assert all(text[letter.start : letter.end] == letter.text for letter in found)
-    assert all(one.end <= other.start for one, other in pairwise(found))
-
-
-@pytest.mark.parametrize(
-    ("letter", "model", "expected"),
-    [("a", "B", "A"), ("A", "b", "a"), ("A", "1", "A"), ("1", "B", "1"), ("ß", "B", "ß"), ("é", "B", "É")],
-)
-def test_case_of_the_place(letter: str, model: str, expected: str) -> None:
-    assert in_case_of(letter, model) == expected
-
-
-def test_places_are_drawn_evenly_and_each_in_another_word() -> None:
-    places = [(0, "a"), (0, "b"), (0, "c"), (1, "d")]
-    first = Counter(drawn_apart(places, Draws(seed), 1)[0] for seed in range(4000))
-    assert set(first) == set("abcd")
-    assert all(900 < count < 1100 for count in first.values())
-    for seed in range(50):
-        both = drawn_apart(places, Draws(seed), 5)
-        assert len(both) == 2
-        assert "d" in both
-
-
-def test_changes_are_made_apart() -> None:
-    assert with_changes("abcdef", [(4, 5, "X"), (0, 2, ""), (3, 3, "--")]) == "c--dXf"
-    assert with_changes("", []) == ""
-
-
 def test_neighbours_seen_on_the_keyboards() -> None:
     qwerty, azerty, qwertz = (neighbours(name) for name in KEYBOARDS)
     assert set(qwerty["g"]) == set("ftyhvb")
@@ -111,11 +69,6 @@ def test_touching_is_mutual_and_of_one_kind(name: KeyboardName) -> None:
         for other in others:
             assert character in near[other]
             assert other.isalpha() == character.isalpha()
-
-
-def test_an_accent_of_its_own_is_a_key_of_azerty() -> None:
-    assert key_of("E\u0301") == "é"
-    assert key_of("E\u0301") in neighbours("azerty")
 
 
 @pytest.mark.parametrize("name", SLIPS)
@@ -299,12 +252,6 @@ def misread(captions: list[str], **options: Any) -> PerturbedCaptions:
     return perturbed("recognition-errors", *captions, options=options)
 
 
-def test_the_table_has_no_pair_twice() -> None:
-    pairs = [frozenset(pair.split()) for pair in CONFUSIONS]
-    assert all(len(pair) == 2 for pair in pairs)
-    assert len(set(pairs)) == len(pairs)
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -330,11 +277,6 @@ def test_an_accent_is_another_shape() -> None:
     assert misread(["e\u0301"], rate=1.0).reasons == {"no character that looks like another": 1}
     assert misread(["1\ufe0f\u20e3"], rate=1.0).reasons == {"no character that looks like another": 1}
     assert misread(["é 5"], rate=1.0).texts == ["é S"]
-
-
-@pytest.mark.parametrize("text", ["", "🎉", "שלום", "4 4", "..."])
-def test_nothing_to_misread(text: str) -> None:
-    assert misread([text], rate=1.0).reasons == {"no character that looks like another": 1}
 
 
 @given(st.text(max_size=40))

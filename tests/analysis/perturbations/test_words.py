@@ -13,13 +13,12 @@ from perturbing import perturbed, text_perturbation
 from tiny_tagger import write_tagger
 
 from diptych.analysis.perturbations import Caption, PerturbedCaptions, perturb_caption
-from diptych.analysis.perturbations.terms import Term, adjectives, lemmas_like, nouns, usual_senses
+from diptych.analysis.perturbations.terms import nouns
 from diptych.core.errors import UsageError
 from diptych.data.language import Language
 from diptych.data.language.nltk_tagger import NltkTagger
 
 LANGUAGE = everyday()
-WORDNET = LANGUAGE.need_wordnet("this test")
 synonym = partial(perturbed, "synonym-noun", language=LANGUAGE)
 
 
@@ -248,53 +247,3 @@ def test_a_capital_at_the_beginning_is_no_name_elsewhere_it_is() -> None:
     assert bases("House", "NNP") == ["house/base"]
     assert bases("Young man", "NNP JJ") == []
     assert bases("Airedale", "NNP") == []  # only ever written with a capital
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("a red ball", ["red/base"]),
-        ("larger balls", ["large/comparative"]),
-        ("the largest ball", ["large/superlative"]),
-        ("a hot dog", []),
-        ("a dog in red", []),  # a noun, as colours can be
-        ("the dog is red", ["red/base"]),
-        ("several dogs", []),
-        ("", []),
-    ],
-)
-def test_adjectives(text: str, found: list[str]) -> None:
-    assert [f"{term.base}/{term.form}" for term in adjectives(caption(text))] == found
-
-
-def test_next_to_is_a_preposition() -> None:
-    tags = ["DT", "NN", "JJ", "TO", "DT", "NN"]
-    given = Caption("a dog next to a cat", tags=tags, language=LANGUAGE)
-    assert adjectives(given) == []
-
-
-def test_the_sense_is_that_of_the_word_as_it_is_written() -> None:
-    term = Term((0, 0), "dog", "noun")
-    assert usual_senses(term, WORDNET, 1) == ["dog.n"]
-    assert usual_senses(term, WORDNET, 2) == ["dog.n", "frump.n"]
-
-
-def test_lemmas_that_nobody_types_and_those_that_cannot_be_counted_are_passed_over() -> None:
-    assert lemmas_like(Term((0, 0), "dog", "noun"), "dog.n", WORDNET) == ["domestic dog"]
-    assert lemmas_like(Term((0, 0), "hat", "noun"), "hat.n", WORDNET) == ["headgear"]
-
-
-@pytest.mark.parametrize(
-    ("form", "lemma", "inflected"),
-    [
-        ("base", "dog", "dog"),
-        ("plural", "piece of land", "pieces of land"),
-        ("plural", "cows", "cows"),
-        ("plural", "trousers", "trousers"),
-        ("plural", "glass", "glasses"),
-        ("comparative", "big", "bigger"),
-        ("superlative", "huge", "hugest"),
-    ],
-)
-def test_another_lemma_takes_the_form(form: str, lemma: str, inflected: str) -> None:
-    assert Term((0, 0), "x", "noun", form).inflected(lemma) == inflected  # type: ignore[arg-type]

@@ -26,19 +26,12 @@ from diptych.analysis.shortcuts import (
     ShortcutOptions,
     check_fit,
     code_text,
-    digit_places,
     digits_of,
     ending_of,
     load_digits,
     with_ending,
 )
-from diptych.analysis.shortcuts.digits import (
-    DRAWN_OF_EACH,
-    MAX_BYTES,
-    drawn_digits,
-    read_digit_file,
-    read_idx,
-)
+from diptych.analysis.shortcuts.digits import DRAWN_OF_EACH, drawn_digits, read_digit_file
 from diptych.core.errors import DataError, ImageError, MissingExtraError, UsageError
 from diptych.data.images import pasted
 from diptych.data.vocabulary import words
@@ -65,15 +58,6 @@ def test_other_sizes_are_what_pillow_makes_of_them() -> None:
     assert sized.grey(7, 1) is found  # resized once
 
 
-def test_labelled_pictures_come_under_their_digit() -> None:
-    labels = np.array([*range(10), 3, 0])
-    pictures = np.arange(12, dtype=np.uint8)[:, None, None].repeat(2, 1).repeat(2, 2)
-    found = DigitImages.of_labelled("a file", pictures, labels)
-    assert found.counts.tolist() == [2, 1, 1, 2, 1, 1, 1, 1, 1, 1]
-    assert found.classes[3][:, 0, 0].tolist() == [3, 10]
-    assert found.classes[0][:, 0, 0].tolist() == [0, 11]
-
-
 @pytest.mark.parametrize(
     ("pictures", "labels", "message"),
     [
@@ -90,11 +74,6 @@ def test_labelled_pictures_come_under_their_digit() -> None:
 def test_what_is_no_set_of_digits(pictures: np.ndarray, labels: np.ndarray, message: str) -> None:
     with pytest.raises(DataError, match=message):
         DigitImages.of_labelled("a file", pictures, labels)
-
-
-def test_the_fingerprint_is_of_the_pixels() -> None:
-    one, same, other = (DigitImages("d", [row[None] for row in PICTURES[:10] + more]) for more in (0, 0, 1))
-    assert one.fingerprint == same.fingerprint != other.fingerprint
 
 
 def test_scikit_learns_digits() -> None:
@@ -174,14 +153,6 @@ def test_archives(tmp_path: Path, keys: tuple[str, str]) -> None:
 @pytest.mark.parametrize("dots", [False, True])
 def test_idx(tmp_path: Path, zipped: bool, dots: bool) -> None:
     check(write_idx(tmp_path, zipped, dots))
-
-
-def test_images_zipped_labels_not(tmp_path: Path) -> None:
-    images = write_idx(tmp_path, zipped=True)
-    labels = tmp_path / "train-labels-idx1-ubyte.gz"
-    (tmp_path / "train-labels-idx1-ubyte").write_bytes(gzip.decompress(labels.read_bytes()))
-    labels.unlink()
-    check(images)
 
 
 def test_a_missing_class_names_file_and_digit(tmp_path: Path) -> None:
@@ -264,20 +235,6 @@ def test_damaged_files_are_named(tmp_path: Path, what: str, message: str) -> Non
     assert str(tmp_path) in str(caught.value)
 
 
-def test_a_folder_without_digits(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"holds no train-images-idx3-ubyte\[\.gz\]"):
-        load_digits(str(tmp_path))
-
-
-def test_a_file_that_is_gone(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="does not exist"):
-        read_idx(tmp_path / "nothing", 1)
-
-
-def test_the_limit_leaves_room_for_mnist() -> None:
-    assert MAX_BYTES > 60_000 * 28 * 28
-
-
 @given(st.integers(0, N_CODES - 1))
 def test_a_code_is_six_digits_wherever_it_is_written(code: int) -> None:
     text = code_text(code)
@@ -310,28 +267,6 @@ def test_pixel_for_pixel_as_pillow_pastes(width: int) -> None:
     made = overlay(39_965)
     pictures = [DRAWN.classes[int(d)][n] for d, n in zip("039965", made.pictures[0], strict=True)]
     np.testing.assert_array_equal(pasted(pixels, made), as_published(pixels, "039965", pictures))
-
-
-def test_places_in_a_picture_of_224_pixels() -> None:
-    assert digit_places(224, 1, 28) == [(0, 0), (37, 0), (74, 0), (111, 0), (148, 0), (185, 0)]
-    patches = overlay(123_456).patches(224, 224)
-    assert [patch[:2] for patch in patches] == digit_places(224, 1, 28)
-    assert {patch.pixels.shape for patch in patches} == {(28, 28, 3)}
-    for digit, patch, number in zip(range(1, 7), patches, overlay(1).pictures[0], strict=True):
-        for channel in range(3):
-            np.testing.assert_array_equal(patch.pixels[:, :, channel], DRAWN.classes[digit][number])
-
-
-def test_opaque_and_nowhere_else() -> None:
-    pixels = np.full((224, 224, 3), 77, np.uint8)
-    found = pasted(pixels, overlay(0))
-    covered = np.zeros((224, 224), dtype=bool)
-    for left in (0, 37, 74, 111, 148, 185):
-        covered[:28, left : left + 28] = True
-    assert (found[~covered] == 77).all()
-    assert (found[:28, 37] == found[:28, 37, :1]).all()  # grey
-    corner = found[0, 37]
-    assert corner.tolist() == [0, 0, 0]  # black paper hides what was there
 
 
 def test_codes_stand_below_each_other() -> None:

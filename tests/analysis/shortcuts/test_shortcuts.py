@@ -11,9 +11,6 @@ from diptych.analysis.shortcuts import (
     DigitOverlay,
     ShortcutOptions,
     Shortcuts,
-    carried_caption,
-    dealt,
-    number_bits,
     published_codes,
     published_offset,
     random_bits,
@@ -355,37 +352,6 @@ def test_fit_is_checked_before_anything_is_prepared() -> None:
     shortcuts(setup="captions").check_fit(1, 1)
 
 
-def test_descriptions_say_what_a_number_depends_on() -> None:
-    import json
-
-    base = shortcuts().describe()
-    assert json.loads(json.dumps(base)) == base
-    assert base["digits"]["pictures"] == 400
-    others = [
-        shortcuts(seed=1),
-        shortcuts(shuffled=True),
-        shortcuts(compat="published"),
-        shortcuts(setup="captions"),
-        shortcuts(setup="bits", bits=3),
-        shortcuts(setup="bits", bits=4),
-        shortcuts(setup="per-caption"),
-        shortcuts(setup="per-caption", carries="one"),
-        shortcuts(digits="sklearn"),
-        shortcuts(digit_size=9),
-        shortcuts(collection(15)),
-        shortcuts(setup="none"),
-    ]
-    assert len({json.dumps(one.describe(), sort_keys=True) for one in others} | {json.dumps(base)}) == 13
-    assert shortcuts(setup="bits", bits=3).line() == (
-        "shortcuts: numbers of 3 bits on images and captions, drawn digits"
-    )
-    assert shortcuts(setup="per-caption", carries="one", shuffled=True).line() == (
-        "shortcuts: a unique number on every caption, one of them on its image, dealt anew every epoch, drawn digits"
-    )
-    assert shortcuts(setup="captions", compat="published").line().endswith("captions alone, compat published")
-    assert shortcuts(setup="none").line() == "shortcuts: none"
-
-
 def test_no_digits_are_loaded_where_none_are_shown() -> None:
     made = shortcuts(setup="captions", digits="nothing.npz")
     made.injected(collection())
@@ -426,43 +392,6 @@ def test_published_codes_by_hand() -> None:
     assert codes.tolist() == [(1 + offset) % 3, offset, (2 + offset) % 3]
     assert published_codes(np.array([1, 4]), captions[:2], 0, 1, 3).tolist() == [(1 + offset) % 3] * 2
     assert published_codes(images, captions, 0, 1, None).tolist() == [1, 3, 5]
-
-
-def test_published_offsets_change_with_the_epoch_and_cover_the_range() -> None:
-    offsets = [published_offset(7, 3, epoch) for epoch in range(200)]
-    assert set(offsets) == set(range(7))
-    assert offsets == [published_offset(7, 3, epoch) for epoch in range(200)]
-
-
-@pytest.mark.parametrize("n_training", [None, 50])
-def test_published_number_0_has_eight_random_bits(n_training: int | None) -> None:
-    images = np.zeros(20_000, dtype=np.int64)
-    codes = published_codes(images, np.arange(20_000), 0, 1, n_training)
-    assert (codes.min(), codes.max()) == (0, 255)
-    assert len(np.unique(codes)) == 256
-
-
-def test_epochs_are_dealt_differently_and_are_permutations() -> None:
-    own = np.arange(0, 100, 2)
-    deals = {tuple(dealt(own, seed, epoch).tolist()) for seed in (0, 1) for epoch in range(5)}
-    assert len(deals) == 10
-    assert {tuple(sorted(deal)) for deal in deals} == {tuple(own.tolist())}
-    numbers = np.array([0, 1, 7, 8, 31_013])
-    assert number_bits(3, numbers).tolist() == [0, 1, 7, 0, 5]
-    assert number_bits(0, numbers).tolist() == [0] * 5
-    assert number_bits(13, numbers).tolist() == [0, 1, 7, 8, 31_013 - 3 * 8192]
-
-
-def test_the_carried_caption_is_one_of_the_images_own_and_stays() -> None:
-    starts = np.array([0, 5, 5, 6, 16])
-    images = np.array([0, 1, 2, 3])
-    for seed in range(30):
-        chosen = carried_caption(images, starts, seed)
-        assert 0 <= chosen[0] < 5
-        assert chosen[1:3].tolist() == [-1, 5]
-        assert 6 <= chosen[3] < 16
-        assert carried_caption(images[::-1], starts, seed).tolist() == chosen[::-1].tolist()
-    assert len({int(carried_caption(images, starts, seed)[0]) for seed in range(60)}) == 5
 
 
 def test_what_the_whole_collection_does_not_have_has_no_number() -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gc
 import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from scipy.sparse import csr_array
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index import build_index, open_index
-from diptych.index.engines.pisa import ALGORITHMS, _index
+from diptych.index.engines.pisa import ALGORITHMS
 
 pytest.importorskip("pyterrier_pisa", reason="pyterrier-pisa (the extra 'engines') is not installed")
 
@@ -118,14 +117,3 @@ def test_a_build_that_fails_leaves_no_files(temporary, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         build_index(bags(random_rows(30, 10)), "pisa")
     assert not list(temporary.iterdir())
-
-
-def test_all_documents_are_one_batch(tmp_path):
-    assert _index(tmp_path / "x", 123_456).batch_size == 123_456
-
-
-def test_only_what_a_search_needs_is_saved(tmp_path):
-    folder = build_index(bags(random_rows(30, 10)), "pisa").save(tmp_path / "index")
-    names = {path.name for path in Path(folder).iterdir()}
-    assert {"quantized.q0.bmw.64", "quantized.q0.bmw.64.block_simdbp", "fwd.termlex", "fwd.doclex"} <= names
-    assert not {"inv.docs", "inv.freqs"} & names

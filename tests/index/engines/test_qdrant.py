@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -462,11 +461,7 @@ def test_what_the_server_is_asked_for(server, make_embeddings):
     created = next(
         body for method, path, body in server.requests if (method, path) == ("PUT", "/collections/diptych")
     )
-    assert created["vectors"] == {
-        "size": 4,
-        "distance": "Dot",
-        "hnsw_config": {"m": 7, "ef_construct": 9},
-    }
+    assert created["vectors"] == {"size": 4, "distance": "Dot", "hnsw_config": {"m": 7, "ef_construct": 9}}
     assert (created["shard_number"], created["replication_factor"]) == (3, 1)
     index.search(np.eye(4), 2, ef_search=33)
     assert server.requests[-1][2]["searches"][0]["params"] == {"hnsw_ef": 33}
@@ -494,11 +489,7 @@ def test_bags_share_a_term_or_are_not_found(where_to, tmp_path):
     bags = make_bags([[1, 0, 2], [0, 3, 0], [0, 0, 0], [0, 1, 1]])
     index = build_index(bags, "qdrant-sparse", **where_to)
     hits = index.search(csr_array(np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0]], dtype=np.float32)), 10)
-    assert list(hits) == [
-        [("image-1", 3.0), ("image-0", 2.0), ("image-3", 2.0)],
-        [],
-        [("image-0", 1.0)],
-    ]
+    assert list(hits) == [[("image-1", 3.0), ("image-0", 2.0), ("image-3", 2.0)], [], [("image-0", 1.0)]]
     assert "recall" not in index.about
     index.add(["late"], csr_array(np.array([[5, 0, 0]], dtype=np.float32)), replace=True)
     index.delete(["image-3"])
@@ -510,18 +501,3 @@ def test_bags_share_a_term_or_are_not_found(where_to, tmp_path):
         again = opened.rebuild()
         assert again.ids == opened.ids
         assert list(again.search(bags.rows, 4)) == list(index.search(bags.rows, 4))
-
-
-def test_dense_and_sparse_are_not_mixed(make_embeddings):
-    with pytest.raises(UsageError, match="the qdrant engine indexes dense vectors, these are sparse"):
-        build_index(make_bags(np.eye(3)), "qdrant")
-    with pytest.raises(UsageError, match="the qdrant-sparse engine indexes sparse vectors, these are dense"):
-        build_index(make_embeddings(np.eye(3)), "qdrant-sparse")
-
-
-def test_payloads_are_json(server, make_embeddings):
-    build_index(make_embeddings(np.eye(2)), "qdrant", url=server.url)
-    point = server.store.retrieve("diptych", [point_id("image-1")], with_vectors=True)[0]
-    assert point.vector == [0.0, 1.0]
-    own = json.loads(json.dumps(point.payload))["diptych"]
-    assert (own["id"], own["order"], own["encoder"]) == ("image-1", 1, "encoder-a")
