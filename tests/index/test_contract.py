@@ -220,12 +220,12 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     start=st.dictionaries(names, small_rows, max_size=12), path=st.lists(steps, max_size=8), query=small_rows
 )
 def test_any_history_equals_a_dict(build, tmp_path_factory, start, path, query):
-    def fit(rows):  # sparse weights are from 0 up
+    def fit(rows):
         return {name: np.abs(row).tolist() for name, row in rows.items()} if build.sparse else rows
 
     model, query = fit(start), fit({"query": query})["query"]

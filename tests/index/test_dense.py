@@ -43,15 +43,6 @@ def small_blocks(monkeypatch):
     shrink(monkeypatch)
 
 
-def test_by_hand():
-    rows = RowStore(np.array([[1, 0], [0, 1], [1, 1], [-1, 0]], dtype=np.float32))
-    queries = np.array([[2, 1], [0, -1]], dtype=np.float32)
-    slots, scores = top_k(rows, queries, 3)
-    assert slots.tolist() == [[2, 0, 1], [0, 3, 1]]  # rows 0 and 3 tie at 0: the earlier first
-    assert scores.tolist() == [[3, 2, 1], [0, 0, -1]]
-    assert scores.dtype == np.float32
-
-
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_equals_brute_force_whatever_the_blocks(data):
@@ -79,14 +70,6 @@ def test_equals_brute_force_whatever_the_blocks(data):
         rtol=1e-4,
         atol=1e-2,
     )
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_a_collapsed_model_gives_the_first_rows():
-    row = np.random.default_rng(0).standard_normal((1, 33)).astype(np.float32)
-    slots, scores = top_k(RowStore(np.repeat(row, 500, axis=0)), np.repeat(row, 4, axis=0), 5)
-    assert slots.tolist() == [[0, 1, 2, 3, 4]] * 4
-    assert len(np.unique(scores)) == 1
 
 
 def test_a_result_does_not_depend_on_its_batch():
@@ -143,17 +126,6 @@ def test_built_rows_are_not_copied_and_saved_ones_are_mapped(make_embeddings, tm
     for saved in (index, open_index(folder)):
         _, block = next(saved._rows().blocks())
         assert is_mapped(block)
-
-
-def test_saving_drops_tombstones(make_embeddings, tmp_path):
-    index = ExactIndex.build(make_embeddings(np.eye(4)))
-    index.delete(["image-1"])
-    assert index.tombstones == 1
-    index.save(tmp_path / "index")
-    assert index.tombstones == 0
-    assert index.ids == ["image-0", "image-2", "image-3"]
-    assert np.load(tmp_path / "index" / "rows.npy").shape == (3, 4)
-    assert index.search(np.eye(4)[1:2] + np.eye(4)[3:], 1).ids == [["image-3"]]
 
 
 @pytest.fixture(scope="module")

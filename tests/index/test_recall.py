@@ -1,9 +1,10 @@
-"""Recall of engines that miss items, and an engine unlike ours behind the same contract."""
+"""Recall of engines that miss items."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from diptych.core.errors import MismatchError
 from diptych.index import Hits, Recall, build_index, measure_recall
@@ -123,3 +124,26 @@ def test_against_a_reference_an_item_counts_by_what_it_is_not_by_its_score(make_
     assert measure_recall(shuffled, query, 3, reference=reference).value == pytest.approx(2 / 3)
     assert measure_recall(shuffled, query, 1, reference=reference).value == 1
     assert measure_recall(shuffled, query, 2, reference=reference).value == 0.5
+
+
+def test_as_many_items_as_there_are_may_be_asked_for(make_embeddings):
+    exact = build_index(make_embeddings([[2], [1]]))
+    given = measure_recall(Forgetful(exact, {"image-1"}), np.ones((1, 1)), 2)
+    own = measure_recall(Forgetful(exact, {"image-1"}), np.ones((1, 1)), 2, excluded=["image-0"])
+    assert (given.value, given.source) == (0.5, "given")
+    assert (own.value, own.source) == (0, "items of the index, each without itself")
+
+
+def test_of_a_reference_twice_as_many_are_looked_at(make_embeddings):
+    query = np.ones((1, 1))
+    reference = build_index(make_embeddings([[7], [7], [7], [1]]))
+    for first, value in (("image-1", 1), ("image-2", 0)):  # as good as the best, and beyond two of one
+        only = build_index(make_embeddings([[5]], ids=[first]))
+        assert measure_recall(only, query, 1, reference=reference).value == value
+
+
+def test_lists_of_different_lengths_count_by_what_there_is_to_find(make_bags):
+    # Term 0 has two items of which one is found; terms 1 and 2 have one item each.
+    exact = build_index(make_bags([[1, 0, 0], [3, 1, 0], [0, 0, 2]]))
+    found = measure_recall(Forgetful(exact, {"image-0"}), csr_array(np.eye(3)), 10)
+    assert found.value == pytest.approx((1 / 2 + 1 + 1) / 3)

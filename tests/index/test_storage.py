@@ -173,25 +173,6 @@ def test_a_full_disk_leaves_the_older_index_whole(engine, make_embeddings, tmp_p
     assert len(open_index(folder)) == 3000
 
 
-@pytest.mark.parametrize("engine", SPARSE)
-def test_files_that_do_not_fit_together(engine, make_bags, tmp_path):
-    folder = build_index(make_bags(count=120), engine).save(tmp_path / "index")
-    header = Header.open(folder)
-    for name, array in (
-        ("postings.codes.npy", np.zeros(3, dtype=np.uint8)),
-        ("postings.hubs.npy", np.zeros((7, 1, 256), dtype=np.uint8)),
-        ("postings.steps.npy", np.zeros(3, dtype=np.float32)),
-        ("postings.offsets.npy", np.zeros((1, 2), dtype=np.int64)),
-    ):
-        whole = (folder / name).read_bytes()
-        np.save(folder / name, array)
-        others = {other: record for other, record in header.files.items() if other != name}
-        replace(header, files=others).write_header(folder)
-        with pytest.raises(StorageError, match=r"expected, got|not those of 120 documents"):
-            open_index(folder)
-        (folder / name).write_bytes(whole)
-
-
 def changed(array, place, value):
     array = array.copy()
     array[place] = value
@@ -253,12 +234,6 @@ def test_terms_travel_with_the_index(make_bags, tmp_path):
             assert one.terms == tuple(bags.terms)
             assert one.about["vocabulary"] == bags.vocabulary == term_fingerprint(bags.terms)
             one.check_vocabulary(bags.vocabulary)
-
-
-def test_a_rebuilt_index_has_the_terms(make_bags):
-    index = build_index(make_bags()).rebuild()
-    assert index.terms[3] == "term-3"
-    index.check_vocabulary(make_bags().vocabulary)
 
 
 def test_terms_that_are_not_those_of_the_header(make_bags, tmp_path):

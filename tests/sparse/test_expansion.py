@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -20,7 +19,7 @@ OWN = np.array([[True, False, True, False], [False, False, True, True]])
 WORDS = np.array([1, 1, 0, 0])
 
 
-def algorithm_1(weights: Any, own: Any, caption: Any, words: Any, printed: bool) -> np.ndarray:
+def algorithm_1(weights, own, caption, words, printed):
     """EXPAND as it is printed, number by number; the prose leaves out its ``else`` branch."""
     expanded = np.array(weights, dtype=np.float64)
     captions = np.broadcast_to(np.asarray(caption, dtype=np.float64), len(expanded))
@@ -48,7 +47,7 @@ def algorithm_1(weights: Any, own: Any, caption: Any, words: Any, printed: bool)
         (np.array([1, 0]), WORDS, "printed", [[1, 2, 0, 0], [0, 0, 0, 0]]),
     ],
 )
-def test_expand(caption: Any, words: Any, form: Any, expected: list[list[float]]) -> None:
+def test_expand(caption, words, form, expected):
     found = expand(WEIGHTS, OWN, caption, words, form)
     assert found.dtype == np.float32
     assert found.tolist() == expected
@@ -60,7 +59,7 @@ def test_expand(caption: Any, words: Any, form: Any, expected: list[list[float]]
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.booleans())
-def test_expand_is_algorithm_1(seed: int, printed: bool, one_draw: bool, as_integers: bool) -> None:
+def test_expand_is_algorithm_1(seed, printed, one_draw, as_integers):
     generator = np.random.default_rng(seed)
     weights = generator.random((3, 5))
     own = generator.integers(0, 2, (3, 5))
@@ -77,7 +76,7 @@ def test_expand_is_algorithm_1(seed: int, printed: bool, one_draw: bool, as_inte
 
 
 @pytest.mark.parametrize("epochs", [1, 3, 10, 200])
-def test_probabilities_rise_by_equation_3_6(epochs: int) -> None:
+def test_probabilities_rise_by_equation_3_6(epochs):
     frequency = np.array([0.0, 0.25, 1.0])
     caption = Fraction(0)
     words = [1 - Fraction(share) for share in frequency.tolist()]
@@ -93,7 +92,7 @@ def test_probabilities_rise_by_equation_3_6(epochs: int) -> None:
     np.testing.assert_array_equal(word_probability(frequency, epochs, epochs), 1.0)
 
 
-def test_the_published_schedule_reaches_one_at_95_per_cent() -> None:
+def test_the_published_schedule_reaches_one_at_95_per_cent():
     assert caption_probability(95, 200, "published") == pytest.approx(0.5)
     assert caption_probability(189, 200, "published") == pytest.approx(189 / 190)
     assert [caption_probability(epoch, 200, "published") for epoch in (190, 191, 199)] == [1.0, 1.0, 1.0]
@@ -102,20 +101,18 @@ def test_the_published_schedule_reaches_one_at_95_per_cent() -> None:
     assert word_probability(frequency, 195, 200, "published") == 1.0
 
 
-def control(
-    mode: Any, epochs: int = 10, seed: int = 0, frequency: list[float] | None = None, **options: Any
-) -> ExpansionControl:
+def control(mode, epochs=10, seed=0, frequency=None, **options):
     shares = None if frequency is None else np.array(frequency)
     return ExpansionControl(ExpansionOptions(mode=mode, **options), shares, epochs, seed)
 
 
-def test_mode_0_allows_a_captions_own_terms_and_mode_1_all() -> None:
+def test_mode_0_allows_a_captions_own_terms_and_mode_1_all():
     for epoch in range(10):
         np.testing.assert_array_equal(control("0").allowed(epoch, 3, OWN), OWN)
         assert control("1").allowed(epoch, 3, OWN) is None
 
 
-def test_mode_c_begins_with_own_terms_and_then_allows_either() -> None:
+def test_mode_c_begins_with_own_terms_and_then_allows_either():
     seen = set()
     for epoch in range(10):
         for step in range(40):
@@ -128,13 +125,13 @@ def test_mode_c_begins_with_own_terms_and_then_allows_either() -> None:
 
 
 @pytest.mark.parametrize("epoch", [0, 3, 9])
-def test_how_often_a_batch_may_expand(epoch: int) -> None:
+def test_how_often_a_batch_may_expand(epoch):
     draws = [control("c", seed=7).caption_draw(epoch, step) for step in range(4000)]
     # Four standard deviations of a share of 4,000 draws are 0.032 at most.
     assert np.mean(draws) == pytest.approx(epoch / 10, abs=0.032)
 
 
-def test_how_often_a_term_may_be_an_expansion() -> None:
+def test_how_often_a_term_may_be_an_expansion():
     frequency = [1.0, 0.5, 0.1, 0.0]
     words = control("c+w", seed=3, frequency=frequency)
     for epoch in (0, 5):
@@ -146,7 +143,7 @@ def test_how_often_a_term_may_be_an_expansion() -> None:
     assert abs(np.corrcoef(drawn[:, 0], drawn[:, 1])[0, 1]) < 0.07
 
 
-def test_mode_c_w_is_expand_with_its_draws() -> None:
+def test_mode_c_w_is_expand_with_its_draws():
     for form in ("prose", "printed"):
         words = control("c+w", seed=5, frequency=[0.9, 0.5, 0.5, 0.9], form=form)
         kinds = set()
@@ -163,7 +160,7 @@ def test_mode_c_w_is_expand_with_its_draws() -> None:
 
 @settings(max_examples=30)
 @given(st.integers(0, 50), st.integers(0, 1000), st.integers(0, 2**31))
-def test_draws_depend_on_seed_epoch_and_step_alone(epoch: int, step: int, seed: int) -> None:
+def test_draws_depend_on_seed_epoch_and_step_alone(epoch, step, seed):
     one, other = (control("c+w", 60, seed, [0.5] * 64) for _ in range(2))
     other.allowed(epoch + 1, step, np.zeros((1, 64), dtype=bool))
     assert one.caption_draw(epoch, step) == other.caption_draw(epoch, step)
@@ -173,25 +170,11 @@ def test_draws_depend_on_seed_epoch_and_step_alone(epoch: int, step: int, seed: 
     assert not np.array_equal(one.word_draws(epoch, step), further)
 
 
-@pytest.mark.parametrize("form", ["prose", "printed"])
-def test_weights_decide_whether_arrays_or_tensors_are_computed_with(form: Any) -> None:
-    expected = expand(WEIGHTS, OWN, 1, WORDS, form)
-    for own in (OWN.tolist(), OWN.astype(float), torch.from_numpy(OWN)):
-        found = expand(WEIGHTS, own, [1, 1], torch.from_numpy(WORDS), form)
-        assert isinstance(found, np.ndarray)
-        np.testing.assert_array_equal(found, expected)
-        weights = torch.from_numpy(WEIGHTS).requires_grad_()
-        tensors = expand(weights, own, np.array([1, 1]), WORDS.tolist(), form)
-        np.testing.assert_array_equal(tensors.detach().numpy(), expected)
-        tensors.sum().backward()
-        np.testing.assert_array_equal(weights.grad, expected > 0)
-
-
 @pytest.mark.parametrize(
     ("own", "caption", "words"),
     [(OWN[:, :3], 1, None), (OWN[:1], 1, None), (OWN, [1, 0, 1], None), (OWN, 1, WORDS[:3]), (OWN, 1, [[1]])],
 )
-def test_shapes_that_do_not_fit_are_refused(own: Any, caption: Any, words: Any) -> None:
+def test_shapes_that_do_not_fit_are_refused(own, caption, words):
     for weights in (WEIGHTS, torch.from_numpy(WEIGHTS)):
         with pytest.raises(MismatchError, match="of shape"):
             expand(weights, own, caption, words)
@@ -202,10 +185,10 @@ def test_shapes_that_do_not_fit_are_refused(own: Any, caption: Any, words: Any) 
     [
         (lambda: expand(csr_array(WEIGHTS), OWN, 1), "sparse"),
         (lambda: expand(WEIGHTS, csr_array(OWN), 1), "sparse"),
-        (lambda: expand(WEIGHTS, OWN, 1, None, "literal"), "'literal'"),  # type: ignore[arg-type]
+        (lambda: expand(WEIGHTS, OWN, 1, None, "literal"), "'literal'"),
         (lambda: control("c+w"), r"c\+w needs document frequencies"),
     ],
 )
-def test_wrong_input_is_told(act: Callable[[], object], words: str) -> None:
+def test_wrong_input_is_told(act, words):
     with pytest.raises(UsageError, match=words):
         act()

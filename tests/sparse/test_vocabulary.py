@@ -2,18 +2,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
 from tokenizers import Tokenizer, models
 
-from diptych.core.errors import CaptionError, DataError, DiptychError, StorageError, UsageError
+from diptych.core.errors import CaptionError, DataError, StorageError, UsageError
 from diptych.encoders.sparse_embeddings import canonical_rows, term_fingerprint
 from diptych.sparse.vocabulary import TermVocabulary
 from diptych.sparse.wordpiece import CONTINUATION, bert_tokenizer, learn_pieces, word_counts
@@ -29,20 +26,20 @@ CAPTIONS = ["A dog runs.", "Snowboarding dogs", "", "xylophone", "dog dog DOG"]
 
 
 @pytest.fixture
-def vocabulary() -> TermVocabulary:
+def vocabulary():
     return TermVocabulary(bert_tokenizer(PIECES))
 
 
-def of_rows(rows: csr_array) -> list[list[int]]:
+def of_rows(rows):
     return [rows.indices[rows.indptr[row] : rows.indptr[row + 1]].tolist() for row in range(rows.shape[0])]
 
 
-def folder_of(tmp_path: Path, name: str, content: str) -> Path:
+def folder_of(tmp_path, name, content):
     (tmp_path / name).write_text(content, encoding="utf-8")
     return tmp_path
 
 
-def test_which_terms_a_caption_contains(vocabulary: TermVocabulary) -> None:
+def test_which_terms_a_caption_contains(vocabulary):
     rows = vocabulary.caption_terms(CAPTIONS)
     assert rows.shape == (5, len(PIECES))
     assert rows.dtype == np.float32
@@ -54,17 +51,17 @@ def test_which_terms_a_caption_contains(vocabulary: TermVocabulary) -> None:
     assert vocabulary.caption_terms([]).shape == (0, len(PIECES))
 
 
-def test_the_published_rows_count_special_terms_too(vocabulary: TermVocabulary) -> None:
+def test_the_published_rows_count_special_terms_too(vocabulary):
     rows = vocabulary.caption_terms(CAPTIONS, compat="published")
     assert of_rows(rows)[2:] == [[2, 3], [1, 2, 3], [2, 3, DOG]]
 
 
-def test_only_the_first_512_tokens_are_read(vocabulary: TermVocabulary) -> None:
+def test_only_the_first_512_tokens_are_read(vocabulary):
     start = "a " * 509
     assert of_rows(vocabulary.caption_terms([start + "dog red", start + "a dog"])) == [[5, DOG], [5]]
 
 
-def test_words_of_a_caption_with_their_columns(vocabulary: TermVocabulary) -> None:
+def test_words_of_a_caption_with_their_columns(vocabulary):
     assert vocabulary.words_of("A SNOWBOARDING dog, Łódź.") == [
         ("a", (5,)),
         ("snowboarding", (SNOW, BOARD, ING)),
@@ -81,14 +78,14 @@ def test_words_of_a_caption_with_their_columns(vocabulary: TermVocabulary) -> No
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(["a", "dog", "dogs", "snowboarding", "xyz", "RED", "on."]), max_size=8))
-def test_words_and_terms_agree(words: list[str]) -> None:
+def test_words_and_terms_agree(words):
     vocabulary = TermVocabulary(bert_tokenizer(PIECES))
     caption = " ".join(words)
     columns = [column for _, pieces in vocabulary.words_of(caption) for column in pieces]
     assert of_rows(vocabulary.caption_terms([caption])) == [sorted(set(columns))]
 
 
-def test_restricted_keeps_what_occurs_and_the_special_terms(vocabulary: TermVocabulary) -> None:
+def test_restricted_keeps_what_occurs_and_the_special_terms(vocabulary):
     small = vocabulary.restricted(["a dogs", "snow"])
     assert small.terms == (*PIECES[:5], "a", "dog", "snow", "##s")
     assert small.source_rows.tolist() == [0, 1, 2, 3, 4, 5, DOG, SNOW, S]
@@ -101,7 +98,7 @@ def test_restricted_keeps_what_occurs_and_the_special_terms(vocabulary: TermVoca
     assert small.restricted(["snow"]).source_rows.tolist() == [0, 1, 2, 3, 4, SNOW]
 
 
-def test_saved_and_loaded(vocabulary: TermVocabulary, tmp_path: Path) -> None:
+def test_saved_and_loaded(vocabulary, tmp_path):
     for number, saved in enumerate((vocabulary, vocabulary.restricted(["Snowboarding dogs"]))):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -134,7 +131,7 @@ NO_TOKENIZER, NO_TERMS = (
         ("other.txt", b"", r"neither tokenizer\.json nor vocab\.txt"),
     ],
 )
-def test_a_damaged_folder(name: str, content: bytes, message: str, tmp_path: Path) -> None:
+def test_a_damaged_folder(name, content, message, tmp_path):
     if name == "terms.json":
         TermVocabulary(bert_tokenizer(PIECES)).save(tmp_path)
     (tmp_path / name).write_bytes(content)
@@ -155,18 +152,18 @@ def test_a_damaged_folder(name: str, content: bytes, message: str, tmp_path: Pat
         (lambda: TermVocabulary(Tokenizer(models.BPE())), UsageError, "BPE tokenizer, terms need WordPiece"),
         (lambda: TermVocabulary(bert_tokenizer(PIECES)).caption_terms("a dog"), CaptionError, "one text"),
         (
-            lambda: TermVocabulary(bert_tokenizer(PIECES)).caption_terms(["a", None]),  # type: ignore[list-item]
+            lambda: TermVocabulary(bert_tokenizer(PIECES)).caption_terms(["a", None]),
             CaptionError,
             "caption 1 is no text",
         ),
     ],
 )
-def test_what_has_no_terms(act: Callable[[], object], error: type[DiptychError], message: str) -> None:
+def test_what_has_no_terms(act, error, message):
     with pytest.raises(error, match=message):
         act()
 
 
-def test_a_models_folder_with_a_tokenizer(vocabulary: TermVocabulary, tmp_path: Path) -> None:
+def test_a_models_folder_with_a_tokenizer(vocabulary, tmp_path):
     from transformers import BertTokenizer
 
     tokenizer = BertTokenizer(vocab={piece: place for place, piece in enumerate(PIECES)})
@@ -180,7 +177,7 @@ def test_a_models_folder_with_a_tokenizer(vocabulary: TermVocabulary, tmp_path: 
     assert published == [sorted(set(ids)) for ids in tokenizer(CAPTIONS)["input_ids"]]
 
 
-def test_a_models_folder_with_a_vocab_txt(vocabulary: TermVocabulary, tmp_path: Path) -> None:
+def test_a_models_folder_with_a_vocab_txt(vocabulary, tmp_path):
     folder_of(tmp_path, "vocab.txt", "\n".join(PIECES) + "\n")
     read = TermVocabulary.pretrained(tmp_path)
     assert read.fingerprint == vocabulary.fingerprint
@@ -190,10 +187,10 @@ def test_a_models_folder_with_a_vocab_txt(vocabulary: TermVocabulary, tmp_path: 
     assert of_rows(cased.caption_terms(["DOG dog", "DOG"])) == [[DOG], []]
 
 
-def test_a_name_that_is_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_is_nowhere(monkeypatch):
     import transformers
 
-    def refuse(name: str, **options: object) -> None:
+    def refuse(name, **options):
         raise OSError(f"{name} is not a local folder and is not a valid model identifier")
 
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", refuse)
@@ -205,7 +202,7 @@ def test_a_name_that_is_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
         TermVocabulary.pretrained("somebody/characters")
 
 
-def test_learned_reads_every_word_of_its_captions() -> None:
+def test_learned_reads_every_word_of_its_captions():
     captions = ["Two dogs run.", "two dogs jump", "A dog runs", "café café"] * 2
     learned = TermVocabulary.learned(captions, 100, 1)
     assert learned.terms[:5] == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -222,13 +219,13 @@ def test_learned_reads_every_word_of_its_captions() -> None:
     assert TermVocabulary.learned(captions[::-1], 100, 1).terms == learned.terms
 
 
-def test_nothing_to_learn_from() -> None:
+def test_nothing_to_learn_from():
     for captions in ([], ["", " "], ["abc"]):
         with pytest.raises(DataError, match="no letter occurs 2 times"):
             TermVocabulary.learned(captions, 100, 2)
 
 
-def slow_pieces(counts: dict[str, int], merges: int) -> set[str]:
+def slow_pieces(counts, merges):
     """Every piece that a word is made of after so many joins, pairs counted anew each time."""
     words = {
         word: [letter if place == 0 else CONTINUATION + letter for place, letter in enumerate(word)]
@@ -252,13 +249,13 @@ def slow_pieces(counts: dict[str, int], merges: int) -> set[str]:
     return letters | {piece for word in words.values() for piece in word}
 
 
-def test_words_are_counted_in_lower_case_without_accents_and_apart_from_marks() -> None:
+def test_words_are_counted_in_lower_case_without_accents_and_apart_from_marks():
     assert word_counts(["A Café-dog, a cafe!", ""]) == Counter(
         {"a": 2, "cafe": 2, "-": 1, "dog": 1, ",": 1, "!": 1}
     )
 
 
-def test_frequent_pairs_become_words_and_pieces_in_between_give_their_place_up() -> None:
+def test_frequent_pairs_become_words_and_pieces_in_between_give_their_place_up():
     # "do" and "dog" are made on the way; nothing but "dog" and "dogs" is left in use.
     assert learn_pieces({"dog": 5, "dogs": 3, "cat": 1}, 8, 2) == ["dog", "dogs", "d", "##g", "##o", "##s"]
 
@@ -268,7 +265,7 @@ def test_frequent_pairs_become_words_and_pieces_in_between_give_their_place_up()
     st.dictionaries(st.text("abc", min_size=1, max_size=7), st.integers(1, 5), min_size=1, max_size=8),
     st.integers(6, 24),
 )
-def test_agrees_with_counting_pairs_anew_each_time(counts: dict[str, int], size: int) -> None:
+def test_agrees_with_counting_pairs_anew_each_time(counts, size):
     found = set(learn_pieces(counts, size, 1))
     assert len(found) <= size
     known = []

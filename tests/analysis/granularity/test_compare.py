@@ -12,7 +12,7 @@ from counted_language import counted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.analysis.granularity import Granularity, compare_granularity, granularity
+from diptych.analysis.granularity import compare_granularity, granularity
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.data.collection import Collection
 from diptych.metrics.bootstrap import Bootstrap
@@ -26,9 +26,7 @@ FINE = [
 IMAGES = [0, 0, 1, 1, 2, 2]
 
 
-def measured(
-    captions: list[str], images: list[int], name: str, ids: list[str] | None = None, **options: object
-) -> Granularity:
+def measured(captions, images, name, ids=None, **options):
     n = max(images) + 1
     made = Collection(
         name=name,
@@ -37,15 +35,15 @@ def measured(
         caption_ids=[f"{name}{row}" for row in range(len(captions))],
         caption_image=np.array(images),
         splits=["test"] * n,
-        source=None,  # type: ignore[arg-type]
+        source=None,
         source_rows=np.arange(n),
     )
-    return granularity(made, language=LANGUAGE, **options)  # type: ignore[arg-type]
+    return granularity(made, language=LANGUAGE, **options)
 
 
-def of_lengths(first: list[int], second: list[int]) -> tuple[Granularity, Granularity]:
+def of_lengths(first, second):
     """Captions of so many words, each of an image of its own."""
-    return tuple(  # type: ignore[return-value]
+    return tuple(
         measured(
             ["dog " * n for n in lengths],
             list(range(len(lengths))),
@@ -57,7 +55,7 @@ def of_lengths(first: list[int], second: list[int]) -> tuple[Granularity, Granul
     )
 
 
-def test_the_same_images_are_paired() -> None:
+def test_the_same_images_are_paired():
     coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE, IMAGES, "fine")
     found = compare_granularity(coarse, fine)
     assert found.paired == 3
@@ -80,7 +78,7 @@ def test_the_same_images_are_paired() -> None:
     assert "paired: 3 images" in found.notes[0]
 
 
-def test_paired_p_is_that_of_all_swaps() -> None:
+def test_paired_p_is_that_of_all_swaps():
     lengths = ([2, 4, 3, 6, 5], [3, 4, 5, 6, 9])
     names = [f"{row}.png" for row in range(5)]
     both = [
@@ -98,7 +96,7 @@ def test_paired_p_is_that_of_all_swaps() -> None:
     first=st.lists(st.integers(1, 6), min_size=2, max_size=9),
     second=st.lists(st.integers(1, 6), min_size=2, max_size=9),
 )
-def test_unpaired_as_others_compute_it(first: list[int], second: list[int]) -> None:
+def test_unpaired_as_others_compute_it(first, second):
     from scipy import stats
 
     (found,) = compare_granularity(*of_lengths(first, second), bootstrap=Bootstrap(20)).differences
@@ -119,7 +117,7 @@ def test_unpaired_as_others_compute_it(first: list[int], second: list[int]) -> N
     assert (found.paired_d, found.paired_delta) == (None, None)
 
 
-def test_swapping_the_collections_changes_signs_alone() -> None:
+def test_swapping_the_collections_changes_signs_alone():
     coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE, IMAGES, "fine")
     for pairing in ("auto", "none"):
         there = compare_granularity(coarse, fine, pairing=pairing).differences
@@ -132,7 +130,7 @@ def test_swapping_the_collections_changes_signs_alone() -> None:
             assert one.p == pytest.approx(other.p)
 
 
-def test_a_collection_against_itself() -> None:
+def test_a_collection_against_itself():
     coarse = measured(COARSE, IMAGES, "coarse")
     for one in compare_granularity(coarse, replace(coarse, name="again")).differences:
         assert one.difference.value == 0
@@ -143,7 +141,7 @@ def test_a_collection_against_itself() -> None:
         assert one.verdict == ""
 
 
-def test_how_many_captions_an_image_has_is_no_difference_in_what_they_say() -> None:
+def test_how_many_captions_an_image_has_is_no_difference_in_what_they_say():
     random = np.random.default_rng(0)
     counts = random.integers(1, 6, (2, 40))
     sides = []
@@ -161,13 +159,13 @@ def test_how_many_captions_an_image_has_is_no_difference_in_what_they_say() -> N
     assert compare_granularity(*far).differences[0].p == found.p
 
 
-def test_images_are_paired_by_id_and_not_by_place() -> None:
+def test_images_are_paired_by_id_and_not_by_place():
     coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE, IMAGES, "fine")
     turned = measured(FINE[2:] + FINE[:2], IMAGES, "fine", ["1.png", "2.png", "0.png"])
     assert compare_granularity(coarse, turned) == compare_granularity(coarse, fine)
 
 
-def test_collections_that_are_not_paired_are_drawn_apart() -> None:
+def test_collections_that_are_not_paired_are_drawn_apart():
     one = measured(COARSE, IMAGES, "coarse")
     words = next(
         x for x in compare_granularity(one, one, pairing="none").differences if x.name == "characters"
@@ -177,7 +175,7 @@ def test_collections_that_are_not_paired_are_drawn_apart() -> None:
     assert words.difference.low < 0
 
 
-def test_intervals_are_those_of_resampled_images() -> None:
+def test_intervals_are_those_of_resampled_images():
     """The interval of δ, made of placements, against the δ of every resample."""
     random = np.random.default_rng(0)
     first, second = random.integers(1, 8, 60).tolist(), random.integers(2, 10, 60).tolist()
@@ -196,7 +194,7 @@ def test_intervals_are_those_of_resampled_images() -> None:
     assert found.verdict == "finer"
 
 
-def test_more_resamples_of_more_images_are_paired_or_not() -> None:
+def test_more_resamples_of_more_images_are_paired_or_not():
     coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE[:4], IMAGES[:4], "fine")
     # Every image of the finer is in the coarser.
     found = compare_granularity(coarse, fine)
@@ -216,7 +214,7 @@ def test_more_resamples_of_more_images_are_paired_or_not() -> None:
     assert apart.differences[0].difference.low is None
 
 
-def test_p_values_are_corrected_over_features() -> None:
+def test_p_values_are_corrected_over_features():
     coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE, IMAGES, "fine")
     holm = compare_granularity(coarse, fine, pairing="none").differences
     plain = compare_granularity(coarse, fine, pairing="none", correction="none").differences
@@ -227,7 +225,7 @@ def test_p_values_are_corrected_over_features() -> None:
     assert smallest[1] == pytest.approx(min(1.0, smallest[0] * len(known)))
 
 
-def test_what_cannot_be_compared() -> None:
+def test_what_cannot_be_compared():
     coarse = measured(COARSE, IMAGES, "coarse")
     with pytest.raises(MismatchError, match="other features"):
         compare_granularity(coarse, measured(FINE, IMAGES, "fine", features=["words"]))
@@ -244,7 +242,7 @@ def test_what_cannot_be_compared() -> None:
         compare_granularity(coarse, coarse, flips=0)
 
 
-def test_one_image_alone_tests_nothing() -> None:
+def test_one_image_alone_tests_nothing():
     one, other = of_lengths([3], [5])
     (found,) = compare_granularity(one, other).differences
     assert (found.p, found.corrected, found.verdict) == (None, None, "")

@@ -1,31 +1,25 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 
-from diptych.analysis.information import Audit, Encoded, audit, gap_of
+from diptych.analysis.information import audit, gap_of
 from diptych.analysis.information.audit_report import held_of
 from diptych.analysis.information.questions import FEW_ROWS_PER_CLASS, NOT_ASKED, Answers, questions_of
 from diptych.metrics.bootstrap import Bootstrap
 
 
 @pytest.fixture(scope="module")
-def found(seen: Callable[..., Encoded]) -> Audit:
+def found(seen):
     plain, coded = (
         tuple(seen(n, seed, codes) for seed, n in enumerate((400, 120, 200))) for codes in (False, True)
     )
     return audit(
-        {"without": plain, "with": coded},  # type: ignore[dict-item]
-        ("linear",),
-        bootstrap=Bootstrap(200),
-        about={"dataset": "told"},
+        {"without": plain, "with": coded}, ("linear",), bootstrap=Bootstrap(200), about={"dataset": "told"}
     )
 
 
-def test_images_hold_what_was_put_into_them(found: Audit) -> None:
+def test_images_hold_what_was_put_into_them(found):
     # shape is stated by both captions, place by one, tint by none; the rows hold the shape alone
     shared = found.held("without", "image", "shared", "linear")
     assert shared is not None
@@ -39,7 +33,7 @@ def test_images_hold_what_was_put_into_them(found: Audit) -> None:
     assert found.held("without", "image", "shortcut", "linear") is None
 
 
-def test_captions_hold_what_they_state(found: Audit) -> None:
+def test_captions_hold_what_they_state(found):
     for kind in ("shared", "specific"):
         held = found.held("without", "caption", kind, "linear")
         assert held is not None
@@ -51,7 +45,7 @@ def test_captions_hold_what_they_state(found: Audit) -> None:
     assert unstated.there == pytest.approx(1, abs=0.02)  # half of the captions, two bits each
 
 
-def test_shortcuts_that_are_there_and_not_held(found: Audit) -> None:
+def test_shortcuts_that_are_there_and_not_held(found):
     for side in ("image", "caption"):
         held = found.held("with", side, "shortcut", "linear")
         assert held is not None
@@ -61,7 +55,7 @@ def test_shortcuts_that_are_there_and_not_held(found: Audit) -> None:
     assert any("4 with one value" in note for note in found.notes())
 
 
-def test_the_gap_by_hand(found: Audit) -> None:
+def test_the_gap_by_hand(found):
     gap = gap_of(found.conditions["without"]["image"], "linear")
     assert gap is not None
     # two bits of shape from both captions, two of place from one of two
@@ -78,7 +72,7 @@ def test_the_gap_by_hand(found: Audit) -> None:
     assert coded.minimal - coded.shortcut == pytest.approx(gap.minimal, abs=0.03)
 
 
-def test_questions_carry_accuracy_and_control(found: Audit) -> None:
+def test_questions_carry_accuracy_and_control(found):
     by_key = {one.key: one for one in found.conditions["without"]["image"].questions}
     shape, tint = by_key["shape"].probes["linear"], by_key["tint"].probes["linear"]
     assert shape.accuracy > 0.97
@@ -90,12 +84,12 @@ def test_questions_carry_accuracy_and_control(found: Audit) -> None:
     assert by_key["place"].groups["one caption"] == 0.5
 
 
-def answers(columns: dict[str, list[Any]], weights: float = 1.0) -> Answers:
+def answers(columns, weights=1.0):
     values = np.array(list(columns.values()), dtype=object).T
     return Answers(tuple(columns), values, {"all": np.full(values.shape, weights)}, np.arange(len(values)))
 
 
-def test_labels_are_numbers_of_the_training_answers() -> None:
+def test_labels_are_numbers_of_the_training_answers():
     found = questions_of(
         answers({"colour": ["red", "blue", None, "red"]}),
         answers({"colour": ["blue", None]}),
@@ -110,7 +104,7 @@ def test_labels_are_numbers_of_the_training_answers() -> None:
     assert any("1 test answers that no training row has" in note for note in found.notes)
 
 
-def test_what_cannot_be_asked_is_left_out_and_counted() -> None:
+def test_what_cannot_be_asked_is_left_out_and_counted():
     found = questions_of(
         answers({"same": ["a"] * 4, "good": list("abab"), "far": list("abab"), "unchosen": list("abab")}),
         answers({"same": ["a"] * 2, "good": list("ab"), "far": list("ab"), "unchosen": [None, None]}),
@@ -122,7 +116,7 @@ def test_what_cannot_be_asked_is_left_out_and_counted() -> None:
     assert any("digits: 2 left out" in note and "far, unchosen" in note for note in found.notes)
 
 
-def test_few_rows_per_class_are_said() -> None:
+def test_few_rows_per_class_are_said():
     many = ["a", "b"] * FEW_ROWS_PER_CLASS
     few = [*many[: 2 * FEW_ROWS_PER_CLASS - 1], None]
     found = questions_of(*(answers({"many": many, "few": few}) for _ in range(3)))
@@ -130,7 +124,7 @@ def test_few_rows_per_class_are_said() -> None:
     assert note.endswith("than there is: few.")
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     there = np.array([[2.0, 1.0], [2.0, 0.0], [4.0, 0.0]])
     left = np.array([[1.0, 3.0], [0.0, 0.0], [3.0, 0.0]])
     whole, bad = held_of(there, left, np.array([3, 1]), np.arange(3), Bootstrap(0))
@@ -145,7 +139,7 @@ def test_by_hand() -> None:
     assert (bad.percent, bad.bits, bad.ends) == (0, 0, (0, 0))
 
 
-def test_interval_resamples_whole_images() -> None:
+def test_interval_resamples_whole_images():
     """Five rows of one image say no more than one row of it."""
     random = np.random.default_rng(0)
     there = np.full((60, 1), 2.0)
@@ -165,7 +159,7 @@ def test_interval_resamples_whole_images() -> None:
     assert single.low < single.raw < single.high
 
 
-def test_interval_against_a_plain_bootstrap() -> None:
+def test_interval_against_a_plain_bootstrap():
     random = np.random.default_rng(3)
     there = random.uniform(1, 3, (80, 1))
     left = there * random.uniform(0, 1, (80, 1))

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import json
 import string
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from perturbing import perturbed
@@ -24,11 +23,9 @@ from diptych.analysis.perturbations.english import (
 from diptych.analysis.perturbations.published import (
     extra_character,
     letter_change,
-    missing_character,
     nearby_character,
     nltk_tokens,
     spacy_like_tokens,
-    swapped_characters,
 )
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
@@ -57,18 +54,18 @@ VERBS = (
 )
 
 
-def pairs(words: str) -> list[tuple[str, str]]:
+def pairs(words):
     every = words.split()
     return list(zip(every[::2], every[1::2], strict=True))
 
 
-def test_articles() -> None:
+def test_articles():
     assert [word for word in A.split() if article_before(word) != "a"] == []
     assert [word for word in AN.split() if article_before(word) != "an"] == []
     assert {article_before(word) for word in ("", "🎉", "!", "кот", "1800s")} <= {"a", "an"}
 
 
-def test_plural_there_and_back() -> None:
+def test_plural_there_and_back():
     for one, many in [*pairs(NOUNS), ("adult male", "adult males")]:
         assert plural(one) == many
         # glasses are worn more often than drunk from
@@ -93,11 +90,11 @@ def test_plural_there_and_back() -> None:
         ("wildlife", "wildlife"),
     ],
 )
-def test_of_several_words_the_one_that_the_others_describe(noun: str, many: str) -> None:
+def test_of_several_words_the_one_that_the_others_describe(noun, many):
     assert plural(noun) == many
 
 
-def test_agreement_there_and_back() -> None:
+def test_agreement_there_and_back():
     for one, many in pairs(VERBS):
         assert (for_many(one), for_one(many)) == (many, one)
     for verb in ("toes", "shoes", "caches", "canoes"):
@@ -120,7 +117,7 @@ def test_agreement_there_and_back() -> None:
         ("aged", "comparative", "more aged"),
     ],
 )
-def test_comparison(adjective: str, degree: Literal["comparative", "superlative"], form: str) -> None:
+def test_comparison(adjective, degree, form):
     assert compared(adjective, degree) == form
 
 
@@ -143,7 +140,7 @@ CASES: list[tuple[str, dict[Span, str], str]] = [
 
 
 @pytest.mark.parametrize(("text", "changes", "after"), CASES)
-def test_words_are_replaced_and_articles_follow(text: str, changes: dict[Span, str], after: str) -> None:
+def test_words_are_replaced_and_articles_follow(text, changes, after):
     assert rewritten(Caption(text), changes) == after
 
 
@@ -162,7 +159,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", list(NAMES))
-def test_what_the_published_code_gave(name: str) -> None:
+def test_what_the_published_code_gave(name):
     captions = GOLDEN["captions"]
     done = perturbed(NAMES[name], *captions, compat="published")
     assert done.seed == 42
@@ -171,49 +168,30 @@ def test_what_the_published_code_gave(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "text", "expected"),
-    [
-        (swapped_characters, "Ab", "Ba"),
-        (swapped_characters, "aa", "aa"),
-        (swapped_characters, "a b", "a b"),
-        (missing_character, "a", "a"),
-        (extra_character, "ж", "жж"),
-        (nearby_character, "Ж", "Ж"),
-        (nearby_character, "", ""),
-        (letter_change, "", ""),
-    ],
-)
-def test_corners(change: Callable[[str, int], str], text: str, expected: str) -> None:
-    assert change(text, 42) == expected
-
-
-@pytest.mark.parametrize(
     ("change", "given"), [(nearby_character, "efa756b92454e2bb"), (extra_character, "e88931a3708ad06f")]
 )
-def test_every_key_has_the_neighbours_that_the_package_gives_it(
-    change: Callable[[str, int], str], given: str
-) -> None:
+def test_every_key_has_the_neighbours_that_the_package_gives_it(change, given):
     """The fingerprints are of what typo 0.1.7 gave: ``StrErrer(character, seed=seed).nearby_char().result``."""
     characters = string.ascii_letters + string.digits
     assert fingerprint([change(one, seed) for seed in range(100) for one in characters]) == given
     assert {change("9", seed) for seed in range(100)} >= {"10" if change is nearby_character else "109"}
 
 
-def test_where_the_published_code_raises_the_caption_stays() -> None:
+def test_where_the_published_code_raises_the_caption_stays():
     digits = [_or_reason(nearby_character, "٣", seed) for seed in range(20)]
     assert set(digits) == {"the published code fails: KeyError", "2", "4"}
     nothing_between = [_or_reason(letter_change, "  ", seed) for seed in range(20)]
     assert set(nothing_between) == {"the published code fails: IndexError", "  "}
 
 
-def _or_reason(change: Callable[[str, int], str], text: str, seed: int) -> str:
+def _or_reason(change, text, seed):
     try:
         return change(text, seed)
     except Unchanged as reason:
         return str(reason)
 
 
-def test_the_published_code_had_no_options() -> None:
+def test_the_published_code_had_no_options():
     with pytest.raises(UsageError, match="compat=published with options \\(edits=2\\)"):
         perturbed("character-swap", "a dog", compat="published", options={"edits": 2})
     same = perturbed("character-swap", "a dog", compat="published", options={"edits": 1})
@@ -221,7 +199,7 @@ def test_the_published_code_had_no_options() -> None:
 
 
 @pytest.mark.parametrize("case", SHUFFLED, ids=lambda case: f"{len(case['tokens'])}-{case['seed']}")
-def test_what_the_published_functions_gave(case: dict[str, Any]) -> None:
+def test_what_the_published_functions_gave(case):
     tokens, tags, seed = case["tokens"], case["tags"], case["seed"]
     assert published.shuffle_nouns_and_adjectives(tokens, tags, seed) == case["shuffle_nouns_and_adj"]
     assert (
@@ -233,7 +211,7 @@ def test_what_the_published_functions_gave(case: dict[str, Any]) -> None:
     assert published.shuffle_trigrams(tokens, seed) == case["shuffle_trigrams"]
 
 
-def test_a_seed_that_numpy_s_old_generator_cannot_take() -> None:
+def test_a_seed_that_numpy_s_old_generator_cannot_take():
     with pytest.raises(UsageError, match="seed 4294967296"):
         published.shuffle_all_words(["a"], 2**32)
 
@@ -249,7 +227,7 @@ def test_a_seed_that_numpy_s_old_generator_cannot_take() -> None:
         ("a \ud800 🐕", ["a", "\ud800", "🐕"]),
     ],
 )
-def test_nltks(text: str, tokens: list[str]) -> None:
+def test_nltks(text, tokens):
     pytest.importorskip("nltk")
     assert nltk_tokens(text) == tokens
 
@@ -266,6 +244,6 @@ def test_nltks(text: str, tokens: list[str]) -> None:
         ("כלב 🐕 12", ["כלב", "🐕", "12"], ["T0", "🐕", "T1"]),
     ],
 )
-def test_spacys_are_stood_in_for(text: str, tokens: list[str], tags: list[str]) -> None:
+def test_spacys_are_stood_in_for(text, tokens, tags):
     caption = Caption(text, tags=[f"T{place}" for place in range(len(words_of(text)))])
     assert spacy_like_tokens(caption) == (tokens, tags)

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from diptych.core.errors import MissingExtraError, StorageError, UsageError
-from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.index import build_index, open_index
 from diptych.index.rescored import silenced
+
+from .rows import bags
 
 LIBRARIES = {"seismic": "seismic", "pisa": "pyterrier_pisa"}
 THOROUGH = {
@@ -27,13 +28,6 @@ THOROUGH = {
 def engine(request):
     pytest.importorskip(LIBRARIES[request.param], reason="the extra 'engines' is not installed")
     return request.param
-
-
-def bags(rows, ids=None):
-    matrix = canonical_rows(np.asarray(rows, dtype=np.float32) if isinstance(rows, list) else rows)
-    names = [f"image-{row}" for row in range(matrix.shape[0])] if ids is None else ids
-    terms = [f"term-{column}" for column in range(matrix.shape[1])]
-    return SparseEmbeddings(names, matrix, terms, "head-a", "data-a", "image", {"dataset": "scenes"})
 
 
 def random_rows(count, width=60, terms=12, seed=0):

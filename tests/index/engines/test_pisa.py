@@ -8,24 +8,12 @@ import pytest
 from scipy.sparse import csr_array
 
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index import build_index, open_index
 from diptych.index.engines.pisa import ALGORITHMS
 
+from .rows import bags, random_rows
+
 pytest.importorskip("pyterrier_pisa", reason="pyterrier-pisa (the extra 'engines') is not installed")
-
-
-def bags(rows):
-    rows = csr_array(rows)
-    names = [f"image-{row}" for row in range(rows.shape[0])]
-    terms = [f"term-{column}" for column in range(rows.shape[1])]
-    return SparseEmbeddings(names, rows, terms, "head-a", "data-a", "image", {})
-
-
-def random_rows(count, width, seed=0):
-    rng = np.random.default_rng(seed)
-    rows = rng.exponential(1, (count, width)) * (rng.random((count, width)) < 0.2)
-    return rows.astype(np.float32)
 
 
 @pytest.fixture
