@@ -119,15 +119,6 @@ def test_any_form_becomes_the_same_canonical_rows(kind):
     )
 
 
-def test_columns_out_of_order_twice_and_zero():
-    unsorted = csr_array(
-        (np.array([1.0, 2.0, 4.0, 0.0]), np.array([2, 0, 2, 1]), np.array([0, 4])), shape=(1, 3)
-    )
-    rows = sparse_vectors(unsorted, 3, None, "query")
-    assert (rows.indices.tolist(), rows.data.tolist()) == ([0, 2], [2, 5])
-    assert unsorted.indices.tolist() == [2, 0, 2, 1]  # the caller's are left as they were
-
-
 def test_refused():
     with pytest.raises(MismatchError, match="query vectors have width 3, the index holds vectors of width 4"):
         sparse_vectors(csr_array(ROWS), 4, None, "query")

@@ -137,32 +137,16 @@ def test_own_terms_only():
 
 def test_tables_and_line(found):
     rows = {row.measure: row for row in found.recalls()}
-    assert list(rows) == [
-        *(f"{way} {name}" for way in ("i2t", "t2i") for name in ("R@1", "R@5", "R@10", "MRR@10")), "rsum"
-    ]  # fmt: skip
     assert rows["t2i R@1"].dense == f"{100 * found.dense.value('R@1', 't2i'):.1f}"
     assert rows["t2i R@1"].kept == f"{100 * found.kept('R@1', 't2i'):.1f} %"
     table = dict(found.table())
     assert table["FLOPs"] == f"{found.flops:.2f}"
     assert table["Exact@4"] == f"{100 * found.deviation.exact:.1f} %"
-    assert "t2i Pearson MRR@10" in table
-    assert "i2t overlap of the top 10" in table
-    line = found.line()
-    for said in [
-        "dataset made",
-        "split test",
-        "encoder tower",
-        "head head",
-        "expansion in training c",
-        "f_enc made up",
-    ]:
-        assert said in line
-    faithful = {
-        way: replace(one, pearson={**one.pearson, "R@1": math.nan}, kendall=math.nan)
-        for way, one in found.faithful.items()
-    }
-    table = dict(replace(found, faithful=faithful).table())  # what has no value is a dash
-    assert table["t2i Pearson R@1"] == table["t2i Kendall τ of the common"] == "–"
+    for said in ("dataset made", "split test", "encoder tower", "head head", "f_enc made up"):
+        assert said in found.line()
+    way = replace(found.faithful["t2i"], kendall=math.nan)
+    table = dict(replace(found, faithful={**found.faithful, "t2i": way}).table())
+    assert table["t2i Kendall τ of the common"] == "–"  # what has no value is a dash
 
 
 def test_things_that_do_not_belong_together():
@@ -190,14 +174,3 @@ def test_rows_without_any_term():
     assert found.sparse.value("R@1", "t2i") == pytest.approx(1 / PICTURES)  # chance
     assert found.faithful["t2i"].overlap == 0
     assert math.isnan(found.faithful["t2i"].pearson["R@1"])
-
-
-def test_rows_of_a_head_without_expansion_say_so():
-    alone = replace(SPARSE, texts=SPARSE.unexpanded)  # what embed() makes with mode 0
-    for given, expand, said in (
-        (SPARSE, True, "all terms"),
-        (SPARSE, False, "own terms only"),
-        (alone, True, "own terms only"),
-    ):
-        one = measure_sparsified(ENCODED, given, VOCABULARY, expand=expand, measures=("R@1",))
-        assert one.about["expansion in use"] == said

@@ -99,14 +99,6 @@ def test_captions_of_one_picture_are_one_observation():
     assert alone.p < found.p
 
 
-def test_what_cannot_be_said_is_not_counted():
-    found = paired_tests(
-        {"same": (np.ones(4), np.ones(4)), "shifted": (np.ones(4), np.zeros(4))}, np.arange(4)
-    )
-    assert (found["same"].p, found["same"].corrected) == (1, 1)
-    assert (found["shifted"].p, found["shifted"].corrected) == (None, None)
-
-
 def test_tests_of_what_does_not_fit():
     with pytest.raises(UsageError, match="no values to test"):
         paired_tests({}, None)
@@ -167,16 +159,6 @@ def test_semantic_by_hand():
     # a caption whose words have no vector, or that says nothing
     assert semantic_at(ROWS[[0]], ones([[1]], 6), vectors, 3) == pytest.approx([1 / 3])
     assert semantic_at(ROWS[[0]], ones([[]], 6), vectors, 3).tolist() == [0]
-
-
-def test_words_of_captions_take_the_place_of_terms():
-    vectors = np.array([[1, 0], [0, 0], [2, 0], [0, 1], [3, 3], [0, -1]], dtype=np.float32)
-    words = CaptionWords(
-        sparse([[1, 0], [0, 1], [0, 0]]), np.array([[0, -5], [0, 0]], dtype=np.float32), ["joined", "unknown"]
-    )
-    found = semantic_at(ROWS, SAID, vectors, 3, words=words)
-    assert found == pytest.approx([(1 - np.sqrt(0.5) + 1) / 3, 0, 0])
-    assert words.unknown == 0.5
 
 
 def test_terms_that_do_not_fit():
@@ -295,18 +277,6 @@ def test_overlap_by_hand():
     assert overlap_at(first, second) == pytest.approx([2 / 3, 1 / 3, 0])
     with pytest.raises(MismatchError, match=r"\(3, 3\) and \(3, 2\)"):
         overlap_at(first, second[:, :2])
-
-
-def test_agreement_by_hand():
-    first = np.array([[1, 2, 3], [1, 2, 3], [1, 2, -1], [1, 2, 3]])
-    second = np.array([[3, 2, 1], [1, 2, 8], [9, 2, -1], [2, 3, 1]])
-    scores = np.tile([3.0, 2, 1], (4, 1))
-    found = rank_agreement(first, scores, second, scores)
-    # reversed; same order of two; one in common; of three pairs one agrees
-    assert found[[0, 1, 3]] == pytest.approx([-1, 1, -1 / 3])
-    assert np.isnan(found[2])
-    tied = rank_agreement(first[[1]], scores[[1]], second[[1]], np.full((1, 3), 7.0))
-    assert np.isnan(tied[0])
 
 
 @settings(max_examples=60)

@@ -259,13 +259,6 @@ def test_a_name_that_no_hub_knows_is_told():
     assert "hf download nobody/nothing" in caught.value.fix
 
 
-def test_a_folder_of_other_things_is_not_replaced(tmp_path):
-    (tmp_path / "thesis.tex").write_text("x")
-    with pytest.raises(UsageError, match="holds other things"):
-        made().save(tmp_path)
-    assert (tmp_path / "thesis.tex").read_text() == "x"
-
-
 class Known(DualEncoder):
     """Rows of captions that it has heard of, and of pictures by number."""
 

@@ -87,11 +87,6 @@ def test_published_words_are_looked_up_as_nltk_does_it():
     assert lexicon.synonyms("players") == {"player"}  # a form that only a list has: base forms stand in
 
 
-def test_a_caption_without_a_noun_has_no_depth():
-    with pytest.raises(Unmeasured, match="no noun that the WordNet has"):
-        value("concept-depth", "running red")
-
-
 def test_a_noun_of_three_words_is_one_concept_and_ends_with_a_noun():
     members = {"pick up truck.n": ["pick up truck"], "truck.n": ["truck"], "do.n": ["do"], "do.v": ["do"]}
     language = Language("trucks", None, DictWordNet(members, {}))
@@ -120,8 +115,3 @@ def test_features_are_chosen_by_name_in_their_order():
         choose_features(["wrods"])
     with pytest.raises(UsageError, match="no feature"):
         choose_features([])
-
-
-def test_a_lexicon_without_a_wordnet_says_so():
-    with pytest.raises(UsageError, match="needs a WordNet"):
-        Lexicon(Language("none")).synonyms("dog")

@@ -5,7 +5,7 @@ import pytest
 
 from diptych.analysis.information import audit, gap_of
 from diptych.analysis.information.audit_report import held_of
-from diptych.analysis.information.questions import FEW_ROWS_PER_CLASS, NOT_ASKED, Answers, questions_of
+from diptych.analysis.information.questions import NOT_ASKED, Answers, questions_of
 from diptych.metrics.bootstrap import Bootstrap
 
 
@@ -72,18 +72,6 @@ def test_the_gap_by_hand(found):
     assert coded.minimal - coded.shortcut == pytest.approx(gap.minimal, abs=0.03)
 
 
-def test_questions_carry_accuracy_and_control(found):
-    by_key = {one.key: one for one in found.conditions["without"]["image"].questions}
-    shape, tint = by_key["shape"].probes["linear"], by_key["tint"].probes["linear"]
-    assert shape.accuracy > 0.97
-    assert shape.control_accuracy < 0.45
-    assert shape.selectivity == pytest.approx(shape.accuracy - shape.control_accuracy)
-    assert tint.accuracy < 0.45
-    assert by_key["shape"].rows == (400, 200)
-    assert by_key["shape"].groups == {"shared": 1, "one caption": 1, "task-relevant": 1}
-    assert by_key["place"].groups["one caption"] == 0.5
-
-
 def answers(columns, weights=1.0):
     values = np.array(list(columns.values()), dtype=object).T
     return Answers(tuple(columns), values, {"all": np.full(values.shape, weights)}, np.arange(len(values)))
@@ -114,14 +102,6 @@ def test_what_cannot_be_asked_is_left_out_and_counted():
     assert found.keys == ("good",)
     assert any("digits: 1 with one value" in note and "same" in note for note in found.notes)
     assert any("digits: 2 left out" in note and "far, unchosen" in note for note in found.notes)
-
-
-def test_few_rows_per_class_are_said():
-    many = ["a", "b"] * FEW_ROWS_PER_CLASS
-    few = [*many[: 2 * FEW_ROWS_PER_CLASS - 1], None]
-    found = questions_of(*(answers({"many": many, "few": few}) for _ in range(3)))
-    (note,) = found.notes
-    assert note.endswith("than there is: few.")
 
 
 def test_by_hand():

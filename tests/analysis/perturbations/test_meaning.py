@@ -168,27 +168,16 @@ def test_another_number_and_what_agrees_with_it(tagged, after):
     assert {*perturbed_tagged("number-change", tagged, 60).texts} == after
 
 
-@pytest.mark.parametrize(
-    "tagged",
-    [
-        "the/DT dog/NN",
-        "his/PRP$ dogs/NNS",
-        "a/DT lot/NN",
-        "in/IN shorts/NNS",
-        "A/DT dog/NN wags/VBZ its/PRP$ tail/NN",
-        "A/DT dog/NN who/WP is/VBZ red/JJ",
-        "A/DT dog/NN runs/VBZ and/CC jumps/VBZ",
-        "this/DT is/VBZ a/DT dog/NN",
-        "Water/NN is/VBZ seen/VBN while/IN a/DT dog/NN runs/VBZ",
-        "Racing/VBG greyhounds/NNS",
-        "pool/NN of/IN balls/NNS",
-        "the/DT boy/NN runs/NNS",
-        "1000/CD dogs/NNS",
-        "02/CD dogs/NNS",
-        "two/CD",
-        "",
-    ],
+NOT_SURE = (
+    "the/DT dog/NN|his/PRP$ dogs/NNS|a/DT lot/NN|in/IN shorts/NNS|"
+    "A/DT dog/NN wags/VBZ its/PRP$ tail/NN|A/DT dog/NN who/WP is/VBZ red/JJ|"
+    "A/DT dog/NN runs/VBZ and/CC jumps/VBZ|this/DT is/VBZ a/DT dog/NN|"
+    "Water/NN is/VBZ seen/VBN while/IN a/DT dog/NN runs/VBZ|Racing/VBG greyhounds/NNS|"
+    "pool/NN of/IN balls/NNS|the/DT boy/NN runs/NNS|1000/CD dogs/NNS|02/CD dogs/NNS|two/CD|"
 )
+
+
+@pytest.mark.parametrize("tagged", NOT_SURE.split("|"))
 def test_what_is_not_sure_is_left_alone(tagged):
     assert perturbed_tagged("number-change", tagged).reasons == {NO_WAY: 1}
 

@@ -96,16 +96,6 @@ def test_every_caption_is_changed_or_counted():
     assert (found.seed, found.compat, found.options) == (3, "none", {"times": 1})
 
 
-def test_a_caption_s_change_is_of_its_seed_and_id_alone():
-    captions = ["one two three four five six"] * 40
-    ids = [str(number) for number in range(40)]
-    all_at_once = perturb_captions(SHOUT, captions, ids).texts
-    assert perturb_captions(SHOUT, captions[::-1], ids[::-1]).texts == all_at_once[::-1]
-    assert [perturb_captions(SHOUT, captions[:1], [id]).texts[0] for id in ids] == all_at_once
-    assert len(set(all_at_once)) == 6
-    assert perturb_captions(SHOUT, captions, ids, seed=1).texts != all_at_once
-
-
 def test_tags_are_asked_of_the_language_where_they_are_needed():
     def capital_nouns(caption, draws, options):
         return caption.replaced({place: caption.words[place].text.title() for place in caption.nouns})
@@ -134,13 +124,6 @@ def test_the_published_form_is_a_choice():
         perturb_captions(SHOUT, CAPTIONS, IDS, compat="published")
     with pytest.raises(UsageError, match="compat is 'thesis'"):
         perturb_captions(SHOUT, CAPTIONS, IDS, compat="thesis")
-
-
-@pytest.mark.parametrize("options", [{"time": 2}, {"times": 0}, {"times": "many"}])
-def test_options_are_checked(options):
-    with pytest.raises(UsageError, match=r"shout: (unknown key 'time'|times)"):
-        perturb_captions(SHOUT, CAPTIONS, IDS, options=options)
-    assert perturb_captions(SHOUT, ["a"], ["x"], options={"times": 2}).texts == ["AA"]
 
 
 def test_what_does_not_fit_together_is_said():
@@ -217,16 +200,9 @@ def test_files_say_what_became_of_every_caption(tmp_path):
     assert written == swapped.texts
     summary = json.loads((tmp_path / "out" / "perturbations.json").read_text(encoding="utf-8"))
     assert (summary["captions of"], summary["captions"], summary["language"]) == ("pets", 3, "t")
-    assert summary["perturbations"][0] == {
-        "file": "shuffle-nouns-and-adjectives-0.jsonl",
-        "name": "shuffle-nouns-and-adjectives",
-        "seed": 0,
-        "compat": "none",
-        "options": {},
-        "captions": 3,
-        "changed": 1,
-        "unchanged": {"no two different nouns or adjectives": 2},
-    }
+    first = summary["perturbations"][0]
+    assert (first["file"], first["changed"]) == ("shuffle-nouns-and-adjectives-0.jsonl", 1)
+    assert first["unchanged"] == {"no two different nouns or adjectives": 2}
     assert summary["perturbations"][5]["options"] == {"edits": 2}
 
 

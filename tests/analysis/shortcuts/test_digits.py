@@ -207,7 +207,11 @@ def test_damaged_files_are_named(tmp_path, damage, message):
 
 def test_what_is_no_digit_file(tmp_path):
     for name, content, message in (
-        ("digits.bin", struct.pack(">IIII", 0x803, 1, 2, 2), "neither an .npz archive nor named as IDX"),
+        (
+            "digits.bin",
+            struct.pack(">IIII", 0x803, 1, 2, 2) + b"1234",
+            "neither an .npz archive nor named as IDX",
+        ),
         ("d.npz", b"PK is how it begins", "is corrupt"),
     ):
         (tmp_path / name).write_bytes(content)

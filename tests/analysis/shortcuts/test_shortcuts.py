@@ -200,15 +200,6 @@ def test_evaluation_of_the_image_of_number_5(options, expected):
     assert evaluated(shortcuts(**options))[1] == expected
 
 
-@pytest.mark.parametrize("setup", ["captions", "images", "none"])
-def test_one_side_alone_in_training(setup):
-    made, split = shortcuts(setup=setup), collection().split("train")
-    batch = Batch(np.array([2]), np.array([7, 8]), np.array([0, 0]))
-    carried = made.training(split, batch, 1)
-    assert [shown(overlay) for overlay in carried.overlays] == [[3] if setup == "images" else []]
-    assert carried.endings == (["0 0 0 0 0 3"] * 2 if setup == "captions" else [""] * 2)
-
-
 def test_per_caption_codes_of_all_captions():
     found = in_training(shortcuts(setup="per-caption"))
     rows = [row for row in range(36) if row // 3 % 3 != 2]

@@ -155,15 +155,6 @@ def test_rebuilding_takes_other_options(engine):
     assert list(again.search_exact(rows[:9], 5)) == list(index.search_exact(rows[:9], 5))
 
 
-def test_prepared_queries_search_and_nothing_else(engine):
-    rows, queries = random_rows(300), random_rows(10, seed=1)
-    index = build_index(bags(rows), engine)
-    call = index.prepared(queries, 10)
-    slots, found = index._candidates(call(), 10, 10)
-    names = [{f"image-{slot}" for slot in line[:n]} for line, n in zip(slots.tolist(), found, strict=True)]
-    assert names == [set(ids) for ids in index.search(queries, 10).ids]
-
-
 def test_many_queries_are_searched_in_parts(engine, monkeypatch):
     rows, queries = random_rows(80), random_rows(23, seed=1)
     index = build_index(bags(rows), engine)

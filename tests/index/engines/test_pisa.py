@@ -56,20 +56,6 @@ def test_every_algorithm_finds_the_same():
     np.testing.assert_array_equal(mine, best)
 
 
-def test_the_compiled_search_finds_what_the_librarys_table_says():
-    import pandas as pd
-
-    rows, queries = random_rows(300, 50), random_rows(20, 50, seed=1)
-    index = build_index(bags(rows), "pisa")
-    size, lines, items = index.prepared(queries, 7)()
-    index._retriever.num_results = 7
-    asked = [{str(term): float(line[term]) for term in np.flatnonzero(line)} for line in queries]
-    frame = pd.DataFrame({"qid": [str(row) for row in range(20)], "query_toks": asked})
-    table = index._retriever(frame)
-    assert table["qid"].astype(int).tolist() == lines[:size].tolist()
-    assert table["docno"].tolist() == items[:size].tolist()
-
-
 def test_algorithms_that_are_none():
     with pytest.raises(
         UnknownNameError, match=r"unknown PISA algorithm 'max_score'.*did you mean 'maxscore'"

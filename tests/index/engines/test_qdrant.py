@@ -98,13 +98,6 @@ def test_upserts_deletions_and_their_order(where_to, make_embeddings):
     assert index.about["recall"]["changes"] == 4
 
 
-def test_an_empty_index_can_be_filled(where_to, make_embeddings):
-    index = build_index(make_embeddings(np.empty((0, 3))), "qdrant", **where_to)
-    assert index.search(np.eye(3), 5).ids == [[], [], []]
-    index.add(["a", "b"], [[1, 0, 0], [0, 1, 0]])
-    assert index.search([[0, 1, 0]], 1).ids == [["b"]]
-
-
 values = st.one_of(st.integers(0, 3), st.sampled_from(["red", "blue"]), st.booleans())
 fields = st.sampled_from(["a", "b"])
 bounds = st.dictionaries(st.sampled_from(["gt", "gte", "lt", "lte"]), st.integers(0, 3), min_size=1)

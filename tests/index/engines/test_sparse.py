@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, random_array, vstack
+from scipy.sparse import csr_array, vstack
 
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.index import Recall, build_index, measure_recall, open_index
@@ -80,13 +80,6 @@ def test_equal_documents_come_by_slot_whatever_their_number(make_bags):
     hits = index.search(row, 5)
     assert hits.ids == [[f"image-{slot}" for slot in range(5)]]
     assert len(set(hits.scores[0].tolist())) == 1
-
-
-def test_queries_of_very_many_terms(make_bags):
-    rows = csr_array(random_array((400, 20_000), density=0.001, rng=5, dtype=np.float32))
-    queries = csr_array(np.random.default_rng(6).random((2, 20_000)).astype(np.float32))
-    queries[0, :19_000] = 0
-    check(build_index(make_bags(rows)), csr_array(queries), rows, 300)
 
 
 def test_weak_matches_of_a_long_query_are_found(make_bags):
