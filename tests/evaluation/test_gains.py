@@ -191,7 +191,7 @@ def by_ir_measures(measure: Any, scores: np.ndarray, rated: np.ndarray) -> list[
 def test_agrees_with_ir_measures_with_and_without_grades(data: st.DataObject) -> None:
     n, m, k = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 8)), data.draw(st.integers(1, 10))
     random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    scores = random.permuted(np.tile(np.arange(m), (n, 1)), axis=1) - 10.0  # no ties, no similarity above 0
+    scores = random.permuted(np.tile(np.arange(m), (n, 1)), axis=1) / 16 - 1  # no ties, no similarity above 0
     rated = random.integers(0, 6, (n, m)) * (random.random((n, m)) < 0.6)
     images, texts = np.nonzero(rated)
     truth = GroundTruth.from_pairs(images, texts, n, m)
@@ -378,7 +378,7 @@ def test_what_cannot_be() -> None:
         (
             lambda: asked(eye, eye, truth, "DCG_CM@1", relevance=(eye, eye[:1])),
             DataError,
-            "1 image rows where 2",
+            "1 text rows where 2",
         ),
         (lambda: asked(eye, eye, truth, "rsum"), UsageError, "rsum is a sum over both directions"),
         (lambda: asked(eye, eye, truth, "R@1", ties="luck"), UnknownNameError, "tie rule"),
