@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from diptych.data.extended_positives import (
     Listed,
     match,
     read_extended_positives,
-    read_ratings,
 )
 
 IMAGES = [f"COCO_val2014_{number:012d}.jpg" for number in (11, 22, 33)]
@@ -74,16 +72,6 @@ def test_cxc_with_another_threshold_and_with_the_originals(cxc: Path) -> None:
     assert kept.line() == "cxc, rating ≥ 3, originals kept (5 + 2 − 0 pairs)"
 
 
-def test_cxc_gzipped_and_in_several_files(cxc: Path) -> None:
-    plain = read(f"cxc:{cxc}")
-    head, *lines = CXC.splitlines(keepends=True)
-    (cxc / "sits_test.csv").unlink()
-    for name, part in (("sits_val.csv.gz", lines[:3]), ("sits_test.csv.gz", lines[3:])):
-        with gzip.open(cxc / name, "wt", encoding="utf-8") as file:
-            file.writelines([head, *part])
-    assert pairs(read(f"cxc:{cxc}").i2t) == pairs(plain.i2t)
-
-
 def test_what_the_collection_does_not_hold_is_counted(cxc: Path) -> None:
     found = read_extended_positives(f"cxc:{cxc}", IMAGES[:1], CAPTIONS[:2], HOME[:2])
     assert pairs(found.i2t) == {(0, 0)}
@@ -101,19 +89,14 @@ def test_nothing_in_common_is_an_error_with_both_counts(cxc: Path) -> None:
         read_extended_positives(f"cxc:{cxc}", ["a.png"], ["a#0", "a#1"], np.array([0, 0]))
 
 
-def test_ratings_within_a_modality(cxc: Path) -> None:
-    assert list(read_ratings(cxc, "sts")) == [("a", "b", 3.5)]
-    refused(DataError, "pairs within one modality \\(sts\\)", read, f"cxc:{cxc}/sts_test.csv")
+CXC_HEAD = "caption,image,agg_score,sampling_method\n"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("caption,image,score\n", "no CxC file of aggregated ratings: its columns are caption, image, score"),
-        ("", "its columns are none"),
-        ("caption,image,agg_score,sampling_method\na,b,six,c\n", "line 2: no pair with a rating"),
-        ("caption,image,agg_score,sampling_method\na,b,7,c\n", "line 2: no pair with a rating"),
-        ("caption,image,agg_score,sampling_method\na\n", "line 2: no pair with a rating"),
+        *((f"{CXC_HEAD}{line}\n", "line 2: no pair with a rating") for line in ("a,b,six,c", "a,b,7,c", "a")),
     ],
 )
 def test_a_cxc_file_that_is_not_one(tmp_path: Path, content: str, message: str) -> None:
@@ -145,12 +128,6 @@ def test_eccv_captions_two_directions_and_few_queries(tmp_path: Path) -> None:
     other = read(f"eccv:{tmp_path}", variant="original")
     assert pairs(other.t2i) == pairs(read(f"eccv:{tmp_path}/original_caption_to_image.json").t2i)
     assert other.asked["t2i"].tolist() == [0]
-
-
-def test_a_query_whose_positives_are_all_elsewhere_is_not_asked(tmp_path: Path) -> None:
-    found = read(f"eccv:{eccv(tmp_path, 'eccv', {'11': [101], '22': [998, 999]}, {'101': [11]})}")
-    assert found.asked["i2t"].tolist() == [0]
-    assert found.silent == {"i2t": 1, "t2i": 0}
 
 
 def test_pairs_of_ones_own(tmp_path: Path) -> None:
