@@ -201,14 +201,14 @@ def test_wrong_encodings_and_damaged_files(tmp_path: Path) -> None:
 def test_formats_and_options_by_name(tmp_path: Path) -> None:
     file, path = write(tmp_path, GOOGLE), write(tmp_path, "path\nA\n", "p.csv")
     assert TAXONOMIES.names() == ["google", "parents", "paths", "shopify", "written"]
-    for given, options, message in (
+    for source, options, message in (
         (file, {"format": "googel"}, "'googel'"),
         (file, {"orphans": "root"}, "taxonomy format 'google' has no option 'orphans'"),
         (file, {"format": "paths", "separator": " "}, "separator is ' '"),
         (file, {"format": "paths", "id_column": "id"}, "is no table"),
         (path, {"column": 1}, "has no column of the paths '1'"),
     ):
-        refused(UsageError, message, read_taxonomy, given, **options)
+        refused(UsageError, message, read_taxonomy, source, **options)
 
 
 LETTER = st.sampled_from("abc")
