@@ -131,6 +131,7 @@ def history_of(session: Session, all_sessions: Sequence[Session]) -> dict[str, A
     last_four = [*reversed(devices[-4:]), None, None, None, None]
     return {
         "sessions": len(earlier),
+        "earlier": devices,
         "orders": len(purchases),
         "last_purchase_us": max(purchases, default=None),
         "devices": len({*devices, session.device}),

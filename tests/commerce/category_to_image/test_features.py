@@ -335,16 +335,6 @@ def test_another_encoder_in_the_same_place(shop: Catalogue, tmp_path: Path) -> N
         FeatureMaker.open(tmp_path / "maker", cache=tmp_path)
 
 
-def test_another_picture_is_another_row(shop: Catalogue, maker: FeatureMaker, tmp_path: Path) -> None:
-    mine = tiny_catalogue(tmp_path)
-    before = maker.products(mine, missing="none")
-    Image.new("RGB", (16, 16), (10, 200, 10)).save(tmp_path / "p00.png")
-    after = maker.products(mine, missing="none")
-    assert before.image is not None
-    assert after.image is not None
-    assert np.flatnonzero((before.image != after.image).any(axis=1)).tolist() == [0]
-
-
 class Shades(PictureEncoder):
     """A picture's mean colour, and a record of what was asked."""
 

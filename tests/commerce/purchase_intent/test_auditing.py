@@ -27,7 +27,7 @@ from diptych.commerce.purchase_intent.features import (
     make_features,
 )
 from diptych.commerce.purchase_intent.features.fitting import Plain
-from diptych.commerce.purchase_intent.features.leak import _sample, shift_test
+from diptych.commerce.purchase_intent.features.leak import shift_test
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.features.whole import make_whole_features
 from diptych.commerce.purchase_intent.sessions import sessionise
@@ -115,12 +115,6 @@ def test_a_column_too_good_to_be_true_is_found(table: FeatureTable) -> None:
     alarms = {one.where: one for one in found.alarms}
     assert set(alarms) == {f"{s}, step {k}, suspect" for s in table.settings for k in table.steps if k}
     assert all(one.value is not None and one.value > 0.95 for one in alarms.values())
-
-
-def test_a_missing_value_can_give_it_away(table: FeatureTable) -> None:
-    missing = with_feature(table, lambda view: np.where(labels_of(view) == 1, np.nan, 5.0))
-    found = audit(missing, options=OPTIONS, checks=["single-column"])
-    assert found.alarms[0].value == 1.0
 
 
 def test_drift_is_said_and_no_alarm(table: FeatureTable) -> None:
@@ -257,17 +251,6 @@ def test_a_stored_value_from_the_future_is_found(shop_log: Log, table_shift: Fea
     waited = table_shift.view.page_times[:, 4] > table_shift.view.page_times[:, 3]
     assert moved == set(table_shift.session_ids[waited & table_shift.undecided(4)].tolist())
     assert not [one for one in found.changed if one.column == "dwell-mean" and one.step == 3]
-
-
-def test_the_sample_is_half_of_known_visitors_and_repeats(table_shift: FeatureTable) -> None:
-    one, two = (_sample(table_shift, 6, seed=3) for _ in range(2))
-    assert one.tolist() == two.tolist() == sorted(set(one.tolist()))
-    assert np.isnan(table_shift.pages_before_identified[one]).sum() == 3
-    n_unknown = int(np.isnan(table_shift.pages_before_identified).sum())
-    most = _sample(table_shift, len(table_shift) - 1, seed=3)
-    assert len(most) == len(table_shift) - 1
-    assert np.isnan(table_shift.pages_before_identified[most]).sum() == n_unknown
-    assert len(_sample(table_shift, 1000, seed=3)) == len(table_shift)
 
 
 def test_a_table_of_another_log(shop_log: Log, tmp_path: Path) -> None:

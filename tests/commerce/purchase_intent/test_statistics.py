@@ -196,10 +196,6 @@ def test_means(values: list[int]) -> None:
     assert high == pytest.approx(statistics.fmean(values) + half, rel=1e-9, abs=1e-9)
 
 
-def test_no_mean_of_counts_is_negative() -> None:
-    assert mean_interval(1, 1, 16, 0.95) == (0.0, pytest.approx(0.0625 + 1.959964 * 0.0625))
-
-
 @pytest.mark.parametrize(
     ("there", "back", "likely", "near_zero", "kind"),
     [

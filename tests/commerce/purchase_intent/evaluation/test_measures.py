@@ -97,17 +97,6 @@ def test_as_scikit_learn(case: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Non
 
 
 @given(scored())
-def test_weights_are_sessions_that_occur_so_often(case: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    scores, labels, weights = case
-    often = weights.astype(int)
-    both = np.stack([np.ones(len(scores)), weights])
-    for measure in (average_precision, roc_auc):
-        plain, repeated = measure(scores, labels, both)
-        assert plain == pytest.approx(measure(scores, labels))
-        assert repeated == pytest.approx(measure(np.repeat(scores, often), np.repeat(labels, often)))
-
-
-@given(scored())
 def test_thresholds_by_trying_all(case: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     scores, labels, _ = case
     every = sorted(set(scores.tolist()), reverse=True)

@@ -15,7 +15,6 @@ from small_views import small_view
 
 from diptych.commerce.purchase_intent.features import FEATURES, FeatureTable, fit_features, open_features
 from diptych.commerce.purchase_intent.features.table import is_identified, is_undecided
-from diptych.commerce.purchase_intent.features.view import HISTORY_COLUMNS, NOTHING
 from diptych.commerce.purchase_intent.features.whole import (
     UCI_SHOPPERS,
     make_whole_features,
@@ -43,33 +42,6 @@ def test_identified_once_the_visitor_is_known() -> None:
     assert is_identified(before, 2).tolist() == [False, True, True, False]
     assert is_identified(before, 5).tolist() == [False, True, True, True]
     assert is_identified(before, 0, "published").tolist() == [False, True, True, True]
-
-
-def test_every_undecided_session_is_in_one_setting(table: FeatureTable) -> None:
-    for step in table.steps:
-        both = [table.population(setting, step) for setting in ("anonymous", "identified")]
-        assert all((np.diff(one) > 0).all() for one in both)
-        np.testing.assert_array_equal(np.sort(np.concatenate(both)), np.flatnonzero(table.undecided(step)))
-    late = np.flatnonzero((table.pages_before_identified == 3) & table.undecided(4))
-    assert len(late) > 10
-    assert np.isin(late, table.population("anonymous", 3)).all()
-    assert np.isin(late, table.population("identified", 4)).all()
-
-
-def test_who_is_not_known_yet_has_no_history(table: FeatureTable) -> None:
-    late = np.flatnonzero(table.pages_before_identified == 3)
-    kept = {name: table.view.columns[name][late].copy() for name in HISTORY_COLUMNS}
-    assert not np.isnan(kept["sessions"]).any()
-    before, after = table.at(late, 3), table.at(late, 4)
-    for name in HISTORY_COLUMNS:
-        np.testing.assert_array_equal(after.columns[name], kept[name])
-        if kept[name].dtype == object:
-            assert set(before.columns[name].tolist()) == {NOTHING}
-        else:
-            assert np.isnan(before.columns[name]).all()
-        np.testing.assert_array_equal(
-            table.view.columns[name][late], kept[name]
-        )  # the table itself is as it was
 
 
 def test_no_row_of_the_anonymous_setting_sees_history(table: FeatureTable) -> None:
