@@ -17,7 +17,7 @@ from tiny_catalogue import NO_ATTRIBUTES, NO_PICTURE, NO_TITLE, tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
-from diptych.commerce.category_to_image.features.maker import make_text_encoder, text_rows
+from diptych.commerce.category_to_image.features.maker import make_text_encoder
 from diptych.commerce.category_to_image.features.pictures import (
     PictureEncoder,
     make_picture_encoder,
@@ -33,7 +33,6 @@ from diptych.commerce.category_to_image.features.pictures.kinds import (
 from diptych.core.errors import ImageError, MismatchError, StorageError, UsageError
 from diptych.encoders import DualEncoder
 
-from ...encoders.targets.tiny_sentence import sentence_folder
 from ...encoders.tiny_pretrained import transformers_folder
 
 NAME = "backbone:test_resnet"
@@ -234,15 +233,6 @@ def test_lsa_is_learned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_what_cannot_be_made_texts(source: str, texts: list[str], message: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=message):
         make_text_encoder(source, texts, root=tmp_path)
-
-
-def test_a_sentence_encoder(tmp_path: Path) -> None:
-    folder = sentence_folder(tmp_path / "sentence")
-    model = make_text_encoder(f"sentence:{folder}", root=tmp_path)
-    assert (model.kind, model.width) == ("sentence", 24)
-    rows = text_rows(model, ["a red dog", "", "two dogs"], tmp_path, "titles")
-    np.testing.assert_allclose(rows[[0, 2]], model.encode(["a red dog", "two dogs"]), atol=1e-5)
-    assert not rows[1].any()  # and not what the encoder makes of nothing
 
 
 def test_what_is_learned_from(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from feature_tables import small_features
 from small_views import small_view
+from uci_sessions import HEADER
 
 from diptych.commerce.purchase_intent.features import FEATURES, FeatureTable, fit_features, open_features
 from diptych.commerce.purchase_intent.features.table import is_identified, is_undecided
@@ -105,26 +106,9 @@ def test_pages_of_something_else_are_refused(tmp_path: Path, types: np.ndarray, 
         open_features(folder)
 
 
-FIRST = {
-    "Administrative": "0",
-    "Administrative_Duration": "0",
-    "Informational": "0",
-    "Informational_Duration": "0",
-    "ProductRelated": "2",
-    "ProductRelated_Duration": "64.5",
-    "BounceRates": "0",
-    "ExitRates": "0.1",
-    "PageValues": "12.5",
-    "SpecialDay": "0",
-    "Month": "Feb",
-    "OperatingSystems": "2",
-    "Browser": "2",
-    "Region": "1",
-    "TrafficType": "2",
-    "VisitorType": "Returning_Visitor",
-    "Weekend": "FALSE",
-    "Revenue": "TRUE",
-}
+ROW = "0,0,0,0,2,64.5,0,0.1,12.5,0,Feb,2,2,1,2,Returning_Visitor,FALSE,TRUE"
+
+FIRST = dict(zip(HEADER.split(","), ROW.split(","), strict=True))
 
 
 def write(file: Path, *changes: dict[str, Any], columns: list[str] | None = None) -> Path:
