@@ -213,11 +213,10 @@ def test_a_session_at_the_edge_is_tested_once() -> None:
 
 def test_time_trains_on_the_first_three_quarters() -> None:
     starts = [0, 10, 20, 30, 59, 60, 61, 70, 79, 80]
-    table = sessions([0, 1, 0, 1, 1, 0, 1, 0, 1, 0], starts=starts)
+    table = sessions([0, 1] * 5, starts=starts)
     table.end_us[4] = 65  # began before 60, had not ended then
     (fold,) = SPLITS.get("time").folds(table, 1, 0)
-    assert fold.train.tolist() == [0, 1, 2, 3]
-    assert fold.test.tolist() == [5, 6, 7, 8, 9]
+    assert (fold.train.tolist(), fold.test.tolist()) == ([0, 1, 2, 3], [5, 6, 7, 8, 9])
 
 
 @pytest.mark.parametrize("name", ["random", "grouped"])

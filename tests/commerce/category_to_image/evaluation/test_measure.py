@@ -114,14 +114,6 @@ def test_three_by_six_by_hand() -> None:
     assert result.protocol.about["setting"] == "most-specific"
 
 
-def test_only_judged_products_are_ranked() -> None:
-    products, texts = scores(MATRIX)
-    wide = np.concatenate([np.full((1, 3), 5, dtype=np.float32), products])  # would be first everywhere
-    judged = judged_of(RELEVANT, np.arange(1, 7))
-    result = measure_ranker(Given(wide, texts), features_of(7), categories_of(3), judged)
-    assert result.per_query["t2i"]["P@1"].tolist() == [1, 0, 1]
-
-
 SPARSE = np.array([[2.0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0]], dtype=np.float32)
 
 

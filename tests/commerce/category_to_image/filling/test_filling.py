@@ -116,8 +116,11 @@ def test_the_temperature_that_was_planted_is_found(shop: Catalogue) -> None:
     scores = random.standard_normal((4000, 5)).astype(np.float32)
     chances = softmax(scores / 0.4, axis=1)
     labels = (chances.cumsum(axis=1) < random.random((4000, 1))).sum(axis=1)
-    catalogue = sorted_into(shop.subset(np.zeros(4000, np.int64)), tree, labels[:, None].tolist())
-    catalogue = replace(catalogue, ids=[f"p{row}" for row in range(4000)])
+    nothing = {"titles": [""] * 4000, "attributes": [()] * 4000, "picture_rows": np.full(4000, -1)}
+    ids, splits = [f"p{row}" for row in range(4000)], ["val"] * 4000
+    catalogue = replace(
+        shop, ids=ids, tree=tree, place_start=np.arange(4001), places=labels, splits=splits, **nothing
+    )
     found = calibrate(scores, np.eye(5, dtype=np.float32), np.arange(5), catalogue)
     assert found.temperature == pytest.approx(0.4, rel=0.05)
     assert found.loss < found.loss_at_one < found.chance == pytest.approx(np.log(5))
