@@ -43,23 +43,14 @@ def paths(catalogue: Catalogue, product: int) -> list[tuple[str, ...]]:
 
 
 def test_items_of_one_product_are_one() -> None:
-    shop = catalogue_of(
-        collection(
-            [
-                {"product": "a", "category_path": ["X", "Y"], "attributes": {"size": "s"}},
-                {"product": 7, "title": "seven", "category_path": ["X", "Z"]},
-                {
-                    "product": "a",
-                    "title": "first <b>title</b>",
-                    "category_path": ["X", "W"],
-                    "attributes": {"size": ["s", "m"]},
-                },
-                {"product": "a", "title": "second", "category_path": ["X", "Y"]},
-            ],
-            pictured=[False, True, True, True],
-            splits=["train", "test", "test", "train"],  # type: ignore[arg-type]
-        )
-    )
+    records = [
+        {"product": "a", "category_path": ["X", "Y"], "attributes": {"size": "s"}},
+        {"product": 7, "title": "seven", "category_path": ["X", "Z"]},
+        {"product": "a", "title": "first <b>title</b>", "category_path": ["X", "W"]},
+        {"product": "a", "title": "second", "category_path": ["X", "Y"], "attributes": {"size": ["s", "m"]}},
+    ]
+    splits = ["train", "test", "test", "train"]
+    shop = catalogue_of(collection(records, [False, True, True, True], splits))  # type: ignore[arg-type]
     assert list(shop.ids) == ["a", "7"]
     assert shop.titles == ["first title", "seven"]
     assert shop.attributes == [("size: s", "size: m"), ()]

@@ -257,16 +257,14 @@ def maker(shop: Catalogue, tmp_path_factory: pytest.TempPathFactory) -> FeatureM
 def test_products(maker: FeatureMaker, shop: Catalogue) -> None:
     made = maker.products(shop, missing="none")
     assert list(made.ids) == list(shop.ids)
-    assert made.image is not None
     assert (made.width("image"), made.width("title"), made.attribute_rows.shape[1]) == (768, 12, 12)
     for present, odd in ((made.pictured, NO_PICTURE), (made.titled, NO_TITLE)):
-        assert [name for name, there in zip(shop.ids, present, strict=True) if not there] == [odd]
+        assert np.flatnonzero(~present).tolist() == [shop.ids.index(odd)]
     assert not made.title[10].any()
     assert not made.image[5].any()
     np.testing.assert_allclose(made.title[3], maker.text.encode([shop.titles[3]])[0], atol=1e-6)
-    counts = {name: made.about[name] for name in made.about if name.startswith("without")}
-    assert counts == {"without_picture": 1, "without_title": 1, "without_attributes": 1}
-    assert made.about["unreadable_pictures"] == 0
+    counts = {"without_picture": 1, "without_title": 1, "without_attributes": 1, "unreadable_pictures": 0}
+    assert counts.items() <= made.about.items()
 
 
 def test_an_attribute_has_one_row(maker: FeatureMaker, shop: Catalogue) -> None:

@@ -156,8 +156,9 @@ def sessions(
     labels: list[int], persons: list[int] | None = None, starts: list[int] | None = None
 ) -> SplitInput:
     n = len(labels)
-    start = np.array(starts if starts is not None else range(n), dtype=np.int64)
-    who = np.array(persons if persons is not None else range(n), dtype=np.int64)
+    who, start = (
+        np.array(range(n) if given is None else given, dtype=np.int64) for given in (persons, starts)
+    )
     return SplitInput(np.array(labels, dtype=bool), who, start, start + 1)
 
 
@@ -221,15 +222,14 @@ def test_time_trains_on_the_first_three_quarters() -> None:
 
 @pytest.mark.parametrize("name", ["random", "grouped"])
 def test_what_cannot_be_split_evenly(name: str) -> None:
-    split = SPLITS.get(name)
-    with pytest.raises(DataError, match=r"0 .*: nothing can be trained"):
-        split.folds(sessions([0] * 20), 5, 0)
-    with pytest.raises(DataError, match=r"3 .* cannot be in each of 5 folds.*--folds 3"):
-        split.folds(sessions([1] * 3 + [0] * 20), 5, 0)
-    with pytest.raises(DataError, match="without a purchase"):
-        split.folds(sessions([1] * 20), 5, 0)
-    with pytest.raises(UsageError, match="at least two"):
-        split.folds(sessions([1, 0] * 10), 1, 0)
+    for labels, folds, error, match in (
+        ([0] * 20, 5, DataError, r"0 .*: nothing can be trained"),
+        ([1] * 3 + [0] * 20, 5, DataError, r"3 .* cannot be in each of 5 folds.*--folds 3"),
+        ([1] * 20, 5, DataError, "without a purchase"),
+        ([1, 0] * 10, 1, UsageError, "at least two"),
+    ):
+        with pytest.raises(error, match=match):
+            SPLITS.get(name).folds(sessions(labels), folds, 0)
 
 
 def test_grouped_needs_buyers_and_not_purchases() -> None:

@@ -103,10 +103,12 @@ def test_what_is_not_there_is_said(tmp_path: Path, engine: Engine) -> None:
     assert list(found.tables) == ["hours", "channels"]
     with pytest.raises(UnknownNameError, match="unknown statistic of this description 'devices'"):
         found.rows("devices")
-    with pytest.raises(UnknownNameError, match="unknown statistic 'chanels'.*did you mean 'channels'"):
-        describe(tables, engine=engine, names=["chanels"])
-    with pytest.raises(UsageError, match="no statistic was asked for"):
-        describe(tables, engine=engine, names=[])
+    for names, error, match in (
+        (["chanels"], UnknownNameError, "unknown statistic 'chanels'.*did you mean 'channels'"),
+        ([], UsageError, "no statistic was asked for"),
+    ):
+        with pytest.raises(error, match=match):
+            describe(tables, engine=engine, names=names)
 
 
 @pytest.mark.parametrize(

@@ -74,23 +74,16 @@ def test_no_feature_depends_on_what_lies_behind_its_step(
 
 def test_a_session_alone_has_the_values_it_has_in_the_crowd() -> None:
     random = np.random.default_rng(0)
-    names = ["home", "search", "product"]
-    crowd = [
-        list(
-            zip(
-                np.cumsum(random.exponential(30, 10)).tolist(), random.choice(names, 10).tolist(), strict=True
-            )
-        )
-        for _ in range(50)
-    ]
+    times = np.cumsum(random.exponential(30, (50, 10)), axis=1).tolist()
+    names = random.choice(["home", "search", "product"], (50, 10)).tolist()
+    crowd = [list(zip(*one, strict=True)) for one in zip(times, names, strict=True)]
     view = small_view(crowd, {"device": ["pc", "tv"] * 25}, labels=[True, False] * 25)
     fitted = fit_features(list(FEATURES), view)
-    whole = fitted.matrix(view)
-    for row in range(0, 50, 7):
+    for row, whole in list(enumerate(fitted.matrix(view)))[::7]:
         alone = small_view(
             [crowd[row]], {"device": [["pc", "tv"][row % 2]]}
         )  # its own vocabulary: other codes
-        np.testing.assert_allclose(fitted.matrix(alone)[0], whole[row], rtol=1e-12)
+        np.testing.assert_allclose(fitted.matrix(alone)[0], whole, rtol=1e-12)
 
 
 NAMES = ("home", "product")
