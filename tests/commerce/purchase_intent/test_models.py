@@ -232,12 +232,6 @@ def test_what_cannot_be_split_evenly(name: str) -> None:
             SPLITS.get(name).folds(sessions(labels), folds, 0)
 
 
-def test_grouped_needs_buyers_and_not_purchases() -> None:
-    labels, persons = [1] * 6 + [0] * 20, [1] * 5 + [2] + list(range(10, 30))
-    with pytest.raises(DataError, match="2 persons with a purchase session cannot be in each of 3 folds"):
-        SPLITS.get("grouped").folds(sessions(labels, persons), 3, 0)
-
-
 def test_what_cannot_be_split_by_time() -> None:
     split = SPLITS.get("time")
     with pytest.raises(DataError, match=r"from 1970-01-04.* 0 with a purchase"):

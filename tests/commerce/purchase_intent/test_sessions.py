@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from events import write_log
-from odd_logs import ODD_QUERIES
 from session_oracle import one_spelling
 
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
@@ -179,12 +178,3 @@ def test_every_character_is_as_python_has_it() -> None:
     expected = [one_spelling(f"A{chr(code)}{chr(code)}b {chr(code)}") for code in codes]
     different = [hex(code) for code, one, other in zip(codes, found, expected, strict=True) if one != other]
     assert different == []
-
-
-def test_written_and_read_back(tmp_path) -> None:
-    file = tmp_path / "texts.parquet"
-    pq.write_table(pa.table({"text": list(ODD_QUERIES)}), file)
-    with open_engine() as engine:
-        table = engine.read([file])
-        found = engine.to_arrow(table.select(text=normalised(table.text))).column("text").to_pylist()
-    assert found == [None if text is None else one_spelling(text) for text in ODD_QUERIES]
