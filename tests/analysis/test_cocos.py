@@ -297,20 +297,6 @@ def test_the_distribution_right_of_epsilon_is_what_was_counted(rows, batches):
         assert sum(positives.sums) / 90 == pytest.approx(counted["positives_weight"].mean, rel=0.02)
 
 
-def test_another_similarity(rows, batches):
-    def distance(left, right):
-        return -torch.cdist(left, right).square()
-
-    objective = InfoNCE(0.1)
-    report = cocos_over(*rows, batches, objective, similarity=distance)
-    # −‖a − b‖² of unit rows is twice the cosine less 2: the same as half the temperature.
-    halved = cocos_over(*rows, batches, InfoNCE(0.05))
-    assert report.protocol.similarity == "distance"
-    assert report.counts["i2t"]["negatives_weight"].mean == pytest.approx(
-        halved.counts["i2t"]["negatives_weight"].mean, rel=1e-3
-    )
-
-
 def test_nothing_to_count(rows, batches):
     with pytest.raises(UsageError, match="no batch"):
         cocos_over(*rows, [], InfoNCE())

@@ -193,10 +193,3 @@ def test_terms_of_the_same_captions_have_vectors_alike():
     likeness = vectors @ vectors.T
     np.testing.assert_allclose(likeness[[0, 2], [1, 3]], 1.0, atol=1e-6)
     np.testing.assert_allclose(likeness[[0, 1], [2, 3]], 0.0, atol=1e-6)
-
-
-@pytest.mark.parametrize("captions", [np.zeros((0, 4)), np.zeros((3, 4))])
-def test_without_any_term_all_vectors_are_random(captions):
-    vectors = term_vectors(csr_array(captions.astype(np.float32)), 6, seed=0)
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 0.02 * np.sqrt(6), rtol=1e-6)
-    assert np.linalg.matrix_rank(vectors) == 4

@@ -76,15 +76,6 @@ def test_words_of_a_caption_with_their_columns(vocabulary):
     assert TermVocabulary(tokenizer).words_of("DOG dogs") == [("DOG", ()), ("dogs", (DOG, S))]
 
 
-@settings(deadline=None)
-@given(st.lists(st.sampled_from(["a", "dog", "dogs", "snowboarding", "xyz", "RED", "on."]), max_size=8))
-def test_words_and_terms_agree(words):
-    vocabulary = TermVocabulary(bert_tokenizer(PIECES))
-    caption = " ".join(words)
-    columns = [column for _, pieces in vocabulary.words_of(caption) for column in pieces]
-    assert of_rows(vocabulary.caption_terms([caption])) == [sorted(set(columns))]
-
-
 def test_restricted_keeps_what_occurs_and_the_special_terms(vocabulary):
     small = vocabulary.restricted(["a dogs", "snow"])
     assert small.terms == (*PIECES[:5], "a", "dog", "snow", "##s")
@@ -105,7 +96,6 @@ def test_saved_and_loaded(vocabulary, tmp_path):
         saved.save(folder)
         loaded = TermVocabulary.load(folder)
         assert loaded.terms == saved.terms
-        assert loaded.special == saved.special
         assert loaded.source_rows.tolist() == saved.source_rows.tolist()
         assert loaded.fingerprint == saved.fingerprint == term_fingerprint(saved.terms)
         assert of_rows(loaded.caption_terms(CAPTIONS)) == of_rows(saved.caption_terms(CAPTIONS))

@@ -219,13 +219,6 @@ def test_why_a_caption_stays(text, options, reason):
     assert done.reasons == {reason: 20}
 
 
-@given(st.text(max_size=40))
-def test_words_stay_words(text):
-    done = mistyped([text], rate=0.5)
-    assert len(done.texts[0].split()) == len(text.split())
-    assert mistyped([text], rate=0.5).texts == done.texts
-
-
 def test_a_word_keeps_a_letter_however_many_are_hit():
     options = NO_KIND | {"omission": 1.0, "first_letter": 1.0, "rate": 0.5}
     after = {text for text in mistyped(["ab,cd"] * 200, **options).texts}

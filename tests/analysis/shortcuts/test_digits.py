@@ -40,15 +40,6 @@ LABELS = (np.arange(23) % 10).astype(np.uint8)
 DRAWN = load_digits("drawn")
 
 
-def test_other_sizes_are_what_pillow_makes_of_them():
-    sized = DRAWN.at_size(10)
-    found = sized.grey(7, 1)
-    expected = Image.fromarray(DRAWN.classes[7][1]).resize((10, 10), Image.Resampling.BICUBIC)
-    np.testing.assert_array_equal(found, np.asarray(expected))
-    assert (found.dtype, found.shape) == (np.uint8, (10, 10))
-    assert sized.grey(7, 1) is found  # resized once
-
-
 @pytest.mark.parametrize(
     ("pictures", "labels", "message"),
     [

@@ -10,8 +10,6 @@ from diptych.analysis.shortcuts import (
     DigitOverlay,
     ShortcutOptions,
     Shortcuts,
-    published_codes,
-    published_offset,
     random_bits,
 )
 from diptych.core.errors import ImageError, MismatchError, UnknownNameError, UsageError
@@ -356,16 +354,6 @@ def test_random_bits_fill_their_range_and_nothing_else(bits):
     assert codes.max() == 2**bits - 1
     expected = len(codes) / 2**bits
     assert np.abs(np.bincount(codes) - expected).max() < 6 * np.sqrt(expected) + 1
-
-
-def test_published_codes_by_hand():
-    # Six images, of which 1, 3 and 5 train: two of them collide where the right codes never do.
-    images, captions = np.array([1, 3, 5]), np.array([5, 15, 25])
-    offset = published_offset(3, 0, 1)
-    codes = published_codes(images, captions, 0, 1, 3)
-    assert codes.tolist() == [(1 + offset) % 3, offset, (2 + offset) % 3]
-    assert published_codes(np.array([1, 4]), captions[:2], 0, 1, 3).tolist() == [(1 + offset) % 3] * 2
-    assert published_codes(images, captions, 0, 1, None).tolist() == [1, 3, 5]
 
 
 def test_what_the_whole_collection_does_not_have_has_no_number():
