@@ -20,7 +20,7 @@ from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint_bytes
 from diptych.data.collection import Collection
-from diptych.data.images import OverlaidPicture, OverlaySource
+from diptych.data.images import OverlaySource
 from diptych.data.loading import read_ahead
 from diptych.data.regions import RegionSource
 
@@ -31,7 +31,6 @@ NAMES = ["a", "b", "c", "d"]
 
 def kind(name):
     found = PERTURBATIONS.get(name)
-    assert isinstance(found, PicturePerturbation)
     return found
 
 
@@ -255,7 +254,6 @@ def test_ids_and_captions_stay_and_a_note_says_what_was_done():
         assert getattr(view, field) == getattr(plain, field)
     assert view.text_fingerprint == plain.text_fingerprint
     assert view.notes == ("made by hand", "pictures perturbed: blur (severity 5, sigma 0.0268), seed 3")
-    assert isinstance(plain.source, Memory)
     assert plain.source.reads == [0, 0, 0, 0]
 
 
@@ -287,7 +285,6 @@ def test_its_content_says_all_that_it_depends_on():
     assert of() == of(severity=3) == of(keep=0.5)
     assert len({content for view in views for content in view}) == 4 * len(views)
     changed = collection()
-    assert isinstance(changed.source, Memory)
     changed.source.pictures[2] = Image.new("RGB", (9, 9))
     other = contents(perturbed_pictures(changed, kind("crop"), seed=0))
     assert [one != two for one, two in zip(of(), other, strict=True)] == [False, False, True, False]
@@ -323,8 +320,6 @@ def test_overlays_stay_over_the_changed_pictures():
     view = perturbed_pictures(shortcuts, kind("blur"), seed=0).subset([2, 1])
     assert isinstance(view.source, OverlaySource)
     item, before = view.item(0), shortcuts.item(2)
-    assert isinstance(item, OverlaidPicture)
-    assert isinstance(before, OverlaidPicture)
     assert item.overlay.key == before.overlay.key
     bare = perturbed_pictures(plain, kind("blur"), seed=0)
     assert item.picture.tobytes() == bare.image(2).tobytes()
