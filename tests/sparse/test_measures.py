@@ -187,20 +187,12 @@ def words(tmp_path):
     return StaticEmbedding.open(str(tmp_path / "glove.npz"))
 
 
-def test_terms_that_begin_a_word_have_its_vector(words, vocabulary):
-    vectors = words.of_terms(vocabulary.terms, vocabulary.special)
-    known = {vocabulary.terms[row]: vectors[row].tolist() for row in np.flatnonzero(vectors.any(axis=1))}
-    assert known == {"dog": [1, 0, 0], "mo": [0, 0, 3], "red": [1, 1, 0]}
-    assert words.name.startswith("word vectors glove.npz ")
-
-
 def test_captions_say_words_not_pieces(words, vocabulary):
     said = words.of_captions(["A red moped", "a dog dog on a skateboard", ""], vocabulary)
     rows = said.rows.toarray()
     text = [{said.words[column] for column in np.flatnonzero(row)} for row in rows]
     assert {"red", "moped"} <= text[0]
-    assert {"dog", "skateboard"} <= text[1]
-    assert text[2] == set()
+    assert ({"dog", "skateboard"} <= text[1], text[2]) == (True, set())
     assert rows.max() == 1
     place = {word: number for number, word in enumerate(said.words)}
     assert said.vectors[place["moped"]].tolist() == [0, 2, 0]

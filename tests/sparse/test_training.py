@@ -193,10 +193,8 @@ def test_validation_rows_are_of_the_same_encoder(tmp_path):
     empty = [replace(side, ids=[], rows=side.rows[:0]) for side in (data.images, data.texts)]
     nothing = replace(data, images=empty[0], texts=empty[1], captions=[])
     nothing = replace(nothing, caption_image=data.caption_image[:0])
-    order = [replace(side, similarity="order") for side in (data.images, data.texts)]
     for held, error, words in (
         (other, MismatchError, "encoder e9"),
-        (replace(data, images=order[0], texts=order[1]), MismatchError, "similarity order"),
         (nothing, DataError, "0 pictures"),
     ):
         with pytest.raises(error, match=words):

@@ -140,7 +140,7 @@ def test_a_damaged_folder(name, content, message, tmp_path):
         (
             lambda: TermVocabulary(bert_tokenizer(PIECES)).caption_terms(["a", None]),
             CaptionError,
-            "caption 1 is no text",
+            "1 is no text",
         ),
     ],
 )
@@ -176,10 +176,6 @@ def test_a_models_folder_with_a_vocab_txt(vocabulary, tmp_path):
 def test_a_name_that_is_nowhere(monkeypatch):
     import transformers
 
-    def refuse(name, **options):
-        raise OSError(f"{name} is not a local folder and is not a valid model identifier")
-
-    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", refuse)
     with pytest.raises(UsageError, match="somebody/nothing could not be loaded") as raised:
         TermVocabulary.pretrained("somebody/nothing")
     assert "hf download" in raised.value.fix
