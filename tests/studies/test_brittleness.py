@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from stressed import Reader, painted
 from study_runs import run_study
 
@@ -23,7 +20,6 @@ from diptych.evaluation.drops import Drop
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.evaluation.stress import ChangedDrop, StressResult, StressRow
 from diptych.evaluation.stress.queries import RSUM
-from diptych.evaluation.stress.summary import jaccard_over
 from diptych.studies import STUDIES, Choices, Results, collect, compare
 from diptych.studies.brittleness_checks import (
     average_gain,
@@ -38,9 +34,9 @@ from diptych.studies.brittleness_checks import (
     lowers_always,
     mostly_lower,
 )
-from diptych.studies.brittleness_measuring import Chosen, Clean, Suite, check_chosen, chosen_of
-from diptych.studies.brittleness_retrieval import _cell, agreement_tables, chance_similarity, drop_tables
-from diptych.studies.brittleness_rows import GROUPS, KINDS, SHUFFLES, THIRTEEN, pairs_of, relative_change
+from diptych.studies.brittleness_measuring import Chosen, Clean, Suite, check_chosen
+from diptych.studies.brittleness_retrieval import _cell, chance_similarity, drop_tables
+from diptych.studies.brittleness_rows import GROUPS, KINDS, SHUFFLES, THIRTEEN
 from diptych.studies.claims import Check, Claim, judge
 from diptych.studies.given import GivenEncoder
 from diptych.studies.page import render_study
@@ -126,14 +122,6 @@ def test_the_published_way_is_counted_beside_the_right_one(
     assert values["i2t DCG_CM@10|published"] != pytest.approx(values["i2t DCG_CM@10"], abs=1e-2)
     assert "DCG_CM as published, by" in found.protocol
     assert "captions found among the first k over min(k, 5), columns rotated" in found.protocol
-
-
-def test_every_picture_of_the_folder_can_be_searched(scenes: Collection, tmp_path: Path) -> None:
-    """Scenes' pictures are .png files: the folder's .jpg files are none of the collection's."""
-    plain = measured(Clean(), Letters(tmp_path / "row", "letters"), scenes)
-    folder = measured(Clean(), Letters(tmp_path / "row", "letters"), scenes, gallery="folder")
-    assert folder.on.protocol == "full, text queries among all pictures of the folder"
-    assert {name: value for name, value in folder.values.items()} == pytest.approx(plain.values)
 
 
 @pytest.mark.parametrize(
@@ -241,16 +229,6 @@ def test_choices_are_checked_before_anything_is_made(scenes: Collection) -> None
     check_chosen({"gallery": "split"}, {"scenes": scenes, "painted": painted()})
 
 
-def test_seeds_and_models_that_are_usual() -> None:
-    assert Chosen().drawn == (0, 1, 2)
-    assert Chosen(compat="published").drawn == (42,)
-    assert Chosen(compat="published", seeds=2).drawn == (0, 1)
-    assert chosen_of({"relevance": "none"}).relevance is None
-    assert chosen_of({"relevance": ""}).relevance_model() is None
-    assert (Chosen().mark, Chosen(gallery="folder").mark) == ("", "")
-    assert Chosen(seeds=3).mark not in ("", Chosen(seeds=2).mark)
-
-
 def test_the_papers_setting_measures_as_published() -> None:
     from diptych.studies.runner import chosen_for
 
@@ -330,14 +308,6 @@ def test_the_suite_checks_itself_and_shows_drops(folder: Path) -> None:
     assert drop_tables(results(folder, TABLE_5_3).evidence()) == [table]
 
 
-def test_agreement_is_shown_beside_chance(folder: Path) -> None:
-    comparison = compare(TABLE_5_4, results(folder, TABLE_5_4))
-    (table,) = comparison.tables
-    assert len(table.rows) == 2 * 2 * 3
-    assert agreement_tables(results(folder, TABLE_5_4).evidence()) == [table]
-    assert [claim.name for claim, _, _ in comparison.claims] == ["unchanged", "increased"]
-
-
 def test_the_clean_table_names_its_pairs(folder: Path) -> None:
     comparison = compare(TABLE_5_2, results(folder, TABLE_5_2))
     claims = {claim.name: judgement for claim, judgement, _ in comparison.claims}
@@ -406,25 +376,7 @@ def sums(collection: str, clean: float, changed: Mapping[str, float]) -> dict[st
 # On the thesis's own numbers -----------------------------------------------------------------------
 
 
-def printed(table: str, row: str, column: str) -> float:
-    rows = published_table("brittleness", table).rows
-    return next(one for one in rows if one.row == row).cells[column].value
-
-
 # Made by hand --------------------------------------------------------------------------------------
-
-
-def test_pairs_are_named_after_each_other() -> None:
-    given = Evidence(centric={"COCO": "", "coco-FG": "", "shop": "", "other-fg": ""})
-    assert pairs_of(given) == [("COCO", "coco-FG")]
-
-
-def test_relative_changes_need_something_to_be_relative_to() -> None:
-    given = evidence({"a": {**sums("x", 50, {"typos": 40}), **sums("y", 0, {"typos": 0})}})
-    assert relative_change(given, "a", "x", "typos") == pytest.approx(-0.2)
-    assert relative_change(given, "a", "y", "typos") is None
-    assert relative_change(given, "a", "x", "synonyms") is None
-    assert relative_change(given, "b", "x", "typos") is None
 
 
 def test_finer_captions_raise_most_or_not() -> None:
@@ -543,23 +495,6 @@ def test_chance_by_hand() -> None:
     assert chance_similarity([1.0, 0.5, 0.5]) == pytest.approx((0.5 + 0.5 + 1 / 3) / 3)
 
 
-@settings(max_examples=10, deadline=None)
-@given(st.floats(0.1, 0.9), st.floats(0.1, 0.9))
-def test_chance_is_what_independent_sets_have(one: float, other: float) -> None:
-    random = np.random.default_rng(0)
-    n = 40_000
-    groups = {name: np.where(random.random(n) < share, 1, 0) for name, share in (("a", one), ("b", other))}
-    expected = chance_similarity([one, other])
-    assert expected is not None
-    found = jaccard_over(groups).increased
-    assert found == pytest.approx(expected, abs=6 / math.sqrt(n))
-
-
-def test_nothing_run_is_nothing_to_show() -> None:
-    assert drop_tables(Evidence()) == []
-    assert agreement_tables(Evidence(centric={"x": ""}, figures={"a": {}})) == []
-
-
 def a_row(changed: int, **drop: Any) -> StressRow:
     """A perturbation of 100 queries; rsum 200 clean, 195 changed, unless said otherwise."""
     given: dict[str, Any] = {
@@ -584,10 +519,3 @@ def test_a_drop_in_a_cell() -> None:
     assert _cell(a_row(89)) == "-2.5 % (-3.5 to -1.5) [-10.0] ↓"  # thinned by those that stayed
     assert _cell(a_row(100, relative_low=None, relative_high=None, verdict="")) == "-2.5 %"
     assert _cell(a_row(100, clean=0.0, difference=2.0, relative=None, verdict="better")) == "+2.0 of 0 ↑"
-
-
-def test_a_mean_of_nothing_is_not_nothing_that_moves() -> None:
-    still = {"difference": 0.0, "relative": 0.0, "p": 1.0, "corrected": 1.0, "verdict": ""}
-    moving = a_row(100, **still, relative_low=-0.02, relative_high=0.02)
-    assert _cell(moving) == "+0.0 % (-2.0 to +2.0)"
-    assert _cell(a_row(100, **still, relative_low=0.0, relative_high=0.0, moved=0.0)) == "0"

@@ -14,7 +14,7 @@ from tiny_catalogue import tiny_collection
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
 from diptych.data.scenes import make_product_scenes
 from diptych.studies import STUDIES, Choices, Results, collect, compare
-from diptych.studies.catalogues import CatalogueOptions, CatalogueWorkshop, by_hand, catalogue_with_splits
+from diptych.studies.catalogues import CatalogueOptions, by_hand, catalogue_with_splits
 from diptych.studies.page import render_study
 from diptych.studies.rows import Choices as RowChoices
 from tests.encoders.tiny_pretrained import transformers_folder
@@ -155,20 +155,6 @@ def test_the_studies_share_what_is_made(shop: Path, cache: Path, home: Path) -> 
         assert "<svg" in render_study(compare(study, results))
 
 
-def test_studies_can_be_moved_together(home: Path, tmp_path: Path) -> None:
-    import shutil
-
-    moved = tmp_path / "moved"
-    shutil.copytree(home, moved)
-    (found,) = collect([moved / TABLE_7_1.name])
-    assert compare(TABLE_7_1, found).tables
-    alone = tmp_path / "alone"
-    (moved / TABLE_7_1.name).rename(alone)
-    (found,) = collect([alone])
-    assert compare(TABLE_7_1, found).tables == ()  # numbers are there, what they were read from is not
-    assert found.values("bm25-all", "P@1")
-
-
 def test_another_way_of_measuring_is_another_measurement(shop: Path, cache: Path, tmp_path: Path) -> None:
     folder = tmp_path / "studies" / TABLE_7_1.name
     by_label = run_study(TABLE_7_1, folder, choices(shop), rows=["bm25-all"], features_root=cache)
@@ -261,18 +247,6 @@ def test_products_without_a_test_split_get_one(tmp_path: Path) -> None:
     assert any("red" in given for given in values.attributes)
 
 
-def test_a_model_says_what_it_lacks(tmp_path: Path) -> None:
-    bare = tiny_collection(tmp_path)
-    assert bare.records is not None
-    bare = replace(bare, records=[{**dict(record), "attributes": {}} for record in bare.records])
-    options = CatalogueOptions(split="product", text="lsa:8")
-    workshop = CatalogueWorkshop(tmp_path, catalogue_with_splits(bare, options), options, tmp_path / "cache")
-    assert workshop.why_not("clip-ia") == "needs attributes, which no product has"
-    assert workshop.why_not("clip-it") is None
-    assert workshop.why_not("bm25") is None
-    assert "reads texts too" in str(workshop.why_not("clip"))
-
-
 def test_the_command_that_makes_the_like_of_it() -> None:
     options = CatalogueOptions.of(
         {
@@ -328,17 +302,3 @@ def test_what_cannot_be(
 def test_pictures_with_captions_are_no_products(scenes_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no products"):
         run_study(TABLE_7_1, tmp_path / "s" / TABLE_7_1.name, choices(scenes_folder))
-
-
-def test_no_row_can_be_run(shop: Path, cache: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no row of cti\.table-7\.1 can be run: clip-all needs an encoder"):
-        run_study(
-            TABLE_7_1, tmp_path / "s" / TABLE_7_1.name, choices(shop), rows=["clip-all"], features_root=cache
-        )
-
-
-def test_options_with_dots_are_tables() -> None:
-    options = CatalogueOptions.of({"features.image": "backbone:x", "features.timm.pad_type": "same"})
-    assert (options.image, options.image_options) == ("backbone:x", {"timm": {"pad_type": "same"}})
-    assert options.protocol() == "by label"
-    assert CatalogueOptions.of({"measure.query": "path"}).protocol() == "by label, categories by their path"

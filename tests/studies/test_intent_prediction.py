@@ -14,23 +14,14 @@ from study_runs import run_study
 from diptych.studies import STUDIES, Choices, LogSource, compare
 from diptych.studies.claims import Check, Judgement, judge
 from diptych.studies.intent_predicting import STATIC, importances
-from diptych.studies.intent_prediction import all_rows_with, mean_is_above
 from diptych.studies.intent_prediction_checks import (
-    AHEAD,
     AP,
     GAIN,
-    best_models,
-    falls,
-    first_is_best,
     gains_something,
-    identified_is_above,
-    largest_gain,
-    learns_on_page_one,
     nearest_neighbours_alone,
     no_clear_rise,
-    stays_level,
 )
-from diptych.studies.intent_rows import MODELS, SETS, SETTINGS, STEPS, prediction_row
+from diptych.studies.intent_rows import MODELS, SETS, STEPS, prediction_row
 from diptych.studies.page import render_study
 from diptych.studies.verdict import Evidence, Figure
 
@@ -125,18 +116,6 @@ def test_what_was_fitted_is_not_fitted_again(studies: Path) -> None:
     assert len(again.entries) == 4
 
 
-def test_all_sessions_have_a_command(studies: Path, tmp_path: Path) -> None:
-    whole = run_study(
-        FIGURE,
-        studies / "whole",
-        choices(studies, sessions=500, steps=[0]),
-        rows=["logistic-regression-extended-identified"],
-    )
-    (command,) = whole.entries[0].measurements[0].commands
-    assert command.startswith("diptych intent evaluate ")
-    assert "--model logistic-regression --split grouped --step 0 --seed 0 --no-inner --folds 2" in command
-
-
 # Importance --------------------------------------------------------------------------------------------------------
 
 
@@ -176,10 +155,6 @@ def test_importance_is_a_mean_over_steps_with_pages() -> None:
     assert found["orders"]["identified"] == pytest.approx(50.0)
     assert found["orders"]["identified, permutation"] == pytest.approx(1.0)
     assert found[STATIC] == pytest.approx({"at step 0": 100.0, "at step 1": 60.0, "at step 5": 25.0})
-
-
-def test_without_impurities_there_is_nothing_to_sum() -> None:
-    assert importances([row("anonymous", 0, "week-day", None)]) == {}
 
 
 BEST = ("random-forest", "gradient-boosting", "neural-network")
@@ -251,46 +226,6 @@ def judged(check: Check, given: Evidence) -> Judgement:
     return judge(Claim("made up", "made up", check), given)
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        gains_something("anonymous"),
-        first_is_best("anonymous"),
-        learns_on_page_one("anonymous"),
-        no_clear_rise("anonymous", 0.05),
-        stays_level("identified", STEPS, 1.1),
-        identified_is_above(),
-        best_models("anonymous", BEST),
-        largest_gain("anonymous", 0.1, 0.2),
-        nearest_neighbours_alone("identified", 0.02),
-        falls("static", ["at step 0", "at step 1"], "falls"),
-        mean_is_above("anonymous", ["dwell-mean"], ["channel"], "first"),
-        all_rows_with({"baseline": 1.0}, "dynamic", 1.0, "marks"),
-    ],
-)
-def test_without_numbers_nothing_is_judged(check: Check) -> None:
-    assert judged(check, Evidence()).status == "not run"
-
-
-def test_steps_that_were_not_run_are_left_out() -> None:
-    """A coarse grid: steps 0, 1, 5 and 10 of two models."""
-
-    def thin(rows: Numbers) -> None:
-        for row in list(rows):
-            if not row.startswith(("random-forest", "svm")):
-                del rows[row]
-                continue
-            rows[row] = {
-                f"{measure}{step}": rows[row][f"{measure}{step}"]
-                for measure in ("", AP)
-                for step in (0, 1, 5, 10)
-            }
-
-    found = {claim.name: judge(claim, evidence(thin)) for claim in FIGURE.claims}
-    assert {name: one.status for name, one in found.items() if one.status != "holds"} == {}
-    assert len(found["added features"].decided) == 2 * 4
-
-
 def test_a_gain_within_its_interval_is_no_gain() -> None:
     def unclear(rows: Numbers) -> None:
         _set("svm", "baseline", "identified", "3", 90.0)(rows)
@@ -313,15 +248,6 @@ def test_intervals_say_whether_a_rise_is_clear() -> None:
 
     assert judged(no_clear_rise("anonymous", 0.05), evidence()).status == "holds"
     assert judged(no_clear_rise("anonymous", 0.05), evidence(sharp)).status == "fails"
-
-
-def test_the_lead_at_step_0_has_an_interval() -> None:
-    def known(rows: Numbers) -> None:
-        row = rows[prediction_row("svm", "extended", "anonymous")]
-        row |= {AHEAD: 7.5, f"{AHEAD} low": 3.0, f"{AHEAD} high": 12.0}
-
-    finding = next(one for one in first_is_best("anonymous")(evidence(known)) if one.what.startswith("SVM"))
-    assert finding.detail == "+9.5, at step 1 +2.0; less the mean of the others 7.5 [3.0, 12.0]"
 
 
 # Importance ------------------------------------------------------------------------------------------------------
@@ -355,28 +281,3 @@ def test_the_two_orders_of_chapter_6_exclude_each_other() -> None:
             judge(claims[name], given).status for name in ("week day", "then dynamic", "dynamic first")
         )
         assert found == said
-
-
-def test_marks_of_features() -> None:
-    marks = {
-        name: {"dynamic": Figure(0.0), "baseline": Figure(0.0), "history": Figure(0.0)} for name in _names()
-    }
-    check = all_rows_with({"baseline": 0.0, "history": 0.0}, "dynamic", 0.0, "static")
-    assert judged(check, Evidence(marks)).status == "holds"
-    marks["week-day"]["dynamic"] = Figure(1.0)
-    found = judged(check, Evidence(marks))
-    assert found.status == "fails"
-    assert "not week-day" in found.figure
-    del marks["week-day"]
-    assert judged(check, Evidence(marks)).status == "not run"
-
-
-def _names() -> list[str]:
-    return [row.name for row in STUDIES.get("intent.table-6.7").rows]
-
-
-def test_rows_are_models_sets_and_settings() -> None:
-    assert len(FIGURE.rows) == len(MODELS) * len(SETS) * len(SETTINGS)
-    assert [row.name for row in FIGURE.resolve(["RF, baseline, anon"])] == [
-        "random-forest-baseline-anonymous"
-    ]

@@ -13,8 +13,7 @@ from study_runs import run_study
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.studies import STUDIES, Choices, LogSource, collect, compare
 from diptych.studies.claims import Check
-from diptych.studies.log_checks import above, between, highest, lowest, peak, shown, steady
-from diptych.studies.logs import LogOptions
+from diptych.studies.log_checks import above, between, highest, lowest, peak, steady
 from diptych.studies.page import render_study
 from diptych.studies.verdict import Evidence, Figure
 
@@ -142,15 +141,6 @@ def test_another_way_of_measuring_is_another_measurement(log: Path, home: Path) 
     assert any("protocol" in one for one in compare(TABLE_6_1, short).blocks[0].differences)
 
 
-def test_rows_of_another_log_do_not_stay(log: Path, home: Path, tmp_path: Path) -> None:
-    folder = home / "intent.table-6.4"
-    run_study(TABLE_6_4, folder, choices(log))
-    other = write_log(tmp_path / "other", shop(devices=("pc",))).folder
-    found = run_study(TABLE_6_4, folder, choices(other), rows=["pc"])
-    assert [entry.row for entry in found.entries] == ["pc"]
-    assert found.entries[0].data.startswith("other: ")
-
-
 def test_whoever_has_the_thesis_log_gets_verdicts(log: Path, tmp_path: Path) -> None:
     """A log of that name is the paper's; entries are made to look as if they had its sessions."""
     named = write_log(tmp_path / "thesis-shop", shop()).folder
@@ -223,18 +213,6 @@ def test_a_folder_of_another_study_stays(log: Path, home: Path) -> None:
         run_study(TABLE_6_4, folder, choices(log))
 
 
-def test_options_are_numbers_and_words() -> None:
-    assert LogOptions.of({"steps": 5}).steps == (5,)
-    assert LogOptions.of({"steps": [0, 10], "sessions": 9}).only(("steps", "sessions")) == {
-        "steps": [0, 10],
-        "sessions": 9,
-    }
-    assert LogOptions.of({"by": "given"}).sessions_are() == "as the log gives them"
-    for wrong in ({"steps": ["a"]}, {"folds": 1}, {"sessions": True}, {"gap": 0}, {"steps": []}):
-        with pytest.raises(UsageError):
-            LogOptions.of(wrong)
-
-
 DEVICES = Evidence(
     {
         "pc": {
@@ -295,20 +273,3 @@ def test_a_comparison(check: Check, holds: bool | None, said: str) -> None:
     found, detail = one(check)
     assert found is holds
     assert said in detail
-
-
-def test_margins_say_what_is_closest() -> None:
-    (wide,) = above(("pc", "rate"), ("tv", "rate"))(DEVICES)
-    (narrow,) = above(("pc", "rate"), ("tablet", "rate"))(DEVICES)
-    (wrong,) = above(("tablet", "rate"), ("pc", "rate"))(DEVICES)
-    assert wide.margin > narrow.margin > 0 > wrong.margin
-
-
-def test_large_counts_are_whole() -> None:
-    assert shown(DEVICES, ("shop", "count")) == "94,402,590"
-
-
-def test_names_say_what_differs() -> None:
-    (of_row,) = above(("pc", "rate"), ("tv", "rate"))(DEVICES)
-    (of_column,) = above(("pc", "share"), ("pc", "rate"))(DEVICES)
-    assert (of_row.what, of_column.what) == ("pc is above tv", "share is above rate")

@@ -54,50 +54,6 @@ def printed(table: str, row: str, column: str) -> float:
     )
 
 
-def test_wrong_statements_of_the_text_by_arithmetic() -> None:
-    """What the notes of the published file say does not fit the table."""
-    gain = printed("table-2.2", "CLIP, Fashion200k", "i2t rsum") / printed(
-        "table-2.2", "X-VLM, Fashion200k", "i2t rsum"
-    )
-    assert round(100 * (gain - 1)) == 183  # printed: 83 %
-    for column, share in (("i2t R@5", 4.6), ("i2t R@10", 2.6)):  # printed: 4 and 2 %
-        ours, theirs = (printed("table-2.1", f"{who} CLIP, Flickr30k", column) for who in ("Repr.", "Orig."))
-        assert round(100 * (1 - ours / theirs), 1) == share
-    assert printed("table-2.1", "Repr. X-VLM, COCO", "rsum") > printed(
-        "table-2.1", "Repr. CLIP, COCO", "rsum"
-    )
-    recalls = [f"{way} R@{k}" for way in ("t2i", "i2t") for k in (1, 5, 10)]
-    ratios = [
-        printed("table-2.1", "Orig. CLIP, COCO", name) / printed("table-2.1", "Repr. CLIP, COCO", name)
-        for name in recalls
-    ]
-    assert round(100 * (sum(ratios) / 6 - 1)) == 77  # printed: about 70 %
-
-
-def fits(value: float, queries: int, cut: bool) -> bool:
-    """Whether a printed share, of two decimals, can be a count of so many queries."""
-    counts = range(int(value * queries / 100) - 1, int(value * queries / 100) + 3)
-    shares = [10_000 * count / queries for count in counts]
-    return any((int(share + 1e-9) if cut else round(share)) == round(100 * value) for share in shares)
-
-
-@pytest.mark.parametrize(
-    ("row", "table", "queries", "cut", "possible"),
-    [
-        ("Repr. CLIP, Flickr30k", "table-2.1", 1_000, False, False),
-        ("Repr. CLIP, Flickr30k", "table-2.1", 1_000, True, False),
-        ("Repr. CLIP, Flickr30k", "table-2.1", 1_014, True, True),
-        ("Repr. CLIP, COCO", "table-2.1", 5_000, False, False),
-        ("Repr. CLIP, COCO", "table-2.1", 5_000, True, False),
-        ("CLIP, CUB-200", "table-2.2", 2_938, False, True),
-        ("CLIP, CUB-200", "table-2.2", 2_856, False, False),
-    ],
-)
-def test_sizes_that_the_digits_allow(row: str, table: str, queries: int, cut: bool, possible: bool) -> None:
-    values = [printed(table, row, f"{way} R@{k}") for way in ("t2i", "i2t") for k in (1, 5, 10)]
-    assert all(fits(value, queries, cut) for value in values) is possible
-
-
 def test_the_tree_of_the_thesis() -> None:
     """Leaf by leaf as section 2.6 tells it, then up."""
     original, thesis = printed_orders("original"), printed_orders("thesis")
@@ -226,18 +182,6 @@ def test_a_verdict_is_on_the_printed_evaluation_alone(on: dict[str, Any], rows: 
         assert verdicts_of(comparison, "flickr30k", "thesis", row) == {wanted}, row
 
 
-@pytest.mark.parametrize("rule", ["miss", "contrastive", "published"])
-def test_where_many_are_re_ranked_the_rule_for_the_others_does_not_matter(rule: str) -> None:
-    results = results_of(TABLE_2_1, originals("coco"))
-    entries = tuple(
-        replace(entry, measurements=(replace(one, on=replace(one.on, unranked=rule)),))
-        for entry in results.entries
-        if (one := entry.measurements[0]) and entry.row == "x-vlm"
-    )
-    comparison = compare(TABLE_2_1, replace(results, entries=entries))
-    assert verdicts_of(comparison, "coco", "original", "x-vlm") == {"reproduced"}
-
-
 def test_what_changes_adapted_rows_leaves_the_others_their_verdicts() -> None:
     results = results_of(TABLE_2_1, {**originals("coco"), ("clip+16", "coco"): {"t2i R@1": 30.0}})
     entries = tuple(
@@ -268,19 +212,6 @@ def test_names_in_capitals_are_the_papers_collections_and_none_is_lost() -> None
     shown = [[row.cells[0].measured.mean for row in block.rows] for block in comparison.blocks
              if block.on.dataset == "coco" and block.on.by == "original" and block.rows[0].seeds]  # fmt: skip
     assert shown == [[37.8, 55.6], [18.9, 27.8]]
-
-
-def test_the_odd_one_out_needs_others() -> None:
-    (claim,) = (one for one in TABLE_2_2.claims if one.name == "odd one out")
-    for numbers, word in (
-        (thesis("coco"), "not run"),
-        (thesis("flickr30k"), "not run"),
-        ({**thesis("coco"), **thesis("flickr30k")}, "holds"),
-        ({**originals("coco"), **originals("flickr30k")}, "fails"),
-    ):
-        comparison = compare(TABLE_2_2, results_of(TABLE_2_2, numbers))
-        (found,) = (judgement for one, judgement, _ in comparison.claims if one is claim)
-        assert found.status == word
 
 
 def test_the_order_of_another_collection_is_held_against_the_originals() -> None:
@@ -565,12 +496,6 @@ def test_a_known_dataset_is_not_called_another(tmp_path: Path, scenes_folder: Pa
         run_study(TABLE_2_1, tmp_path / "out", chosen, rows=["clip"])
 
 
-def test_adapted_rows_are_not_measured_on_what_they_learn_from(tmp_path: Path) -> None:
-    chosen = small(**{"measure.split": "train"})
-    with pytest.raises(UsageError, match="is adapted on the training split"):
-        run_study(TABLE_2_1, tmp_path / "out", chosen, rows=["clip+16"])
-
-
 def test_of_a_collection_that_has_become_smaller_nothing_old_is_left(
     quick: tuple[Path, list[str], Results], tmp_path: Path
 ) -> None:
@@ -604,12 +529,6 @@ def test_another_setting_in_the_same_folder_is_told_how_to_stay(
     assert "--setting quick" in str(caught.value.fix)
 
 
-def test_a_study_of_one_collection_takes_one(tmp_path: Path, scenes_folder: Path) -> None:
-    chosen = Choices(collections=(("a", {"path": str(scenes_folder)}),))
-    with pytest.raises(UsageError, match="is of one collection"):
-        run_study(STUDIES.get("convse.table-3"), tmp_path, chosen)
-
-
 def numbers(node: Node) -> dict[int, list[int]]:
     """Parent → children, by the figure's numbers."""
     found = {}
@@ -617,34 +536,6 @@ def numbers(node: Node) -> dict[int, list[int]]:
         if one.children:
             found[one.number] = [child.number for child in one.children]
     return found  # type: ignore[return-value]
-
-
-def test_the_papers_tree() -> None:
-    tree = tree_of(PAPERS)
-    assert numbers(tree) == {
-        0: [1, 2],
-        1: [3, 4],
-        2: [5, 6],
-        3: [7, 8, 9],
-        4: [10, 11],
-        5: [12, 13, 14],
-        6: [15, 16],
-    }
-    titles = {node.number: node.title for node in tree.upwards()}
-    assert sorted(titles) == list(range(17))
-    assert [titles[number] for number in (7, 8, 9, 10, 11)] == [
-        *("CUB-200", "Fashion200k", "ABO", "MS COCO", "Flickr30k")
-    ]
-    assert [titles[number] for number in (12, 13, 14, 15, 16)] == [titles[n] for n in (7, 8, 9, 10, 11)]
-
-
-def test_it_is_walked_from_the_leaves_to_the_root() -> None:
-    order = [node.number for node in tree_of(PAPERS).upwards()]
-    assert order == [*range(7, 17), 3, 4, 5, 6, 1, 2, 0]
-    seen: set[int | None] = set()
-    for node in tree_of(PAPERS).upwards():
-        assert all(child.number in seen for child in node.children)
-        seen.add(node.number)
 
 
 def test_other_collections_are_leaves_without_a_number() -> None:
@@ -655,8 +546,3 @@ def test_other_collections_are_leaves_without_a_number() -> None:
         (None, "flickr8k", "scene"),
     ]
     assert [leaf.direction for leaf in tree.leaves] == ["t2i"] * 3 + ["i2t"] * 3
-
-
-def test_empty_branches_are_left_out() -> None:
-    assert numbers(tree_of({"coco": "scene"})) == {0: [1, 2], 1: [4], 2: [6], 4: [10], 6: [15]}
-    assert tree_of({}).leaves == []

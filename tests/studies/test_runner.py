@@ -13,7 +13,6 @@ from PIL import Image
 from study_runs import run_study
 
 from diptych.core.errors import (
-    DataError,
     Interrupted,
     RecipeError,
     StorageError,
@@ -25,7 +24,6 @@ from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
 from diptych.evaluation.stress.queries import part_of
 from diptych.studies.brittleness_measuring import BESIDE, with_whole_folder
-from diptych.studies.making import changed_keys
 from diptych.studies.results import Results, StudyFolder, collect, entries_of
 from diptych.studies.rows import Choices, home_of, recipe_of, run_folder, setting_for, way_of, why_left_out
 from diptych.studies.runner import plan_of
@@ -43,40 +41,6 @@ def test_a_base_is_planned_once_and_first(small_study: Study) -> None:
     assert [job.place for job in plan] == ["row 1 of 2", "row 2 of 2, seed 1 of 2", "row 2 of 2, seed 2 of 2"]
     both = plan_of(small_study, [small_study.row("onwards"), small_study.row("vsepp-triplet")], [0], "quick")
     assert [(job.row.name, job.shown) for job in both] == [("vsepp-triplet", True), ("onwards", True)]
-
-
-def test_published_plans_train_what_the_paper_trained() -> None:
-    study = STUDIES.get("convse.table-1")
-    plan = plan_of(study, study.resolve(None), study.settings["paper"].seeds, "paper")
-    assert [(job.row.name, job.seed) for job in plan] == [
-        ("vse++", 0),
-        *(("convse", seed) for seed in range(5)),
-        *(("convse++", seed) for seed in range(5)),
-    ]
-    table_1 = STUDIES.get("metric-learning.table-1")
-    assert len(plan_of(table_1, table_1.resolve(None), table_1.settings["paper"].seeds, "paper")) == 8 * 5
-
-
-def test_other_targets_are_a_change_where_there_are_targets() -> None:
-    study = STUDIES.get("ltd.table-2")
-
-    def changes(row: str, **choices: object) -> tuple[str, ...]:
-        chosen = Choices(**choices)  # type: ignore[arg-type]
-        return changed_keys(chosen, recipe_of(study, study.row(row), "paper", chosen))
-
-    assert changes("ltd-constraint", targets="lsa") == ("reconstruction.targets.kind",)
-    assert changes("targets-fixed", targets="lsa") == ("model.text.targets.kind",)
-    assert changes("baseline", targets="lsa", values={"batches.size": 64}) == ("batches.size",)
-    assert changes("ltd-constraint", targets="models/minilm") == ()  # the same encoder, somewhere else
-
-
-def test_an_encoder_is_given_to_what_goes_on_from_one() -> None:
-    study, chosen = STUDIES.get("svl.table-4.1"), Choices(values={"fine_tune": "clip"})
-    of = {
-        row: changed_keys(chosen, recipe_of(study, study.row(row), "paper", chosen))
-        for row in ("clip-none", "vse-none")
-    }
-    assert of == {"clip-none": ("fine_tune",), "vse-none": ()}
 
 
 def test_a_study_is_run_kept_and_used_again(small_study: Study, choices: Choices, tmp_path: Path) -> None:
@@ -479,12 +443,6 @@ def test_shared_runs_live_beside_the_study(tmp_path: object) -> None:
     assert home_of(own, own.rows[0], Path("x")) == Path("x")
 
 
-def test_a_recipe_does_not_depend_on_which_was_made_before() -> None:
-    before = of("ltd.table-1", "itd-constraint")
-    of("ltd.table-1", "itd-constraint", "data", values={"reconstruction.constraint.bound": 99.0})
-    assert of("ltd.table-1", "itd-constraint") == before
-
-
 def collection(root: Path) -> Collection:
     """Two pictures in one folder and one in another; beside them two more, a text and a subfolder's."""
     names = ["val/b.jpg", "val/a.jpg", "other/c.jpg"]
@@ -535,10 +493,4 @@ def test_without_a_folder_there_is_nothing_beside(tmp_path: Path) -> None:
 
     given = replace(collection(tmp_path), source=Drawn())
     with pytest.raises(UsageError, match="pictures of shop are no files.*measure.gallery=split"):
-        with_whole_folder(given)
-
-
-def test_a_file_that_is_called_as_a_picture_is(tmp_path: Path) -> None:
-    given = replace(collection(tmp_path), image_ids=["two", "one", "val/e.JPG"])
-    with pytest.raises(DataError, match=r"'val/e\.JPG' occurs twice"):
         with_whole_folder(given)

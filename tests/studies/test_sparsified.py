@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -115,17 +114,6 @@ def test_what_is_there_is_used_by_all_tables(studies: Path, tiny: Choices) -> No
     assert again == results
 
 
-def test_what_a_measurement_kept_is_made_again_where_it_is_missing(studies: Path, tiny: Choices) -> None:
-    told: list[str] = []
-    kept = studies / BASE.name / "rows" / "d2s-1e-3-c+w" / "seed-0" / "measured"
-    values = json.loads((kept / "values.json").read_text())["values"]
-    shutil.rmtree(kept)
-    results = run_study(BASE, studies / BASE.name, tiny, rows=["d2s-1e-3-c+w"], tell=told.append)
-    assert told[-1].endswith("measuring")
-    assert (kept / "per_query.npz").is_file()
-    assert results.of("d2s-1e-3-c+w")[0].measurements[0].values == values
-
-
 def test_studies_that_have_moved_keep_their_values_per_query(studies: Path, tmp_path: Path) -> None:
     (studies).rename(tmp_path / "moved")
     (found,) = collect([tmp_path / "moved" / BASE.name])
@@ -216,27 +204,6 @@ def test_dense_rows_are_given_as_run_encoder_or_embeddings(
             run_study(BASE, folder, replace(choices, values={**SMALL, **HEADS}), rows=["dense"])
 
 
-def test_rows_made_elsewhere_are_given(
-    trained: tuple[Path, Results], scenes_folder: Path, tmp_path: Path
-) -> None:
-    """As arrays with ids: the same figures as of the encoder that made them."""
-    from diptych.encoders.embeddings import EncodedCollection
-
-    run = trained[0] / "rows" / "dense" / "seed-0"
-    parts = [
-        EncodedCollection.open(run / "embeddings" / f"scenes-{split}") for split in ("train", "val", "test")
-    ]
-    for side in ("images", "texts"):
-        rows = [getattr(part, side) for part in parts]
-        np.save(tmp_path / f"{side}.npy", np.concatenate([np.asarray(one.rows) for one in rows]))
-        (tmp_path / f"{side}.txt").write_text("".join(f"{name}\n" for one in rows for name in one.ids))
-    values = {"dense": f"rows:{tmp_path}"}
-    choices = Choices(setting="paper", data={"path": str(scenes_folder)}, values=values)
-    results = run_study(BASE, tmp_path / BASE.name, choices, rows=["dense"])
-    before = trained[1].of("dense")[0].measurements[0].values
-    assert results.of("dense")[0].measurements[0].values == pytest.approx(before)
-
-
 def test_embeddings_of_other_data_are_refused(
     trained: tuple[Path, Results], tiny: Choices, tmp_path: Path
 ) -> None:
@@ -257,28 +224,6 @@ def test_embeddings_of_other_data_are_refused(
             tmp_path / "other study",
             replace(tiny, data={"path": str(other)}, values={**HEADS, "dense": str(test_alone)}),
             rows=["dense"],
-        )
-
-
-def test_given_rows_of_other_data_are_refused(
-    trained: tuple[Path, Results], tiny: Choices, tmp_path: Path
-) -> None:
-    """The encoder is the same, what it has embedded is not: nothing that was measured stands for it."""
-    from diptych.data.scenes import make_scenes
-
-    folder = tmp_path / BASE.name
-    run = trained[0] / "rows" / "dense" / "seed-0"
-    given = replace(tiny, values={**HEADS, "dense": str(run)})
-    run_study(BASE, folder, given, rows=["dense"])
-    other = make_scenes(tmp_path / "other", 8, 4, 16, size=32, seed=1, workers=1)
-    with pytest.raises(UsageError, match="has rows with data"):
-        run_study(BASE, folder, replace(given, data={"path": str(other)}), rows=["dense"])
-
-
-def test_further_judgements_are_refused(studies: Path, tiny: Choices) -> None:
-    with pytest.raises(UsageError, match="own pairs"):
-        run_study(
-            BASE, studies / BASE.name, replace(tiny, positives="pairs:nowhere.json"), rows=["d2s-1e-3-c+w"]
         )
 
 
