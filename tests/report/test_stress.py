@@ -12,7 +12,9 @@ import pytest
 from stressed import LAST_WORD, REVERSED, Reader, painted
 
 from diptych.analysis.perturbations import choose_perturbations
-from diptych.core.errors import DataError
+from diptych.cli.report import report
+from diptych.core.context import stop_when
+from diptych.core.errors import DataError, DiptychError, Interrupted, StorageError
 from diptych.evaluation.stress import (
     ChangedDrop,
     StressComparison,
@@ -246,3 +248,16 @@ def test_differing_words() -> None:
     left, right = differing(long, f"x {long}")
     assert " ".join(piece.text for piece in left) == long
     assert " ".join(piece.text for piece in right) == f"x {long}"
+
+
+def test_a_run_that_has_not_ended_has_no_page(tmp_path: Path) -> None:
+    """Its conditions are kept, its result is not there."""
+    folder = tmp_path / "begun"
+    some: dict[str, Any] = {"perturbations": [LAST_WORD, REVERSED], "split": "test", "samples": 0, "flips": 9}
+    with pytest.raises(Interrupted), stop_when(lambda: any((folder / "conditions" / "units").glob("*"))):
+        stress(Reader("letters"), painted(), folder, **some)
+    with pytest.raises(StorageError, match="holds no stress"):
+        write_stress_page(StressResult.open(folder), folder / "report.html")
+    with pytest.raises(DiptychError):
+        report(folder)
+    assert not list(folder.glob("*.html"))

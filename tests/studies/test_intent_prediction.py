@@ -16,9 +16,6 @@ from diptych.studies.claims import Check, Judgement, judge
 from diptych.studies.intent_predicting import STATIC, importances
 from diptych.studies.intent_prediction_checks import (
     AP,
-    GAIN,
-    gains_something,
-    nearest_neighbours_alone,
     no_clear_rise,
 )
 from diptych.studies.intent_rows import MODELS, SETS, STEPS, prediction_row
@@ -107,13 +104,6 @@ def test_models_are_evaluated_and_judged(studies: Path) -> None:
     page = render_study(found)
     assert page.count("<svg") == 4 + 2 + 4 + 2  # per measure: settings × sets, then gains per setting
     assert "F1@10" in page
-
-
-def test_what_was_fitted_is_not_fitted_again(studies: Path) -> None:
-    told: list[str] = []
-    again = run_study(FIGURE, studies / FIGURE.name, choices(studies, jobs=2), rows=ROWS, tell=told.append)
-    assert told == []
-    assert len(again.entries) == 4
 
 
 # Importance --------------------------------------------------------------------------------------------------------
@@ -224,21 +214,6 @@ def judged(check: Check, given: Evidence) -> Judgement:
     from diptych.studies.claims import Claim
 
     return judge(Claim("made up", "made up", check), given)
-
-
-def test_a_gain_within_its_interval_is_no_gain() -> None:
-    def unclear(rows: Numbers) -> None:
-        _set("svm", "baseline", "identified", "3", 90.0)(rows)
-        row = rows[prediction_row("svm", "extended", "identified")]
-        row |= {f"{GAIN}3": 6.0, f"{GAIN}3 low": -1.0, f"{GAIN}3 high": 13.0}
-
-    given = evidence(unclear)
-    assert judged(nearest_neighbours_alone("identified", 0.02), given).status == "holds"
-    assert (
-        judged(gains_something("identified"), given).status == "fails"
-    )  # it gains there, and nothing elsewhere
-    finding = next(one for one in gains_something("identified")(given) if one.what == "SVM gains at step 3")
-    assert finding.detail == "+6.0 [-1.0, +13.0]"
 
 
 def test_intervals_say_whether_a_rise_is_clear() -> None:
