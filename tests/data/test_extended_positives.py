@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.files import write_json
@@ -102,8 +103,7 @@ def test_nothing_in_common_is_an_error_with_both_counts(cxc: Path) -> None:
 
 def test_ratings_within_a_modality(cxc: Path) -> None:
     assert list(read_ratings(cxc, "sts")) == [("a", "b", 3.5)]
-    with pytest.raises(DataError, match="pairs within one modality \\(sts\\)"):
-        read(f"cxc:{cxc}/sts_test.csv")
+    refused(DataError, "pairs within one modality \\(sts\\)", read, f"cxc:{cxc}/sts_test.csv")
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,7 @@ def test_ratings_within_a_modality(cxc: Path) -> None:
 )
 def test_a_cxc_file_that_is_not_one(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "sits_test.csv").write_text(content)
-    with pytest.raises(DataError, match=message):
-        read(f"cxc:{tmp_path}")
+    refused(DataError, message, read, f"cxc:{tmp_path}")
 
 
 def eccv(folder: Path, name: str, i2t: object, t2i: object) -> Path:
@@ -183,8 +182,7 @@ def test_pairs_of_ones_own(tmp_path: Path) -> None:
 )
 def test_a_pairs_file_that_is_not_one(tmp_path: Path, document: object, message: str) -> None:
     write_json(tmp_path / "mine.json", document)
-    with pytest.raises(DataError, match=message):
-        read(f"pairs:{tmp_path}/mine.json")
+    refused(DataError, message, read, f"pairs:{tmp_path}/mine.json")
 
 
 def test_ids_are_recognised_in_the_ways_they_are_written() -> None:
@@ -235,8 +233,7 @@ def test_what_cannot_be_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(kind, match=message):
-        read(source, **options)
+    refused(kind, message, read, source, **options)
 
 
 def test_ratings_are_grades_too(cxc: Path) -> None:

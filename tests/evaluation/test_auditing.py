@@ -63,42 +63,34 @@ def test_with_and_without_shortcuts(run_folder: Path, scenes_folder: Path, tmp_p
     assert (tmp_path / "scenes-test-with-shortcuts" / "embedded_collection.json").is_file()
 
 
-def test_a_runs_shortcuts_are_its_recipes(
-    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_runs_splits_and_shortcuts_are_its_recipes(
+    run_folder: Path, scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = []
-
-    def remember(*_: Any, shortcuts: Shortcuts | None, **__: Any) -> None:
-        given.append(shortcuts)
-
-    monkeypatch.setattr("diptych.training.evaluations.audit_encoder", remember)
-    run = Run.open(run_folder)
+    """Also on other data: with the run's splits where it has them, else with the usual ones."""
+    asked: list[tuple[Any, Any]] = []
+    monkeypatch.setattr(
+        "diptych.training.evaluations.audit_encoder",
+        lambda *_, splits, shortcuts: asked.append((splits, shortcuts and shortcuts.options.setup)),
+    )
+    run, whole = Run.open(run_folder), read_collection(scenes_folder)
     small = {"digits": "drawn", "digit_size": 5}
-    bits, images = {"setup": "bits", "bits": 3, **small}, {"setup": "images", **small}
-    for setup in (bits, images, {"setup": "none"}, None):
-        run.recipe = Recipe.model_validate({**run.recipe.model_dump(), "shortcuts": setup})
-        audit_run(run, folder=tmp_path)
-    assert [one and one.options.setup for one in given] == ["bits", "images", None, None]
-
-
-def test_other_data_has_the_runs_splits_and_shortcuts(
-    run_folder: Path, scenes_folder: Path, tmp_path: Path
-) -> None:
-    run = Run.open(run_folder)
-    shortcuts = {"setup": "unique", "digits": "drawn", "digit_size": 5}
-    data = {**run.recipe.data.model_dump(), "train": "learn", "validation": "val", "test": "exam"}
-    run.recipe = Recipe.model_validate({**run.recipe.model_dump(), "shortcuts": shortcuts, "data": data})
-    whole = read_collection(scenes_folder)
-    # not the run's splits: the usual ones
-    usual = audit_run(run, whole, tmp_path / "usual", **QUICK)
-    assert usual.protocol.about["splits"] == "train, val, test"
+    data, usual = run.recipe.data.model_dump(), ("train", "val", "test")
     named = [{"train": "learn", "test": "exam"}.get(name, name) for name in whole.splits]
-    found = audit_run(run, replace(whole, splits=named), tmp_path / "named", **QUICK)
-    assert found.protocol.about["splits"] == "learn, val, exam"
-    for audited in (usual, found):
-        assert list(audited.conditions) == ["without", "with"]
-        assert audited.held("with", "image", "shortcut", "linear") is not None
-        assert "a unique number on every image and its captions" in audited.protocol.about["shortcuts"]
+    for setup, expected in (
+        ({"setup": "bits", "bits": 3, **small}, "bits"),
+        ({"setup": "images", **small}, "images"),
+        ({"setup": "none"}, None),
+        (None, None),
+    ):
+        run.recipe = Recipe.model_validate({**run.recipe.model_dump(), "data": data, "shortcuts": setup})
+        audit_run(run, folder=tmp_path)
+        assert asked.pop() == (usual, expected)
+        own = {**data, "train": "learn", "validation": "val", "test": "exam"}
+        run.recipe = Recipe.model_validate({**run.recipe.model_dump(), "data": own})
+        audit_run(run, whole, tmp_path)
+        assert asked.pop() == (usual, expected)
+        audit_run(run, replace(whole, splits=named), tmp_path)
+        assert asked.pop() == (("learn", "val", "exam"), expected)
 
 
 def test_at_most_so_many_training_images(run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:

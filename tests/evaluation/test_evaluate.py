@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
-from diptych.evaluation import PARTITIONS, evaluate, partition
+from diptych.evaluation import evaluate, partition
 from diptych.metrics import TIE_RULES, Bootstrap, GroundTruth
 from diptych.metrics.products import cosine_rows
 
@@ -74,10 +74,13 @@ def test_rows_and_their_scores_agree(rows: tuple[np.ndarray, np.ndarray, GroundT
     by_rows = evaluate(images, texts, truth, EVERYTHING, similarity="dot")
     scores = (images.astype(np.float64)[:, None] * texts.astype(np.float64)[None]).sum(axis=2)
     assert by_rows.scores == evaluate(scores, None, truth, EVERYTHING).scores
-    assert 50 < by_rows.value("rsum") < 600
     assert by_rows.values()["i2t R@1"] == by_rows.value("R@1", "i2t")
     assert by_rows.per_query["t2i"]["R@1"].mean() == by_rows.value("R@1", "t2i")
     assert by_rows.ranks["i2t"].mean() == by_rows.value("meanr", "i2t")
+    with pytest.raises(UnknownNameError, match="unknown i2t measure 'R@2'"):
+        by_rows.score("R@2", "i2t")
+    with pytest.raises(UnknownNameError, match="unknown direction 'i2i'"):
+        by_rows.score("R@1", "i2i")
 
 
 def test_a_collapsed_model_is_at_chance_and_never_perfect(
@@ -118,10 +121,8 @@ def test_folds_are_averaged(rows: tuple[np.ndarray, np.ndarray, GroundTruth]) ->
             together = np.concatenate([part.per_query[direction][name] for part in parts])
             assert result.per_query[direction][name].tolist() == together.tolist()
     assert result.value("rsum") == pytest.approx(np.mean([part.value("rsum") for part in parts]))
-    low, high = result.score("rsum").low, result.score("rsum").high
-    assert low is not None
-    assert high is not None
-    assert low < result.value("rsum") < high
+    score = result.score("rsum")
+    assert (score.low or 999) < score.value < (score.high or 0)
     assert result.protocol.galleries == 3
 
 
@@ -161,20 +162,20 @@ def test_coco_protocols() -> None:
 
 
 def test_folds_that_cannot_be() -> None:
-    truth = GroundTruth.from_caption_image([0, 0, 1, 2], 3)
-    with pytest.raises(UsageError, match="3 images cannot be cut into 2 equal folds"):
-        list(partition("folds(2)").folds(truth))
-    with pytest.raises(UsageError, match="3 images cannot be cut into 5 equal folds"):
-        list(partition("folds(5)").folds(truth))
-    with pytest.raises(UsageError, match="at least one fold"):
-        partition("folds(0)")
-    with pytest.raises(UsageError, match=r"'folds\(n\)' needs a number"):
-        partition("folds(n)")
-    with pytest.raises(UsageError, match="1 texts belong to no image"):
-        list(partition("folds(2)").folds(GroundTruth.from_pairs([0, 1], [0, 1], 2, 3)))
-    with pytest.raises(UnknownNameError, match="unknown protocol 'coco'"):
-        partition("coco")
-    assert set(PARTITIONS) >= {"full", "folds(n)", "coco-1k", "coco-5k"}
+    three, loose = (
+        GroundTruth.from_caption_image([0, 0, 1, 2], 3),
+        GroundTruth.from_pairs([0, 1], [0, 1], 2, 3),
+    )
+    for name, truth, error, message in (
+        ("folds(2)", three, UsageError, "3 images cannot be cut into 2 equal folds"),
+        ("folds(5)", three, UsageError, "3 images cannot be cut into 5 equal folds"),
+        ("folds(0)", three, UsageError, "at least one fold"),
+        ("folds(n)", three, UsageError, r"'folds\(n\)' needs a number"),
+        ("folds(2)", loose, UsageError, "1 texts belong to no image"),
+        ("coco", three, UnknownNameError, "unknown protocol 'coco'"),
+    ):
+        with pytest.raises(error, match=message):
+            list(partition(name).folds(truth))
 
 
 def test_queries_without_positives_are_counted_and_reported() -> None:
@@ -238,14 +239,6 @@ def test_the_table(rows: tuple[np.ndarray, np.ndarray, GroundTruth]) -> None:
     assert table["R@1"].interval.startswith(f"{100 * recall.low:.1f}–{100 * recall.high:.1f} / ")
     assert (table["rsum"].i2t, table["rsum"].both) == ("", f"{result.value('rsum'):.1f}")
     assert evaluate(*rows, ("R@1",)).table()[0].interval == ""
-
-
-def test_scores_that_were_not_computed(rows: tuple[np.ndarray, np.ndarray, GroundTruth]) -> None:
-    result = evaluate(*rows, ("R@1",))
-    with pytest.raises(UnknownNameError, match="unknown i2t measure 'R@2'"):
-        result.score("R@2", "i2t")
-    with pytest.raises(UnknownNameError, match="unknown direction 'i2i'"):
-        result.score("R@1", "i2i")
 
 
 def test_importing_the_room_loads_no_deep_learning() -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from ranking import evaluate_reranked
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, MismatchError, UsageError
-from diptych.evaluation import Result, compare, evaluate
-from diptych.metrics import DIRECTIONS, Bootstrap, Candidates, Grades, GroundTruth, Relevance, Reranked
+from diptych.evaluation import compare, evaluate
+from diptych.metrics import DIRECTIONS, Bootstrap, Grades, GroundTruth, Relevance
 
 NAMES = ["R@1", "DCG_CM@5", "nDCG_CM@5", "nDCG@5", "nDCG-exponential@3", "DCG_CM-published@10"]
 
@@ -38,7 +36,7 @@ def test_chance_by_another_model_is_the_mean_over_random_orders(rows: tuple[np.n
     random = np.random.default_rng(4)
     draws = [
         evaluate(random.random((24, 48)), None, TRUTH, NAMES, relevance=OTHER, grades=GRADES)
-        for _ in range(300)
+        for _ in range(150)
     ]
     for direction in DIRECTIONS:
         for name in NAMES[1:]:
@@ -55,7 +53,7 @@ def test_chance_by_the_own_cosines_is_the_mean_over_random_matches(
     names, random = ["DCG_CM@5", "nDCG_CM@5", "DCG_CM-published@10"], np.random.default_rng(4)
     result = evaluate(*rows, TRUTH, names)
     draws = []
-    for _ in range(300):
+    for _ in range(150):
         home = random.permutation(np.repeat(np.arange(24), 2))
         draws.append(evaluate(*rows, GroundTruth.from_caption_image(home, 24), names))
     other = evaluate(*rows, TRUTH, names, relevance=OTHER)
@@ -115,30 +113,19 @@ def test_the_protocol_says_what_gains_are_by(rows: tuple[np.ndarray, np.ndarray]
     assert "gains of nDCG@5: the grade of raters, 47 matches without one have 4" in other
 
 
-def test_stored_and_read_back_and_compared(rows: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+def test_compared(rows: tuple[np.ndarray, np.ndarray]) -> None:
     names = ["R@1", "DCG_CM@5"]
     one = evaluate(*rows, TRUTH, names, bootstrap=Bootstrap(50))
-    back = Result.open(one.save(tmp_path / "one"))
-    assert back.protocol == one.protocol
-    assert back.per_query["t2i"]["DCG_CM@5"].tolist() == one.per_query["t2i"]["DCG_CM@5"].tolist()
     score = one.score("DCG_CM@5", "i2t")
-    assert score.low is not None
-    assert score.high is not None
-    assert score.low < score.value < score.high
-    assert next(row for row in one.table() if row.measure == "DCG_CM@5").i2t == f"{score.value:.3f}"
-    better = evaluate(np.repeat(rows[1], 1, 0)[::2], rows[1], TRUTH, names)
-    found = compare({"random": back, "better": better}, samples=20, flips=200)
-    difference = found.difference("better", "DCG_CM@5", "t2i")
-    assert difference.better is True
-    assert difference.verdict == "better"
+    assert (score.low or 99) < score.value < (score.high or 0)
+    better = evaluate(rows[1][::2], rows[1], TRUTH, names)
+    found = compare({"random": one, "better": better}, samples=20, flips=200)
+    assert found.difference("better", "DCG_CM@5", "t2i").verdict == "better"
     assert "DCG_CM@5 by each run's own cosines: a difference may be one of scale" in found.line()
-    assert "gains of DCG_CM@5" in found.protocol
     by_other = evaluate(*rows, TRUTH, names, relevance=OTHER)
     with pytest.raises(MismatchError, match=r"cannot be compared by DCG_CM@5: .*model of 3"):
-        compare({"random": back, "other": by_other}, samples=0, flips=10)
-    only = compare({"random": back, "other": by_other}, ["R@1"], samples=0, flips=10)
-    assert "gains" not in only.protocol
-    assert "cosines" not in only.line()
+        compare({"random": one, "other": by_other}, samples=0, flips=10)
+    assert "cosines" not in compare({"random": one, "other": by_other}, ["R@1"], samples=0, flips=10).line()
 
 
 def test_models_without_cosines_need_a_relevance_model(rows: tuple[np.ndarray, np.ndarray]) -> None:
@@ -154,16 +141,6 @@ def test_models_without_cosines_need_a_relevance_model(rows: tuple[np.ndarray, n
     assert evaluate(*rows, TRUTH, ["DCG_CM@5"], similarity="order", relevance=OTHER).value("DCG_CM@5", "i2t")
     with pytest.raises(DataError, match="model of 3: 23 image rows where 24"):
         evaluate(*rows, TRUTH, ["DCG_CM@5"], relevance=replace(OTHER, images=OTHER.images[:23]))
-
-
-def test_candidates_alone_have_no_whole_lists() -> None:
-    items = np.tile(np.arange(2), (2, 1))
-    scores = np.array([[0.5, 0.4], [0.3, 0.2]], dtype=np.float32)
-    both = Candidates(items, scores, scores)
-    reranked = Reranked(both, both)
-    truth = GroundTruth.from_caption_image([0, 1], 2)
-    with pytest.raises(UsageError, match="nDCG@5 looks at the first places of the whole gallery"):
-        evaluate_reranked(reranked, truth, ["nDCG@5"])
 
 
 def test_queries_that_are_not_asked_play_no_part(rows: tuple[np.ndarray, np.ndarray]) -> None:

@@ -74,7 +74,7 @@ def test_what_was_planted_is_found() -> None:
         TRUTH,
         {"label": TRUTH.i2t.holds(judged.images, judged.texts) * 1.0, "true": gain, "noise": noise},
         per_query,
-        Bootstrap(100),
+        Bootstrap(40),
     )
     by_name = {(one.what, one.over): one for one in found.pairs}
     assert {over for _, over in by_name} == {"all pairs", "pairs that are no match"}

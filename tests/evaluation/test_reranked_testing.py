@@ -53,17 +53,6 @@ def test_numbers_files_and_protocol(
         assert np.mean(first) == pytest.approx(result.value("R@1", name))  # type: ignore[arg-type]
 
 
-def test_the_head_is_another_ranking_than_the_rows(made: tuple[EncodedCollection, Reranked]) -> None:
-    first, second = (
-        evaluate_encoded(made[0], samples=0),
-        evaluate_encoded(made[0], reranked=made[1], samples=0),
-    )
-    assert first.values() != second.values()
-    assert second.protocol.reranking is not None
-    assert second.protocol.reranking.k_test == {"i2t": 5, "t2i": 5}
-    assert first.protocol.reranking is None
-
-
 def test_own_ground_truth(made: tuple[EncodedCollection, Reranked]) -> None:
     encoded, reranked = made
     best = reranked.i2t.items[np.arange(16), reranked.i2t.matching.argmax(axis=1)]

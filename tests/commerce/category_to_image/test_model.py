@@ -48,11 +48,6 @@ def slow_pooled(bags: Bags, query: list[float]) -> list[list[float]]:
     return pooled
 
 
-def test_the_mean_by_hand() -> None:
-    bags = Bags(torch.tensor([[1.0, 2.0], [3.0, 6.0], [5.0, 5.0]]), torch.tensor([0, 2, 2, 3]))
-    assert mean_pooled(bags).tolist() == [[2.0, 4.0], [0.0, 0.0], [5.0, 5.0]]
-
-
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=6))
 def test_mean_and_attention_agree_with_a_loop(counts: list[int]) -> None:
     bags, attention = bags_of(counts), AttentionPooling(3).double()
@@ -129,20 +124,6 @@ def test_two_hidden_layers_by_the_formula(normalise: Normalise) -> None:
     rows = np.random.default_rng(0).standard_normal((6, 5))
     expected = [slow_head(head, row.tolist()) for row in rows]
     np.testing.assert_allclose(head(torch.from_numpy(rows)).detach().numpy(), expected, rtol=1e-10)
-
-
-def test_the_two_orders_differ() -> None:
-    before, after = random_head("before"), random_head("after")
-    rows = torch.ones(1, 5, dtype=torch.float64)
-    assert not torch.allclose(before(rows), after(rows))
-
-
-def test_parameters_have_plain_names() -> None:
-    assert list(ProjectionHead(2, 3, 1).state_dict()) == [
-        f"{part}.{kind}"
-        for part in ("first", "first_norm", "second", "second_norm", "output")
-        for kind in ("weight", "bias")
-    ]
 
 
 def test_dropout_is_after_each_hidden_layer_and_a_shift_behind_the_first() -> None:
@@ -235,11 +216,6 @@ def test_what_lies_in_the_place_of_a_missing_row_does_not_count() -> None:
         torch.testing.assert_close(model.products(spoiled, present), nothing)
     assert torch.isfinite(nothing).all()  # a product with nothing at all has a row
     torch.testing.assert_close(nothing, nothing[:1].expand(6, 2))
-
-
-def test_before_training_a_missing_row_is_zeros() -> None:
-    model = CategoryProductModel(WIDTHS, 4)
-    assert all(not value.any() for value in model.missing.values())
 
 
 def test_rows_that_do_not_fit_are_refused() -> None:

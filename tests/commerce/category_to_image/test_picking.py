@@ -18,9 +18,8 @@ from tiny_catalogue import DRESSES, NO_CATEGORY, NO_PICTURE, TWO_PATHS, tiny_cat
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.catalogue.catalogue import category_texts
-from diptych.commerce.category_to_image.picking import DISTINCT, Distinguisher, Picks, pick_rows
+from diptych.commerce.category_to_image.picking import Distinguisher, Picks, pick_rows
 from diptych.core.errors import DataError, MismatchError, UsageError
-from diptych.data.taxonomy import CategoryTree
 
 
 class Files:
@@ -40,40 +39,6 @@ def shop_of(pictures: list[int], titles: list[str], contents: list[str]) -> Any:
     return SimpleNamespace(collection=collection, picture_rows=np.arange(len(pictures)), titles=titles)
 
 
-def slowly(catalogue: Any, by: tuple[str, ...], products: list[int], k: int) -> list[int]:
-    seen: set[object] = set()
-    kept = []
-    for place, product in enumerate(products):
-        if product == -1 or len(kept) == k:
-            break
-        if product == -2:
-            continue
-        picture, title = int(catalogue.collection.source_rows[product]), catalogue.titles[product].casefold()
-        keys: set[object] = {("picture", picture)}
-        if "content" in by:
-            keys.add(("content", catalogue.collection.source.contents[picture]))
-        if "title" in by and title:
-            keys.add(("title", title))
-        if not keys & seen:
-            seen |= keys
-            kept.append(place)
-    return kept
-
-
-@settings(max_examples=60, deadline=None)
-@given(data=st.data(), size=st.integers(1, 40), k=st.integers(1, 9))
-def test_agrees_with_a_slow_loop(data: st.DataObject, size: int, k: int) -> None:
-    numbers = st.integers(0, 5)
-    pictures = data.draw(st.lists(numbers, min_size=size, max_size=size))
-    titles = data.draw(st.lists(st.sampled_from(["", "A", "a", "b", "c"]), min_size=size, max_size=size))
-    contents = data.draw(st.lists(st.sampled_from("xyz"), min_size=6, max_size=6))
-    by = tuple(one for one in DISTINCT if data.draw(st.booleans()))
-    products = data.draw(st.lists(st.integers(-2, size - 1), max_size=60))
-    catalogue = shop_of(pictures, titles, contents)
-    found = Distinguisher(catalogue, by).first(np.array(products, dtype=np.int64), k)
-    assert found == slowly(catalogue, by, products, k)
-
-
 def test_a_file_is_read_once_and_only_where_it_has_to_be() -> None:
     catalogue = shop_of([0, 0, 1, 1, 2], ["", "", "", "", ""], ["x", "y", "z"])
     files = catalogue.collection.source
@@ -83,11 +48,6 @@ def test_a_file_is_read_once_and_only_where_it_has_to_be() -> None:
     assert files.read == 2
     Distinguisher(catalogue).first(np.arange(5), 5)
     assert files.read == 2
-
-
-def test_something_else_to_be_distinct_by() -> None:
-    with pytest.raises(UsageError, match="distinct by 'colour'"):
-        Distinguisher(shop_of([0], ["a"], ["x"]), ("colour",))  # type: ignore[arg-type]
 
 
 def rows_of(shop: Catalogue, seed: int = 0, width: int = 5) -> tuple[np.ndarray, np.ndarray]:
@@ -190,21 +150,6 @@ def test_more_than_the_shop_has(shop: Catalogue) -> None:
     assert picks.counts()["products without a picture"] == 1
 
 
-def test_a_category_without_any_product(shop: Catalogue) -> None:
-    tree = CategoryTree((*shop.tree.paths, ("Toys", 'A "quoted" / slashed <b>name</b>')))
-    moved = np.array([tree.node(shop.tree.paths[place]) for place in shop.places.tolist()])
-    wider = replace(shop, tree=tree, places=moved)
-    empty = tree.node(("Toys", 'A "quoted" / slashed <b>name</b>'))
-    picks = picks_of(wider, among="members")
-    assert np.diff(picks.start)[[empty - 1, empty]].tolist() == [0, 0]
-    assert picks.counts()["categories without a picture"] == 2
-    everything = picks_of(wider, among="all")
-    assert np.diff(everything.start).tolist() == [3] * len(tree)
-    assert (
-        json.loads(json.dumps(everything.to_dict()))["categories"][empty]["path"][1] == tree.paths[empty][1]
-    )
-
-
 def test_what_is_right(shop: Catalogue) -> None:
     picks = picks_of(shop, k=23)
     for node, mine, right in zip(
@@ -216,13 +161,6 @@ def test_what_is_right(shop: Catalogue) -> None:
                 assert (said, shop.ids[product]) == (-1, NO_CATEGORY)
             else:
                 assert said == any(node in shop.tree.ancestors(place) for place in places)
-
-
-def test_some_nodes_in_an_order_of_their_own(shop: Catalogue) -> None:
-    both = picks_of(shop, nodes=np.array([4, 1]))
-    everything = picks_of(shop)
-    assert lists(both) == [lists(everything)[4], lists(everything)[1]]
-    assert np.array_equal(both.right[: both.start[1]], everything.right[12:15])
 
 
 def test_sparse_rows_show_only_what_has_a_word_in_common(shop: Catalogue) -> None:
@@ -246,11 +184,6 @@ def test_a_score_of_nothing_can_mean_that_nothing_is_known(shop: Catalogue) -> N
     unranked = pick_rows(categories, products, shop, 3, texts=texts, unmatched="unranked")
     assert lists(ranked) == [[3, 0, 1]] * len(shop.tree)
     assert lists(unranked) == [[3, 7]] * len(shop.tree)
-
-
-def test_how_many_there_are(shop: Catalogue) -> None:
-    there = dict(zip(shop.tree.paths, picks_of(shop).there.tolist(), strict=True))
-    assert (there[DRESSES], there["Women", "Clothing"], there[("Women",)]) == (4, 7, 11)
 
 
 def test_what_is_written(shop: Catalogue, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +11,6 @@ import numpy as np
 import pytest
 from events import write_log
 from feature_tables import small_features
-from hypothesis import given
-from hypothesis import strategies as st
 from intent_logs import random_events
 from uci_sessions import made_up_table
 
@@ -21,8 +18,6 @@ from diptych.commerce.purchase_intent.auditing import CHECKS, AuditOptions, Find
 from diptych.commerce.purchase_intent.auditing.checks import (
     best_column,
     column_aucs,
-    mean_interval,
-    permuted_by_person,
 )
 from diptych.commerce.purchase_intent.features import (
     FEATURES,
@@ -36,7 +31,6 @@ from diptych.commerce.purchase_intent.features.leak import _sample, shift_test
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.features.whole import make_whole_features
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.commerce.purchase_intent.sessions.tables import SessionOptions
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.data.logs import Log
 
@@ -160,36 +154,6 @@ def test_known_columns(table: FeatureTable) -> None:
     ]
 
 
-def test_too_few_sessions_are_said(tmp_path: Path) -> None:
-    found = audit(small_features(tmp_path / "few", n=60), options=OPTIONS)
-    assert found.alarms == []
-    for name in ("single-column", "permuted-labels", "drift"):
-        assert all("too few" in one.text for one in of(found, name))
-    empty = audit(small_features(tmp_path / "one", n=1), options=OPTIONS)
-    assert of(empty, "drift")[0].text in ("no session to look at",) or "too few" in of(empty, "drift")[0].text
-
-
-def test_it_is_read_back_and_the_same_every_time(table: FeatureTable, tmp_path: Path) -> None:
-    checks = ["single-column", "drift"]
-    found = audit(table, options=OPTIONS, checks=checks)
-    found.save(tmp_path / "audit")
-    assert LeakAudit.open(tmp_path / "audit") == found
-    audit(table, options=OPTIONS, checks=checks).save(tmp_path / "again")
-    for name in ("leak_audit.json", "findings.csv"):
-        assert (tmp_path / "audit" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
-    with open(tmp_path / "audit" / "findings.csv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["where"] for row in rows] == [one.where for one in found.findings]
-    assert "26 findings of 2 checks, 0 alarms" in found.line()
-
-
-def test_fewer_sessions_may_be_looked_at(table: FeatureTable) -> None:
-    found = audit(table, options=replace(OPTIONS, most=150), checks=["single-column"])
-    whole = audit(table, options=OPTIONS, checks=["single-column"])
-    assert [one.where for one in found.findings] == [one.where for one in whole.findings]
-    assert found.findings[0] != whole.findings[0]
-
-
 def test_what_is_refused(table: FeatureTable) -> None:
     with pytest.raises(UnknownNameError, match="unknown check 'drfit'"):
         audit(table, checks=["drfit"])
@@ -202,32 +166,6 @@ def test_what_is_refused(table: FeatureTable) -> None:
     with pytest.raises(UsageError, match="above 0.5"):
         AuditOptions(highest=0.4)
     assert CHECKS.names() == sorted(["shift", "known-columns", "single-column", "permuted-labels", "drift"])
-
-
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=1, max_size=30), st.integers(0, 5))
-def test_as_many_purchases_as_before(sessions: list[tuple[bool, int]], seed: int) -> None:
-    labels, persons = (np.array(column) for column in zip(*sessions, strict=True))
-    found = permuted_by_person(labels, persons, (seed,))
-    assert found.sum() == labels.sum()
-    assert (found == permuted_by_person(labels, persons, (seed,))).all()
-
-
-def test_labels_of_a_person_stay_together_and_say_nothing() -> None:
-    persons = np.repeat(np.arange(2000), 2)  # everybody has two sessions, of one outcome
-    labels = np.repeat(np.random.default_rng(0).random(2000) < 0.3, 2)
-    found = permuted_by_person(labels, persons, (1, 2))
-    assert (found[::2] == found[1::2]).all()
-    assert abs(np.corrcoef(found, labels)[0, 1]) < 0.1
-    other = permuted_by_person(labels, persons, (1, 3))
-    assert (found != other).any()
-
-
-def test_an_interval_of_a_mean() -> None:
-    from scipy import stats
-
-    values = [0.4, 0.5, 0.7]
-    expected = stats.t.interval(0.99, 2, np.mean(values), stats.sem(values))
-    assert mean_interval(values, 0.99) == pytest.approx(expected)
 
 
 def test_single_columns_either_way_and_by_what_is_missing() -> None:
@@ -297,12 +235,6 @@ def test_nothing_changes_with_later_events(shop_log: Log, table_shift: FeatureTa
     assert found.line() == f"{found.n_checked:,} sessions at a step, none changed"
 
 
-def test_nothing_changes_where_sessions_are_of_visitors(shop_log: Log) -> None:
-    found = shift_test(shop_log, session_options=SessionOptions(by="visitor"), sample=10, seed=1)
-    assert found.changed == []
-    assert found.n_checked > 20
-
-
 def test_who_logs_in_later_is_known_too_early_as_published(shop_log: Log) -> None:
     found = shift_test(shop_log, options=FeatureOptions(compat="published"), sample=20, steps=(0, 5))
     assert {"(setting)"} < {one.column for one in found.changed}
@@ -345,12 +277,6 @@ def test_a_table_of_another_log(shop_log: Log, tmp_path: Path) -> None:
     whole.about["kind"] = "whole"
     with pytest.raises(UsageError, match="no steps"):
         shift_test(shop_log, features=whole)
-
-
-def test_a_log_with_no_session_to_look_at(tmp_path: Path) -> None:
-    log = write_log(tmp_path / "log", [{"t": 0.0, "page_type": "home"}])
-    found = shift_test(log)
-    assert (found.n_checked, found.changed) == (0, [])
 
 
 def test_visitors_with_too_many_events_are_counted(shop_log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

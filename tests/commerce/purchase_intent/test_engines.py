@@ -9,11 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from odd_logs import ODD_QUERIES
-from session_oracle import one_spelling
 
 from diptych.commerce.purchase_intent.engine import ENGINES, Engine, mebibytes, open_engine
-from diptych.commerce.purchase_intent.sessions.sessionise import normalised
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 
 
@@ -126,16 +123,6 @@ def test_there_are_two_engines() -> None:
     assert list(ENGINES) == ["duckdb", "spark"]
 
 
-def test_one_spelling_of_queries(tmp_path: Path, spark: Engine) -> None:
-    file = tmp_path / "it's [1] *, {a}.parquet"
-    pq.write_table(pa.table({"n": range(len(ODD_QUERIES)), "text": list(ODD_QUERIES)}), file)
-    table = spark.read([file])
-    found = spark.to_arrow(table.select("n", text=normalised(table.text)).order_by("n"))
-    assert found.column("text").to_pylist() == [
-        None if text is None else one_spelling(text) for text in ODD_QUERIES
-    ]
-
-
 def test_writes_one_file_in_order(tmp_path: Path, spark: Engine) -> None:
     file = tmp_path / "numbers.parquet"
     pq.write_table(
@@ -162,8 +149,3 @@ def test_a_running_session_is_shared_and_stays(tmp_path: Path, spark: Engine) ->
     with open_engine("spark") as other:
         assert other.to_arrow(other.read([file])).to_pylist() == [{"n": 1}]
     assert spark.to_arrow(spark.read([file])).to_pylist() == [{"n": 1}]
-
-
-def test_what_cannot_be_read_is_said_spark_engine(tmp_path: Path, spark: Engine) -> None:
-    with pytest.raises(DataError, match="Spark failed: .*gone"):
-        spark.read([tmp_path / "gone.parquet"])

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from imported import dropped_of, events_of, import_text
+from refusals import refused
 
 from diptych.core.errors import DataError, UsageError
 from diptych.data.logs import ColumnMapping, ingest
@@ -154,24 +155,18 @@ def test_parquet_has_times_and_numbers_of_its_own(tmp_path: Path) -> None:
         ("latin.csv", b"time,client,\xe9\n", "not UTF-8"),
         ("binary.csv", b"\0\1\2\3", "no text"),
         ("list.json", b'[{"time": 1}]', "JSON list"),
-        (
-            "cut.csv.gz",
-            gzip.compress(b"time,client\n" + T.encode() + b",a\n", mtime=0)[:-9],
-            "is corrupt",
-        ),
+        ("cut.csv.gz", gzip.compress(b"time,client\n" + T.encode() + b",a\n", mtime=0)[:-9], "is corrupt"),
         ("bad.parquet", b"PAR1xxxxPAR1", "no whole Parquet"),
     ],
 )
 def test_a_file_that_is_none_is_said_so(name: str, content: bytes, says: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=says):
-        import_text(tmp_path, content, name)
+    refused(DataError, says, import_text, tmp_path, content, name)
     assert not (tmp_path / f"{name}.log").exists()
 
 
 def test_a_pipe_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
-    with pytest.raises(DataError, match=r"pipe\.csv is no file"):
-        ingest(tmp_path / "pipe.csv", tmp_path / "log")
+    refused(DataError, r"pipe\.csv is no file", ingest, tmp_path / "pipe.csv", tmp_path / "log")
 
 
 @pytest.mark.parametrize("damage", ["cut", "check sum"])
@@ -180,8 +175,7 @@ def test_a_gzipped_file_that_is_damaged_far_behind_its_beginning(damage: str, tm
     rows = "\n".join(f"{T},{draws.random()}" for _ in range(60_000))
     content = gzip.compress(f"time,client\n{rows}".encode())
     damaged = content[: len(content) // 2] if damage == "cut" else content[:-8] + bytes(8)
-    with pytest.raises(DataError, match=r"events\.csv\.gz is corrupt"):
-        import_text(tmp_path, damaged, "events.csv.gz")
+    refused(DataError, r"events\.csv\.gz is corrupt", import_text, tmp_path, damaged, "events.csv.gz")
 
 
 def test_gzipped_files_one_after_the_other_are_one(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from diptych.metrics import UNSCORED, GroundTruth
 from diptych.metrics.sources import GivenScores
 from diptych.metrics.topk import best_of
 
-N, K = 200, 5
+N, K = 100, 5
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_scores_that_are_cut_already(model: TwoStage, printed: dict[str, float])
     scores = cut(model.contrastive, model.matching, 2)
     target = {name: value for name, value in printed.items() if name.startswith("i2t")}
     found = explore_scores(scores, K, target, threads=1, changes=1)
-    assert explain(found)[0].startswith("99.8 % of the scores are -100")
+    assert explain(found)[0].startswith("99.6 % of the scores are -100")
     assert found.to_dict()["warnings"] == list(found.warnings)
 
 
@@ -115,9 +115,7 @@ def test_matching_scores_alone_cannot_tell_and_it_says_so(model: TwoStage, print
     assert "can be tried with contrastive and matching scores, not with one of them" in str(found)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("side", ["i2t", "t2i"])
-@pytest.mark.parametrize("noise", [0.0, 0.02])
+@pytest.mark.parametrize(("seed", "side", "noise"), [(0, "i2t", 0.0), (1, "t2i", 0.02), (2, "i2t", 0.02)])
 def test_one_direction_and_noise_within_the_rounding(seed: int, side: str, noise: float) -> None:
     model = TwoStage(100, K, seed=seed, contrast=0.9, match=0.7)
     draw = np.random.default_rng(seed)
@@ -158,7 +156,7 @@ def test_without_anything_near_the_gain_is_pointed_out() -> None:
     assert "But t2i R@10 − R@5 is 0.1 in print and" in str(found)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_numbers_of_another_model_are_never_near(seed: int) -> None:
     model, other = TwoStage(N, K, seed=seed), TwoStage(N, K, seed=seed + 100, contrast=1.0, match=0.8)
     printed = rounded(published_recalls(other.matching, None, other.home, 0), 1)
@@ -191,31 +189,31 @@ def test_the_best_of_every_row_with_ties_at_the_last_place() -> None:
 def test_what_is_given_wrongly(model: TwoStage) -> None:
     target = {"i2t R@1": 10.0}
     scores = model.contrastive
-    with pytest.raises(DataError, match="no matrix"):
-        explore_scores(scores[0], None, target)
-    with pytest.raises(
-        UsageError, match=r"1,000 texts of 200 images.*does not follow|200 texts of 1,000 images"
-    ):
-        explore_scores(scores.T, None, target)
-    with pytest.raises(
-        DataError, match="1,000 texts for scores of 1,000 images and 200 texts.*transpose them"
-    ):
-        explore_scores(scores.T, model.home, target)
-    with pytest.raises(UsageError, match="1,000 texts of 200 images, 4 of each"):
-        explore_scores(scores, 4, target)
-    with pytest.raises(UsageError, match="ground truth of type ndarray is not understood"):
-        explore_scores(scores, model.home / 2, target)
-    with pytest.raises(DataError, match=r"ground truth of shape \(2, 2\)"):
-        explore_scores(scores, np.eye(2, dtype=bool), target)
-    with pytest.raises(UsageError, match="names no cells"):
-        explore_scores(scores, target, model.home)
     broken = model.matching.copy()
     broken[0, 1:] = UNSCORED
-    with pytest.raises(UsageError, match="999 matching scores are missing"):
-        explore_scores(scores, K, target, matching=broken)
-    with pytest.raises(DataError, match="query 0 has 1 scored items, others 1000"):
-        explore_scores(scores, K, target, matching=(broken, model.matching.T))
-    with pytest.raises(DataError, match=r"matching scores t2i of shape \(200, 1000\)"):
-        explore_scores(scores, K, target, matching=(model.matching, model.matching))
-    with pytest.raises(UsageError, match="give i2t and t2i"):
-        explore_scores(scores, K, target, matching={"i2t": model.matching})
+    wrong: list[tuple[tuple[Any, ...], dict[str, Any], type[Exception], str]] = [
+        ((scores[0], None, target), {}, DataError, "no matrix"),
+        ((scores.T, None, target), {}, UsageError, "100 texts of 500 images"),
+        ((scores.T, model.home, target), {}, DataError, "500 texts for scores of 500 images and 100 texts"),
+        ((scores, 4, target), {}, UsageError, "500 texts of 100 images, 4 of each"),
+        ((scores, model.home / 2, target), {}, UsageError, "ground truth of type ndarray is not understood"),
+        ((scores, np.eye(2, dtype=bool), target), {}, DataError, r"ground truth of shape \(2, 2\)"),
+        ((scores, target, model.home), {}, UsageError, "names no cells"),
+        ((scores, K, target), {"matching": broken}, UsageError, "499 matching scores are missing"),
+        (
+            (scores, K, target),
+            {"matching": (broken, model.matching.T)},
+            DataError,
+            "query 0 has 1 scored items, others 500",
+        ),
+        (
+            (scores, K, target),
+            {"matching": (model.matching, model.matching)},
+            DataError,
+            r"matching scores t2i of shape \(100, 500\)",
+        ),
+        ((scores, K, target), {"matching": {"i2t": model.matching}}, UsageError, "give i2t and t2i"),
+    ]
+    for given, options, error, message in wrong:
+        with pytest.raises(error, match=message):
+            explore_scores(*given, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def test_the_default_is_what_evaluate_says(model: TwoStage, truth: GroundTruth) 
     )
 
 
-def test_first_and_random_captions(model: TwoStage, truth: GroundTruth) -> None:
+def test_first_captions(model: TwoStage, truth: GroundTruth) -> None:
     source = RowScores(model.images, model.texts, truth, reranked=stored(model, 64))
     first = model.caption(0)
     plain = published_recalls(model.contrastive[:, first], None, np.arange(100), 0)
@@ -89,12 +90,6 @@ def test_first_and_random_captions(model: TwoStage, truth: GroundTruth) -> None:
     wanted = published_recalls(model.contrastive[:, first], model.matching[:, first], np.arange(100), 2)
     both = chosen(source, captions="first", k_test="2", unranked="published")
     assert cells(source, both) == pytest.approx(wanted)
-    drawn = [chosen(source, captions=f"random, seed {seed}", k_test="none") for seed in (0, 1)]
-    rows = [one.keep.of(truth, source.image_keys) for one in drawn if one.keep is not None]
-    assert all(np.array_equal(truth.text_image[some], np.arange(100)) for some in rows)
-    assert not np.array_equal(*rows)
-    wanted = published_recalls(model.contrastive[:, rows[0]], None, np.arange(100), 0)
-    assert cells(source, drawn[0]) == pytest.approx(wanted)
 
 
 def test_first_five_of_more() -> None:
@@ -132,9 +127,6 @@ def test_stored_candidates_in_a_smaller_gallery(model: TwoStage, truth: GroundTr
         cells(source, chosen(source, captions="first", k_test="5"))
     with pytest.raises(NotPossible, match="stored candidate"):  # the default, too: not ten are left
         cells(source, chosen(source, captions="first"))
-    deeper = RowScores(model.images, model.texts, truth, reranked=stored(model, 100))
-    shrunk = cells(deeper, chosen(deeper, captions="first"))
-    assert shrunk["t2i R@10"] > 0
 
 
 def test_sizes(model: TwoStage, truth: GroundTruth) -> None:
@@ -146,27 +138,40 @@ def test_sizes(model: TwoStage, truth: GroundTruth) -> None:
 
 
 def test_what_cannot_be(model: TwoStage, truth: GroundTruth) -> None:
-    other = stored(TwoStage(40), 4)
-    with pytest.raises(DataError, match="candidates of 40 images and 200 texts for 100 images and 500 texts"):
-        RowScores(model.images, model.texts, truth, reranked=other)
-    with pytest.raises(DataError, match="40 image rows for a ground truth of 100"):
-        RowScores(model.images[:40], model.texts, truth)
-    with pytest.raises(UsageError, match="give one of them"):
-        MatrixScores(model.contrastive, truth, matching=model.matching, reranked=stored(model, 4))
+    images, texts, scores = model.images, model.texts, model.contrastive
+    some = stored(model, 4)
     broken = model.matching.copy()
     broken[3, 7] = np.nan
-    with pytest.raises(NumericalError, match="image row 3 and text row 7 is nan"):
-        MatrixScores(model.contrastive, truth, matching=broken)
-    with pytest.raises(DataError, match="500 image rows for a ground truth of 100"):
-        MatrixScores(model.contrastive.T, truth)
-    plain: dict[str, Any] = {"depth": 2, "matched": True}
-    with pytest.raises(NotPossible, match="no matching scores"):
-        cells(RowScores(model.images, model.texts, truth), Settings("test", **plain))
-    with pytest.raises(NotPossible, match="only some candidates"):
-        cells(
-            RowScores(model.images, model.texts, truth, reranked=stored(model, 4)),
-            Settings("test", matched=True),
-        )
+    matched: dict[str, Any] = {"depth": 2, "matched": True}
+    wrong: list[tuple[Callable[[], object], type[Exception], str]] = [
+        (
+            lambda: RowScores(images, texts, truth, reranked=stored(TwoStage(40), 4)),
+            DataError,
+            "candidates of 40 images and 200 texts for 100 images and 500 texts",
+        ),
+        (lambda: RowScores(images[:40], texts, truth), DataError, "40 image rows for a ground truth of 100"),
+        (lambda: MatrixScores(scores.T, truth), DataError, "500 image rows for a ground truth of 100"),
+        (lambda: MatrixScores(scores, truth, image_ids=["a", "b"]), DataError, "2 image ids for 100 images"),
+        (
+            lambda: MatrixScores(scores, truth, matching=model.matching, reranked=some),
+            UsageError,
+            "one of them",
+        ),
+        (lambda: MatrixScores(scores, truth, matching=broken), NumericalError, "row 3 and text row 7 is nan"),
+        (
+            lambda: cells(RowScores(images, texts, truth), Settings("test", **matched)),
+            NotPossible,
+            "no matching scores",
+        ),
+        (
+            lambda: cells(RowScores(images, texts, truth, reranked=some), Settings("test", matched=True)),
+            NotPossible,
+            "only some candidates",
+        ),
+    ]
+    for call, error, message in wrong:
+        with pytest.raises(error, match=message):
+            call()
 
 
 def test_two_measures_called_map(model: TwoStage, truth: GroundTruth) -> None:
@@ -209,5 +214,3 @@ def test_random_captions_are_those_that_embedding_draws() -> None:
         assert settings.keep is not None
         kept = settings.keep.of(source.truth, source.image_keys)
         assert list(map(str, kept)) == list(collection.random_captions(seed=seed).caption_ids)
-    with pytest.raises(DataError, match="2 image ids for 60 images"):
-        MatrixScores(scores, source.truth, image_ids=["a", "b"])

@@ -149,22 +149,6 @@ def test_agrees_with_ir_measures() -> None:
         assert result.per_query["t2i"][ours] == pytest.approx([found[f"{c}"] for c in range(12)]), ours
 
 
-def test_intervals_and_odd_input() -> None:
-    products, texts = scores(MATRIX)
-    ranker, judged = by_hand.Given(products, texts), by_hand.judged(RELEVANT)
-    result = measure_ranker(
-        ranker, by_hand.features(6), by_hand.categories(3), judged, bootstrap=Bootstrap(200)
-    )
-    score = result.score("P@1", "t2i")
-    assert score.low is not None
-    assert score.high is not None
-    assert 0 <= score.low <= score.value <= score.high <= 1
-    with pytest.raises(DataError, match="2 category rows for 3"):
-        measure_ranker(ranker, by_hand.features(6), by_hand.categories(2), judged)
-    with pytest.raises(DataError, match="product 5 was judged, 5 products"):
-        measure_ranker(ranker, by_hand.features(5), by_hand.categories(3), judged)
-
-
 NONE = Bootstrap(0)
 
 
@@ -231,3 +215,12 @@ def test_groups_by_hand() -> None:
     unseen, seen = over_seeds([{1: (4, 0.5)}, {0: (1, 0.0), 1: (3, 1.0)}])
     assert (unseen.group, unseen.categories, unseen.spread.values) == (0, 0.5, (0.0,))
     assert (seen.group, seen.categories, seen.spread.values) == (1, 3.5, (0.5, 1.0))
+
+
+def test_odd_input() -> None:
+    products, texts = scores(MATRIX)
+    ranker, judged = by_hand.Given(products, texts), by_hand.judged(RELEVANT)
+    with pytest.raises(DataError, match="2 category rows for 3"):
+        measure_ranker(ranker, by_hand.features(6), by_hand.categories(2), judged)
+    with pytest.raises(DataError, match="product 5 was judged, 5 products"):
+        measure_ranker(ranker, by_hand.features(5), by_hand.categories(3), judged)

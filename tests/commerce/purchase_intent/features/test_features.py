@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from small_views import small_view
 
 from diptych.commerce.purchase_intent.features import FEATURES, FittedFeatures, fit_features
-from diptych.commerce.purchase_intent.features.fitting import ABSENT, MOST_CATEGORIES, fit_markov
+from diptych.commerce.purchase_intent.features.fitting import ABSENT, fit_markov
 from diptych.commerce.purchase_intent.features.table import TABLE_6_7, features_of
 from diptych.commerce.purchase_intent.features.view import COLUMNS, SessionsView
 from diptych.core.errors import UnknownNameError, UsageError
@@ -53,13 +53,6 @@ def test_dwell_is_known_once_the_next_page_opens(
     np.testing.assert_allclose(values("dwell-mean", view)[:, 0], mean)
     np.testing.assert_allclose(values("dwell-deviation", view)[:, 0], deviation)
     assert values("pages", view)[:, 0].tolist() == [step, step]
-
-
-def test_sessions_that_have_come_to_different_pages() -> None:
-    view = small_view([PAGES[0], PAGES[1][:2], []])
-    np.testing.assert_allclose(values("dwell-mean", view)[:, 0], [10, 1, NaN])
-    np.testing.assert_allclose(values("dwell-deviation", view)[:, 0], [np.std([10, 20, 0]), 0, NaN])
-    assert values("pages", view)[:, 0].tolist() == [4, 2, 0]
 
 
 def test_starts() -> None:
@@ -144,21 +137,6 @@ def test_a_session_alone_has_the_values_it_has_in_the_crowd() -> None:
         np.testing.assert_allclose(fitted.matrix(alone)[0], whole[row], rtol=1e-12)
 
 
-def test_one_column_per_channel_and_none_for_a_new_one() -> None:
-    fitted = fit("channel", small_view([[]] * 3, {"channel": ["paid", "direct", "paid"]}))
-    assert fitted.names == ("channel=direct", "channel=paid")
-    seen = fitted.matrix(small_view([[]] * 3, {"channel": ["paid", "organic", "direct"]}))
-    assert seen.tolist() == [[0, 1], [0, 0], [1, 0]]
-
-
-def test_only_the_most_frequent_categories_have_columns() -> None:
-    names = [f"campaign-{number:03}" for number in range(MOST_CATEGORIES + 5)]
-    fitted = fit("channel", small_view([[]] * (len(names) + 1), {"channel": [*names, names[-1]]}))
-    assert len(fitted.names) == MOST_CATEGORIES
-    assert f"channel={names[-1]}" in fitted.names  # twice there
-    assert f"channel={names[-2]}" not in fitted.names  # of those once there, the first by name
-
-
 def test_rates_are_drawn_to_the_rate_of_all() -> None:
     view = small_view(
         [[]] * 10, {"device": ["pc"] * 6 + ["tv"] * 4}, labels=[True] * 3 + [False] * 6 + [True]
@@ -175,12 +153,6 @@ def test_who_has_no_session_before_has_no_rate_of_its_device() -> None:
     np.testing.assert_allclose(fitted.matrix(view)[:, 0], [0.5, np.nan, 0.5])
     hot = fit("previous-device", view).matrix(view)
     assert hot.tolist() == [[1], [0], [1]]
-
-
-def test_half_a_character_and_other_strange_names() -> None:
-    names = ["a\ud800", "=", "", "'; DROP TABLE sessions"]
-    fitted = fit("channel", small_view([[]] * 4, {"channel": names}))
-    assert fitted.matrix(small_view([[]], {"channel": ["'; DROP TABLE sessions"]})).sum() == 1
 
 
 NAMES = ("home", "product")
@@ -214,12 +186,6 @@ def test_what_training_has_not_seen_adds_nothing() -> None:
     assert gains[0, 1] == 0
     assert gains[0, 2] == 0  # from a state of which nothing is known
     assert gains[0, 3] > 0
-
-
-def test_states_are_those_of_training_alone() -> None:
-    chains = fit_markov(np.array([[2, 0, ABSENT]]), np.array([True]), ("a", "b", "c"))
-    assert chains.states == ("a", "c")
-    assert chains.transitions == ((0, 1, 0, 1), (2, 0, 0, 1))
 
 
 def test_no_sequences_at_all() -> None:
@@ -310,12 +276,6 @@ def test_the_four_sets() -> None:
     assert names_of("identified", "extended", 5) == list(TABLE_6_7)
 
 
-def test_before_any_page_nothing_is_dynamic() -> None:
-    assert names_of("anonymous", "baseline", 0) == []
-    assert names_of("anonymous", "extended", 0) == list(TABLE_6_7[4:9])
-    assert names_of("identified", "baseline", 0) == ["orders", "days-since-purchase"]
-
-
 def test_what_is_asked_for_besides() -> None:
     also = ("previous-device", "hour-cyclic")
     assert names_of("identified", "extended", 1, also) == [*TABLE_6_7, "hour-cyclic", "previous-device"]
@@ -325,13 +285,6 @@ def test_what_is_asked_for_besides() -> None:
         features_of("anonymous", "extended", 1, ("hour-cylic",))
     with pytest.raises(UsageError, match="anyway"):
         features_of("anonymous", "extended", 1, ("channel",))
-
-
-def test_unknown_cells() -> None:
-    with pytest.raises(UnknownNameError, match="setting 'anon'"):
-        features_of("anon", "extended", 1)
-    with pytest.raises(UnknownNameError, match="feature set 'large'"):
-        features_of("anonymous", "large", 1)
 
 
 def test_features_of_the_session_need_no_history() -> None:

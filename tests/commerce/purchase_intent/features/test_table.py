@@ -13,14 +13,9 @@ import pytest
 from feature_tables import small_features
 from small_views import small_view
 
-from diptych.commerce.purchase_intent.features import (
-    FEATURES,
-    FeatureTable,
-    fit_features,
-    open_features,
-)
+from diptych.commerce.purchase_intent.features import FEATURES, FeatureTable, fit_features, open_features
 from diptych.commerce.purchase_intent.features.table import is_identified, is_undecided
-from diptych.commerce.purchase_intent.features.view import HISTORY_COLUMNS, NO_PAGE, NOTHING
+from diptych.commerce.purchase_intent.features.view import HISTORY_COLUMNS, NOTHING
 from diptych.commerce.purchase_intent.features.whole import (
     UCI_SHOPPERS,
     make_whole_features,
@@ -77,21 +72,6 @@ def test_who_is_not_known_yet_has_no_history(table: FeatureTable) -> None:
         )  # the table itself is as it was
 
 
-def test_all_of_a_slice_leaves_the_table_as_it_was(table: FeatureTable) -> None:
-    kept = table.view.columns["orders"].copy()
-    table.at(slice(None), 0)  # type: ignore[arg-type]
-    np.testing.assert_array_equal(table.view.columns["orders"], kept)
-
-
-def test_later_pages_are_not_in_the_view_of_a_step(table: FeatureTable) -> None:
-    rows = table.population("anonymous", 4)
-    view = table.at(rows, 4)
-    assert view.page_types.shape == view.page_times.shape == (len(rows), 4)
-    assert (view.page_types != NO_PAGE).all()
-    assert view.labels is not None
-    np.testing.assert_array_equal(view.labels, table.labels[rows])
-
-
 def test_no_row_of_the_anonymous_setting_sees_history(table: FeatureTable) -> None:
     for step in table.steps:
         rows = table.population("anonymous", step)
@@ -100,13 +80,6 @@ def test_no_row_of_the_anonymous_setting_sees_history(table: FeatureTable) -> No
         assert not np.nan_to_num(matrix).any()
         for feature_set in table.sets:
             assert {one.group for one in table.features("anonymous", feature_set, step)} <= {"session"}
-
-
-def test_every_column_has_a_name_of_its_own(table: FeatureTable) -> None:
-    rows = table.population("identified", 10)
-    fitted = fit_features(list(FEATURES), table.at(rows[::2], 10))
-    shape = fitted.matrix(table.at(rows[1::2], 10)).shape
-    assert len(set(fitted.names)) == len(fitted.names) == len(fitted.owners) == shape[1]
 
 
 def test_fitting_sees_training_rows_alone() -> None:
@@ -134,12 +107,6 @@ def test_what_cannot_be_fitted(table: FeatureTable) -> None:
         fit_features([FEATURES.get("device")], replace(view, columns={}))
 
 
-def test_no_features_make_a_matrix_without_columns(table: FeatureTable) -> None:
-    rows = table.population("anonymous", 0)
-    fitted = fit_features(table.features("anonymous", "baseline", 0), table.at(rows, 0))
-    assert fitted.matrix(table.at(rows, 0)).shape == (len(rows), 0)
-
-
 def test_unknown_settings_sets_and_steps(table: FeatureTable) -> None:
     with pytest.raises(UnknownNameError, match="setting"):
         table.population("all", 0)
@@ -147,29 +114,6 @@ def test_unknown_settings_sets_and_steps(table: FeatureTable) -> None:
         table.at(np.arange(3), 11)
     with pytest.raises(UnknownNameError, match="feature set"):
         table.features("anonymous", "all", 3)
-
-
-def test_it_says_what_it_is(table: FeatureTable) -> None:
-    assert table.describe() == "small: 400 sessions, 11 steps, 23.2% with a purchase"
-    assert table.has_times
-    assert not table.is_whole
-    assert table.settings == ("anonymous", "identified")
-    assert table.sets == ("baseline", "extended")
-
-
-def test_folders_that_cannot_be_opened(tmp_path: Path) -> None:
-    folder = small_features(tmp_path / "a", n=20).folder
-    (folder / "page_times.npy").write_bytes(b"nonsense")
-    with pytest.raises(StorageError, match="page_times.npy is corrupt"):
-        open_features(folder)
-    np.save(folder / "page_times.npy", np.zeros((19, 10), dtype=np.int64))
-    with pytest.raises(
-        StorageError, match=r"20 sessions and 10 steps, and pages of \(20, 10\) and \(19, 10\)"
-    ):
-        open_features(folder)
-    (folder / "sessions.parquet").write_bytes(b"PAR1")
-    with pytest.raises(StorageError, match=r"sessions\.parquet cannot be read"):
-        open_features(folder)
 
 
 @pytest.mark.parametrize(
@@ -188,8 +132,6 @@ def test_pages_of_something_else_are_refused(tmp_path: Path, types: np.ndarray, 
     with pytest.raises(StorageError, match=message):
         open_features(folder)
 
-
-SHARED = Path(__file__).parents[5] / "shared" / "data" / "session_logs" / "uci_online_shoppers_intention.csv"
 
 FIRST = {
     "Administrative": "0",
@@ -253,11 +195,6 @@ def test_the_leaking_column_on_request(tmp_path: Path) -> None:
     assert kept.fingerprint != make_whole_features(file, folder=tmp_path / "without").fingerprint
 
 
-def test_everybody_is_somebody_else(tmp_path: Path) -> None:
-    table = make_whole_features(write(tmp_path / "s.csv", *[{}] * 5), folder=tmp_path / "features")
-    assert len(set(table.persons.tolist())) == 5
-
-
 def test_packed_with_another_order_of_columns_and_a_mark_at_the_beginning(tmp_path: Path) -> None:
     file = write(tmp_path / "s.csv", {}, columns=[*reversed(FIRST), "more"])
     packed = tmp_path / "s.csv.gz"
@@ -281,15 +218,6 @@ def test_a_wrong_value_is_named_with_its_row(tmp_path: Path, change: dict[str, s
     assert not (tmp_path / "features").exists()
 
 
-def test_rows_of_another_length(tmp_path: Path) -> None:
-    file = write(tmp_path / "s.csv", {})
-    for end in ("1,2,3\n", "," * 30 + "\n"):
-        broken = tmp_path / "broken.csv"
-        broken.write_text(file.read_text() + end)
-        with pytest.raises(DataError, match="row 2 .* not as many values"):
-            make_whole_features(broken, folder=tmp_path / "features")
-
-
 def test_other_files(tmp_path: Path) -> None:
     for name, content in (
         ("a.csv", b"session,time\n1,2\n"),
@@ -302,21 +230,3 @@ def test_other_files(tmp_path: Path) -> None:
             recognise_session_table(tmp_path / name)
     with pytest.raises(DataError, match="known: uci-shoppers"):
         recognise_session_table(tmp_path / "a.csv")
-
-
-def test_a_step_or_setting_that_whole_sessions_do_not_have(tmp_path: Path) -> None:
-    table = make_whole_features(write(tmp_path / "s.csv", {}), folder=tmp_path / "features")
-    with pytest.raises(UnknownNameError):
-        table.population("anonymous", -1)
-    with pytest.raises(UnknownNameError):
-        table.at(np.arange(1), 0)
-
-
-@pytest.mark.skipif(not SHARED.is_file(), reason="the real sessions are not there")
-def test_the_real_table(tmp_path: Path) -> None:
-    table = make_whole_features(SHARED, folder=tmp_path / "features")
-    assert (len(table), int(table.labels.sum())) == (9248, 1431)
-    view = table.at(table.population("all", -1), -1)
-    fitted = fit_features(table.features("all", "all", -1), view)
-    assert not np.isnan(fitted.matrix(view)).any()
-    assert len(fitted.names) == 72

@@ -43,29 +43,6 @@ def test_what_an_event_says() -> None:
     assert read_event(given, 3) == GivenEvent(3, NOON * 1_000_000, "page", "home", "pc", "paid", "17", False)
 
 
-def test_what_is_not_said_is_a_page_of_nobody() -> None:
-    assert read_event({"t": 0, "visitor_id": ""}, 1) == GivenEvent(
-        1, 0, "page", "unknown", "unknown", "unknown", None, False
-    )
-
-
-def test_defaults_are_for_what_is_not_said() -> None:
-    defaults = {"device": "tv", "channel": "direct"}
-    read = read_event({"t": 0, "device": "pc", "channel": None}, 1, defaults)
-    assert (read.device, read.channel) == ("pc", "direct")
-
-
-def test_words_are_those_of_an_import() -> None:
-    read = read_event({"t": 0, "action": "AddToCart", "device": "Desktop", "visitor_id": "null"}, 1)
-    assert (read.action, read.device, read.visitor_id) == ("add", "pc", None)
-    assert read_event({"t": 0, "device": "fridge"}, 1).device == "fridge"
-
-
-@pytest.mark.parametrize("given", [{"action": "purchase"}, {"action": "page", "is_purchase": True}])
-def test_what_a_purchase_is(given: dict[str, Any]) -> None:
-    assert read_event({"t": 0, **given}, 1).is_purchase
-
-
 @pytest.mark.parametrize(
     ("time", "seconds"),
     [
@@ -130,23 +107,6 @@ def test_a_whole_history() -> None:
     }
 
 
-def test_somebody_who_was_never_there() -> None:
-    found, missing = columns({"sessions": 0})
-    assert missing == []
-    assert math.isnan(float(found.pop("days_since_purchase")))
-    assert found == {
-        **{
-            "sessions": 0.0,
-            "orders": 0.0,
-            "devices": 1.0,
-            "switches": 0.0,
-            "pairs": 0.0,
-            "history_days": 60.0,
-        },
-        **dict.fromkeys(EARLIER_DEVICES, ""),
-    }
-
-
 def test_what_nobody_says_is_missing_and_named() -> None:
     found, missing = columns(None)
     assert missing == ["sessions", "devices", "orders"]
@@ -189,28 +149,6 @@ GAP_US = 30 * 60 * 1_000_000
 
 def read(given: Any) -> Request:
     return read_request(given, GAP_US, 10)
-
-
-def test_events_are_sorted_and_it_is_said() -> None:
-    events = [{"t": 20, "page_type": "b"}, {"t": 10, "page_type": "a"}, {"t": 20, "page_type": "c"}]
-    session = read({"events": events}).session
-    assert session.page_types == ("a", "b", "c")
-    assert session.notes == ("events are not in the order of their times, first event 1: they were sorted",)
-    assert read({"events": events[1:]}).session.notes == ()
-
-
-def test_before_the_first_page_there_is_an_arrival() -> None:
-    request = read({"id": [1], "start": 50, "device": "TV", "channel": "paid", "visitor_id": "v"})
-    session = request.session
-    assert request.id == [1]
-    assert (session.start_us, session.device, session.channel) == (50_000_000, "tv", "paid")
-    assert (session.n_pages, session.is_identified) == (0, True)
-
-
-def test_an_arrival_takes_device_and_channel_of_the_first_event() -> None:
-    session = read({"start": 50, "events": [{"t": 70}, {"t": 60, "device": "pc", "channel": "paid"}]}).session
-    assert (session.start_us, session.device, session.channel) == (50_000_000, "pc", "paid")
-    assert session.n_pages == 2
 
 
 def test_what_is_said_once_is_of_all_events_that_do_not_say_it() -> None:
@@ -285,21 +223,6 @@ def test_it_is_the_last_session_of_a_log(drawn: list[dict[str, Any]]) -> None:
         assert found.bought_at == expected.bought["event_id"] + 1
 
 
-def test_thirty_minutes_are_one_session_and_more_are_two() -> None:
-    assert running([{"t": 0}, {"t": 1800}]).n_pages == 2
-    found = running([{"t": 0}, {"t": 1800.000001}])
-    assert found.n_pages == 1
-    assert "event 2 follows 30 minutes after the one before" in found.notes[0]
-
-
-def test_a_log_may_say_itself_what_a_session_is() -> None:
-    session = RunningSession(None, 10)
-    for number, t in enumerate((0, 100_000)):
-        session.add(read_event({"t": t}, number))
-    assert session.so_far is not None
-    assert session.so_far.n_pages == 2
-
-
 @pytest.mark.parametrize(
     ("events", "identified"),
     [
@@ -329,9 +252,3 @@ def test_an_event_out_of_order_changes_nothing() -> None:
         session.add(read_event({"t": 7}, 2))
     assert session.so_far == before
     assert session.add(read_event({"t": 11}, 3))
-
-
-def test_a_million_events_need_no_more_than_the_first_pages() -> None:
-    found = running([{"t": t, "page_type": str(t)} for t in range(1000)])
-    assert found.page_types == tuple(map(str, range(10)))
-    assert found.n_pages == 1000
