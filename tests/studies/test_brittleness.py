@@ -323,18 +323,8 @@ def test_a_cell_has_a_verdict_as_the_paper_measured_alone(protocol: str, verdict
     (row,) = (one for one in published_table("brittleness", "table-5.3").rows if one.row == "CLIP, Flickr30k")
     values = {name: cell.value for name, cell in row.cells.items()}
     on = Measured("flickr30k", "test", 1_000, 5_000, protocol=protocol, centric="scene")
-    entry = Entry(
-        TABLE_5_3.name,
-        "clip",
-        0,
-        "paper",
-        (Measurement(values, on, "protocol"),),
-        "k",
-        "out",
-        "d",
-        (0, 0),
-        0.0,
-    )
+    measurement = Measurement(values, on, "protocol")
+    entry = Entry(TABLE_5_3.name, "clip", 0, "paper", (measurement,), "k", "out", "d", (0, 0), 0.0)
     comparison = compare(TABLE_5_3, Results(TABLE_5_3.name, (entry,), several=True))
     (found,) = (
         one for block in comparison.blocks for one in block.rows if one.row.name == "clip" and one.seeds

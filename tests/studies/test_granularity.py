@@ -57,6 +57,13 @@ def test_scenes_with_finer_captions(folder: Path) -> None:
     assert "1.56" in page  # the printed table stands beside
 
 
+def test_what_is_there_is_not_measured_again(folder: Path) -> None:
+    told: list[str] = []
+    again = run_study(STUDY, folder, CHOICES, tell=told.append)
+    assert told == []
+    assert len(again.entries) == 2
+
+
 def test_on_the_papers_own_captions_cells_have_verdicts(folder: Path) -> None:
     """Entries made to look as if they were of COCO-FG's test split: verdicts are by the published definitions."""
     from dataclasses import replace

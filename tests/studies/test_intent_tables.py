@@ -19,7 +19,6 @@ from diptych.studies.intent_rows import (
     channel_shares,
     lengths,
     middle,
-    queries,
     transitions,
     unique_queries,
     week_days,
@@ -170,28 +169,6 @@ def test_transitions_are_rows_of_the_device_before() -> None:
     assert list(found) == ["tv"]
     assert found["tv"]["to pc"] == 43.75
     assert found["tv"]["transitions"] == 16.0
-
-
-def test_queries_per_session_are_no_shares() -> None:
-    rows = [
-        {
-            "purchase": True,
-            "device": device,
-            "sessions": 2,
-            "queries": 5,
-            "per_session": 2.5,
-            "low": 1.0,
-            "high": 4.0,
-            "share": share,
-        }
-        for device, share in (("pc", 0.5), ("all", 1.0))
-    ]
-    assert queries(of(queries=rows))["pc"] == {
-        "purchase per session": 2.5,
-        "purchase per session low": 1.0,
-        "purchase per session high": 4.0,
-        "purchase %": 50.0,
-    }
 
 
 def test_a_total_of_unique_queries_counts_once_and_as_published() -> None:

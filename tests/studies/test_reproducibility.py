@@ -285,23 +285,6 @@ def test_every_row_is_measured_on_every_collection(quick: tuple[Path, list[str],
     assert found == results
 
 
-def test_both_tables_share_what_is_made_and_each_has_its_claims(
-    quick: tuple[Path, list[str], Results],
-) -> None:
-    folder, _, _ = quick
-    told: list[str] = []
-    results = run_study(
-        TABLE_2_2, folder.parent / TABLE_2_2.name, small(), rows=["clip", "x-vlm"], tell=told.append
-    )
-    assert not [line for line in told if "training" in line]
-    comparison = compare(TABLE_2_2, results)
-    statuses = {claim.name: judgement.status for claim, judgement, _ in comparison.claims}
-    assert statuses["CUB-200, named"] == "not run"
-    for name in ("objects", "RQ1.2", "RQ1.3", "absolute"):
-        assert statuses[name] in ("holds", "fails")
-    assert not comparison.reproduces
-
-
 def test_other_captions_and_another_collection_join_the_same_folder(
     quick: tuple[Path, list[str], Results], scenes_folder: Path, tmp_path: Path
 ) -> None:

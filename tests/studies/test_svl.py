@@ -6,13 +6,12 @@ import shutil
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from study_runs import run_study
 
-from diptych.analysis.information import Audit
 from diptych.core.errors import MismatchError, UsageError
-from diptych.data.readers import read_collection
 from diptych.studies import STUDIES, Choices, compare, recipe_of
 from diptych.studies.claims import Check, Claim, beats, judge
 from diptych.studies.making import start_of
@@ -31,8 +30,7 @@ from diptych.studies.shortcut_checks import (
     with_chosen,
 )
 from diptych.studies.shortcut_rows import BITS, BOUNDS, BUDGETS, chosen_remarks
-from diptych.studies.study import SettingName, Study, Subject
-from diptych.studies.svl_information import Information
+from diptych.studies.study import SettingName, Study
 from diptych.studies.verdict import Evidence, Figure, cell_verdict
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run
@@ -388,30 +386,3 @@ def test_the_candidate_is_chosen_by_validation_not_by_test() -> None:
     assert judge(nothing, found).status == "not run"
     remarks = chosen_remarks(["a", "b"], ["absent"])(found)
     assert remarks == ["Chosen by validation rsum without shortcuts: b; of a 5.0, b 7.0."]
-
-
-@pytest.fixture(scope="module")
-def subject(run_folder: Path) -> Subject:
-    run = Run.open(run_folder)
-    return Subject(run, read_collection(str(run.recipe.data.path)), None)
-
-
-def test_columns(subject: Subject) -> None:
-    (measured,) = Information(most=40, samples=20, probes=("linear",))(subject)
-    assert (measured.on.dataset, measured.on.split, measured.on.images) == ("scenes", "test", 16)
-    found = Audit.open(subject.run.folder / "audit" / "audit.json")
-    assert found.protocol.images == (40, 16, 16)
-    assert (subject.run.folder / "audit" / "report.html").is_file()
-    specific = found.held("without", "image", "specific", "linear")
-    assert specific is not None
-    assert measured.values["image specific"] == specific.percent
-    assert (measured.values["image specific low"], measured.values["image specific high"]) == specific.ends
-    for name in ("image shared", "image undescribed", "caption shared", "caption unstated"):
-        assert 0 <= measured.values[name] <= 100
-    never = found.held("without", "image", "never described", "linear")
-    assert never is not None
-    assert measured.values["image never described"] == never.percent
-    assert measured.values["minimal"] < measured.values["optimal"]
-    assert measured.values["gap"] <= measured.values["optimal"]
-    assert "image shortcut" not in measured.values
-    assert "image shared (mlp)" not in measured.values
