@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import artifact_examples_encoders
+import artifact_examples
 import numpy as np
 import pytest
 from refusals import refused
@@ -132,7 +132,7 @@ EXAMPLES: dict[type[Artifact], Callable[[], Artifact]] = {
     ),
 }
 
-EXAMPLES |= {type(make()): make for make in artifact_examples_encoders.EXAMPLES}
+EXAMPLES |= {type(make()): make for make in artifact_examples.EXAMPLES}
 every = pytest.mark.parametrize("kind", EXAMPLES, ids=lambda kind: kind.KIND)
 
 

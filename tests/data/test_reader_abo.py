@@ -187,8 +187,7 @@ def test_bad_listings(tmp_path: Path, line: bytes, error: type[DiptychError], me
     write(tmp_path, [])
     file = tmp_path / "listings" / "metadata" / "listings_0.json.gz"
     file.write_bytes(gzip.compress(line))
-    caught = refused(error, message, read_collection, tmp_path)
-    assert caught.fix
+    assert refused(error, message, read_collection, tmp_path).fix
 
 
 @pytest.mark.parametrize(
@@ -216,8 +215,7 @@ def test_half_a_dataset(tmp_path: Path) -> None:
     (tmp_path / "images" / "small").rmdir()
     refused(DataError, "small does not exist", read_collection, tmp_path)
     (tmp_path / "images").rename(tmp_path / "pictures")
-    caught = refused(DataError, "has no folder images", read_collection, tmp_path)
-    assert "abo-images-small.tar" in caught.fix
+    assert "abo-images-small.tar" in refused(DataError, "has no folder images", read_collection, tmp_path).fix
     for options in ({"caption": "title"}, {"missing": "no"}, {"duplicates": "last"}, {"test": -1}):
         with pytest.raises(UsageError):
             read_collection(tmp_path, **options)

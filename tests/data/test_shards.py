@@ -80,14 +80,14 @@ def test_links_folders_and_devices_are_passed_over(tmp_path: Path) -> None:
         (member("a.txt", b"x") + member("x", b"9999999 path=b\n", tarfile.XHDTYPE) + END, 1, "that is none"),
         (member("a.txt", b"x") + member("x", b"path\n", tarfile.XHDTYPE) + END, 1, "is no number"),
         (
-            member("a.txt", b"x") + member("x", b"9 size=x\n", tarfile.XHDTYPE) + member("b", b"") + END,
+            member("a.txt", b"x") + member("x", b"9 size=x\n", tarfile.XHDTYPE) + header("b", 0),
             1,
-            "'x' is no number",
+            "is no number",
         ),
         (
-            member("a.txt", b"x") + header("x", 1 << 21, tarfile.XHDTYPE) + bytes(1 << 21) + END,
+            member("a.txt", b"x") + header("x", 1 << 21, tarfile.XHDTYPE) + bytes(1 << 21),
             1,
-            "2,097,152 bytes of a name",
+            "bytes of a name",
         ),
     ],
 )
@@ -171,6 +171,5 @@ def test_shards_of_folders_patterns_and_files(tmp_path: Path) -> None:
 def test_compressed_shards_and_names_that_are_there_twice(tmp_path: Path) -> None:
     (tmp_path / "00.tar").touch()
     (tmp_path / "01.tar.gz").touch()
-    caught = refused(DataError, r"01\.tar\.gz is compressed", find_shards, tmp_path)
-    assert "gunzip" in caught.fix
+    assert "gunzip" in refused(DataError, r"01\.tar\.gz is compressed", find_shards, tmp_path).fix
     refused(DataError, r"01\.tar\.gz is compressed", find_shards, tmp_path / "01.tar.gz")

@@ -79,18 +79,6 @@ def test_a_wordnet_that_is_named_goes(data: Path, tmp_path: Path, monkeypatch: p
     assert named != from_environment
 
 
-def test_one_part_without_the_other(tmp_path: Path) -> None:
-    language = open_language(nltk_data=write_tagger(tmp_path / "tagger"))
-    assert language.wordnet is None
-    assert "DIPTYCH_WORDNET" in language.missing
-    assert language.line() == f"nltk: {language.need_tagger('this').name}"
-    write_database(tmp_path / "corpora" / "wordnet")
-    language = open_language(nltk_data=tmp_path)
-    assert language.tagger is None
-    assert "WordNet 3.0" in language.line()
-    assert language.missing.startswith("python -m nltk.downloader")
-
-
 def test_what_was_named_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused(UsageError, "holds no taggers", open_language, nltk_data=tmp_path)
     refused(UsageError, "holds no WordNet", open_language, wordnet=tmp_path)
