@@ -212,14 +212,6 @@ def test_the_first_duplicate_is_that_of_a_plain_search(words: list[str]) -> None
     assert first_duplicate(Words(words)) == expected
 
 
-def test_equal_hashes_of_different_strings_are_no_duplicates(monkeypatch: pytest.MonkeyPatch) -> None:
-    import diptych.data.columns as columns
-
-    monkeypatch.setattr(columns, "hash", len, raising=False)
-    assert first_duplicate(Words(["ab", "ba", "c"])) is None
-    assert first_duplicate(Words(["ab", "ba", "c", "ab"])) == "ab"
-
-
 def test_contents_are_those_of_the_files_in_order(scenes_folder: Path) -> None:
     collection = read_collection(scenes_folder).split("val")
     contents = picture_contents(collection)

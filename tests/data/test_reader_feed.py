@@ -110,11 +110,6 @@ def test_paths_of_a_field_are_those_of_the_slow_form(text: str) -> None:
     assert paths_in(text) == _slow_paths_in(text)
 
 
-def test_a_field_of_commas_costs_no_more_than_its_length() -> None:
-    assert len(paths_in("a" * 1_000_000 + " > b" + ", x > y" * 300_000)) == 1  # hours, were each copied
-    assert len(paths_in("a,a" * 1_000_000)) == 1
-
-
 def test_repeated_columns_details_and_groups(tmp_path: Path) -> None:
     lines = ["id,item_group_id,title,product_type,product_type,product_detail,additional_image_link"]
     details = '"General:Bulb:E14,""Size, all:Height"",x","https://a,https://b"'

@@ -109,12 +109,8 @@ def test_without_lists_every_image_is_in_one_split(tmp_path: Path) -> None:
 
 
 def test_the_widespread_table_with_its_broken_line(tmp_path: Path) -> None:
-    lines = [
-        "image_name| comment_number| comment",
-        "1.jpg| 0| Two men , one | two .",
-        "1.jpg| 1   A dog runs across the grass .",
-        "2.jpg| 0| A cat .",
-    ]
+    lines = ["image_name| comment_number| comment", "1.jpg| 0| Two men , one | two ."]
+    lines += ["1.jpg| 1   A dog runs across the grass .", "2.jpg| 0| A cat ."]
     (tmp_path / "results.csv").write_text("\n".join(lines) + "\n")
     picture(tmp_path / "flickr30k_images" / "1.jpg", 9)
     found = read_collection(tmp_path)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
-from tar_shards import BLOCK, END, header, member, png, shard
+from tar_shards import BLOCK, END, header, member, shard
 
 from diptych.core.errors import DataError, ImageError, UsageError
 from diptych.data.shards import Member, Members, Sample, find_shards, samples_of
@@ -135,15 +135,6 @@ def test_samples_are_neighbours_with_one_key(tmp_path: Path) -> None:
         ("0", []),
     ]
     assert sorted(grouped(tmp_path, *files, picture="seg.png")[1].parts) == ["seg.png"]
-
-
-def test_one_name_twice_in_a_sample_and_two_pictures(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"byte 1,536: 0\.TXT is there twice"):
-        grouped(tmp_path, ("0.txt", b"x"), ("0.TXT", b"y"))
-    sample = grouped(tmp_path, ("0.jpg", b"x"), ("0.png", png(1)))[0]
-    refused(DataError, "0 has 2 pictures: jpg, png", sample.picture)
-    assert sample.picture("png") == sample.parts["png"]
-    assert sample.picture("webp") is None
 
 
 def test_shards_of_folders_patterns_and_files(tmp_path: Path) -> None:

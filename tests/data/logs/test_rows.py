@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -125,11 +124,6 @@ def test_parquet_has_times_and_numbers_of_its_own(tmp_path: Path) -> None:
 def test_a_file_that_is_none_is_said_so(name: str, content: bytes, says: str, tmp_path: Path) -> None:
     refused(DataError, says, import_text, tmp_path, content, name)
     assert not (tmp_path / f"{name}.log").exists()
-
-
-def test_a_pipe_is_no_file(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.csv")
-    refused(DataError, r"pipe\.csv is no file", ingest, tmp_path / "pipe.csv", tmp_path / "log")
 
 
 @pytest.mark.parametrize("damage", ["cut", "check sum"])
