@@ -51,8 +51,7 @@ class Everything(Options):
     ],
 )
 def test_a_fault_is_one_line_with_the_keys_or_the_value(given: Any, message: str, fix: str) -> None:
-    caught = refused(UsageError, message, Everything.read, given, "file")
-    assert caught.fix.startswith(fix)
+    assert refused(UsageError, message, Everything.read, given, "file").fix.startswith(fix)
 
 
 def test_the_error_and_the_way_out_are_the_readers() -> None:

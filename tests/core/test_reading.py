@@ -120,8 +120,7 @@ def test_packed_ones_that_are_cut_or_never_end(tmp_path: Path, monkeypatch: pyte
     refused(DataError, r"a\.json\.gz is corrupt", read_json, path, DataError)
     monkeypatch.setattr(reading, "MIN_UNPACKED_BYTES", 10_000)
     path.write_bytes(gzip.compress(b'["' + b"a" * 100_000 + b'"]'))
-    caught = refused(DataError, "unpacks to more than", read_json, path, DataError)
-    assert "unpack it" in caught.fix
+    assert "unpack it" in refused(DataError, "unpacks to more than", read_json, path, DataError).fix
     refused(StorageError, "unpacks to more than", list, read_lines(path))
     path.write_bytes(gzip.compress(b'["' + b"a" * 9_000 + b'"]'))
     assert read_json(path) == ["a" * 9_000]
@@ -261,8 +260,7 @@ def test_a_bomb_of_one_endless_line_is_refused(tmp_path: Path) -> None:
 )
 def test_lines_of_bad_files(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
-    caught = refused(StorageError, message, list, read_lines(tmp_path / name))
-    assert caught.fix
+    assert refused(StorageError, message, list, read_lines(tmp_path / name)).fix
 
 
 def test_an_endless_line_does_not_fill_the_memory(tmp_path: Path) -> None:

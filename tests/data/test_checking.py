@@ -156,15 +156,6 @@ def test_the_same_captions_twice(tmp_path: Path) -> None:
     assert check.shared == Some(3, ("102", "106", "107"))
 
 
-def test_a_collection_of_another_name_or_kind(tmp_path: Path) -> None:
-    karpathy(tmp_path, {"a.png": ("test", ["one"])}, "flickr8k")
-    check = check_dataset(TINY, tmp_path, centric="object")
-    assert "this is flickr8k by its name (flickr8k), not tiny" in said(check)
-    assert "diptych data check flickr8k FOLDER" in said(check)
-    assert "split" not in said(check)  # sizes of another dataset are not held against it
-    assert "tiny is scene-centric, and this is read as object-centric" in check.notes
-
-
 def test_a_collection_that_was_read_already_and_pictures_that_are_no_files(tmp_path: Path) -> None:
     collection = read_collection(tiny(tmp_path))
     assert check_collection(collection, TINY, "karpathy") == check_dataset(TINY, tmp_path)

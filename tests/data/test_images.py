@@ -58,10 +58,8 @@ def test_sixteen_bit_grey_keeps_its_range() -> None:
 
 
 def test_cmyk_alpha_grey_one_bit_and_float_become_rgb() -> None:
-    assert (
-        decode_image(encoded(Image.new("CMYK", (4, 4), (0, 255, 255, 0)), "JPEG"), "x").getpixel((1, 1))[0]
-        > 240
-    )
+    cmyk = encoded(Image.new("CMYK", (4, 4), (0, 255, 255, 0)), "JPEG")
+    assert decode_image(cmyk, "x").getpixel((1, 1))[0] > 240
     assert to_rgb(Image.new("RGBA", (1, 1), (0, 0, 0, 0))).getpixel((0, 0)) == (255, 255, 255)
     assert to_rgb(Image.new("LA", (1, 1), (7, 255))).getpixel((0, 0)) == (7, 7, 7)
     assert to_rgb(Image.new("1", (1, 1), 1)).getpixel((0, 0)) == (255, 255, 255)
@@ -80,8 +78,7 @@ def test_animation_gives_its_first_frame() -> None:
 def test_truncated_picture_is_named(kind: str) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     content = encoded(Image.fromarray(noise), kind)
-    caught = refused(ImageError, r"cat\.jpg", decode_image, content[: len(content) // 2], "cat.jpg")
-    assert caught.fix
+    assert refused(ImageError, r"cat\.jpg", decode_image, content[: len(content) // 2], "cat.jpg").fix
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 100, b"not a picture", b"<svg></svg>"])

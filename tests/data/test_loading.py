@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from diptych.data import loading
-from diptych.data.loading import batched, read_ahead, reserve
+from diptych.data.loading import read_ahead, reserve
 
 
 @pytest.mark.parametrize("workers", [0, 1, 4])
@@ -85,8 +85,3 @@ def test_what_nobody_takes_may_be_ended_by_a_thread_of_its_own() -> None:
     next(results)
     taken.set()
     ended.result(10)
-
-
-def test_batched() -> None:
-    assert list(batched(range(5), 2)) == [[0, 1], [2, 3], [4]]
-    assert list(batched([], 2)) == []

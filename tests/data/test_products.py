@@ -80,12 +80,6 @@ def test_names_of_pictures_never_meet() -> None:
         assert name not in (".", "..", "con", "com1")
 
 
-@given(st.text(), st.text())
-def test_two_ids_two_names(one: str, other: str) -> None:
-    same = picture_name(one).lower() == picture_name(other).lower()
-    assert same == (one == other)
-
-
 def test_an_id_that_is_the_name_of_anothers_picture_does_not_get_it(tmp_path: Path) -> None:
     name = picture_name("red shoe")
     (tmp_path / f"{name}.png").touch()

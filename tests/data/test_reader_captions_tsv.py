@@ -133,8 +133,7 @@ def test_bad_tables(
 ) -> None:
     table(tmp_path / "train.tsv", *lines)
     pictures(tmp_path / "images", "0.png")
-    caught = refused(error, message, read_collection, tmp_path / "train.tsv", "captions-tsv", **options)
-    assert caught.fix
+    assert refused(error, message, read_collection, tmp_path / "train.tsv", "captions-tsv", **options).fix
 
 
 def test_captions_that_are_not_utf8_and_empty_ones(tmp_path: Path) -> None:

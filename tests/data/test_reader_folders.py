@@ -59,8 +59,7 @@ def test_captions_and_pictures_elsewhere_or_missing(tmp_path: Path) -> None:
     found = read_collection(tmp_path, captions=said, images=seen)
     assert found.n_captions == 60
     assert found.image(0).size == (4, 4)
-    caught = refused(DataError, "no captions beside", read_collection, tmp_path)
-    assert "diptych data cub" in caught.fix
+    assert "diptych data cub" in refused(DataError, "no captions beside", read_collection, tmp_path).fix
     refused(DataError, r"folder .*gone does not exist", read_collection, tmp_path, captions=tmp_path / "gone")
     for name in names[4:]:
         (said / name).with_suffix(".txt").unlink()
@@ -80,8 +79,7 @@ def test_captions_and_pictures_elsewhere_or_missing(tmp_path: Path) -> None:
 def test_lists_that_disagree(tmp_path: Path, file: str, content: str, message: str) -> None:
     cub(tmp_path)
     (tmp_path / "CUB_200_2011" / file).write_text(content)
-    caught = refused(DataError, message, read_collection, tmp_path, "cub")
-    assert "CUB_200_2011.tgz" in caught.fix
+    assert "CUB_200_2011.tgz" in refused(DataError, message, read_collection, tmp_path, "cub").fix
 
 
 @pytest.mark.parametrize(

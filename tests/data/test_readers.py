@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from miniatures import picture
 from PIL import Image
@@ -75,8 +74,7 @@ def test_karpathy_gzipped_with_pictures_elsewhere(tmp_path: Path) -> None:
 )
 def test_json_that_is_not_karpathys(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "dataset.json").write_text(content)
-    caught = refused(DataError, message, read_collection, tmp_path)
-    assert caught.fix
+    assert refused(DataError, message, read_collection, tmp_path).fix
 
 
 @pytest.mark.parametrize("raw", ["", "   ", "...", "\n"])
@@ -159,15 +157,6 @@ def test_hugging_face_datasets_on_disk(tmp_path: Path) -> None:
     assert found.caption_ids[:2] == ["test-0000000#0", "test-0000000#1"]
     assert found.split("test").image(1).getpixel((0, 0)) == (3, 0, 0)
     refused(UsageError, "no caption column 'words'", read_collection, tmp_path / "hf", caption_column="words")
-
-
-def test_scenes_are_recognised_before_karpathy(scenes_folder: Path) -> None:
-    found = read_collection(scenes_folder)
-    assert found.name == "scenes"
-    assert "facts" in found.records[0]
-    by_hand = read_collection(scenes_folder, reader="karpathy")
-    assert np.array_equal(by_hand.caption_image, found.caption_image)
-    assert by_hand.captions == found.captions
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:

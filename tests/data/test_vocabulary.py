@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from diptych.core.errors import DataError, StorageError
-from diptych.data.title_words import fold_plural, folded_by, title_words
+from diptych.data.title_words import fold_plural, title_words
 from diptych.data.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary, first_words, words
 from diptych.data.word_vectors import read_word_vectors
 
@@ -105,13 +105,6 @@ def test_a_plural_meets_its_singular(plural: str, singular: str) -> None:
 @pytest.mark.parametrize("word", ["dress", "bus", "tennis", "gas", "xl", "3", "women"])
 def test_what_is_no_plural_stays(word: str) -> None:
     assert fold_plural(word) == word
-
-
-def test_kinds_of_folding() -> None:
-    text = "Running Shoes"
-    assert folded_by("none")(text) == ["running", "shoes"]
-    assert folded_by("plural")(text) == ["running", "shoe"]
-    assert folded_by("stem")(text) == ["run", "shoe"]
 
 
 def test_words_and_vectors(tmp_path: Path) -> None:

@@ -162,8 +162,7 @@ def test_what_is_missing_or_damaged(tmp_path: Path) -> None:
     refused(UsageError, r"holds no taggers/averaged_perceptron_tagger_eng", NltkTagger, tmp_path)
     folder = write_tagger(tmp_path / "a")
     (folder / TAGGER / "averaged_perceptron_tagger_eng.weights.json").write_text('{"bias": ')
-    caught = refused(StorageError, "is not JSON", NltkTagger(folder).tag, [["the"]])
-    assert "nltk.downloader" in caught.fix
+    assert "nltk.downloader" in refused(StorageError, "is not JSON", NltkTagger(folder).tag, [["the"]]).fix
     (folder / TAGGER / "averaged_perceptron_tagger_eng.tagdict.json").unlink()
     refused(StorageError, r"tagdict\.json cannot be read", NltkTagger, folder)
     zipped = write_tagger(tmp_path / "b", zipped=True) / f"{TAGGER}.zip"

@@ -74,9 +74,7 @@ def test_nltk_reads_the_same(
     data = pytest.importorskip("nltk.data")
     folder = write_database(tmp_path / "corpora" / "wordnet")
     with (folder / "noun.exc").open("a") as file:
-        file.write(
-            "hounds pet dog canid\ncanid wolf\n"
-        )  # out of the alphabet's order; a form that is a lemma
+        file.write("hounds pet dog canid\ncanid wolf\n")  # out of order; a form that is a lemma
     for path in (tmp_path, *tmp_path.rglob("*")):  # NLTK reads nothing that others may write
         path.chmod(0o700 if path.is_dir() else 0o600)
     monkeypatch.setattr(data, "path", [str(tmp_path)])
@@ -90,41 +88,29 @@ def test_nltk_reads_the_same(
     theirs = Reader(data.FileSystemPathPointer(str(folder)), object())
     ours = open_wordnet(folder)
     letters: dict[PartOfSpeech, str] = {"noun": "n", "verb": "v", "adjective": "a", "adverb": "r"}
-    compared = 0
     for made in SYNSETS.values():
         for lemma in made.lemmas:
             for part, letter in letters.items():
                 their_senses = theirs.synsets(lemma.replace(" ", "_"), letter, check_exceptions=False)
                 assert [one.name() for one in their_senses] == ours.senses(lemma, part)
                 for one in their_senses:
-                    compared += 1
                     name = one.name()
                     assert [word.replace("_", " ") for word in one.lemma_names()] == ours.lemmas(name)
                     above = [*one.hypernyms(), *one.instance_hypernyms()]
                     assert sorted(other.name() for other in above) == sorted(ours.hypernyms(name))
                     assert (one.min_depth(), one.max_depth()) == ours.depth(name)
-    assert compared > len(SYNSETS)
     for form in ("dogs", "wolves", "cities", "dogged", "pets"):
         for part, letter in letters.items():
             assert theirs.morphy(form, letter) == next(iter(ours.base_forms(form, part)), None)
-    forms = (
-        "dog dogs Dogs hounds wolves red redder reddest cities dogged dogging citys pets reds wolfs cat _ ''"
-    )
+    forms = "dogs Dogs hounds wolves redder reddest cities dogged dogging citys pets reds wolfs cat _ ''"
     for word in [lemma for made in SYNSETS.values() for lemma in made.lemmas] + forms.split():
-        found = [
-            synset
-            for part in letters
-            for form in ours.morphy(word, part)
-            for synset in ours.senses(form, part)
-        ]
+        bases = [(form, part) for part in letters for form in ours.morphy(word, part)]
+        found = [synset for form, part in bases for synset in ours.senses(form, part)]
         assert found == [one.name() for one in theirs.synsets(word.replace(" ", "_"))], word
     assert ours.senses("hounds") == []
     assert list(ours.morphy("hounds", "noun")) == ["pet", "dog", "canid"]
-    assert (
-        list(ours.morphy("canid", "noun"))
-        == ["canid", "wolf"]
-        == list(ours.base_forms("canid", "noun"))[::-1]
-    )
+    assert list(ours.morphy("canid", "noun")) == ["canid", "wolf"]
+    assert list(ours.base_forms("canid", "noun")) == ["wolf", "canid"]
     assert list(ours.morphy("dogging", "verb")) == [] != list(ours.base_forms("dogging", "verb"))
 
 

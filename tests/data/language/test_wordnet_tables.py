@@ -87,14 +87,6 @@ def test_forms(word: str, part: PartOfSpeech, lemmas: list[str]) -> None:
     assert found(word, part) == lemmas
 
 
-@given(st.text(max_size=12), st.sampled_from(["noun", "verb", "adjective", "adverb"]))
-def test_any_text_has_known_lemmas_in_lower_case_once(text: str, part: PartOfSpeech) -> None:
-    lemmas = base_forms(text, part, IRREGULAR[part], bool)
-    assert len(set(lemmas)) == len(lemmas)
-    assert all(lemma == lemma.lower() and lemma for lemma in lemmas)
-    assert not base_forms(text, part, IRREGULAR[part], lambda word: False)
-
-
 def net_of(*entries: Entry) -> TableWordNet:
     """Its synsets are those that the entries name, each of its entry's part of speech."""
     parts = {name: entry.part for entry in entries for name in entry.synsets}

@@ -11,7 +11,6 @@ from refusals import refused
 
 from diptych.core.errors import UsageError
 from diptych.data.scenes import make_shop_log
-from diptych.data.scenes.shop_log import RAW_COLUMNS
 from diptych.data.scenes.shop_log import make as make_module
 from diptych.data.scenes.shop_log.chance import event_files
 
@@ -39,12 +38,6 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path, file_format: str) ->
     rows = {"first": raw_rows(first), "other": raw_rows(other)}
     times = {name: {row["time"] for row in some if row["time"]} for name, some in rows.items()}
     assert len(times["first"] & times["other"]) <= 5, "hardly more than what stands for no time"
-
-
-def test_both_formats_hold_the_same(tmp_path: Path) -> None:
-    rows = raw_rows(make_shop_log(tmp_path / "csv", visitors=40, dirt=True))
-    assert rows == raw_rows(make_shop_log(tmp_path / "parquet", visitors=40, dirt=True, format="parquet"))
-    assert {tuple(row) for row in rows} == {tuple(RAW_COLUMNS)}
 
 
 def test_a_larger_log_begins_with_the_visitors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,13 +66,6 @@ def test_there_and_back(t_us: int, zone: str) -> None:
     assert calendar.universal_us(local_us, np.array([local_of(t_us, zone).fold == 1]))[0] == t_us
 
 
-def test_the_hour_that_there_is_twice() -> None:
-    calendar = CALENDARS["Europe/Amsterdam"]
-    half_past_two = calendar.first_day * DAY + 26 * DAY + 2 * HOUR + HOUR // 2  # on 27 October 2019
-    both = calendar.universal_us(np.array([half_past_two] * 2), np.array([False, True]))
-    assert (both - FIRST - 26 * DAY).tolist() == [HOUR // 2, HOUR + HOUR // 2]
-
-
 def test_the_hour_that_there_is_not() -> None:
     calendar = CALENDARS["Europe/Amsterdam"]
     day = (date(2020, 3, 29) - date(1970, 1, 1)).days
