@@ -82,5 +82,7 @@ def spark(_cache: None) -> Iterator[Engine]:
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
+    for name, value in {"wholeStage": "false", "factoryMode": "NO_CODEGEN"}.items():
+        engine._session.conf.set(f"spark.sql.codegen.{name}", value)  # type: ignore[attr-defined]
     with engine:
         yield engine
