@@ -122,7 +122,7 @@ def fulfils(value, wanted):
     return type(value) is type(wanted) and value == wanted
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     records=st.lists(
         st.dictionaries(fields, st.one_of(values, st.lists(values, max_size=3))), min_size=1, max_size=6
