@@ -49,7 +49,7 @@ from diptych.report.information import (
     render_audit,
     write_audit_page,
 )
-from diptych.report.protocol import render_protocol, shown_variants
+from diptych.report.protocol import render_protocol
 
 OWNER = np.repeat(np.arange(20), 2)
 
@@ -77,14 +77,6 @@ def test_the_figure_is_labelled_with_units() -> None:
     assert "weight |∂L/∂s|" in words(cocos_figure(report_of(InfoNCE(0.1), unit="score")))
 
 
-def test_the_figure_says_what_a_logarithm_cannot_show() -> None:
-    report = report_of(Triplet(0.2))
-    negatives = report.weights["i2t"]["negatives"]
-    share = 100 * negatives.zeros / negatives.candidates
-    assert 0 < share < 100
-    assert f"{share:.1f} % of negatives weigh 0" in words(cocos_figure(report))
-
-
 def test_the_page(parse: Callable[[str], Any], tmp_path: Path) -> None:
     report = report_of(InfoNCE(0.1))
     page = parse(write_cocos_page(report, tmp_path / "cocos.html").read_text(encoding="utf-8"))
@@ -97,13 +89,6 @@ def test_the_page(parse: Callable[[str], Any], tmp_path: Path) -> None:
         assert spreads["positives_weight"].show(3) in page.text
     assert not page.all("section", id="notes")
     assert "http" not in page.text
-
-
-def test_published_counts_are_called_so(parse: Callable[[str], Any]) -> None:
-    page = parse(render_cocos(report_of(Triplet(0.2), compat="published")))
-    assert page.all("section", id="notes")
-    assert "faults included" in page.text
-    assert "compat published" in page.text
 
 
 def test_nothing_moves_any_query(parse: Callable[[str], Any], tmp_path: Path) -> None:
@@ -165,13 +150,6 @@ def test_a_page_of_one_has_no_comparison(both: tuple[Granularity, Granularity]) 
     for number in (0, 3):
         with pytest.raises(UsageError, match=f"a page of {number} collections"):
             render_granularity([both[0]] * number)
-
-
-def test_bins_of_counts_hold_one_number_each() -> None:
-    bins = bins_of([np.array([0.0, 1, 2]), np.array([2.0, 4, np.nan])])
-    assert bins.edges.tolist() == [-0.5, 0.5, 1.5, 2.5, 3.5, 4.5]
-    assert (bins.whole, bins.cut) == (True, False)
-    assert shares(np.array([0.0, 1, 1, 4, np.nan]), bins).tolist() == [0.25, 0.5, 0, 0, 0.25]
 
 
 @given(values=st.lists(st.floats(0, 1e6) | st.just(float("nan")), min_size=0, max_size=30))
@@ -290,16 +268,6 @@ def test_the_page_information(found: Audit, parse: Callable[[str], Any], tmp_pat
     assert "1.2" in page.text
 
 
-def test_a_raw_figure_below_zero_is_kept(found: Audit, parse: Callable[[str], Any]) -> None:
-    sides = {
-        "image": side({"shared": 0.5}, [question("bad", -0.104), question("good", 0.5)]),
-        "caption": side({"shared": 0.5}, [question("good", 0.5)]),
-    }
-    page = parse(render_audit(Audit(found.protocol, {"without": sides}), "run"))
-    assert "raw -10.4" in page.text
-    assert page.text.count("raw ") == 2  # once per probe
-
-
 @pytest.fixture(scope="module")
 def protocol_found() -> Exploration:
     model = TwoStage(150)
@@ -345,28 +313,3 @@ def test_without_embeddings_the_digits_alone() -> None:
     assert "Verdict" not in page
     nothing = Target.of({"rsum": 400.0}, 1)
     assert "Nothing that other digits" in render_protocol(nothing, read_digits(nothing))
-
-
-def test_variants_with_the_same_numbers_are_shown_once(protocol_found: Exploration) -> None:
-    shown = shown_variants(protocol_found, 100)
-    assert shown[0] is protocol_found.as_given
-    assert shown[1].line() == "k_test = 2"
-    values = [(*(round(value, 6) for value in one.values.values()), len(one.exact)) for one in shown]
-    assert len(set(values)) == len(values) < len(protocol_found.variants)
-    assert len(shown_variants(protocol_found, 3)) == 3
-
-
-def test_warnings_stand_first_and_apart() -> None:
-    model = TwoStage(60)
-    printed = rounded(published_recalls(model.contrastive, None, model.home, 0))
-    inputs = Inputs(
-        {"test": MatrixScores(model.contrastive, GroundTruth.from_caption_image(model.home, 60))},
-        Target.of(printed, 2),
-        ("OTHER DATA: these are <others>",),
-    )
-    protocol_found = explore(inputs, threads=1, exhaustive=1, changes=1, axes=["ties"])
-    page = render_protocol(protocol_found.target, protocol_found.digits, protocol_found)
-    assert '<p class="warning" role="alert">OTHER DATA: these are &lt;others&gt;.</p>' in page
-    assert page.count("OTHER DATA") == 1
-    assert "The default protocol gives such numbers." in page
-    assert "needed to explain" not in page

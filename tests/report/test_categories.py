@@ -120,9 +120,6 @@ def test_counts_are_means_over_seeds() -> None:
     assert line[0].note == "A"
 
 
-NAMES = ("P@1", "mAP@10", "mAP-hits@10")
-
-
 def test_a_whole_page(made: tuple[ModelsEvaluation, Catalogue], tmp_path: Path) -> None:
     found, test = made
     file = write_categories_page(tmp_path / "page.html", found, test)
@@ -157,22 +154,6 @@ def test_without_products_placeholders_stand_in(made: tuple[ModelsEvaluation, Ca
     assert "no picture of p" in render_categories_page(page)
     with pytest.raises(MismatchError, match="the evaluation ranked products"):
         categories_page(found, test.subset([0, 1]))
-
-
-def test_other_peoples_text_is_escaped(made: tuple[ModelsEvaluation, Catalogue]) -> None:
-    found, _ = made
-    page = categories_page(found)
-    galleries = [
-        replace(block, items=[replace(item, title="<b>x</b>", asked="<i>y</i>") for item in block.items])
-        for section in page.sections
-        for block in section.blocks
-        if isinstance(block, Gallery)
-    ]
-    section = replace(page.sections[-1], blocks=galleries)
-    text = render_categories_page(replace(page, sections=[section]))
-    assert "<b>x" not in text
-    assert "<i>y" not in text
-    assert "&lt;b&gt;x" in text
 
 
 @pytest.fixture
@@ -288,3 +269,19 @@ def test_every_category_is_on_one_page_in_order(seed: int, limit: int) -> None:
         whole = np.flatnonzero(roots == root)
         on = [number for number, page in enumerate(pages) if np.isin(whole, page).any()]
         assert len(on) == 1 or pictures[whole].sum() > limit or root not in nodes
+
+
+def test_other_peoples_text_is_escaped(made: tuple[ModelsEvaluation, Catalogue]) -> None:
+    found, _ = made
+    page = categories_page(found)
+    galleries = [
+        replace(block, items=[replace(item, title="<b>x</b>", asked="<i>y</i>") for item in block.items])
+        for section in page.sections
+        for block in section.blocks
+        if isinstance(block, Gallery)
+    ]
+    section = replace(page.sections[-1], blocks=galleries)
+    text = render_categories_page(replace(page, sections=[section]))
+    assert "<b>x" not in text
+    assert "<i>y" not in text
+    assert "&lt;b&gt;x" in text

@@ -6,7 +6,6 @@ import re
 import threading
 import xml.etree.ElementTree as ElementTree
 
-import matplotlib
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,12 +97,6 @@ def test_figures_take_their_colours_from_the_page_and_fetch_nothing(draw):
     root = ElementTree.fromstring(svg)
     assert root.get("width") is None
     assert root.get("viewBox")
-
-
-def test_drawing_again_gives_the_same_text_and_leaves_settings_alone():
-    before = dict(matplotlib.rcParams)
-    assert loss_figure(CURVES) == loss_figure(CURVES)
-    assert dict(matplotlib.rcParams) == before
 
 
 def test_threads_may_draw_at_once():

@@ -174,22 +174,6 @@ def test_few_people_are_not_shown(parse: Callable[[str], Any]) -> None:
     assert "0.33 %" in parse(every).text
 
 
-def test_a_statistic_that_nobody_knows_is_shown_as_it_is(parse: Callable[[str], Any]) -> None:
-    rows = [
-        {"page": "home", "sessions": 1200, "share": 0.25, "first": True, "last": None},
-        {"page": "rare", "sessions": 2, "share": 0.001, "first": False, "last": None},
-    ]
-    meanings = {
-        "page-types": {"page": "its type", "sessions": "that have it", "share": "of all", "first": "of any"}
-    }
-    page = parse(rendered({"page-types": rows}, meanings=meanings))
-    assert "page-types" in page.text
-    assert "sessions: that have it" in page.text
-    assert "1200" in page.text
-    assert "rare" not in page.text
-    assert "page-types" not in rendered({"page-types": rows}, Discretion(hide_rates=True))
-
-
 def description(tables: dict[str, Any], **options: Any) -> Description:
     """A description as ``describe`` makes it."""
     about = {
@@ -339,14 +323,6 @@ def test_counts_of_few_are_not_shown() -> None:
         Discretion(least=0)
 
 
-def test_a_quantile_needs_sessions_beyond_it() -> None:
-    some = Discretion(least=5)
-    assert not some.few_beyond(0.9, 50)
-    assert some.few_beyond(0.9, 49)
-    assert some.few_beyond(0.5, 1000, 9)
-    assert not Discretion(least=1).few_beyond(0.99, 100)
-
-
 @given(share=st.floats(0, 1), decimals=st.integers(0, 3))
 def test_some_is_never_printed_as_none(share: float, decimals: int) -> None:
     shown = percent(share, decimals)
@@ -356,3 +332,11 @@ def test_some_is_never_printed_as_none(share: float, decimals: int) -> None:
             assert abs(float(shown) - 100 * share) <= 0.5 * 10**-decimals + 1e-9
     else:
         assert float(shown) == 0
+
+
+def test_a_quantile_needs_sessions_beyond_it() -> None:
+    some = Discretion(least=5)
+    assert not some.few_beyond(0.9, 50)
+    assert some.few_beyond(0.9, 49)
+    assert some.few_beyond(0.5, 1000, 9)
+    assert not Discretion(least=1).few_beyond(0.99, 100)

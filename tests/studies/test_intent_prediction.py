@@ -16,9 +16,6 @@ from diptych.studies.claims import Check, Judgement, judge
 from diptych.studies.intent_predicting import STATIC, importances
 from diptych.studies.intent_prediction_checks import (
     AP,
-    GAIN,
-    gains_something,
-    nearest_neighbours_alone,
     no_clear_rise,
 )
 from diptych.studies.intent_rows import MODELS, SETS, STEPS, prediction_row
@@ -98,22 +95,9 @@ def test_models_are_evaluated_and_judged(studies: Path) -> None:
     most = more.values["gain AP 0"] > more.values["gain AP 1"]
     assert status["step 0, AP"] == ("holds" if most else "fails")
     assert status["trees and networks"] == "not run"
-    assert [table.caption for table in found.tables] == [
-        "Average precision",
-        "What the extended set gains, F1",
-        "What the extended set gains, average precision",
-        "Without skill",
-    ]
     page = render_study(found)
     assert page.count("<svg") == 4 + 2 + 4 + 2  # per measure: settings × sets, then gains per setting
     assert "F1@10" in page
-
-
-def test_what_was_fitted_is_not_fitted_again(studies: Path) -> None:
-    told: list[str] = []
-    again = run_study(FIGURE, studies / FIGURE.name, choices(studies, jobs=2), rows=ROWS, tell=told.append)
-    assert told == []
-    assert len(again.entries) == 4
 
 
 # Importance --------------------------------------------------------------------------------------------------------
@@ -127,15 +111,8 @@ def row(
     dynamic: bool = False,
     feature_set: str = "extended",
 ) -> dict[str, Any]:
-    return {
-        "setting": setting,
-        "set": feature_set,
-        "step": step,
-        "feature": feature,
-        "impurity": impurity,
-        "permutation": 0.01,
-        "dynamic": dynamic,
-    }
+    of = {"setting": setting, "set": feature_set, "step": step, "feature": feature, "dynamic": dynamic}
+    return {**of, "impurity": impurity, "permutation": 0.01}
 
 
 def test_importance_is_a_mean_over_steps_with_pages() -> None:
@@ -226,21 +203,6 @@ def judged(check: Check, given: Evidence) -> Judgement:
     return judge(Claim("made up", "made up", check), given)
 
 
-def test_a_gain_within_its_interval_is_no_gain() -> None:
-    def unclear(rows: Numbers) -> None:
-        _set("svm", "baseline", "identified", "3", 90.0)(rows)
-        row = rows[prediction_row("svm", "extended", "identified")]
-        row |= {f"{GAIN}3": 6.0, f"{GAIN}3 low": -1.0, f"{GAIN}3 high": 13.0}
-
-    given = evidence(unclear)
-    assert judged(nearest_neighbours_alone("identified", 0.02), given).status == "holds"
-    assert (
-        judged(gains_something("identified"), given).status == "fails"
-    )  # it gains there, and nothing elsewhere
-    finding = next(one for one in gains_something("identified")(given) if one.what == "SVM gains at step 3")
-    assert finding.detail == "+6.0 [-1.0, +13.0]"
-
-
 def test_intervals_say_whether_a_rise_is_clear() -> None:
     def sharp(rows: Numbers) -> None:
         row = rows[prediction_row("svm", "extended", "anonymous")]
@@ -253,14 +215,6 @@ def test_intervals_say_whether_a_rise_is_clear() -> None:
 # Importance ------------------------------------------------------------------------------------------------------
 
 
-def importance(**columns: dict[str, float]) -> Evidence:
-    rows: dict[str, dict[str, Figure]] = {}
-    for column, values in columns.items():
-        for name, value in values.items():
-            rows.setdefault(name.replace("_", "-"), {})[column.replace("_", " ")] = Figure(value)
-    return Evidence(rows)
-
-
 def test_static_importance_has_to_fall() -> None:
     falling = {"static": {"at step 0": Figure(100.0), "at step 1": Figure(60.0), "at step 10": Figure(30.0)}}
     claim = next(one for one in STUDIES.get("intent.figure-6.6").claims if one.name == "static falls")
@@ -269,15 +223,3 @@ def test_static_importance_has_to_fall() -> None:
     assert judge(claim, Evidence(rising)).status == "fails"
     part = {"static": {**falling["static"], "at step 0": Figure(99.0)}}
     assert judge(claim, Evidence(part)).status == "fails"
-
-
-def test_the_two_orders_of_chapter_6_exclude_each_other() -> None:
-    claims = {one.name: one for one in STUDIES.get("intent.figure-6.6").claims}
-    static = {"start_hour": 7.0, "channel": 6.0, "device": 5.0, "device_rate": 4.0}
-    dynamic = {"dwell_deviation": 15.0, "dwell_mean": 14.0, "page_sequence_score": 13.0}
-    for day, said in ((20.0, ("holds", "holds", "fails")), (8.0, ("fails", "holds", "holds"))):
-        given = importance(anonymous={**static, **dynamic, "week_day": day})
-        found = tuple(
-            judge(claims[name], given).status for name in ("week day", "then dynamic", "dynamic first")
-        )
-        assert found == said

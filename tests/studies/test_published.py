@@ -51,23 +51,10 @@ def test_every_cell_carries_where_it_is_from() -> None:
         for row in table.rows:
             for column, cell in row.cells.items():
                 assert column in table.columns
-                assert (cell.paper, cell.table, cell.row, cell.column) == (
-                    table.paper.key,
-                    table.name,
-                    row.row,
-                    column,
-                )
-                if table.paper.key == "reproducibility":
-                    assert cell.on.images in (1_000, 1_014, 2_856, 2_938, 5_000, 10_210, 29_789)
-                elif table.paper.key == "intent":  # of a log, or of nothing that is counted
-                    assert (cell.on.images, cell.on.captions) == (0, ())
-                    assert set(cell.on.sessions) <= {94_402_590, 95_757_177, 22_982, 6_319}
-                elif table.paper.key == "cti":  # of a catalogue
-                    assert (cell.on.images, cell.on.captions) == (0, ())
-                    assert (cell.on.products, cell.on.categories) == (38_921, (5_471, 34, 4_100))
-                else:
-                    assert cell.on.images in (1_000, 5_000, 29_000, 113_287, 123_287)
-                assert cell.on.captions or table.paper.key in ("intent", "cti")
+                of = (table.paper.key, table.name, row.row, column)
+                assert (cell.paper, cell.table, cell.row, cell.column) == of
+                # of a log or a catalogue there are no pictures
+                assert bool(cell.on.images and cell.on.captions) == (table.paper.key not in ("intent", "cti"))
                 assert math.isfinite(cell.value)
                 assert cell.value >= 0 or column == "standardised"
                 assert (cell.sd is None) == (cell.spread == "none")
@@ -139,27 +126,6 @@ def test_an_evaluation_says_who_made_it_and_what_was_re_ranked() -> None:
         "1,000 images, not 1,014",
         "1,000 captions, not 1,014",
     ]
-
-
-def test_columns_of_a_study_are_those_printed() -> None:
-    for study in STUDIES:
-        assert hasattr(study, "columns")
-        columns = [column.name for column in study.columns]
-        printed = set(study.published[0].columns)  # type: ignore[attr-defined]
-        if study.name == "ltd.figure-2":  # type: ignore[attr-defined]
-            assert printed - set(columns) == {"i2t R-precision", "t2i R-precision"}
-        elif study.name == "svl.figure-4.5":  # type: ignore[attr-defined]
-            assert printed & set(columns) == {"rsum"}
-        elif study.name == "svl.information":  # type: ignore[attr-defined]
-            assert not printed  # it is ours
-        elif study.name == "intent.table-6.1":  # type: ignore[attr-defined]
-            assert printed - set(columns) == {"text"}  # the same counts as the text has them
-        elif study.paper.key in ("svl", "d2s", "intent", "cti"):  # type: ignore[attr-defined]
-            # Candidates are chosen by what the tables do not print; terms are counted and recall is told; so is how
-            # many of the queries are different ones.
-            assert printed <= set(columns)
-        else:
-            assert printed == set(columns)
 
 
 CLIP = "reproducibility:table-2.1:Repr. CLIP, Flickr30k"
