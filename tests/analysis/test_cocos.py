@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from diptych.analysis import WeightHistogram, cocos_over, count, gradient_weights
 from diptych.analysis.cocos import unit_factor
@@ -193,15 +194,13 @@ def test_what_pushes_equals_what_pulls(seed, temperature, epsilon):
 )
 def test_what_cannot_be_counted(change, words):
     given = {"scores": SCORES, "positives": POSITIVES, **change}
-    with pytest.raises(UsageError, match=words):
-        count(InfoNCE(), **given)
+    refused(UsageError, words, count, InfoNCE(), **given)
 
 
 def test_scores_that_are_no_numbers():
     scores = SCORES.clone()
     scores[1, 2] = float("nan")
-    with pytest.raises(NumericalError, match="image 1 and text 2"):
-        count(InfoNCE(), scores, POSITIVES)
+    refused(NumericalError, "image 1 and text 2", count, InfoNCE(), scores, POSITIVES)
 
 
 class InModality(InfoNCE):
@@ -218,8 +217,7 @@ class InModality(InfoNCE):
 def test_in_modality_negatives_count_too():
     eye = torch.eye(3, dtype=torch.bool)
     within = Within(torch.ones(3, 3).double(), torch.zeros(3, 3).double())
-    with pytest.raises(UsageError, match="in-modality"):
-        count(InModality(), SCORES[:, 1:], eye)
+    refused(UsageError, "in-modality", count, InModality(), SCORES[:, 1:], eye)
     counts = count(InModality(), torch.zeros(3, 3).double(), eye, 0.01, within=within, unit="score")
     # i2t: weights 1/(3 + 2e) of each of 2 captions, e times that of each of 2 images.
     share = 1 / (3 + 2 * np.e)
@@ -295,12 +293,9 @@ def test_the_distribution_right_of_epsilon_is_what_was_counted(rows, batches):
 
 
 def test_nothing_to_count(rows, batches):
-    with pytest.raises(UsageError, match="no batch"):
-        cocos_over(*rows, [], InfoNCE())
-    with pytest.raises(UsageError, match="epsilon -1"):
-        cocos_over(*rows, batches, InfoNCE(), -1)
-    with pytest.raises(UsageError, match="compat 'old'"):
-        cocos_over(*rows, batches, InfoNCE(), compat="old")
+    refused(UsageError, "no batch", cocos_over, *rows, [], InfoNCE())
+    refused(UsageError, "epsilon -1", cocos_over, *rows, batches, InfoNCE(), -1)
+    refused(UsageError, "compat 'old'", cocos_over, *rows, batches, InfoNCE(), compat="old")
 
 
 def test_memory_is_that_of_a_batch(tmp_path):

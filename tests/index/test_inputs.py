@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusals import refused
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from diptych.core.errors import (
@@ -33,17 +34,12 @@ def test_options_refused():
     hnsw = ENGINES.get("hnsw")
     with pytest.raises(UnknownNameError, match="unknown option of index engine hnsw 'ef_serach'"):
         hnsw.resolve({"ef_serach": 3})
-    with pytest.raises(UnknownNameError, match="known: ef_search"):
-        hnsw.resolve_search(hnsw.resolve({}), {"m": 3})
-    with pytest.raises(UsageError, match="m=1 is below 2"):
-        hnsw.resolve({"m": 1})
-    with pytest.raises(UsageError, match="m='8' is not of type int"):
-        hnsw.resolve({"m": "8"})
-    with pytest.raises(UsageError, match="m=True is not of type int"):
-        hnsw.resolve({"m": True})
+    refused(UnknownNameError, "known: ef_search", hnsw.resolve_search, hnsw.resolve({}), {"m": 3})
+    refused(UsageError, "m=1 is below 2", hnsw.resolve, {"m": 1})
+    refused(UsageError, "m='8' is not of type int", hnsw.resolve, {"m": "8"})
+    refused(UsageError, "m=True is not of type int", hnsw.resolve, {"m": True})
     inverted = ENGINES.get("inverted")
-    with pytest.raises(UsageError, match="hub_share=True is not of type float"):
-        inverted.resolve({"hub_share": True})
+    refused(UsageError, "hub_share=True is not of type float", inverted.resolve, {"hub_share": True})
     whole = inverted.resolve({"hub_share": 1})["hub_share"]
     assert (whole, type(whole)) == (1.0, float)
     assert inverted.resolve({}) == {"hub_share": 0.05}
@@ -54,32 +50,24 @@ def test_options_from_a_command_line():
     assert Option("share", 0.5, "a share").parse("1") == 1.0
     assert Option("exactly", False, "a switch").parse("True") is True
     assert Option("where", "here", "a place").parse("there") == "there"
-    with pytest.raises(UsageError, match="not of type int"):
-        Option("m", 32, "links").parse("eight")
-    with pytest.raises(UsageError, match="neither true nor false"):
-        Option("exactly", False, "a switch").parse("1")
+    refused(UsageError, "not of type int", Option("m", 32, "links").parse, "eight")
+    refused(UsageError, "neither true nor false", Option("exactly", False, "a switch").parse, "1")
     for value in ("-1", "nan"):
-        with pytest.raises(UsageError, match="below 0"):
-            Option("share", 0.5, "a share", minimum=0).parse(value)
+        refused(UsageError, "below 0", Option("share", 0.5, "a share", minimum=0).parse, value)
 
 
 def test_ids():
     assert check_ids(("a", "b"), 2) == ["a", "b"]
-    with pytest.raises(DataError, match="id 7 is a int"):
-        check_ids(["b", 7], 2)
+    refused(DataError, "id 7 is a int", check_ids, ["b", 7], 2)
     for k in (0, -1, 1.0, "3", True, None):
-        with pytest.raises(UsageError, match="cannot be asked for"):
-            check_k(k)
+        refused(UsageError, "cannot be asked for", check_k, k)
     assert check_k(np.int64(3)) == 3
 
 
 def test_dense_vectors_refused():
-    with pytest.raises(UsageError, match=r"pass vector\[None\]"):
-        dense_vectors(np.ones(3), 3, "query")
-    with pytest.raises(UsageError, match="real numbers"):
-        dense_vectors([["a"]], 1, "query")
-    with pytest.raises(UsageError, match="shape"):
-        count_rows(np.ones((1, 2, 3)), "query")
+    refused(UsageError, r"pass vector\[None\]", dense_vectors, np.ones(3), 3, "query")
+    refused(UsageError, "real numbers", dense_vectors, [["a"]], 1, "query")
+    refused(UsageError, "shape", count_rows, np.ones((1, 2, 3)), "query")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -91,10 +79,8 @@ def test_not_finite_names_the_id(value):
 
 
 def test_too_long_for_float32_says_so():
-    with pytest.raises(NumericalError, match="too long"):
-        row_norms(dense_vectors([[3e19, 0]], 2, "query"), None, "query")
-    with pytest.raises(NumericalError, match="not finite"):
-        row_norms(dense_vectors([[1e300, 0]], 2, "query"), None, "query")
+    refused(NumericalError, "too long", row_norms, dense_vectors([[3e19, 0]], 2, "query"), None, "query")
+    refused(NumericalError, "not finite", row_norms, dense_vectors([[1e300, 0]], 2, "query"), None, "query")
 
 
 @pytest.mark.parametrize("kind", [np.array, csr_array, csc_array, coo_array, list])
@@ -111,15 +97,12 @@ def test_any_form_becomes_the_same_canonical_rows(kind):
 
 
 def test_refused():
-    with pytest.raises(UsageError, match=r"shape \(n, width\), got \(3,\)"):
-        sparse_vectors([1, 2, 3], 3, None, "query")
-    with pytest.raises(UsageError, match="must be real numbers"):
-        sparse_vectors([["a", "b"]], 2, None, "query")
+    refused(UsageError, r"shape \(n, width\), got \(3,\)", sparse_vectors, [1, 2, 3], 3, None, "query")
+    refused(UsageError, "must be real numbers", sparse_vectors, [["a", "b"]], 2, None, "query")
     with pytest.raises(DataError, match=r"'b' \(row 1\) has a negative weight \(-2 is the lowest\)"):
         sparse_vectors(csr_array([[1.0, 0], [0, -2]]), 2, ["a", "b"], "item")
     for bad in (np.inf, -np.inf):
-        with pytest.raises(NumericalError, match="is not finite"):
-            sparse_vectors([[1, 0], [0, bad]], 2, None, "query")
+        refused(NumericalError, "is not finite", sparse_vectors, [[1, 0], [0, bad]], 2, None, "query")
     with pytest.raises(NumericalError, match=r"'b' \(row 1\) has a weight above 1e\+15"):
         sparse_vectors([[1, 0], [0, 1e16]], 2, ["a", "b"], "item")
     with pytest.raises(UsageError, match="query vectors are sparse, the engine takes dense ones"):
@@ -154,8 +137,7 @@ def test_columns_of_a_damaged_file(column):
         return SparseRows(csr_array((np.ones(2), np.array([0, last]), np.array([0, 2])), shape=(1, 3)))
 
     rows(2).check_columns()
-    with pytest.raises(StorageError, match=f"columns from .*{column}.*, those of 3 terms expected"):
-        rows(column).check_columns()
+    refused(StorageError, f"columns from .*{column}.*, those of 3 terms expected", rows(column).check_columns)
 
 
 def test_the_exact_engine_of_each_kind_is_the_default(make_embeddings, make_bags):
@@ -183,8 +165,7 @@ def test_another_vocabulary_is_refused(make_bags):
         lambda: index.search_exact(query, 1, vocabulary="other"),
         lambda: index.add(["new"], query, vocabulary="other"),
     ):
-        with pytest.raises(MismatchError, match=r"an index opened with another vocabulary: .* over other"):
-            call()
+        refused(MismatchError, r"an index opened with another vocabulary: .* over other", call)
     assert "new" not in index
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from diptych.core.errors import DataError, StorageError
 from diptych.encoders.sparse_embeddings import term_fingerprint
@@ -63,12 +65,10 @@ def test_changes_to_an_opened_index_persist_on_save_only(saved):
 
 
 def test_what_is_no_index(tmp_path):
-    with pytest.raises(StorageError, match="holds no index"):
-        open_index(tmp_path / "nowhere")
+    refused(StorageError, "holds no index", open_index, tmp_path / "nowhere")
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("mine")
-    with pytest.raises(StorageError, match="holds no index"):
-        open_index(tmp_path / "notes")
+    refused(StorageError, "holds no index", open_index, tmp_path / "notes")
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,7 @@ def test_headers_refused(saved, change, message):
     for name, value in change.items():
         object.__setattr__(header, name, value)
     header.write_header(folder)
-    with pytest.raises(StorageError, match=message):
-        open_index(folder)
+    refused(StorageError, message, open_index, folder)
 
 
 @pytest.mark.parametrize("name", ["exact", "hnsw", *SPARSE])
@@ -102,17 +101,14 @@ def test_every_damaged_file_is_named(name, make_embeddings, make_bags, tmp_path)
             continue
         whole = path.read_bytes()
         path.write_bytes(whole[:-1])
-        with pytest.raises(StorageError, match=f"{path.name} is corrupt: {len(whole)} bytes expected"):
-            open_index(folder)
+        refused(StorageError, f"{path.name} is corrupt: {len(whole)} bytes expected", open_index, folder)
         middle = len(whole) // 2
         path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :])
-        with pytest.raises(StorageError, match=f"{path.name} is corrupt: fingerprint"):
-            open_index(folder, verify=True)
+        refused(StorageError, f"{path.name} is corrupt: fingerprint", open_index, folder, verify=True)
         if path.name in mapped:
             assert len(open_index(folder)) == 500  # not read, so not noticed: what verify is for
         path.unlink()
-        with pytest.raises(StorageError, match=f"{path.name} is missing"):
-            open_index(folder)
+        refused(StorageError, f"{path.name} is missing", open_index, folder)
         path.write_bytes(whole)
     assert len(open_index(folder, verify=True)) == 500
 
@@ -124,8 +120,7 @@ def test_a_full_disk_leaves_the_older_index_whole(engine, make_embeddings, tmp_p
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, hard))
     try:
-        with pytest.raises(StorageError, match="cannot"):
-            large.save(folder)
+        refused(StorageError, "cannot", large.save, folder)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
@@ -162,8 +157,7 @@ def test_numbers_that_lead_out_of_an_array_are_refused(name, change, make_bags, 
     folder = build_index(make_bags(count=9000), hub_share=0.2).save(tmp_path / "index")
     np.save(folder / f"{name}.npy", change(np.load(folder / f"{name}.npy")))
     replace(Header.open(folder), files={}).write_header(folder)
-    with pytest.raises(StorageError, match=r"not those of 9,000 documents|must ascend|expected, got"):
-        open_index(folder)
+    refused(StorageError, r"not those of 9,000 documents|must ascend|expected, got", open_index, folder)
 
 
 def test_damaged_columns_are_not_copied_into_another_index(make_bags, tmp_path):
@@ -173,10 +167,8 @@ def test_damaged_columns_are_not_copied_into_another_index(make_bags, tmp_path):
     columns.flush()
     index = open_index(folder)  # by size only
     index.delete(["image-100"])
-    with pytest.raises(StorageError, match="those of 40 terms expected"):
-        index.save(tmp_path / "other")
-    with pytest.raises(DataError, match="not those of a sparse array"):
-        index.rebuild()
+    refused(StorageError, "those of 40 terms expected", index.save, tmp_path / "other")
+    refused(DataError, "not those of a sparse array", index.rebuild)
 
 
 @pytest.mark.parametrize("content", [b"\x93NUMPY\x01\x00\x08\x00{'descr'\n", b"PK\x05\x06" + bytes(18)])
@@ -192,5 +184,19 @@ def test_terms_that_are_not_those_of_the_header(make_bags, tmp_path):
     header = Header.open(folder)
     header.about["vocabulary"] = term_fingerprint([*terms[:2], "another"])
     header.write_header(folder)
-    with pytest.raises(StorageError, match=r"terms.json: the 3 terms of vocabulary"):
-        open_index(folder)
+    refused(StorageError, r"terms.json: the 3 terms of vocabulary", open_index, folder)
+
+
+def test_leftovers_of_a_killed_save_do_not_confuse(saved):
+    folder, embeddings = saved
+    before = open_index(folder)
+    shutil.copytree(folder, folder.with_name(".index.abc123.tmp"))
+    (folder.with_name(".index.abc123.tmp") / "ids.json").unlink()
+    same_answers(before, open_index(folder), embeddings.rows)
+    folder.rename(folder.with_name(".index.old"))  # killed between the two renames
+    after = open_index(folder)
+    same_answers(before, after, embeddings.rows)
+    after.delete(["image-0"])
+    after.save(folder)
+    assert "image-0" not in open_index(folder)
+    assert not folder.with_name(".index.old").exists()

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from refusals import refused
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, MismatchError, UsageError
@@ -150,13 +151,10 @@ def test_tables_and_line(found):
 
 
 def test_things_that_do_not_belong_together():
-    with pytest.raises(UsageError, match="give the captions"):
-        measured(embedding=EMBEDDING)
-    with pytest.raises(DataError, match="1 captions for 24 rows"):
-        measured(CAPTIONS[:1])
+    refused(UsageError, "give the captions", measured, embedding=EMBEDDING)
+    refused(DataError, "1 captions for 24 rows", measured, CAPTIONS[:1])
     other = TermVocabulary(bert_tokenizer([*SPECIAL_TERMS, "other"]))
-    with pytest.raises(MismatchError, match="take the vocabulary of the head"):
-        measure_sparsified(ENCODED, SPARSE, other)
+    refused(MismatchError, "take the vocabulary of the head", measure_sparsified, ENCODED, SPARSE, other)
     turned = replace(SPARSE, texts=replace(SPARSE.texts, ids=list(SPARSE.texts.ids)[::-1]))
     with pytest.raises(
         MismatchError, match="24 captions have dense rows and 24 sparse ones, or in another order"

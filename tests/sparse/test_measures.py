@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from scipy.sparse import csr_array
 from scipy.stats import kendalltau, pearsonr, ttest_rel
 
@@ -54,22 +55,11 @@ def test_coactivation_by_hand():
     assert flops(texts, images) == pytest.approx(GOLDEN["results"]["flops"], abs=1e-12)
 
 
-@given(seed=st.integers(0, 2**32), n=st.integers(1, 6), m=st.integers(1, 6))
-def test_the_double_sum(seed, n, m):
-    random = np.random.default_rng(seed)
-    texts, images = ((random.random((size, 9)) < 0.3).astype(np.float32) for size in (n, m))
-    found = flops(csr_array(3 * texts), csr_array(0.1 * images))
-    assert found == pytest.approx(np.mean([[t @ i for i in images] for t in texts]))
-
-
 def test_nothing_and_other_terms():
-    with pytest.raises(MismatchError, match="rows of 4 terms, pictures of 3"):
-        flops(TEXTS, IMAGES[:, :3])
-    with pytest.raises(DataError, match="0 captions and 3 pictures"):
-        flops(TEXTS[:0], IMAGES)
+    refused(MismatchError, "rows of 4 terms, pictures of 3", flops, TEXTS, IMAGES[:, :3])
+    refused(DataError, "0 captions and 3 pictures", flops, TEXTS[:0], IMAGES)
     for measure in (nonzeros, empty_share):
-        with pytest.raises(DataError, match="a mean over no rows"):
-            measure(TEXTS[:0])
+        refused(DataError, "a mean over no rows", measure, TEXTS[:0])
 
 
 def test_as_published_every_caption_by_itself():
@@ -97,8 +87,7 @@ def test_captions_of_one_picture_are_one_observation():
 
 
 def test_tests_of_what_does_not_fit():
-    with pytest.raises(UsageError, match="no values to test"):
-        paired_tests({}, None)
+    refused(UsageError, "no values to test", paired_tests, {}, None)
     with pytest.raises(MismatchError, match="Exact@20: 3 and 4 values of 3 queries"):
         paired_tests({"Exact@20": (np.zeros(3), np.zeros(4))}, None)
     with pytest.raises(MismatchError, match="3 and 3 values of 4 queries"):
@@ -159,14 +148,10 @@ def test_semantic_by_hand():
 
 
 def test_terms_that_do_not_fit():
-    with pytest.raises(UsageError, match="k is 0"):
-        leading_terms(ROWS, 0)
-    with pytest.raises(DataError, match="a weight is -1"):
-        leading_terms(-ROWS[[1]], 2)
-    with pytest.raises(MismatchError, match=r"shape \(3, 6\) and caption terms of shape \(2, 6\)"):
-        exact_at(ROWS, SAID[:2], 3)
-    with pytest.raises(MismatchError, match="5 vectors for 6 terms"):
-        semantic_at(ROWS, SAID, np.ones((5, 2)), 3)
+    refused(UsageError, "k is 0", leading_terms, ROWS, 0)
+    refused(DataError, "a weight is -1", leading_terms, -ROWS[[1]], 2)
+    refused(MismatchError, r"shape \(3, 6\) and caption terms of shape \(2, 6\)", exact_at, ROWS, SAID[:2], 3)
+    refused(MismatchError, "5 vectors for 6 terms", semantic_at, ROWS, SAID, np.ones((5, 2)), 3)
     words = CaptionWords(SAID, np.ones((6, 3)), [""] * 6)
     with pytest.raises(MismatchError, match="with the same static embedding"):
         semantic_at(ROWS, SAID, np.ones((6, 2)), 3, words=words)
@@ -245,8 +230,7 @@ def test_overlap_by_hand():
     first = np.array([[1, 2, 3], [4, 5, -1], [-1, -1, -1]])
     second = np.array([[3, 2, 9], [5, -1, -1], [-1, -1, -1]])
     assert overlap_at(first, second) == pytest.approx([2 / 3, 1 / 3, 0])
-    with pytest.raises(MismatchError, match=r"\(3, 3\) and \(3, 2\)"):
-        overlap_at(first, second[:, :2])
+    refused(MismatchError, r"\(3, 3\) and \(3, 2\)", overlap_at, first, second[:, :2])
 
 
 @settings(max_examples=60)
@@ -288,8 +272,7 @@ def test_of_two_evaluations():
     same = faithfulness(results[0], results[0], lists[0], lists[0])
     assert same.pearson == pytest.approx(dict.fromkeys(measures, 1.0))
     assert (same.overlap, same.kendall) == (1, 1)
-    with pytest.raises(DataError, match="the dense result has no t2i R@7"):
-        faithfulness(*results, *lists, measures=["R@7"])
+    refused(DataError, "the dense result has no t2i R@7", faithfulness, *results, *lists, measures=["R@7"])
 
 
 TERMS = ["[CLS]", "dog", "mo", "##ped", "red", "##s"]
@@ -352,9 +335,7 @@ def test_pieces_of_a_word_are_put_together():
 
 
 def test_explaining_what_does_not_fit():
-    with pytest.raises(DataError, match=r"the row has shape \(2, 6\)"):
-        top_terms(sparse([[1] * 6] * 2), TERMS, 3)
+    refused(DataError, r"the row has shape \(2, 6\)", top_terms, sparse([[1] * 6] * 2), TERMS, 3)
     with pytest.raises(MismatchError, match="6 terms for the query of 5"):
         explain_match(sparse([[1] * 5]), sparse([[1] * 5]), TERMS)
-    with pytest.raises(UsageError, match="k is 0"):
-        top_terms(sparse([[1] * 6]), TERMS, 0)
+    refused(UsageError, "k is 0", top_terms, sparse([[1] * 6]), TERMS, 0)

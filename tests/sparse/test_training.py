@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 from scipy.sparse import csr_array
 
 from diptych.core.context import stop_when
@@ -63,8 +64,7 @@ def test_what_does_not_belong_together_is_refused(change, error, words):
         name: replace(getattr(DATA, name), **value) if isinstance(value, dict) else value
         for name, value in change.items()
     }
-    with pytest.raises(error, match=words):
-        replace(DATA, **parts).check()
+    refused(error, words, replace(DATA, **parts).check)
 
 
 def trained(folder, chosen=None, data=None, stop_at=None, validate=True):
@@ -150,8 +150,7 @@ def test_other_options_or_data_are_refused(tmp_path):
         trained(tmp_path / "a", data=small_pairs(seed=5))
     with pytest.raises(MismatchError, match="begun with encoder = e0, asked for is e9"):
         trained(tmp_path / "a", data=small_pairs(encoder="e9"), validate=False)
-    with pytest.raises(MismatchError, match="begun with validation"):
-        trained(tmp_path / "a", validate=False)
+    refused(MismatchError, "begun with validation", trained, tmp_path / "a", validate=False)
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == before
 
 
@@ -184,8 +183,7 @@ def test_bad_input_leaves_no_folder(tmp_path):
 
 def test_a_loss_that_explodes_is_told(tmp_path):
     chosen = options(training={"learning_rate": 1e30, "projection_learning_rate": 1e30, "warmup": 0.0})
-    with pytest.raises(NumericalError, match=r"the loss is (nan|inf) at step"):
-        trained(tmp_path / "a", chosen)
+    refused(NumericalError, r"the loss is (nan|inf) at step", trained, tmp_path / "a", chosen)
 
 
 def test_validation_rows_are_of_the_same_encoder(tmp_path):

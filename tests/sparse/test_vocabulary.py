@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from tokenizers import Tokenizer, models
 
 from diptych.core.errors import CaptionError, DataError, StorageError, UsageError
@@ -32,11 +33,6 @@ def vocabulary():
 
 def of_rows(rows):
     return [rows.indices[rows.indptr[row] : rows.indptr[row + 1]].tolist() for row in range(rows.shape[0])]
-
-
-def folder_of(tmp_path, name, content):
-    (tmp_path / name).write_text(content, encoding="utf-8")
-    return tmp_path
 
 
 def test_which_terms_a_caption_contains(vocabulary):
@@ -126,8 +122,7 @@ def test_a_damaged_folder(name, content, message, tmp_path):
         "terms.json": (TermVocabulary.load,),
     }
     for read in reads.get(name, (TermVocabulary.pretrained,)):
-        with pytest.raises(StorageError, match=message):
-            read(tmp_path)
+        refused(StorageError, message, read, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +140,7 @@ def test_a_damaged_folder(name, content, message, tmp_path):
     ],
 )
 def test_what_has_no_terms(act, error, message):
-    with pytest.raises(error, match=message):
-        act()
+    refused(error, message, act)
 
 
 def test_a_models_folder_with_a_tokenizer(vocabulary, tmp_path):
@@ -164,11 +158,11 @@ def test_a_models_folder_with_a_tokenizer(vocabulary, tmp_path):
 
 
 def test_a_models_folder_with_a_vocab_txt(vocabulary, tmp_path):
-    folder_of(tmp_path, "vocab.txt", "\n".join(PIECES) + "\n")
+    (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n", encoding="utf-8")
     read = TermVocabulary.pretrained(tmp_path)
     assert read.fingerprint == vocabulary.fingerprint
     assert of_rows(read.caption_terms(CAPTIONS)) == of_rows(vocabulary.caption_terms(CAPTIONS))
-    folder_of(tmp_path, "tokenizer_config.json", json.dumps({"do_lower_case": False}))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}), encoding="utf-8")
     cased = TermVocabulary.pretrained(str(tmp_path))
     assert of_rows(cased.caption_terms(["DOG dog", "DOG"])) == [[DOG], []]
 
@@ -180,8 +174,7 @@ def test_a_name_that_is_nowhere(monkeypatch):
         TermVocabulary.pretrained("somebody/nothing")
     assert "hf download" in raised.value.fix
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda name, **options: object())
-    with pytest.raises(UsageError, match="cannot be saved as"):
-        TermVocabulary.pretrained("somebody/characters")
+    refused(UsageError, "cannot be saved as", TermVocabulary.pretrained, "somebody/characters")
 
 
 def test_learned_reads_every_word_of_its_captions():
@@ -203,8 +196,7 @@ def test_learned_reads_every_word_of_its_captions():
 
 def test_nothing_to_learn_from():
     for captions in ([], ["", " "], ["abc"]):
-        with pytest.raises(DataError, match="no letter occurs 2 times"):
-            TermVocabulary.learned(captions, 100, 2)
+        refused(DataError, "no letter occurs 2 times", TermVocabulary.learned, captions, 100, 2)
 
 
 def slow_pieces(counts, merges):

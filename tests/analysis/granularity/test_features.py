@@ -7,6 +7,7 @@ from counted_language import counted, tagged
 from everyday_language import DictWordNet
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from diptych.analysis.granularity import FEATURES, Unmeasured, choose_features
 from diptych.analysis.granularity.declaration import Lexicon
@@ -67,8 +68,7 @@ def test_counted_by_hand(name, text, right, published):
 
 
 def test_a_full_stop_hides_the_last_word_from_the_published_definitions():
-    with pytest.raises(Unmeasured, match="no word that the WordNet has"):
-        value("concept-depth", "dogs.", "published")
+    refused(Unmeasured, "no word that the WordNet has", value, "concept-depth", "dogs.", "published")
     assert value("concept-diversity", "dogs.", "published") == 0
 
 
@@ -111,7 +111,5 @@ def test_counts_are_no_more_than_there_is(text):
 
 def test_features_are_chosen_by_name_in_their_order():
     assert [one.name for one in choose_features(["words", "adjectives", "words"])] == ["adjectives", "words"]
-    with pytest.raises(UnknownNameError, match="'wrods'.*did you mean 'words'"):
-        choose_features(["wrods"])
-    with pytest.raises(UsageError, match="no feature"):
-        choose_features([])
+    refused(UnknownNameError, "'wrods'.*did you mean 'words'", choose_features, ["wrods"])
+    refused(UsageError, "no feature", choose_features, [])

@@ -11,6 +11,7 @@ import pytest
 from counted_language import counted
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from diptych.analysis.granularity import Granularity, compare_granularity, granularity
 from diptych.core.artifact import encode
@@ -108,8 +109,7 @@ def test_a_folder_holds_all_of_it(tmp_path):
 
 def test_what_a_language_lacks_is_said_before_anything_is_counted():
     half = replace(LANGUAGE, wordnet=None)
-    with pytest.raises(UsageError, match="concept-depth needs a WordNet"):
-        granularity(CAPTIONS, language=half)
+    refused(UsageError, "concept-depth needs a WordNet", granularity, CAPTIONS, language=half)
     assert granularity(CAPTIONS, language=half, features=["articles"]).feature("articles").mean == 0.75
     with pytest.raises(UsageError, match="adjectives needs a part-of-speech tagger"):
         granularity(CAPTIONS, language=Language("none"))
@@ -119,8 +119,7 @@ def test_what_a_language_lacks_is_said_before_anything_is_counted():
 
 
 def test_no_captions():
-    with pytest.raises(DataError, match="no caption"):
-        granularity([], language=LANGUAGE)
+    refused(DataError, "no caption", granularity, [], language=LANGUAGE)
     with pytest.raises(UnknownNameError, match="measured feature"):
         granularity(["a dog"], language=LANGUAGE, features=["words"]).feature("adjectives")
 
@@ -325,12 +324,9 @@ def test_what_cannot_be_compared():
     elsewhere = measured(FINE, IMAGES, "fine")
     with pytest.raises(MismatchError, match="other languages"):
         compare_granularity(coarse, replace(elsewhere, about={**elsewhere.about, "language": "another"}))
-    with pytest.raises(UnknownNameError, match="pairing"):
-        compare_granularity(coarse, coarse, pairing="captions")
-    with pytest.raises(UnknownNameError, match="correction"):
-        compare_granularity(coarse, coarse, correction="sidak")
-    with pytest.raises(UsageError, match="flips are 0"):
-        compare_granularity(coarse, coarse, flips=0)
+    refused(UnknownNameError, "pairing", compare_granularity, coarse, coarse, pairing="captions")
+    refused(UnknownNameError, "correction", compare_granularity, coarse, coarse, correction="sidak")
+    refused(UsageError, "flips are 0", compare_granularity, coarse, coarse, flips=0)
 
 
 def test_one_image_alone_tests_nothing():

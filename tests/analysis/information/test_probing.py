@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 
 from diptych.analysis.information.linear import (
     Heads,
@@ -128,8 +129,7 @@ def test_rows_that_are_all_the_same_hold_nothing(planted):
 
 def test_what_is_refused(planted):
     rows, questions = planted(50, 2)
-    with pytest.raises(UnknownNameError, match="mlp"):
-        probe("tree", rows, questions)
+    refused(UnknownNameError, "mlp", probe, "tree", rows, questions)
     with pytest.raises(DataError, match="49 train rows for questions about 50"):
         probe("linear", (rows[0][1:], rows[1], rows[2]), questions)
 

@@ -10,6 +10,7 @@ from edit_distance import edit_distance
 from hypothesis import given
 from hypothesis import strategies as st
 from perturbing import perturbed
+from refusals import refused
 
 from diptych.analysis.perturbations.kinds.typos import CONFUSIONS
 from diptych.analysis.perturbations.letters import KEYBOARDS, letters_of, neighbours
@@ -125,8 +126,7 @@ def test_the_keyboard_that_is_asked_for(name, keyboard):
     got = {text.replace("z", "", 1) if name == "extra-character" else text for text in done.texts}
     assert got == set(near["z"])
 
-    with pytest.raises(UsageError, match="keyboard"):
-        perturbed(name, "a", options={"keyboard": "dvorak"})
+    refused(UsageError, "keyboard", perturbed, name, "a", options={"keyboard": "dvorak"})
 
 
 def test_about_one_word_of_ten_gets_another_letter():

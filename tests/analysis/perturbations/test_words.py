@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 from everyday_language import DictTagger, DictWordNet, everyday
 from perturbing import perturbed, text_perturbation
+from refusals import refused
 from tiny_tagger import write_tagger
 
 from diptych.analysis.perturbations import perturb_caption
@@ -79,8 +80,7 @@ def test_k_of_them_more_senses_and_any_synonym():
 
 @pytest.mark.parametrize(("option", "value"), [("k", 0), ("senses", 0), ("choice", "best"), ("n", 1)])
 def test_impossible_options(option, value):
-    with pytest.raises(UsageError, match=f"synonym-noun: .*{option}"):
-        replaced("synonym-noun", "a dog", **{option: value})
+    refused(UsageError, f"synonym-noun: .*{option}", replaced, "synonym-noun", "a dog", **{option: value})
 
 
 @pytest.mark.parametrize(

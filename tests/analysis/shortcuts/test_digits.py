@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from pydantic import ValidationError
+from refusals import refused
 
 from diptych.analysis.shortcuts import (
     DIGIT_WORDS,
@@ -54,8 +55,7 @@ DRAWN = load_digits("drawn")
     ],
 )
 def test_what_is_no_set_of_digits(pictures, labels, message):
-    with pytest.raises(DataError, match=message):
-        DigitImages.of_labelled("a file", pictures, labels)
+    refused(DataError, message, DigitImages.of_labelled, "a file", pictures, labels)
 
 
 def test_scikit_learns_digits():
@@ -79,13 +79,11 @@ def test_auto_takes_what_is_there(monkeypatch):
 
 def test_sklearn_that_is_not_installed_names_its_pip_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(MissingExtraError, match=r"needs sklearn.*pip install 'diptych\[targets\]'"):
-        load_digits("sklearn")
+    refused(MissingExtraError, r"needs sklearn.*pip install 'diptych\[targets\]'", load_digits, "sklearn")
 
 
 def test_neither_a_file_nor_a_name():
-    with pytest.raises(UsageError, match="digits 'mnist': there is no such file"):
-        load_digits("mnist")
+    refused(UsageError, "digits 'mnist': there is no such file", load_digits, "mnist")
 
 
 def test_drawn_digits_are_the_same_every_time_and_tell_each_other_apart():
@@ -139,8 +137,7 @@ def test_idx(tmp_path, zipped, dots):
 
 def test_a_missing_class_names_file_and_digit(tmp_path):
     np.savez(tmp_path / "no7.npz", x_train=PICTURES[LABELS != 7], y_train=LABELS[LABELS != 7])
-    with pytest.raises(DataError, match=r"no7\.npz holds no picture of the digit 7"):
-        load_digits(str(tmp_path / "no7.npz"))
+    refused(DataError, r"no7\.npz holds no picture of the digit 7", load_digits, str(tmp_path / "no7.npz"))
 
 
 def archive(path, **arrays):
@@ -202,8 +199,7 @@ def test_what_is_no_digit_file(tmp_path):
         ("d.npz", b"PK is how it begins", "is corrupt"),
     ):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(DataError, match=message):
-            read_digit_file(tmp_path / name)
+        refused(DataError, message, read_digit_file, tmp_path / name)
 
 
 @given(st.integers(0, N_CODES - 1))
@@ -266,10 +262,8 @@ def test_the_key_is_what_is_shown():
     ],
 )
 def test_a_picture_smaller_than_its_digits(width, height, rows, size, message):
-    with pytest.raises(ImageError, match=message):
-        check_fit(width, height, rows, size)
-    with pytest.raises(ImageError, match=message):
-        overlay(*range(rows), size=size).patches(width, height)
+    refused(ImageError, message, check_fit, width, height, rows, size)
+    refused(ImageError, message, overlay(*range(rows), size=size).patches, width, height)
 
 
 @pytest.mark.parametrize(
@@ -288,5 +282,4 @@ def test_a_picture_smaller_than_its_digits(width, height, rows, size, message):
     ],
 )
 def test_impossible_options(values, message):
-    with pytest.raises(ValidationError, match=message):
-        ShortcutOptions.model_validate(values)
+    refused(ValidationError, message, ShortcutOptions.model_validate, values)

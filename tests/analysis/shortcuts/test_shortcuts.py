@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
+from refusals import refused
 
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts, random_bits
 from diptych.core.errors import ImageError, MismatchError, UnknownNameError, UsageError
@@ -268,8 +269,7 @@ def test_regions_can_have_shortcuts_on_captions_alone():
 
 def test_twice_is_once_too_often():
     made = shortcuts()
-    with pytest.raises(UsageError, match="carry shortcuts already"):
-        made.injected(made.injected(collection()))
+    refused(UsageError, "carry shortcuts already", made.injected, made.injected(collection()))
 
 
 def test_more_tuples_than_codes():
@@ -281,15 +281,13 @@ def test_more_tuples_than_codes():
         ("captions", "1,000,001 images"),
         ("per-caption", "1,000,002 captions"),
     ):
-        with pytest.raises(UsageError, match=message):
-            Shortcuts.of(ShortcutOptions(setup=setup), Many(), "train", 0)
+        refused(UsageError, message, Shortcuts.of, ShortcutOptions(setup=setup), Many(), "train", 0)
     Shortcuts.of(ShortcutOptions(setup="bits", bits=8), Many(), "train", 0)
 
 
 def test_fit_is_checked_before_anything_is_prepared():
     shortcuts().check_fit(60, 10)
-    with pytest.raises(ImageError, match="the picture has 59 × 60"):
-        shortcuts().check_fit(59, 60)
+    refused(ImageError, "the picture has 59 × 60", shortcuts().check_fit, 59, 60)
     with pytest.raises(ImageError, match="3 rows of 6 digits of 10 pixels take 60 × 30"):
         shortcuts(setup="per-caption").check_fit(60, 29)
     shortcuts(setup="per-caption", carries="one").check_fit(60, 10)
@@ -326,5 +324,4 @@ def test_what_the_whole_collection_does_not_have_has_no_number():
     with pytest.raises(MismatchError, match=r"image 'i2' is not in the collection of 8 images .*\(greys\)"):
         made.injected(whole)
     images = replace(whole.split("train"), caption_ids=[f"x{row}" for row in range(24)])
-    with pytest.raises(MismatchError, match="caption 'x0' is not in the collection of 24 captions"):
-        made.injected(images)
+    refused(MismatchError, "caption 'x0' is not in the collection of 24 captions", made.injected, images)
