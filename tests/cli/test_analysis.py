@@ -18,7 +18,7 @@ from diptych.analysis.information import Audit
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
 from diptych.core.artifact import encode
 from diptych.data.batches import Batch
-from diptych.data.overlay import OverlaidPicture, pasted
+from diptych.data.images import OverlaidPicture, pasted
 from diptych.data.readers import read_collection
 from diptych.encoders.dual_encoder import EncoderHeader
 from diptych.encoders.preprocessing import Preprocessing

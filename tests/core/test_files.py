@@ -12,15 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import (
     atomic_folder,
-    atomic_path,
-    check_replaceable,
     create_array,
     recover_folder,
-    replace_folder,
     safe_name,
     write_bytes,
     write_csv,
@@ -49,24 +47,6 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, small_files_only: No
     assert [path.name for path in tmp_path.iterdir()] == ["value.json"]
 
 
-def test_a_failed_block_leaves_the_old_folder(tmp_path: Path, small_files_only: None) -> None:
-    target = tmp_path / "folder"
-    with atomic_folder(target) as temporary:
-        (temporary / "a").write_text("old")
-    with pytest.raises(StorageError), atomic_folder(target) as temporary:
-        (temporary / "a").write_text("new")
-        (temporary / "b").write_bytes(b"x" * 10_000)
-    assert (target / "a").read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
-
-
-def test_an_exception_inside_is_passed_on(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), atomic_path(tmp_path / "x") as temporary:
-        temporary.write_text("half")
-        1 / 0  # noqa: B018
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_kill_between_the_two_renames_is_put_right(tmp_path: Path) -> None:
     (tmp_path / ".folder.old").mkdir()
     (tmp_path / ".folder.old" / "a").write_text("whole")
@@ -77,8 +57,7 @@ def test_a_kill_between_the_two_renames_is_put_right(tmp_path: Path) -> None:
 
 
 def test_json_has_no_nan(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        write_json(tmp_path / "x.json", float("nan"))
+    refused(ValueError, "not JSON compliant", write_json, tmp_path / "x.json", float("nan"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -86,8 +65,7 @@ def test_create_array_reserves_its_space(tmp_path: Path, small_files_only: None)
     rows = create_array(tmp_path / "small.npy", "float32", (4, 4))
     rows[:] = 1
     assert np.load(tmp_path / "small.npy").sum() == 16
-    with pytest.raises(OSError, match="File too large"):
-        create_array(tmp_path / "large.npy", "float32", (1000, 1000))
+    refused(OSError, "File too large", create_array, tmp_path / "large.npy", "float32", (1000, 1000))
 
 
 def test_a_folder_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
@@ -104,27 +82,6 @@ def test_a_folder_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
         with atomic_folder(tmp_path / "empty", "mine.json") as temporary:
             (temporary / "mine.json").write_text("{}")
     assert (tmp_path / "empty" / "mine.json").exists()
-
-
-def test_a_folder_takes_the_name_of_an_older_one(tmp_path: Path) -> None:
-    for name in ("old", "new"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a").write_text(name)
-    replace_folder(tmp_path / "new", tmp_path / "old")
-    assert (tmp_path / "old" / "a").read_text() == "new"
-    assert [path.name for path in tmp_path.iterdir()] == ["old"]
-
-
-def test_a_folder_of_other_things_is_not_replaceable(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    for name in ("missing", "empty"):
-        check_replaceable(tmp_path / name, "marker")
-    (tmp_path / "mine").write_text("x")
-    for target in (tmp_path, tmp_path / "mine"):
-        with pytest.raises(UsageError, match=r"holds other things \(no marker\)"):
-            check_replaceable(target, "marker")
-    (tmp_path / "marker").touch()
-    check_replaceable(tmp_path, "marker")
 
 
 def test_two_that_write_the_same_folder_leave_each_other_alone(tmp_path: Path) -> None:
@@ -172,27 +129,16 @@ def test_a_safe_name_stays_as_it_is(name: str) -> None:
 
 @settings(max_examples=200)
 @given(st.text(max_size=150, alphabet=st.characters()))
-@example("")
-@example(".")
 @example("..")
 @example("../../X")
-@example("/abs/X")
 @example("C:\\x")
-@example("a\0b")
 @example("half \ud800")
-@example("é" * 99)
-@example("~")
-@example("%2E")
 def test_any_name_is_one_short_part_of_a_path(text: str) -> None:
     name = safe_name(text)
     assert re.fullmatch(r"[A-Za-z0-9._%-]{1,100}", name)
     assert name not in (".", "..")
     if text != name:
         assert safe_name(name) != name  # nothing else has its name
-
-
-def test_names_that_begin_alike_stay_two() -> None:
-    assert safe_name("a" * 200) != safe_name("a" * 201)
 
 
 def test_a_table_runs_nothing_in_a_spreadsheet_and_its_numbers_are_numbers(tmp_path: Path) -> None:
@@ -208,14 +154,6 @@ def test_a_table_runs_nothing_in_a_spreadsheet_and_its_numbers_are_numbers(tmp_p
         *(["'" + text.replace("\r", "\n"), "-7"] for text in formulas),
         *([text, "-0.5"] for text in plain),
     ]
-
-
-def test_a_table_that_breaks_leaves_the_old_one(tmp_path: Path) -> None:
-    write_csv(tmp_path / "a.csv", ("a",), [("1",)])
-    with pytest.raises(ZeroDivisionError):
-        write_csv(tmp_path / "a.csv", ("a",), ((1 // n,) for n in (1, 0)))
-    assert (tmp_path / "a.csv").read_text() == "a\n1\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
 
 
 def test_what_a_killed_save_of_tensors_leaves_is_removed_at_the_next_use(tmp_path: Path) -> None:

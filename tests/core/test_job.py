@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 from crash import crash_everywhere
+from refusals import refused
 
 from diptych.core.artifact import Artifact
 from diptych.core.context import stop_when
 from diptych.core.errors import DiptychError, Interrupted, MismatchError, StorageError, UsageError
 from diptych.core.job import Job
-from diptych.core.locking import exclusive_folder, taking_turns
+from diptych.core.locking import exclusive_folder
 from diptych.core.processes import in_processes
 
 
@@ -69,11 +70,9 @@ def test_a_unit_of_another_state_or_that_is_corrupt_is_run_again(tmp_path: Path)
 
 def test_another_job_and_other_things_are_refused(tmp_path: Path) -> None:
     job(tmp_path / "job").run(units(1), square)
-    with pytest.raises(MismatchError, match="power 2, asked for 3"):
-        job(tmp_path / "job", 3).run(units(1), square)
+    refused(MismatchError, "power 2, asked for 3", job(tmp_path / "job", 3).run, units(1), square)
     (tmp_path / "x").write_text("")
-    with pytest.raises(UsageError, match="holds other things"):
-        job(tmp_path).run(units(1), square)
+    refused(UsageError, "holds other things", job(tmp_path).run, units(1), square)
 
 
 def test_a_stop_keeps_what_is_finished(tmp_path: Path) -> None:
@@ -132,46 +131,12 @@ def test_a_folder_is_one_process_s_until_it_ends_however(tmp_path: Path) -> None
             assert not list(folder.iterdir())
 
 
-def test_nothing_that_lies_in_a_folder_locks_it(tmp_path: Path) -> None:
-    for name in ("training.lock", ".lock"):
-        (tmp_path / name).write_text("")
-    with exclusive_folder(tmp_path):
-        pass
-
-
-def test_the_lock_is_of_the_folder_wherever_it_is_renamed(tmp_path: Path) -> None:
-    with exclusive_folder(tmp_path / "a"):
-        (tmp_path / "a").rename(tmp_path / "b")
-        with pytest.raises(StorageError, match="another process"), exclusive_folder(tmp_path / "b"):
-            pass
-
-
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot write"), exclusive_folder(tmp_path / "file" / "folder"):
         pass
     with pytest.raises(UsageError, match="holds other things"), exclusive_folder(tmp_path, "kind.json"):
         pass
-
-
-TURN = """
-import sys
-from pathlib import Path
-from diptych.core.locking import taking_turns
-print("begun", flush=True)
-with taking_turns(sys.argv[1]):
-    print(Path(sys.argv[1]).exists())
-"""
-
-
-def test_processes_take_turns(tmp_path: Path) -> None:
-    made = tmp_path / "made"
-    with taking_turns(made):
-        other = subprocess.Popen([sys.executable, "-c", TURN, str(made)], stdout=subprocess.PIPE, text=True)
-        assert other.stdout is not None
-        assert other.stdout.readline() == "begun\n"
-        made.mkdir()
-    assert other.communicate(timeout=30)[0] == "True\n"
 
 
 def begun(folder: str) -> Path:
@@ -194,12 +159,6 @@ def test_every_task_is_done_once_by_processes_that_begin_once(ordered: bool, tmp
     begins = {file.name for file in tmp_path.glob("begun-*")}
     assert 1 <= len(begins) <= 2
     assert f"begun-{os.getpid()}" not in begins
-
-
-def test_a_stop_leaves_the_rest(tmp_path: Path) -> None:
-    with stop_when(lambda: bool(list(tmp_path.glob("done-*")))):
-        found = list(in_processes(range(2000), mark, 2, begun, (str(tmp_path),)))
-    assert 0 < len(found) == len(list(tmp_path.glob("done-*"))) < 2000
 
 
 def test_a_killed_process_is_reported(tmp_path: Path) -> None:

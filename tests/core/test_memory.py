@@ -34,10 +34,3 @@ def test_pages_are_not_asked_for_again() -> None:
 
     # 80 MB in 4 kB pages is 19,531 faults a time; huge pages make it fewer, keeping them makes it none.
     assert faults("keep") * 5 < faults()
-
-
-def test_elsewhere_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    from diptych.core.memory import keep_freed_memory
-
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert keep_freed_memory() is False

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from diptych.core.context import Task, report_to, task, track
+from diptych.core.context import Task, report_to, track
 
 
 class Recorder:
@@ -26,12 +26,3 @@ def test_tracked_items_advance_the_bar_that_is_installed() -> None:
     with report_to(recorder):
         assert list(track(["a", "b"], "letters", unit="letters")) == ["a", "b"]
     assert recorder.events == ["start letters 0/2 letters", "+1", "+1", "finish"]
-
-
-def test_nothing_happens_without_a_reporter_and_after_the_block() -> None:
-    recorder = Recorder()
-    with report_to(recorder):
-        pass
-    with task("quiet", 3, done=1) as bar:
-        bar.advance(2, "note")
-    assert recorder.events == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 import json
 import os
 import struct
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from diptych.core import reading
 from diptych.core.errors import DataError, StorageError
@@ -51,43 +51,24 @@ def _open_and_read(path: Path) -> None:
 
 
 READERS["open"] = _open_and_read
-
-
-def _is_a_folder(path: Path) -> None:
-    path.mkdir()
-
-
-def _is_a_loop(path: Path) -> None:
-    path.symlink_to(path)
-
-
-def _is_a_device(path: Path) -> None:
-    path.symlink_to("/dev/zero")
-
-
-def _is_a_pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def _lies_in_a_file(path: Path) -> None:
-    path.symlink_to(Path(__file__) / "below")
+MADE: dict[str, Callable[[Path], object]] = {
+    "nothing": lambda path: None,
+    "folder": lambda path: path.mkdir(),
+    "loop": lambda path: path.symlink_to(path),
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "pipe": lambda path: os.mkfifo(path),
+    "in a file": lambda path: path.symlink_to(Path(__file__) / "below"),
+}
 
 
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize(
-    "made",
-    [None, _is_a_folder, _is_a_loop, _is_a_device, _is_a_pipe, _lies_in_a_file],
-    ids=lambda m: str(m and m.__name__),
-)
-def test_what_is_no_file_is_refused_at_once(
-    tmp_path: Path, name: str, made: Callable[[Path], None] | None
-) -> None:
+@pytest.mark.parametrize("made", MADE)
+def test_what_is_no_file_is_refused(tmp_path: Path, name: str, made: str) -> None:
     path = tmp_path / "a.bin"
-    if made is not None:
-        made(path)
-    with pytest.raises(StorageError, match=r"a\.bin (does not exist|is a folder|cannot be read)") as caught:
-        READERS[name](path)
-    assert caught.value.fix
+    MADE[made](path)
+    assert refused(
+        StorageError, r"a\.bin (does not exist|is a folder|cannot be read)", READERS[name], path
+    ).fix
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -125,9 +106,8 @@ def test_what_a_file_holds(tmp_path: Path, mark: bytes, packed: bool) -> None:
 )
 def test_what_is_no_json_is_an_error_of_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.json").write_bytes(content)
-    with pytest.raises(DataError, match=r"a\.json is not (JSON|UTF-8)") as caught:
-        read_json(tmp_path / "a.json", DataError)
-    assert len(caught.value.message) < 400
+    caught = refused(DataError, r"a\.json is not (JSON|UTF-8)", read_json, tmp_path / "a.json", DataError)
+    assert len(caught.message) < 400
     (tmp_path / "a.jsonl").write_bytes(b"{}\n" + content)
     if content:
         with pytest.raises(DataError, match=r"a\.jsonl, line 2 is not (JSON|utf-8)"):
@@ -137,15 +117,12 @@ def test_what_is_no_json_is_an_error_of_one_line(tmp_path: Path, content: bytes)
 def test_packed_ones_that_are_cut_or_never_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(b'{"a": 1}')[:-9])
-    with pytest.raises(DataError, match=r"a\.json\.gz is corrupt"):
-        read_json(path, DataError)
+    refused(DataError, r"a\.json\.gz is corrupt", read_json, path, DataError)
     monkeypatch.setattr(reading, "MIN_UNPACKED_BYTES", 10_000)
     path.write_bytes(gzip.compress(b'["' + b"a" * 100_000 + b'"]'))
-    with pytest.raises(DataError, match="unpacks to more than") as caught:
-        read_json(path, DataError)
-    assert "unpack it" in caught.value.fix
-    with pytest.raises(StorageError, match="unpacks to more than"):
-        list(read_lines(path))
+    caught = refused(DataError, "unpacks to more than", read_json, path, DataError)
+    assert "unpack it" in caught.fix
+    refused(StorageError, "unpacks to more than", list, read_lines(path))
     path.write_bytes(gzip.compress(b'["' + b"a" * 9_000 + b'"]'))
     assert read_json(path) == ["a" * 9_000]
 
@@ -154,18 +131,15 @@ def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "large"
     with open(path, "wb") as handle:
         handle.truncate(1 << 40)
-    with pytest.raises(StorageError, match=r"has 1,099,511,627,776 bytes or more, 2,147,483,648 are allowed"):
-        read_text(path)
-    with pytest.raises(StorageError, match=r"line 1 is longer than 4,194,304 bytes"):
-        list(read_lines(path))
+    refused(StorageError, r"has 1,099,511,627,776 bytes or more, 2,147,483,648 are allowed", read_text, path)
+    refused(StorageError, r"line 1 is longer than 4,194,304 bytes", list, read_lines(path))
 
 
 def test_keys_said_twice_are_refused_where_asked(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"a": {"b": 1, "b": 2}, "c": 3}')
     assert read_json(path) == {"a": {"b": 2}, "c": 3}
-    with pytest.raises(StorageError, match="has the key 'b' twice"):
-        read_json(path, unique_keys=True)
+    refused(StorageError, "has the key 'b' twice", read_json, path, unique_keys=True)
 
 
 def test_texts_and_toml(tmp_path: Path) -> None:
@@ -180,8 +154,7 @@ def test_texts_and_toml(tmp_path: Path) -> None:
         (b"a = " + b"[" * 9_999, "is not TOML"),
     ):
         path.write_bytes(content)
-        with pytest.raises(StorageError, match=wrong):
-            read_toml(path)
+        refused(StorageError, wrong, read_toml, path)
 
 
 def _header(text: str, data: bytes = b"") -> bytes:
@@ -216,13 +189,11 @@ def test_arrays_that_numpy_would_not_write(tmp_path: Path, content: bytes) -> No
     path = tmp_path / "a.npy"
     path.write_bytes(content)
     for read in (map_array, read_array):
-        with pytest.raises(StorageError, match=r"a\.npy is corrupt"):
-            read(path)
+        refused(StorageError, r"a\.npy is corrupt", read, path)
     packed = tmp_path / "a.npz"
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("a.npy", content)
-    with pytest.raises(StorageError, match=r"a\.npz is corrupt"):
-        read_arrays(packed)
+    refused(StorageError, r"a\.npz is corrupt", read_arrays, packed)
 
 
 def test_arrays_of_another_form_are_refused_with_both(tmp_path: Path) -> None:
@@ -233,8 +204,7 @@ def test_arrays_of_another_form_are_refused_with_both(tmp_path: Path) -> None:
         with pytest.raises(StorageError, match=r"float64 \('any', 3\) expected, got float32 \(2, 3\)"):
             read(path, np.float64, (None, 3))
         for shape in ((2,), (3, 3), (2, 3, 1)):
-            with pytest.raises(StorageError, match=r"any type .* expected"):
-                read(path, shape=shape)
+            refused(StorageError, r"any type .* expected", read, path, shape=shape)
     assert not map_array(path).flags.writeable
     np.save(path, np.zeros((0, 3)))
     assert map_array(path).shape == read_array(path).shape == (0, 3)
@@ -245,8 +215,7 @@ def test_archives_of_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     np.savez_compressed(path, a=np.arange(5), b=np.array(["x", "yz"]), c=np.zeros(100_000))
     assert list(read_arrays(path, ("b", "a"))) == ["b", "a"]
     assert read_arrays(path)["b"].tolist() == ["x", "yz"]
-    with pytest.raises(StorageError, match="'d' is missing"):
-        read_arrays(path, ("a", "d"))
+    refused(StorageError, "'d' is missing", read_arrays, path, ("a", "d"))
     whole = path.read_bytes()
     for cut in range(0, len(whole), 7):
         path.write_bytes(whole[:cut])
@@ -260,19 +229,8 @@ def test_archives_of_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             continue
     path.write_bytes(whole)
     monkeypatch.setattr(reading, "MIN_ARRAY_BYTES", 10_000)
-    with pytest.raises(StorageError, match="unpacks to more than"):
-        read_arrays(path)
+    refused(StorageError, "unpacks to more than", read_arrays, path)
     assert read_arrays(path, ("a",))["a"].size == 5
-
-
-def test_archives_that_are_packed_in_another_way(tmp_path: Path) -> None:
-    held = io.BytesIO()
-    np.save(held, np.arange(3))
-    for method in (zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
-        with zipfile.ZipFile(tmp_path / "a.npz", "w", method) as archive:
-            archive.writestr("a.npy", held.getvalue())
-        with pytest.raises(StorageError, match="packed in a way"):
-            read_arrays(tmp_path / "a.npz")
 
 
 def test_content_of_another_form_is_an_error_too(tmp_path: Path) -> None:
@@ -284,21 +242,12 @@ def test_content_of_another_form_is_an_error_too(tmp_path: Path) -> None:
         raise DataError("first")
 
 
-@pytest.mark.parametrize("name", ["lines.txt", "lines.txt.gz"])
-def test_lines_plain_and_gzipped(tmp_path: Path, name: str) -> None:
-    content = "\ufeffone\r\n\nthrée".encode()
-    (tmp_path / name).write_bytes(gzip.compress(content, mtime=0) if name.endswith("gz") else content)
-    assert list(read_lines(tmp_path / name)) == [(1, "one"), (2, ""), (3, "thrée")]
-
-
 def test_a_bomb_of_one_endless_line_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(1 << 24), mtime=0))
     assert (tmp_path / "bomb.gz").stat().st_size < 1 << 15
-    with pytest.raises(StorageError, match=r"line 1 is longer than 4,194,304 bytes"):
-        list(read_lines(tmp_path / "bomb.gz"))
+    refused(StorageError, r"line 1 is longer than 4,194,304 bytes", list, read_lines(tmp_path / "bomb.gz"))
     (tmp_path / "short").write_bytes(b"ab\nabc\nabcd\n")
-    with pytest.raises(StorageError, match="line 3 is longer than 4 bytes"):
-        list(read_lines(tmp_path / "short", most=4))
+    refused(StorageError, "line 3 is longer than 4 bytes", list, read_lines(tmp_path / "short", most=4))
 
 
 @pytest.mark.parametrize(
@@ -312,16 +261,8 @@ def test_a_bomb_of_one_endless_line_is_refused(tmp_path: Path) -> None:
 )
 def test_lines_of_bad_files(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(StorageError, match=message) as caught:
-        list(read_lines(tmp_path / name))
-    assert caught.value.fix
-
-
-def test_other_encodings(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"caf\xe9\n")
-    assert list(read_lines(tmp_path / "a.txt", "latin-1")) == [(1, "café")]
-    with pytest.raises(StorageError, match="line 1 is not klingon"):
-        list(read_lines(tmp_path / "a.txt", "klingon"))
+    caught = refused(StorageError, message, list, read_lines(tmp_path / name))
+    assert caught.fix
 
 
 def test_an_endless_line_does_not_fill_the_memory(tmp_path: Path) -> None:
@@ -341,5 +282,4 @@ def test_padding_without_end_is_not_waited_for(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"[1]") + bytes(100))
     assert read_json(path) == [1]
     os.truncate(path, 1 << 42)
-    with pytest.raises(StorageError, match="more than 65,536 bytes of padding"):
-        list(read_lines(path))
+    refused(StorageError, "more than 65,536 bytes of padding", list, read_lines(path))

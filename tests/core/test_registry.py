@@ -25,13 +25,6 @@ def test_unknown_name_lists_the_known_and_the_nearest() -> None:
     assert caught.value.exit_code == 2
 
 
-def test_two_members_of_one_name_are_a_programming_error() -> None:
-    registry: Registry[Thing] = Registry("thing", "diptych.core")
-    registry.add(Thing("one"))
-    with pytest.raises(ValueError, match="two things are named 'one'"):
-        registry.add(Thing("one"))
-
-
 def test_every_registry_describes_its_members() -> None:
     from diptych.data.readers import READERS
     from diptych.encoders.family import FAMILIES

@@ -83,13 +83,3 @@ def test_numbers_are_numbers_and_formulas_are_text() -> None:
         "+3 %",
         "'-x",
     ]
-
-
-def test_a_page_shows_what_sets_cells_and_columns_apart() -> None:
-    html = TABLES[2].html()
-    assert 'style="background: color-mix(in srgb, var(--blue) 20.0%, transparent)"' in html
-    assert "<strong>7</strong>" in html
-    assert '<th scope="colgroup" colspan="2">both</th>' in html
-    assert html.count('class="words"') == 3
-    assert html.count('class="first"') == 3
-    assert '<table class="narrow">' in TABLES[0].html()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from diptych.core.errors import UsageError
 from diptych.data.batches import Batch, BatchPlan, PlanName
@@ -89,5 +90,4 @@ def test_shards_are_the_batch(world: int) -> None:
 
 @pytest.mark.parametrize(("size", "message"), [(1, "needs a negative"), (9, "larger than the 3 images")])
 def test_impossible_sizes(size: int, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        BatchPlan(caption_image([2, 2, 2]), 3, size)
+    refused(UsageError, message, BatchPlan, caption_image([2, 2, 2]), 3, size)

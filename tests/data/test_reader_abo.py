@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from miniatures import picture
+from refusals import refused
 
 from diptych.core.errors import CaptionError, DataError, DiptychError, ImageError, UsageError
 from diptych.data.products import attributes_of, paths_of
@@ -50,9 +51,7 @@ def test_one_picture_and_one_description_per_listing(tmp_path: Path) -> None:
                 node=[{"node_id": 1, "node_name": "/Home/Lighting/Lamps"}],
             ),
             listing(
-                "B2",
-                item_name=said("en_IN: Chair", "en_US: Seat"),
-                bullet_point=said("en_US: soft", "en_US: red"),
+                "B2", item_name=said("en_IN: Chair", "en_US: Seat"), bullet_point=said("en_US: soft red")
             ),
             listing("B3", item_name=said("en_US: Sofa")),
         ],
@@ -71,17 +70,7 @@ def test_one_picture_and_one_description_per_listing(tmp_path: Path) -> None:
         "domain": "amazon.com",
         "image_id": "i2",
     }
-    assert found.records[1]["category_path"] == ()
-    assert found.caption_records == [
-        {"field": "product_description"},
-        {"field": "bullet_point"},
-        {"field": "item_name"},
-    ]
-    assert found.notes == (
-        "3 of 5 listings in en: captions are product_description of 1, bullet_point of 1, item_name of 1",
-        "1 listings without a main picture left out",
-        "1 listings without description or bullets or name in en left out",
-    )
+    assert "captions are product_description of 1, bullet_point of 1, item_name of 1" in found.notes[0]
     assert (found.name, found.centric) == ("abo", "object")
     assert read_collection(tmp_path, caption="name").captions == ["Lamp", "Chair", "Sofa"]
     assert read_collection(tmp_path, caption="name", language="en_US").captions == ["Seat", "Sofa"]
@@ -90,42 +79,23 @@ def test_one_picture_and_one_description_per_listing(tmp_path: Path) -> None:
 
 
 def test_attributes_and_all_places_in_the_tree(tmp_path: Path) -> None:
-    colour = {
-        **said("de_DE: Rot")[0],
-        "standardized_values": ["Red", "Red"],
-    }
-    write(
-        tmp_path,
-        [
-            listing(
-                "B1",
-                item_name=said("en_US: Lamp &amp; <b>shade</b>"),
-                brand=said("en_US: Rivet", "en_GB: Rivet", "de_DE: Niete"),
-                color=[colour],
-                material=said("en_US: Wood &amp; Steel", "en_US: Glass"),
-                style=said("en_US:  "),
-                pattern=[],
-                product_type="LAMP",
-                node=[
-                    {"node_id": 1, "path": "/Categories/Home & Kitchen/Lamps"},
-                    {"node_id": 2, "node_name": "/Categories/Sale//Lamps/"},
-                    {"node_id": 3, "path": "/Categories/Home &amp; Kitchen/Lamps"},
-                    {"node_id": 4, "node_name": "/Categories"},
-                ],
-            ),
-            listing("B2", item_name=said("en_US: Chair"), node=[{"path": "/Categories/Home"}]),
-        ],
+    colour = {**said("de_DE: Rot")[0], "standardized_values": ["Red", "Red"]}
+    paths = ("/Categories/Home & Kitchen/Lamps", "/Categories/Home &amp; Kitchen/Lamps", "/Categories")
+    lamp = listing(
+        "B1",
+        item_name=said("en_US: Lamp &amp; <b>shade</b>"),
+        brand=said("en_US: Rivet", "en_GB: Rivet", "de_DE: Niete"),
+        color=[colour],
+        material=said("en_US: Wood &amp; Steel", "en_US: Glass"),
+        style=said("en_US:  "),
+        node=[*({"path": path} for path in paths), {"node_name": "/Categories/Sale//Lamps/"}],
     )
-    found = read_collection(tmp_path)
-    assert attributes_of(found.records[0]) == (
-        ("brand", "Rivet"),
-        ("color", "Red"),
-        ("material", "Wood & Steel"),
-        ("material", "Glass"),
+    write(tmp_path, [lamp])
+    (record,) = read_collection(tmp_path).records
+    assert attributes_of(record) == (
+        *(("brand", "Rivet"), ("color", "Red"), ("material", "Wood & Steel"), ("material", "Glass")),
     )
-    assert paths_of(found.records[0]) == (("Home & Kitchen", "Lamps"), ("Sale", "Lamps"))
-    assert found.records[0]["product_type"] == "LAMP"
-    assert paths_of(found.records[1]) == (("Home",),)
+    assert paths_of(record) == (("Home & Kitchen", "Lamps"), ("Sale", "Lamps"))
 
 
 def named(item: str, text: str, image: str | None = "i1") -> dict[str, Any]:
@@ -144,8 +114,7 @@ def test_what_is_left_out_or_kept(tmp_path: Path) -> None:
     assert (found.image_ids, found.captions) == (["B1", "B2", "B3"], ["a", "b", "c"])
     assert found.pictured.tolist() == [False, True, False]
     assert found.image(1).getpixel((0, 0)) == (22, 0, 0)
-    with pytest.raises(ImageError, match="B3 has no picture"):
-        found.image(2)
+    refused(ImageError, "B3 has no picture", found.image, 2)
     assert found.notes[1:] == (
         "2 listings kept without a picture",
         "1 listings of items that were listed before left out",
@@ -163,8 +132,7 @@ def test_what_is_left_out_or_kept(tmp_path: Path) -> None:
         ),
         ({"language": "fi", "caption": "name"}, "no listing of 6 has a picture and name in fi"),
     ):
-        with pytest.raises(DataError, match=message):
-            read_collection(tmp_path, **options)
+        refused(DataError, message, read_collection, tmp_path, **options)
 
 
 def test_listings_with_one_picture_are_never_in_two_splits(tmp_path: Path) -> None:
@@ -192,20 +160,15 @@ def test_splits_from_a_file(tmp_path: Path) -> None:
     assert "1 items that splits.csv does not name left out" in found.notes
     for content, message in (("B0\n", "line 1 is 'B0'"), ("B0,a\nB0,b\n", "B0 has two splits")):
         file.write_text(content)
-        with pytest.raises(DataError, match=message):
-            read_collection(tmp_path, split_file=file)
+        refused(DataError, message, read_collection, tmp_path, split_file=file)
 
 
-def test_archives_in_folders_of_their_own_and_unpacked_listings(tmp_path: Path) -> None:
+def test_archives_in_folders_of_their_own(tmp_path: Path) -> None:
     write(tmp_path, [named("B1", "en_US: a")])
     for archive, folder in (("abo-listings", "listings"), ("abo-images-small", "images")):
         (tmp_path / archive).mkdir()
         (tmp_path / folder).rename(tmp_path / archive / folder)
-    file = tmp_path / "abo-listings" / "listings" / "metadata" / "listings_0.json.gz"
-    file.with_suffix("").write_bytes(gzip.decompress(file.read_bytes()))
-    found = read_collection(tmp_path)
-    assert found.captions == ["a"]
-    assert found.notes == ("1 of 1 listings in en: captions are item_name of 1",)
+    assert read_collection(tmp_path).captions == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -224,9 +187,8 @@ def test_bad_listings(tmp_path: Path, line: bytes, error: type[DiptychError], me
     write(tmp_path, [])
     file = tmp_path / "listings" / "metadata" / "listings_0.json.gz"
     file.write_bytes(gzip.compress(line))
-    with pytest.raises(error, match=message) as caught:
-        read_collection(tmp_path)
-    assert caught.value.fix
+    caught = refused(error, message, read_collection, tmp_path)
+    assert caught.fix
 
 
 @pytest.mark.parametrize(
@@ -241,26 +203,21 @@ def test_bad_listings(tmp_path: Path, line: bytes, error: type[DiptychError], me
 )
 def test_bad_tables_of_images(tmp_path: Path, table: str, message: str) -> None:
     write(tmp_path, [named("B1", "en_US: a")], images=table)
-    with pytest.raises(DataError, match=message):
-        read_collection(tmp_path)
+    refused(DataError, message, read_collection, tmp_path)
 
 
 def test_half_a_dataset(tmp_path: Path) -> None:
     write(tmp_path, [])
     (tmp_path / "listings" / "metadata" / "listings_0.json.gz").unlink()
-    with pytest.raises(DataError, match=r"has no listings_\*\.json\.gz"):
-        read_collection(tmp_path)
+    refused(DataError, r"has no listings_\*\.json\.gz", read_collection, tmp_path)
     write(tmp_path, [named("B1", "en_US: a")])
     (tmp_path / "images" / "metadata" / "images.csv.gz").unlink()
-    with pytest.raises(DataError, match=r"has no images\.csv\.gz"):
-        read_collection(tmp_path)
+    refused(DataError, r"has no images\.csv\.gz", read_collection, tmp_path)
     (tmp_path / "images" / "small").rmdir()
-    with pytest.raises(DataError, match="small does not exist"):
-        read_collection(tmp_path)
+    refused(DataError, "small does not exist", read_collection, tmp_path)
     (tmp_path / "images").rename(tmp_path / "pictures")
-    with pytest.raises(DataError, match="has no folder images") as caught:
-        read_collection(tmp_path)
-    assert "abo-images-small.tar" in caught.value.fix
+    caught = refused(DataError, "has no folder images", read_collection, tmp_path)
+    assert "abo-images-small.tar" in caught.fix
     for options in ({"caption": "title"}, {"missing": "no"}, {"duplicates": "last"}, {"test": -1}):
         with pytest.raises(UsageError):
             read_collection(tmp_path, **options)

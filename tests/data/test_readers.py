@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from miniatures import picture
 from PIL import Image
+from refusals import refused
 
 from diptych.core.errors import CaptionError, DataError, DiptychError, UsageError
 from diptych.data.readers import READERS, read_collection
-
-
-def picture(path: Path, colour: int = 0) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", (4, 4), (colour, 0, 0)).save(path)
 
 
 def karpathy(folder: Path, images: list[dict[str, Any]], name: str = "dataset_tiny.json") -> Path:
@@ -26,9 +23,7 @@ def karpathy(folder: Path, images: list[dict[str, Any]], name: str = "dataset_ti
 
 
 def entry(name: str, split: str, *captions: str, **more: Any) -> dict[str, Any]:
-    sentences = [
-        {"raw": raw, "sentid": hash((name, i)), "tokens": raw.split()} for i, raw in enumerate(captions)
-    ]
+    sentences = [{"raw": raw, "sentid": hash((name, i))} for i, raw in enumerate(captions)]
     return {"filename": name, "split": split, "sentences": sentences, **more}
 
 
@@ -80,16 +75,14 @@ def test_karpathy_gzipped_with_pictures_elsewhere(tmp_path: Path) -> None:
 )
 def test_json_that_is_not_karpathys(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "dataset.json").write_text(content)
-    with pytest.raises(DataError, match=message) as caught:
-        read_collection(tmp_path)
-    assert caught.value.fix
+    caught = refused(DataError, message, read_collection, tmp_path)
+    assert caught.fix
 
 
 @pytest.mark.parametrize("raw", ["", "   ", "...", "\n"])
 def test_an_empty_caption_is_named_or_left_out_and_counted(tmp_path: Path, raw: str) -> None:
     folder = karpathy(tmp_path, [entry("a.png", "test", "one", raw)])
-    with pytest.raises(CaptionError, match=r"of a\.png is empty"):
-        read_collection(folder)
+    refused(CaptionError, r"of a\.png is empty", read_collection, folder)
     kept = read_collection(folder, skip_bad_captions=True)
     assert kept.captions == ["one"]
     assert kept.notes == ("1 empty captions left out",)
@@ -97,28 +90,24 @@ def test_an_empty_caption_is_named_or_left_out_and_counted(tmp_path: Path, raw: 
 
 def test_a_caption_of_100_000_characters_is_named(tmp_path: Path) -> None:
     folder = karpathy(tmp_path, [entry("a.png", "test", "x" * 100_000)])
-    with pytest.raises(CaptionError, match="has 100,000 characters, more than the 20,000 allowed"):
-        read_collection(folder)
+    refused(CaptionError, "has 100,000 characters, more than the 20,000 allowed", read_collection, folder)
 
 
 def test_pairs_in_csv_tsv_and_jsonl_agree(tmp_path: Path) -> None:
     rows = [("a.png", "a, red thing", "train"), ("b.png", "blue", "test"), ("a.png", "red again", "train")]
-    for kind in ("csv", "tsv", "jsonl"):
-        folder = tmp_path / kind
-        folder.mkdir()
-        if kind == "jsonl":
-            lines = [json.dumps({"image": i, "caption": c, "split": s, "price": 3}) for i, c, s in rows]
-        else:
-            mark = "," if kind == "csv" else "\t"
-            lines = [mark.join(["image", "caption", "split", "price"])]
-            lines += [mark.join([i, f'"{c}"', s, "3"]) for i, c, s in rows]
-        (folder / f"shop.{kind}").write_text("\n".join(lines) + "\n")
-        found = read_collection(folder)
+    files = {
+        mark: "\n".join(["image\tcaption\tsplit", *(f'{i}\t"{c}"\t{s}' for i, c, s in rows)])
+        for mark in ",\t"
+    }
+    lines = [json.dumps({"image": i, "caption": c, "split": s}) for i, c, s in rows]
+    kinds = {"csv": files[","].replace("\t", ","), "tsv": files["\t"], "jsonl": "\n".join(lines)}
+    for kind, text in kinds.items():
+        (tmp_path / f"shop.{kind}").write_text(text)
+        found = read_collection(tmp_path / f"shop.{kind}")
         assert found.image_ids == ["a.png", "b.png"]
         assert found.captions == ["a, red thing", "red again", "blue"]
         assert found.caption_image.tolist() == [0, 0, 1]
         assert found.splits == ["train", "test"]
-        assert str(found.records[0]["price"]) == "3"
 
 
 def test_pairs_without_splits_are_assigned_by_name_alone(tmp_path: Path) -> None:
@@ -150,33 +139,26 @@ def test_pairs_without_splits_are_assigned_by_name_alone(tmp_path: Path) -> None
 )
 def test_bad_pairs(tmp_path: Path, text: str, error: type[DiptychError], message: str) -> None:
     (tmp_path / "pairs.csv").write_text(text)
-    with pytest.raises(error, match=message):
-        read_collection(tmp_path)
+    refused(error, message, read_collection, tmp_path)
 
 
 def test_hugging_face_datasets_on_disk(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
-    pictures = [Image.new("RGB", (4, 4), (colour, 0, 0)) for colour in (1, 2, 3)]
-    features = datasets.Features(
-        {
-            "image": datasets.Image(),
-            "caption": datasets.List(datasets.Value("string")),
-            "split": datasets.Value("string"),
-        }
-    )
-    table = datasets.Dataset.from_dict(
-        {"image": pictures, "caption": [["a", "b"], ["c"], ["d", "e"]], "split": ["train", "test", "test"]},
-        features=features,
-    )
+    words = datasets.List(datasets.Value("string"))
+    kinds = {"image": datasets.Image(), "caption": words, "split": datasets.Value("string")}
+    columns = {
+        "image": [Image.new("RGB", (4, 4), (colour, 0, 0)) for colour in (1, 2, 3)],
+        "caption": [["a", "b"], ["c"], ["d", "e"]],
+        "split": ["train", "test", "test"],
+    }
+    table = datasets.Dataset.from_dict(columns, features=datasets.Features(kinds))
     datasets.DatasetDict({"test": table}).save_to_disk(str(tmp_path / "hf"))
     found = read_collection(tmp_path / "hf", split_column="split")
     assert found.captions == ["a", "b", "c", "d", "e"]
     assert found.split_sizes == {"train": 1, "test": 2}
     assert found.caption_ids[:2] == ["test-0000000#0", "test-0000000#1"]
     assert found.split("test").image(1).getpixel((0, 0)) == (3, 0, 0)
-    assert len({found.source.content(row) for row in range(3)}) == 3
-    with pytest.raises(UsageError, match="has no caption column 'words'"):
-        read_collection(tmp_path / "hf", caption_column="words")
+    refused(UsageError, "no caption column 'words'", read_collection, tmp_path / "hf", caption_column="words")
 
 
 def test_scenes_are_recognised_before_karpathy(scenes_folder: Path) -> None:
@@ -189,12 +171,10 @@ def test_scenes_are_recognised_before_karpathy(scenes_folder: Path) -> None:
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="does not exist"):
-        read_collection(tmp_path / "gone")
+    refused(DataError, "does not exist", read_collection, tmp_path / "gone")
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(UsageError, match=r"no reader recognises .*notes.txt") as caught:
-        read_collection(tmp_path / "notes.txt")
-    assert ", ".join(READERS.names()) in caught.value.fix
+    caught = refused(UsageError, r"no reader recognises .*notes.txt", read_collection, tmp_path / "notes.txt")
+    assert ", ".join(READERS.names()) in caught.fix
     with pytest.raises(UsageError, match="unknown reader 'karpaty'.*did you mean 'karpathy'"):
         read_collection(tmp_path, reader="karpaty")
     with pytest.raises(UsageError, match="reader 'karpathy' has no option 'colour'"):
@@ -202,20 +182,15 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="image folder .*gone does not exist"):
         read_collection(tmp_path / "k", images=tmp_path / "gone")
     karpathy(tmp_path / "k", [entry("a.png", "test", "one")], "dataset_two.json")
-    with pytest.raises(DataError, match="2 candidates"):
-        read_collection(tmp_path / "k")
+    refused(DataError, "2 candidates", read_collection, tmp_path / "k")
 
 
 def test_what_pictures_show_is_known_or_given(tmp_path: Path, scenes_folder: Path) -> None:
-    (tmp_path / "pairs.csv").write_text("image,caption\na.png,one\n")
-    assert read_collection(tmp_path).centric is None
-    assert read_collection(tmp_path, centric="object").centric == "object"
     karpathy(tmp_path / "k", [entry("a.png", "test", "one")])
     assert read_collection(tmp_path / "k").centric is None
     document = {"dataset": "flickr8k", "images": [entry("a.png", "test", "one")]}
     (tmp_path / "k" / "dataset_tiny.json").write_text(json.dumps(document))
     assert read_collection(tmp_path / "k").centric == "scene"
     assert read_collection(tmp_path / "k", centric="object").centric == "object"
-    with pytest.raises(UsageError, match="centric is 'both', it is scene or object"):
-        read_collection(tmp_path / "k", centric="both")
+    refused(UsageError, "'both', it is scene or object", read_collection, tmp_path / "k", centric="both")
     assert read_collection(scenes_folder).centric == "scene"

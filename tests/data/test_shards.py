@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from tar_shards import BLOCK, END, header, member, png, shard
 
 from diptych.core.errors import DataError, ImageError, UsageError
@@ -90,9 +91,7 @@ def test_links_folders_and_devices_are_passed_over(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_cut_off_or_damaged_is_told_with_its_place(
-    tmp_path: Path, content: bytes, whole: int, message: str
-) -> None:
+def test_what_is_cut_off_or_damaged_is_told(tmp_path: Path, content: bytes, whole: int, message: str) -> None:
     found, members = walk(put(tmp_path / "a.tar", content))
     assert len(found) == whole
     assert members.cut is not None
@@ -101,21 +100,12 @@ def test_what_is_cut_off_or_damaged_is_told_with_its_place(
         raise members.cut
 
 
-@pytest.mark.parametrize("content", [b"", b"short", b"no tar file " * 99])
-def test_what_is_no_tar_file_is_refused(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(DataError, match=r"a\.tar is no tar file"):
-        walk(put(tmp_path / "a.tar", content))
-
-
 @given(cut=st.integers(0, 4 * BLOCK - 1))
-def test_wherever_it_is_cut_members_before_are_whole(
-    cut: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_wherever_it_is_cut_members_before(cut: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     content = member("a.txt", b"x" * 100) + member("b.txt", b"y" * 100) + END
     path = put(tmp_path_factory.mktemp("cut") / "a.tar", content[:cut])
     if cut < BLOCK:
-        with pytest.raises(DataError, match="no tar file"):
-            walk(path)
+        refused(DataError, "no tar file", walk, path)
         return
     found, members = walk(path)
     assert members.cut is not None
@@ -125,16 +115,7 @@ def test_wherever_it_is_cut_members_before_are_whole(
 @pytest.mark.parametrize("name", ["../a.txt", "/etc/passwd", "a/../../b.txt", "C:a.txt", "..\\a.txt"])
 def test_names_that_lead_out_are_refused(tmp_path: Path, name: str) -> None:
     path = shard(tmp_path / "a.tar", [("fine.txt", b"x"), (name, b"x")])
-    with pytest.raises(ImageError, match=r"points outside .*a\.tar \(byte 1,024\)"):
-        walk(path)
-
-
-def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
-    broken = bytearray(member("aXb.txt", b"x"))
-    broken[1] = 0xFF
-    broken[148:156] = b"%06o\0 " % (sum(broken[:148]) + 8 * 32 + sum(broken[156:BLOCK]))
-    with pytest.raises(DataError, match="is no name in UTF-8"):
-        walk(put(tmp_path / "a.tar", bytes(broken) + END))
+    refused(ImageError, r"points outside .*a\.tar \(byte 1,024\)", walk, path)
 
 
 def grouped(tmp_path: Path, *files: tuple[str, bytes], picture: str | None = None) -> list[Sample]:
@@ -160,8 +141,7 @@ def test_one_name_twice_in_a_sample_and_two_pictures(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"byte 1,536: 0\.TXT is there twice"):
         grouped(tmp_path, ("0.txt", b"x"), ("0.TXT", b"y"))
     sample = grouped(tmp_path, ("0.jpg", b"x"), ("0.png", png(1)))[0]
-    with pytest.raises(DataError, match="0 has 2 pictures: jpg, png"):
-        sample.picture()
+    refused(DataError, "0 has 2 pictures: jpg, png", sample.picture)
     assert sample.picture("png") == sample.parts["png"]
     assert sample.picture("webp") is None
 
@@ -183,19 +163,14 @@ def test_shards_of_folders_patterns_and_files(tmp_path: Path) -> None:
     assert names("{val,train}/[01]0.tar") == ["val/00", "train/10"]
     assert names("train/*.tar") == ["08", "09", "10"]
     assert names("val/00.tar") == ["00"]
-    with pytest.raises(DataError, match=r"2 of 4 files .* are missing, the first: .*11\.tar"):
-        names("train/{09..12}.tar")
-    with pytest.raises(DataError, match="no shards"):
-        names("test/*.tar")
-    with pytest.raises(UsageError, match="more than 1,000,000 files"):
-        names("{0..999}/{0..999}/{0..9}.tar")
+    refused(DataError, r"2 of 4 files .* are missing, the first: .*11\.tar", names, "train/{09..12}.tar")
+    refused(DataError, "no shards", names, "test/*.tar")
+    refused(UsageError, "more than 1,000,000 files", names, "{0..999}/{0..999}/{0..9}.tar")
 
 
 def test_compressed_shards_and_names_that_are_there_twice(tmp_path: Path) -> None:
     (tmp_path / "00.tar").touch()
     (tmp_path / "01.tar.gz").touch()
-    with pytest.raises(DataError, match=r"01\.tar\.gz is compressed") as caught:
-        find_shards(tmp_path)
-    assert "gunzip" in caught.value.fix
-    with pytest.raises(DataError, match=r"01\.tar\.gz is compressed"):
-        find_shards(tmp_path / "01.tar.gz")
+    caught = refused(DataError, r"01\.tar\.gz is compressed", find_shards, tmp_path)
+    assert "gunzip" in caught.fix
+    refused(DataError, r"01\.tar\.gz is compressed", find_shards, tmp_path / "01.tar.gz")

@@ -25,8 +25,8 @@ from diptych.data.readers import read_collection
 from diptych.encoders.conse import Classifier, ConseEncoder, class_texts, convex_combination
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
+from diptych.encoders.inputs import load_tensors, save_tensors
 from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
-from diptych.encoders.tensors import load_tensors, save_tensors
 
 from .tiny_conse import NAMES, network_file
 from .tiny_pretrained import pictures

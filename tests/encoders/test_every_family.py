@@ -21,7 +21,7 @@ from diptych.core.errors import (
     NumericalError,
     UsageError,
 )
-from diptych.data.overlay import OverlaidPicture
+from diptych.data.images import OverlaidPicture
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.matching import MatchingEncoder
 from diptych.encoders.pretrained import PretrainedEncoder

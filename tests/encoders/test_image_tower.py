@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from diptych.core.errors import ImageError, MismatchError, RecipeError, StorageError, UnknownNameError
-from diptych.data.overlay import OverlaidPicture, Patch
+from diptych.data.images import OverlaidPicture, Patch
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.tower import ProjectionConfig, make_head

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 from PIL import Image
 
 from diptych.core.errors import CaptionError, ImageError, NumericalError, UsageError
-from diptych.data.overlay import OverlaidPicture
+from diptych.data.images import OverlaidPicture
 from diptych.encoders.dual_encoder import unit_rows
 from diptych.encoders.inputs import MAX_ASPECT, as_picture, check_texts
 from diptych.encoders.text_cleaning import ALBEF_CLEANING, BLIP_CLEANING, Cleaning

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from diptych.core.errors import ImageError, UsageError
-from diptych.data.overlay import OverlaidPicture
+from diptych.data.images import OverlaidPicture
 from diptych.encoders.direct_pixels import ComposedPixels, LibraryPixels, ProcessorPixels
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.inputs import ByteTable

@@ -8,7 +8,7 @@ from PIL import Image
 from pydantic import ValidationError
 
 from diptych.core.errors import ImageError
-from diptych.data.overlay import Patch, pasted
+from diptych.data.images import Patch, pasted
 from diptych.encoders.preprocessing import Augmentation, Preprocessing
 
 PLAIN = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.core.errors import CaptionError, UsageError
-from diptych.data.overlay import OverlaidPicture
+from diptych.data.images import OverlaidPicture
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.preprocessing import Augmentation, randomly_cut
 from diptych.encoders.pretrained import PretrainedEncoder, shortened

@@ -10,7 +10,7 @@ import torch
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
 from diptych.core.errors import NumericalError, StorageError, UsageError
 from diptych.data.collection import Collection
-from diptych.data.overlay import OverlaidPicture
+from diptych.data.images import OverlaidPicture
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig

@@ -18,7 +18,7 @@ from diptych.core.errors import (
 )
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
-from diptych.data.overlay import OverlaidPicture, Patch, pasted
+from diptych.data.images import OverlaidPicture, Patch, pasted
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import CaptionTowerConfig
 from diptych.encoders.dual_encoder import DualEncoder

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from diptych.core.errors import ImageError
-from diptych.data.overlay import Patch
+from diptych.data.images import Patch
 
 CAPTIONS = [
     "a dog on the left of a red cube",

@@ -8,7 +8,7 @@ import pytest
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.locking import exclusive_folder
-from diptych.training.folder import TrainingFolder
+from diptych.training.run import TrainingFolder
 
 REQUEST = {"data": "d0", "loss": {"eta": 0.5, "terms": (1, 2)}, "validation": None}
 

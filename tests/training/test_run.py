@@ -7,6 +7,7 @@ import pytest
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
+from diptych.training import fit
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run
 
@@ -54,3 +55,14 @@ def test_the_environment_names_no_machine(tmp_path: Path, recipe: Recipe) -> Non
     text = (run.folder / "environment.json").read_text()
     assert "torch" in text
     assert socket.gethostname() not in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "precision"), [("auto", {True: "bf16-mixed", False: "32-true"}), ("32-true", None)]
+)
+@pytest.mark.parametrize("has", [True, False])
+def test_auto_is_bfloat16_where_the_device_computes_in_it(
+    asked: str, precision: dict[bool, str] | None, has: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fit, "multiplies_bfloat16", lambda device: has)
+    assert fit._precision(asked, "cpu") == (precision[has] if precision else asked)

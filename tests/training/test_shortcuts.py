@@ -17,7 +17,7 @@ from diptych.data.batches import Batch, BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.readers.declaration import read_collection
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.tensors import load_tensors
+from diptych.encoders.inputs import load_tensors
 from diptych.encoders.two_tower import TwoTowerModel
 from diptych.training.examples import Examples
 from diptych.training.fit import fit

@@ -289,7 +289,7 @@ def adapt(
     """
     from diptych.core.files import check_replaceable
     from diptych.encoders.dual_encoder import CONFIG_FILE
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import Origin
     from diptych.training.adaptation import adapt_linear
 
     if out is None:

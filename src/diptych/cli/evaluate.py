@@ -32,8 +32,7 @@ from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.embeddings import EncodedCollection
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import EncodedCollection, Origin
     from diptych.evaluation import Result
     from diptych.evaluation.judgements import Agreement, HumanAgreement
     from diptych.evaluation.shortcuts import BothConditions
@@ -62,8 +61,7 @@ def gains_beside(encoded: EncodedCollection, relevance: Relevance | None) -> tup
 
 def relevance_named(name: str, encoded: EncodedCollection, origin: Origin, folder: Path) -> Relevance:
     """The relevance model called ``name``."""
-    from diptych.encoders.embeddings import EncodedCollection
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import EncodedCollection, Origin
     from diptych.evaluation.evaluate_encoder import relevance_of
 
     if EncodedCollection.is_at(name):
@@ -419,7 +417,7 @@ class SecondStage:
 
     def candidates(self, folder: Path, encoded: EncodedCollection, origin: Origin, beside: Path) -> Reranked:
         """The candidates stored in ``folder`` or ``beside``, scored now into ``beside`` unless there are enough."""
-        from diptych.encoders.origin import check_still_there
+        from diptych.encoders.embeddings import check_still_there
         from diptych.encoders.rerank import rerank, stored_candidates
 
         for place in dict.fromkeys((folder, beside)):

@@ -221,7 +221,7 @@ def _captions(
 ) -> tuple[CaptionList, Collection | None, str | None]:
     """The captions, the collection they are of, and which part of it; a text file has neither."""
     from diptych.analysis.perturbations.perturb import CaptionList
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import Origin
 
     if data.suffix.lower() == ".txt" and choice.reader is None:
         if split is not None or captions != "all" or choice.images is not None:

@@ -15,7 +15,7 @@ from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import Origin
     from diptych.evaluation import Result
 
 
@@ -75,7 +75,7 @@ def _say(target: Path) -> None:
 
 def _stress_page(folder: Path, target: Path) -> Path:
     """The page of a stress run, with pictures where it says what data it was made of."""
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import Origin
     from diptych.evaluation.stress import StressResult
     from diptych.report.stress import write_stress_page
 

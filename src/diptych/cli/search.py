@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import Origin
     from diptych.index import Index
     from diptych.report.content import Retrieved
     from diptych.sparse import SparseEncoder
@@ -78,7 +78,7 @@ def search(
       [bold]diptych search runs/shop/index-exact "Dresses" --category --sheet dresses.png[/bold]
     """
     from diptych.data.images import read_image
-    from diptych.encoders.origin import Origin, check_still_there
+    from diptych.encoders.embeddings import Origin, check_still_there
     from diptych.index import open_index
     from diptych.report.sheets import write_contact_sheet
 

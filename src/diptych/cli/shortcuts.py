@@ -112,7 +112,7 @@ def _examples(
 
     from diptych.analysis.shortcuts import with_ending
     from diptych.data.batches import Batch
-    from diptych.data.overlay import pasted, split_overlay
+    from diptych.data.images import pasted, split_overlay
     from diptych.encoders.preprocessing import Preprocessing
     from diptych.report.sheets import Example
 

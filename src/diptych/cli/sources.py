@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,8 +15,7 @@ from diptych.core.files import safe_name, write_json
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.embeddings import EncodedCollection
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import EncodedCollection, Origin
     from diptych.training.run import Run
 
 
@@ -107,9 +106,8 @@ def encoded_of(
     With ``reuse`` those that lie in the run are used although they would go to ``out``.
     """
     from diptych.data.captions import check_caption_choice
-    from diptych.encoders.embeddings import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection, Origin
     from diptych.encoders.family import rooted
-    from diptych.encoders.origin import Origin
 
     check_caption_choice(choice.captions)
     folder = Path(source)
@@ -186,7 +184,7 @@ def encode_part(
         fabric=work.fabric,
     )
     if work.fabric is None or work.fabric.is_global_zero:
-        write_json(out / "origin.json", origin.to_dict())
+        write_json(out / "origin.json", asdict(origin))
     return encoded
 
 

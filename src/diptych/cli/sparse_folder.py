@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from diptych.core.reading import read_json
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import Origin
     from diptych.sparse import SparseEncoder, SparsifiedCollection, Sparsifier
 
 
@@ -52,7 +52,7 @@ class SparseFolder:
     @classmethod
     def open(cls, folder: Path | str) -> SparseFolder:
         """What :meth:`save` wrote."""
-        from diptych.encoders.origin import Origin
+        from diptych.encoders.embeddings import Origin
 
         folder = Path(folder)
         if not cls.is_one(folder):
@@ -65,7 +65,7 @@ class SparseFolder:
     @classmethod
     def of(cls, folder: Path | str) -> SparseFolder:
         """The folder itself, or the one whose rows an index holds."""
-        from diptych.encoders.origin import Origin, check_still_there
+        from diptych.encoders.embeddings import Origin, check_still_there
 
         folder = Path(folder)
         if not cls.is_one(folder) and (folder / "index.json").is_file():
@@ -80,7 +80,7 @@ class SparseFolder:
 
     def save(self) -> None:
         """Write the marker; last of all."""
-        write_json(self.folder / _MARKER, {"origin": self.origin.to_dict(), "split": self.split})
+        write_json(self.folder / _MARKER, {"origin": asdict(self.origin), "split": self.split})
 
     def sparsifier(self) -> Sparsifier:
         """The head."""
@@ -90,7 +90,7 @@ class SparseFolder:
 
     def encoder(self) -> SparseEncoder:
         """Sentences and pictures to sparse rows."""
-        from diptych.encoders.origin import check_still_there
+        from diptych.encoders.embeddings import check_still_there
         from diptych.sparse import SparseEncoder
 
         check_still_there(self.origin.model, self.folder)

@@ -30,8 +30,7 @@ from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
-    from diptych.encoders.embeddings import EncodedCollection
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import EncodedCollection, Origin
     from diptych.report.terms import Match
     from diptych.sparse import (
         SparseMeasures,
@@ -142,9 +141,8 @@ class DensePart:
 def dense_parts(source: str, choice: DataChoice, splits: Sequence[str], out: Path) -> dict[str, DensePart]:
     """Some splits as ``source`` encodes them, by their names; what is encoded already is used."""
     from diptych.core.locking import exclusive_folder
-    from diptych.encoders.embeddings import EncodedCollection
+    from diptych.encoders.embeddings import EncodedCollection, Origin, check_still_there
     from diptych.encoders.family import rooted
-    from diptych.encoders.origin import Origin, check_still_there
 
     folder = Path(source)
     kept = Origin.read(folder)

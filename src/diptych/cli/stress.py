@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,7 +33,7 @@ from diptych.core.files import safe_name
 if TYPE_CHECKING:
     from diptych.analysis.perturbations import Perturbation
     from diptych.data.collection import Collection
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import Origin
     from diptych.evaluation.stress import StressResult, StressRow
     from diptych.training.run import Run
 
@@ -185,7 +186,7 @@ def stress(
     from diptych.analysis.perturbations import choose_perturbations
     from diptych.core.files import write_json
     from diptych.data.language.open import open_language
-    from diptych.encoders.origin import Origin
+    from diptych.encoders.embeddings import Origin
     from diptych.evaluation.stress import stress as stressed
     from diptych.report.stress import write_stress_page
 
@@ -224,7 +225,7 @@ def stress(
             embeddings=_embeddings(run, out, whole, origin, gallery),
             about=origin.said(),
         )
-        write_json(folder / "origin.json", origin.to_dict())
+        write_json(folder / "origin.json", asdict(origin))
         page = write_stress_page(found, folder / "report.html", whole)
     show_stress(found)
     if found.opened:
@@ -240,8 +241,8 @@ def stressed_collection(
     from dataclasses import replace
 
     from diptych.data.captions import check_caption_choice
+    from diptych.encoders.embeddings import Origin
     from diptych.encoders.family import rooted
-    from diptych.encoders.origin import Origin
 
     check_caption_choice(choice.captions)
     origin = Origin(rooted(model), choice.section(run), None, choice.captions)

@@ -17,7 +17,7 @@ from diptych.core.draws import draw_uniform, keys_of
 from diptych.core.errors import DataError, ImageError, UnknownNameError
 from diptych.core.fingerprint import fingerprint_lists
 from diptych.data.columns import Column, Labels, first_duplicate
-from diptych.data.overlay import OverlaidPicture, OverlaySource
+from diptych.data.images import OverlaidPicture, OverlaySource
 from diptych.data.regions import RegionSource
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from diptych.data.loading import reserve
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
 
 MAX_PIXELS = 100_000_000
 """Pictures with more pixels than this (a 10,000 × 10,000 square) are refused as decompression bombs."""
@@ -231,3 +233,58 @@ class FolderSource:
     def content(self, row: int) -> str:
         """Return a fingerprint of the file's bytes."""
         return image_content(self.path(row))
+
+
+class Patch(NamedTuple):
+    """Opaque pixels and where they go.
+
+    Attributes:
+        left, top: of the patch's first pixel, in pixels of the prepared picture.
+        pixels: (height, width, 3) uint8.
+    """
+
+    left: int
+    top: int
+    pixels: np.ndarray
+
+
+class Overlay(Protocol):
+    """What is pasted over a prepared picture."""
+
+    @property
+    def key(self) -> str:
+        """Return a name by content: the same overlay has the same key."""
+
+    def patches(self, width: int, height: int) -> Sequence[Patch]:
+        """Return the patches for a prepared picture of ``width`` × ``height`` pixels, the last on top."""
+
+
+@dataclass(frozen=True)
+class OverlaidPicture:
+    """A picture as an encoder takes it, and what goes over it once it is prepared."""
+
+    picture: Image
+    overlay: Overlay
+
+
+@runtime_checkable
+class OverlaySource(Protocol):
+    """An image source whose pictures have overlays."""
+
+    def overlay(self, row: int) -> Overlay | None:
+        """Return what goes over the picture of source row ``row``; None for nothing."""
+
+
+def split_overlay(item: Any) -> tuple[Any, Overlay | None]:
+    """Return a picture and its overlay; anything else as it is, with None."""
+    if isinstance(item, OverlaidPicture):
+        return item.picture, item.overlay
+    return item, None
+
+
+def pasted(pixels: np.ndarray, overlay: Overlay) -> np.ndarray:
+    """Return a copy of (height, width, 3) uint8 ``pixels`` with the overlay's patches on it."""
+    copy = pixels.copy()
+    for left, top, patch in overlay.patches(pixels.shape[1], pixels.shape[0]):
+        copy[top : top + patch.shape[0], left : left + patch.shape[1]] = patch
+    return copy

@@ -13,7 +13,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from diptych.core.context import track
+
+if TYPE_CHECKING:
+    from diptych.data.collection import Collection
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -150,3 +155,23 @@ def batched(items: Iterable[A], size: int) -> Iterator[list[A]]:
             batch = []
     if batch:
         yield batch
+
+
+NO_PICTURE = "no picture"
+
+
+def each_picture_content(collection: Collection) -> Iterator[str]:
+    """Yield one fingerprint per image, of its file's bytes, as it is asked for; reads every file once, in parallel.
+
+    Of an item without a picture it is :data:`NO_PICTURE`.
+    """
+    source = collection.source
+    found = read_ahead(
+        lambda row: source.content(int(row)) if row >= 0 else NO_PICTURE, collection.source_rows
+    )
+    yield from track(found, "reading pictures", collection.n_images, "pictures")
+
+
+def picture_contents(collection: Collection) -> list[str]:
+    """Return all of :func:`each_picture_content`."""
+    return list(each_picture_content(collection))

@@ -20,8 +20,7 @@ from diptych.core.errors import DataError, StorageError
 from diptych.core.files import atomic_folder, cache_root
 from diptych.core.locking import cached
 from diptych.data.collection import Centric, Collection, ImageSource
-from diptych.data.columns import Labels
-from diptych.data.string_table import NumberTable, StringTable, StringWriter
+from diptych.data.columns import Labels, NumberTable, StringTable, StringWriter
 
 _MOST_SPLITS = 256
 _BUFFER_BYTES = 1 << 18

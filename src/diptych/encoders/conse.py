@@ -30,15 +30,14 @@ from diptych.core.files import write_json, write_text
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.options import Options
 from diptych.core.reading import read_json, read_text
-from diptych.data.overlay import split_overlay
+from diptych.data.images import split_overlay
 from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader, unit_rows
 from diptych.encoders.hub import LOADING_ERRORS, loading_failure
-from diptych.encoders.inputs import as_picture, check_texts
+from diptych.encoders.inputs import as_picture, check_texts, load_tensors, pick_device, save_tensors
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.targets import TargetModel, TargetOptions, open_target_model
 from diptych.encoders.targets.contract import TargetHeader
 from diptych.encoders.targets.kinds.sentence import SentenceEncoder
-from diptych.encoders.tensors import load_tensors, pick_device, save_tensors
 
 
 class ClassifierConfig(Options):

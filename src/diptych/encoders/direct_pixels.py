@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from diptych.core.errors import UsageError
-from diptych.data.overlay import Overlay, pasted
+from diptych.data.images import Overlay, pasted
 from diptych.encoders.inputs import ByteTable
 
 if TYPE_CHECKING:

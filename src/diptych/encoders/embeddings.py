@@ -3,24 +3,28 @@
 ::
 
     FOLDER/rows.npy              (n, d) float32
-    FOLDER/ids.utf8, ids.ends    one id per row; see diptych.data.string_table
+    FOLDER/ids.utf8, ids.ends    one id per row; see diptych.data.columns
     FOLDER/embeddings.json       the rest
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from diptych.core.artifact import Artifact
-from diptych.core.errors import DataError, NumericalError, StorageError
+from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
 from diptych.core.files import atomic_folder, create_array
-from diptych.core.reading import map_array
-from diptych.data.string_table import StringTable, write_strings
+from diptych.core.reading import map_array, read_json
+from diptych.data.columns import StringTable, write_strings
+
+if TYPE_CHECKING:
+    from diptych.data.collection import Collection
+
 
 _CHECK_ROWS = 65_536
 _HELD_IDS = 65_536
@@ -168,3 +172,92 @@ class EncodedCollection(
         if not cls.is_at(path) and any(Path(path).glob("*.unfinished")):
             raise StorageError(f"{path} is not finished", "resume with the command that began it")
         return super().open(path, of)
+
+
+ORIGIN_FILE = "origin.json"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where embeddings came from, so that a search can show what it found.
+
+    Attributes:
+        model: the run or encoder, as it was named.
+        data: the recipe's data section.
+        split: the part that was embedded; None for all.
+        captions: which captions of each image, as ``--captions`` takes it.
+        centric: what the images show, ``scene`` or ``object``; None where it is unknown.
+    """
+
+    model: str
+    data: dict[str, Any]
+    split: str | None
+    captions: str = "all"
+    centric: str | None = None
+
+    @property
+    def part(self) -> str:
+        """Return the part and its captions, to be put into a folder's name."""
+        chosen = "" if self.captions == "all" else f"-{self.captions.replace(':', '-')}"
+        return f"{self.split or 'all'}{chosen}"
+
+    def collection(self) -> Collection:
+        """Read the collection that was embedded."""
+        from diptych.data.captions import choose_captions
+
+        collection = read_data(self.data)
+        part = collection if self.split is None else collection.split(self.split)
+        return choose_captions(part, self.captions)
+
+    def said(self) -> dict[str, str]:
+        """Return what numbers carry of it besides dataset and split."""
+        captions = {} if self.captions == "all" else {"captions": self.captions}
+        return captions if self.centric is None else {"pictures": f"{self.centric}-centric", **captions}
+
+    @classmethod
+    def from_dict(cls, said: Any, where: Path | str) -> Origin:
+        """Read an origin from its JSON."""
+        try:
+            captions, centric = str(said.get("captions", "all")), said.get("centric")
+            return cls(str(said["model"]), dict(said["data"]), said["split"], captions, centric)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise StorageError(
+                f"{where} does not say which encoder and data it was made of", "make it again"
+            ) from None
+
+    @classmethod
+    def read(cls, folder: Path) -> Origin | None:
+        """Read that of a folder that ``diptych embed`` wrote; None for another folder."""
+        file = folder / ORIGIN_FILE
+        return cls.from_dict(read_json(file), file) if file.is_file() else None
+
+
+def read_data(section: Mapping[str, Any]) -> Collection:
+    """Read or generate the data of a recipe's section."""
+    if section.get("scenes") is not None:
+        from diptych.data.scenes import scenes
+
+        return scenes(**section["scenes"])
+    if section.get("path") is None:
+        raise UsageError("the recipe names no data", "give a dataset with --data")
+    from diptych.data import read_collection
+
+    collection = read_collection(section["path"], section.get("reader"), **(section.get("options") or {}))
+    if section.get("skip_bad_images"):
+        from diptych.encoders.encode import without_bad_images
+
+        collection, problems = without_bad_images(collection)
+        if problems:
+            note = f"{len(problems)} pictures that cannot be read are left out, the first: {problems[0]}"
+            collection = replace(collection, notes=(*collection.notes, note))
+    return collection
+
+
+def check_still_there(model: str, made: Path | str) -> None:
+    """Refuse a folder whose maker does not lie where it lay."""
+    place = Path(model.rpartition(":")[2])  # without the family's name
+    if place.is_absolute() and not place.exists():
+        raise UsageError(
+            f"{made} was made with {model}, which is not there any more",
+            "put it back, or make what was made with it again from where it is now",
+        )

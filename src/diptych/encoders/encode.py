@@ -40,8 +40,7 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import exclusive_folder, try_lock
 from diptych.core.processes import in_processes
 from diptych.data.collection import Collection
-from diptych.data.contents import each_picture_content
-from diptych.data.loading import default_workers, read_ahead
+from diptych.data.loading import default_workers, each_picture_content, read_ahead
 from diptych.encoders.distributed import DistributedContext, device_for
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings, EncodedCollection

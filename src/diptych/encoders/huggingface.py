@@ -16,7 +16,7 @@ from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
-from diptych.data.overlay import Overlay
+from diptych.data.images import Overlay
 from diptych.encoders.direct_pixels import ProcessorPixels
 from diptych.encoders.hub import (
     LOADING_ERRORS,

@@ -18,11 +18,10 @@ from torch import Tensor, nn
 from diptych.core.errors import MismatchError, RecipeError, UnknownNameError
 from diptych.core.options import Options
 from diptych.core.reading import file_errors
-from diptych.data.overlay import split_overlay
+from diptych.data.images import split_overlay
 from diptych.encoders.hub import LOADING_ERRORS, hub_within_reach, loading_failure
-from diptych.encoders.inputs import as_picture
+from diptych.encoders.inputs import as_picture, load_tensors
 from diptych.encoders.preprocessing import Augmentation, Preprocessing
-from diptych.encoders.tensors import load_tensors
 from diptych.encoders.tower import Tower, make_head, unit_rows
 
 

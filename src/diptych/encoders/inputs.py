@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import errno
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from diptych.core.errors import CaptionError, ImageError, UsageError
-from diptych.data.overlay import OverlaidPicture
+from diptych.core.errors import CaptionError, ImageError, StorageError, UsageError
+from diptych.core.reading import file_errors, open_regular
+from diptych.data.images import OverlaidPicture
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -29,7 +34,7 @@ def as_picture(item: Any, position: int | str) -> Image:
         raise ImageError(
             f"image {position} has something laid over it (the digits of a shortcut), which this encoder "
             "does not paste",
-            "evaluate it without shortcuts, or split the item with diptych.data.overlay.split_overlay and "
+            "evaluate it without shortcuts, or split the item with diptych.data.images.split_overlay and "
             "paste it where pictures are prepared",
         )
     if isinstance(item, np.ndarray):
@@ -125,3 +130,42 @@ class ByteTable:
             # "clip" never clips a byte of 256; it spares a check of every index.
             np.take(self.values[channel], pixels[:, :, channel], out=found[channel], mode="clip")
         return found
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write named tensors."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    try:
+        save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, path)
+    except SafetensorError as error:
+        # The library wraps the system's error in its own; every failed write of ours is a full disk
+        # or a quota as far as the person is concerned, and the text says what the system said.
+        raise OSError(errno.ENOSPC, str(error)) from error
+
+
+def load_tensors(path: Path, fix: str) -> dict[str, Tensor]:
+    """Read named tensors to the CPU."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        with file_errors(path, fix=fix):
+            open_regular(path).close()  # the library would wait for a pipe
+            return load_file(str(path))
+    except SafetensorError as error:
+        raise StorageError(f"{path} is not a safetensors file: {error}", fix) from None
+
+
+def pick_device(device: str | None) -> torch.device:
+    """The device called ``device``, or the GPU where there is one, else the CPU."""
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        torch.empty(1, device=chosen)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"device {device!r} cannot be used: {reason}", "try cpu or cuda") from None
+    return chosen

@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import write_json
-from diptych.data.overlay import Overlay
+from diptych.data.images import Overlay
 from diptych.encoders.direct_pixels import ComposedPixels
 from diptych.encoders.hub import (
     LOADING_ERRORS,

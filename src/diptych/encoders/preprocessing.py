@@ -22,7 +22,7 @@ from diptych.encoders.inputs import ByteTable
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from diptych.data.overlay import Overlay
+    from diptych.data.images import Overlay
 
 
 class Augmentation(Options):

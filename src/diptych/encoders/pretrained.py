@@ -18,11 +18,10 @@ import torch
 from diptych.core.context import task
 from diptych.core.errors import CaptionError, MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
-from diptych.data.overlay import OverlaidPicture, Overlay, split_overlay
+from diptych.data.images import OverlaidPicture, Overlay, split_overlay
 from diptych.encoders.dual_encoder import TrainableEncoder, unit_rows
-from diptych.encoders.inputs import as_picture, check_texts
+from diptych.encoders.inputs import as_picture, check_texts, pick_device
 from diptych.encoders.pretrained_towers import PretrainedTowers
-from diptych.encoders.tensors import pick_device
 from diptych.metrics.products import EPSILON
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from diptych.core.errors import UsageError
-from diptych.data.overlay import OverlaidPicture, split_overlay
+from diptych.data.images import OverlaidPicture, split_overlay
 from diptych.encoders.inputs import as_picture, check_texts
 from diptych.encoders.preprocessing import Augmentation, randomly_cut
 from diptych.encoders.tower import CaptionInputs, unit_rows

@@ -19,7 +19,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, NumericalError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import map_array
-from diptych.data.string_table import StringTable, write_strings
+from diptych.data.columns import StringTable, write_strings
 
 _ARRAYS = {"indptr": np.int64, "indices": np.int32, "weights": np.float32}
 

@@ -24,9 +24,8 @@ from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.locking import taking_turns
 from diptych.core.options import Options
 from diptych.data.collection import Collection
-from diptych.data.contents import picture_contents
-from diptych.data.loading import default_workers, read_ahead
-from diptych.data.overlay import split_overlay
+from diptych.data.images import split_overlay
+from diptych.data.loading import default_workers, picture_contents, read_ahead
 from diptych.encoders.image_tower import ImageTower
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.region_tower import RegionTower

@@ -20,11 +20,10 @@ from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import BagTower, BagTowerConfig, CaptionTower, CaptionTowerConfig
 from diptych.encoders.dual_encoder import EncoderHeader, TrainableEncoder, unit_rows
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
-from diptych.encoders.inputs import check_texts
+from diptych.encoders.inputs import check_texts, load_tensors, pick_device, save_tensors
 from diptych.encoders.region_tower import RegionTower, RegionTowerConfig
 from diptych.encoders.target_tower import TargetTower, TargetTowerConfig
 from diptych.encoders.targets.contract import TargetModel, open_target_model
-from diptych.encoders.tensors import load_tensors, pick_device, save_tensors
 from diptych.encoders.tower import ProjectionConfig, choose_kind
 
 CaptionSource: TypeAlias = Vocabulary | TargetModel

@@ -23,8 +23,8 @@ from diptych.report.categories_tables import (
     sibling_table,
 )
 from diptych.report.drawing import BLUE, INK, ORANGE, draw
-from diptych.report.intent_content import Block, Headline, Legend, Page, Panels, Section, series
-from diptych.report.page import DARK, LIGHT, judgement, shorten
+from diptych.report.intent_content import Block, Legend, Page, Panels, Section, series
+from diptych.report.page import DARK, LIGHT, Headline, judgement, shorten
 from diptych.report.pictures import Thumbnail, Thumbnails
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from diptych.report.intent_content import (
     WEEK_DAYS,
     Block,
     Discretion,
-    Headline,
     Legend,
     Page,
     Panels,
@@ -54,7 +53,7 @@ from diptych.report.intent_figures import (
     transition_order,
     week_day_figure,
 )
-from diptych.report.page import shorten
+from diptych.report.page import Headline, shorten
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.statistics import Description

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from diptych.core.table import Cell, Table
 from diptych.report.intent_content import (
     Block,
-    Headline,
     Page,
     Panels,
     Section,
@@ -40,7 +39,7 @@ from diptych.report.intent_step_figures import (
     static_legend,
     static_shares,
 )
-from diptych.report.page import shorten
+from diptych.report.page import Headline, shorten
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.evaluation import Evaluation

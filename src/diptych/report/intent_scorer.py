@@ -13,7 +13,6 @@ from diptych.core.table import Cell, Table
 from diptych.report.drawing import BLUE, INK, ORANGE, PAPER, draw
 from diptych.report.intent_content import (
     Block,
-    Headline,
     Legend,
     Page,
     Panels,
@@ -28,7 +27,7 @@ from diptych.report.intent_content import (
 )
 from diptych.report.intent_grid import Grid, pages_text, step_text
 from diptych.report.intent_step_figures import RELIABILITY_LEGEND, measure_figures, reliability_figure
-from diptych.report.page import shorten
+from diptych.report.page import Headline, shorten
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.scoring import Scorer

@@ -35,8 +35,8 @@ from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import read_json
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.hub import LOADING_ERRORS, loading_failure, weights_format
+from diptych.encoders.inputs import load_tensors, pick_device, save_tensors
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
-from diptych.encoders.tensors import load_tensors, pick_device, save_tensors
 from diptych.sparse.head import HeadPair, Kind, SparseHead, SparseHeads, head_of
 from diptych.sparse.options import SparsifyOptions, sparsify_options
 from diptych.sparse.vocabulary import TermVocabulary

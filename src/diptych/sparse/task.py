@@ -28,7 +28,7 @@ from diptych.sparse.options import LossOptions
 from diptych.sparse.pairs import PairBatch, Pairs, Validation
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.training.checkpoint import Place
-from diptych.training.folder import TrainingFolder
+from diptych.training.run import TrainingFolder
 from diptych.training.trainer import MicroBatch, StepResult, TrainingTask
 
 _ADAM_EPS = 1e-8

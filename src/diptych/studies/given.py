@@ -148,7 +148,7 @@ def kept_split(subject: Subject, split: str) -> EncodedCollection:
 def _about(encoder: DualEncoder, part: Collection, split: str) -> dict[str, Any]:
     """As :func:`diptych.encoders.encode.encode_collection` describes what it makes."""
     from diptych.core.fingerprint import fingerprint
-    from diptych.data.contents import picture_contents
+    from diptych.data.loading import picture_contents
 
     return {
         "dataset": part.name,

@@ -18,7 +18,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError
 from diptych.core.files import recover_folder
 from diptych.core.reading import file_errors
-from diptych.encoders.tensors import load_tensors, save_tensors
+from diptych.encoders.inputs import load_tensors, save_tensors
 
 _FIX = "the checkpoint is corrupt or of another version: train again in a new folder"
 

@@ -14,7 +14,7 @@ from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.errors import DataError
 from diptych.data.batches import Batch
 from diptych.data.collection import Collection
-from diptych.data.overlay import OverlaidPicture, Overlay
+from diptych.data.images import OverlaidPicture, Overlay
 from diptych.encoders.dual_encoder import Towers
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.region_tower import RegionTower

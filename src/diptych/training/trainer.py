@@ -24,7 +24,7 @@ from diptych.core.context import task as progress_task
 from diptych.core.errors import Interrupted, NumericalError
 from diptych.data.loading import read_ahead
 from diptych.training.checkpoint import Place, load_moments, load_weights, read_place, save_checkpoint
-from diptych.training.folder import TrainingFolder
+from diptych.training.run import TrainingFolder
 
 Loss = Tensor | float
 
@@ -347,6 +347,15 @@ class Trainer:
         if self._saved_step != self.place.step:
             self._save()
         raise Interrupted(f"{done}; everything up to it is saved", self._resume)
+
+
+def multiplies_bfloat16(device: torch.device) -> bool:
+    """Return whether the device computes in bfloat16 in hardware; emulated it is slower than float32."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    # PyTorch tells only in private whether a CPU multiplies bfloat16.
+    has = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
+    return device.type == "cpu" and has is not None and bool(has())
 
 
 def single_device(device: torch.device, precision: str = "32-true") -> Any:

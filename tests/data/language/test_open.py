@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 
 import pytest
+from refusals import refused
 from tiny_tagger import write_tagger
 from tiny_wordnet import write_database, write_json, write_json_lines
 
@@ -47,28 +46,15 @@ def test_scenes_have_their_own_language(scenes: Collection) -> None:
     assert not is_of_scenes(replace(scenes, caption_records=[{}] * scenes.n_captions))
 
 
-def test_what_is_named_or_asked_for_goes_before_scenes(scenes: Collection, data: Path) -> None:
-    for language in (
-        open_language(nltk_data=data, collection=scenes),
-        open_language("nltk", collection=scenes),
-    ):
-        assert language.name == "nltk"
-    assert open_language("none", collection=scenes).tagger is None
-
-
 def test_nothing_is_there() -> None:
     language = open_language()
     assert language.line() == "nltk: nothing"
-    with pytest.raises(UsageError, match="a test needs a part-of-speech tagger") as caught:
-        language.need_tagger("a test")
-    assert caught.value.fix == "python -m nltk.downloader averaged_perceptron_tagger_eng wordnet"
-    with pytest.raises(UsageError, match="a test needs a WordNet"):
-        language.need_wordnet("a test")
+    caught = refused(UsageError, "a test needs a part-of-speech tagger", language.need_tagger, "a test")
+    assert caught.fix == "python -m nltk.downloader averaged_perceptron_tagger_eng wordnet"
+    refused(UsageError, "a test needs a WordNet", language.need_wordnet, "a test")
 
 
-def test_nltk_data_in_its_search_path_and_in_the_environment(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nltk_data_in_its_search_path(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nltk.data.path", ["/no/such/folder", str(data)])
     language = open_language()
     assert [type(part).__name__ for part in (language.tagger, language.wordnet)] == [
@@ -81,9 +67,7 @@ def test_nltk_data_in_its_search_path_and_in_the_environment(
     assert open_language("nltk").line() == language.line()
 
 
-def test_a_wordnet_that_is_named_goes_before_the_environments_and_that_before_nltks(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wordnet_that_is_named_goes(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours, environments = write_json(tmp_path / "json"), write_json_lines(tmp_path / "lines")
     nltks = open_language(nltk_data=data).need_wordnet("this").name
     monkeypatch.setenv("DIPTYCH_WORDNET", str(environments))
@@ -108,56 +92,17 @@ def test_one_part_without_the_other(tmp_path: Path) -> None:
 
 
 def test_what_was_named_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="holds no taggers"):
-        open_language(nltk_data=tmp_path)
-    with pytest.raises(UsageError, match="holds no WordNet"):
-        open_language(wordnet=tmp_path)
+    refused(UsageError, "holds no taggers", open_language, nltk_data=tmp_path)
+    refused(UsageError, "holds no WordNet", open_language, wordnet=tmp_path)
     monkeypatch.setenv("DIPTYCH_WORDNET", str(tmp_path / "gone"))
-    with pytest.raises(UsageError, match="gone does not exist"):
-        open_language()
-    with pytest.raises(UnknownNameError, match="unknown language 'nlkt'") as caught:
-        open_language("nlkt")
-    assert "'nltk'" in caught.value.fix
-    assert caught.value.known == sorted(LANGUAGES)
-
-
-def test_without_nltk(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "nltk.data", None)
-    monkeypatch.setattr("diptych.data.language.nltk_tagger.find_spec", lambda name: None)
-    assert open_language().missing.startswith(
-        "pip install 'diptych[language]', then python -m nltk.downloader"
-    )
-    monkeypatch.setenv("NLTK_DATA", str(data))
-    assert "WordNet 3.0" in open_language().line()  # which is read without it
+    refused(UsageError, "gone does not exist", open_language)
+    caught = refused(UnknownNameError, "unknown language 'nlkt'", open_language, "nlkt")
+    assert "'nltk'" in caught.fix
+    assert caught.known == sorted(LANGUAGES)
 
 
 def by_name(found: Resources) -> dict[str, Resource]:
     return {row.name: row for row in found.rows}
-
-
-def test_all_is_there(tmp_path: Path) -> None:
-    net = write_json(tmp_path / "json")
-    found = find_resources(net, write_tagger(tmp_path / "data"))
-    rows = by_name(found)
-    assert not found.missing
-    assert rows["NLTK"].what == metadata.version("nltk")
-    assert rows["tagger"].path == str(tmp_path / "data" / TAGGER)
-    assert rows["tagger"].size == sum(file.stat().st_size for file in (tmp_path / "data" / TAGGER).iterdir())
-    assert rows["WordNet"].size == sum(file.stat().st_size for file in net.iterdir())
-    assert ": 14 synsets, 19 lemmas (JSON, named)" in rows["WordNet"].what
-    assert found.tagger is not None
-    assert found.wordnet is not None
-
-
-def test_nothing_is_there_but_the_language_of_scenes() -> None:
-    found = find_resources()
-    rows = by_name(found)
-    assert [row.name for row in found.missing] == ["tagger", "WordNet"]
-    assert found.folders == ()
-    assert rows["tagger"].fix == "python -m nltk.downloader averaged_perceptron_tagger_eng wordnet"
-    assert "en-word.net" in rows["WordNet"].fix
-    assert rows["language of scenes"].state == "there"
-    assert (found.tagger, found.wordnet) == (None, None)
 
 
 def test_what_was_named_and_is_not_there_or_damaged(tmp_path: Path) -> None:
@@ -170,14 +115,3 @@ def test_what_was_named_and_is_not_there_or_damaged(tmp_path: Path) -> None:
     found = find_resources(net, data)
     assert [row.state for row in found.missing] == ["damaged", "damaged"]
     assert all(row.fix and row.path and row.size == 0 for row in found.missing)
-
-
-def test_nltk_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(name: str) -> str:
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr("diptych.data.language.resources.metadata.version", none)
-    found = find_resources(nltk_data=write_tagger(tmp_path))
-    assert by_name(found)["NLTK"].fix == "pip install 'diptych[language]'"
-    assert by_name(found)["tagger"].state == "there"
-    assert found.tagger is None

@@ -57,9 +57,7 @@ def test_by_hand() -> None:
         **{"near": "IN", "the": "DT", "left": "JJ", "edge": "NN"},
     }
     assert tagged("to the left of two things")["left"] == "NN"
-    assert tagged("Two PLANKS, 12 007") == {
-        **{"two": "CD", "planks": "NNS", "12": "CD", "007": "CD"},
-    }
+    assert tagged("Two PLANKS, 12 007") == {**{"two": "CD", "planks": "NNS", "12": "CD", "007": "CD"}}
     assert ScenesTagger().tag([["A", "star", ",", "🙂", "."], []]) == [["DT", "NN", ",", "🙂", "."], []]
 
 

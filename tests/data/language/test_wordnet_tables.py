@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.data.language import PartOfSpeech
-from diptych.data.language.table_wordnet import IRREGULAR, TableWordNet, base_forms, morphy
-from diptych.data.language.wordnet_files import DATABASE_FILES, read_database
-from diptych.data.language.wordnet_tables import Entry, Records, Synset, WordNetTables, depths, inverted
+from diptych.data.language.table_wordnet import IRREGULAR, TableWordNet, base_forms
+from diptych.data.language.wordnet_tables import Entry, Records, Synset, WordNetTables, depths
 
 
 def all_ways(above: Sequence[Sequence[int]], thing: int) -> list[int]:
@@ -40,12 +39,6 @@ def test_the_shortest_and_the_longest_of_all_ways(above: list[list[int]]) -> Non
         assert found[thing].tolist() == [min(ways), max(ways)]
 
 
-def test_by_hand() -> None:
-    #  0 ← 1 ← 2 ← 4 and 0 ← 3 ← 4
-    assert depths([[], [0], [1], [0], [2, 3]]).tolist() == [[0, 0], [1, 1], [2, 2], [1, 1], [2, 3]]
-    assert inverted([[], [0], [1], [0], [2, 3]]) == [[1, 3], [2], [4], [4], []]
-
-
 @pytest.mark.parametrize("above", [[[0]], [[1], [0]], [[1], [2], [0, 3], []]])
 def test_a_cycle_ends(above: list[list[int]]) -> None:
     found = depths(above)
@@ -57,12 +50,6 @@ def test_a_chain_longer_than_the_stack() -> None:
     n = 20_000
     found = depths([[row + 1] for row in range(n - 1)] + [[]])
     assert found[0].tolist() == [n - 1, n - 1]
-
-
-@given(hierarchies())
-def test_inverting_twice_keeps_who_is_above(above: list[list[int]]) -> None:
-    twice = inverted(inverted(above))
-    assert [sorted(others) for others in twice] == [sorted(others) for others in above]
 
 
 LEMMAS = {
@@ -100,52 +87,12 @@ def test_forms(word: str, part: PartOfSpeech, lemmas: list[str]) -> None:
     assert found(word, part) == lemmas
 
 
-@pytest.mark.parametrize(
-    ("form", "lemma"),
-    [
-        *(("men", "man"), ("women", "woman"), ("children", "child"), ("people", "person"), ("feet", "foot")),
-        *(("teeth", "tooth"), ("mice", "mouse"), ("geese", "goose"), ("wolves", "wolf"), ("wives", "wife")),
-    ],
-)
-def test_irregular_nouns_come_before_themselves(form: str, lemma: str) -> None:
-    """``men`` is an entry of WordNet too: the work force."""
-    assert base_forms(form, "noun", IRREGULAR["noun"], lambda word: word in (form, lemma)) == [lemma, form]
-
-
-def test_no_form_of_the_list_is_its_own_lemma() -> None:
-    for forms in IRREGULAR.values():
-        assert all(form not in lemmas for form, lemmas in forms.items())
-
-
 @given(st.text(max_size=12), st.sampled_from(["noun", "verb", "adjective", "adverb"]))
 def test_any_text_has_known_lemmas_in_lower_case_once(text: str, part: PartOfSpeech) -> None:
     lemmas = base_forms(text, part, IRREGULAR[part], bool)
     assert len(set(lemmas)) == len(lemmas)
     assert all(lemma == lemma.lower() and lemma for lemma in lemmas)
     assert not base_forms(text, part, IRREGULAR[part], lambda word: False)
-
-
-def test_a_letter_goes_only_where_it_is_doubled() -> None:
-    known = {"ru", "run"}.__contains__
-    assert base_forms("running", "verb", {}, known) == ["run"]
-    assert base_forms("ruxing", "verb", {}, known) == []
-
-
-@pytest.mark.parametrize(
-    ("word", "lemmas"),
-    [
-        ("Dogs", ["dogs", "dog"]),  # itself first
-        ("men", ["men", "man"]),
-        ("axes", ["axe", "axis"]),  # of an irregular form no rule is asked, and its order counts
-        ("boxes", ["box"]),
-        ("cat", []),
-    ],
-)
-def test_as_nltk_looks_up(word: str, lemmas: list[str]) -> None:
-    known = {"dogs", "dog", "men", "man", "axe", "axis", "ax", "box"}.__contains__
-    irregular = {"men": ("man",), "axes": ("axe", "axis")}
-    assert morphy(word, "noun", irregular, known) == lemmas
-    assert morphy("running", "verb", {}, {"run"}.__contains__) == []
 
 
 def net_of(*entries: Entry) -> TableWordNet:
@@ -162,17 +109,6 @@ def test_of_lemmas_that_differ_in_capitals_the_one_as_written_comes_first() -> N
     assert net.senses("TURKEY", "noun") == ["bird", "flop", "country"]
 
 
-def test_nouns_come_before_verbs_and_adjectives_whatever_the_capitals() -> None:
-    net = net_of(
-        Entry("Polish", "adjective", ["of Poland"]),
-        Entry("Polish", "noun", ["language"]),
-        Entry("polish", "verb", ["shine"]),
-        Entry("polish", "noun", ["gloss"]),
-    )
-    assert net.senses("polish") == ["gloss", "language", "shine", "of Poland"]
-    assert net.senses("Polish", "adjective") == ["of Poland"]
-
-
 def test_forms_are_its_own_or_where_it_has_none_the_common_ones() -> None:
     child = Entry("child", "noun", ["child"]), Entry("ox", "noun", ["ox"])
     without, own = net_of(*child), net_of(*child, Entry("ox", "noun", (), ("oxes",)))
@@ -182,12 +118,3 @@ def test_forms_are_its_own_or_where_it_has_none_the_common_ones() -> None:
     # What NLTK looks up is known to nothing but the WordNet itself.
     assert list(own.morphy("children", "noun")) == [] != list(own.base_forms("children", "noun"))
     assert list(own.morphy("oxes", "noun")) == list(own.base_forms("oxes", "noun")) == ["ox"]
-
-
-def test_the_database_counts_words_in_hexadecimal() -> None:
-    words = [f"word{number}" for number in range(17)]
-    files = dict.fromkeys(DATABASE_FILES, "")
-    files["data.noun"] = f"00000001 03 n 11 {' 0 '.join(words)} 0 000 | many\n"
-    files["index.noun"] = "".join(f"{word} n 1 0 1 0 00000001\n" for word in words)
-    records = read_database(lambda name: files[name].encode())
-    assert records.synsets == [Synset("word0.n.01", "noun", words, [])]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from imported import dropped_of, events_of
+from refusals import refused
 
 from diptych.core.errors import DataError, UsageError
 from diptych.data.logs import LOG_FORMATS, Log, ingest
@@ -157,22 +158,18 @@ def test_a_generated_shop_log_is_the_truth_and_its_dirt_is_counted(tmp_path: Pat
 
 def test_formats_are_recognised_or_the_columns_are_said(tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text("when,who\n1,2\n")
-    with pytest.raises(
-        UsageError, match=r"recognises own.csv, with columns when, who \(.*--column time=COLUMN"
-    ):
+    with pytest.raises(UsageError, match=r"recognises own.csv, with columns when, who \(.*--column"):
         ingest(tmp_path / "own.csv", tmp_path / "log")
     with pytest.raises(DataError, match="neither clicks nor buys"):
         ingest(tmp_path / "own.csv", tmp_path / "log", format="yoochoose")
     with pytest.raises(UsageError, match="did you mean 'rees46'"):
         ingest(tmp_path / "own.csv", tmp_path / "log", format="rees64")
-    with pytest.raises(DataError, match="does not exist"):
-        ingest(tmp_path / "none.csv", tmp_path / "log")
+    refused(DataError, "does not exist", ingest, tmp_path / "none.csv", tmp_path / "log")
     (tmp_path / "link.csv").symlink_to(tmp_path / "own.csv")
     with pytest.raises(UsageError, match=r"own\.csv is given 2 times"):
         ingest([tmp_path / "own.csv", tmp_path / "link.csv"], tmp_path / "log")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match="has no file of events"):
-        ingest(tmp_path / "empty", tmp_path / "log")
+    refused(DataError, "has no file of events", ingest, tmp_path / "empty", tmp_path / "log")
     assert LOG_FORMATS.names() == ["columns", "diginetica", "rees46", "shop-log", "sigir", "yoochoose"]
 
 
@@ -180,7 +177,5 @@ def test_a_table_of_sessions_is_no_log_and_its_leak_is_named(tmp_path: Path) -> 
     (tmp_path / "uci.csv").write_text(
         "Administrative,Informational,ProductRelated,PageValues,Month,Revenue\n0,0,1,0,Feb,FALSE\n"
     )
-    with pytest.raises(
-        UsageError, match=r"PageValues is computed from purchases.*diptych intent features .*uci\.csv"
-    ):
+    with pytest.raises(UsageError, match=r"PageValues is computed from purchases.*diptych intent features"):
         ingest(tmp_path / "uci.csv", tmp_path / "log")

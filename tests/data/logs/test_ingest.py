@@ -2,21 +2,20 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from datetime import date, timedelta
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from imported import dropped_of, events_of, import_text
+from refusals import refused
 
-from diptych.core.context import Task, report_to
 from diptych.core.errors import DiptychError, StorageError, UsageError
 from diptych.data.logs import Cleaning, Log, ingest
 from diptych.data.logs.database import open_database
-from diptych.data.logs.ingest import log_notes
 from diptych.data.logs.schema import COLUMNS, column_types
-from diptych.data.logs.stage import BucketCounts, LogCounts, arrow_schema
+from diptych.data.logs.stage import arrow_schema
 
 CONTENT = "time,client,visitor,action\n" + "".join(
     f"2019-10-{1 + n % 28:02d}T{n % 24:02d}:00:00Z,c{n * 7919 % 97},{n % 5 or ''},{('page', 'add', 'buy')[n % 3]}\n"
@@ -76,11 +75,7 @@ def test_what_the_log_says_of_itself(tmp_path: Path) -> None:
     log = import_text(tmp_path, CONTENT, zone="Europe/Amsterdam", name="shop")
     about = log.about
     assert Log.open(tmp_path / "events.csv.log").about == about
-    assert (about["name"], about["importer"], about["zone"]) == (
-        "shop",
-        "columns",
-        "Europe/Amsterdam",
-    )
+    assert (about["name"], about["importer"], about["zone"]) == ("shop", "columns", "Europe/Amsterdam")
     assert about["sources"] == [
         {"file": "events.csv", "bytes": len(CONTENT), "fingerprint": about["sources"][0]["fingerprint"]}
     ]
@@ -92,14 +87,6 @@ def test_what_the_log_says_of_itself(tmp_path: Path) -> None:
     assert log.describe() == (
         "shop: 3,000 events, 2019-10-01T00:00:00Z to 2019-10-28T23:00:00Z (Europe/Amsterdam)"
     )
-
-
-def test_one_bot_with_many_more_events_than_all_others(tmp_path: Path) -> None:
-    bot = "".join(f"{1_569_888_000 + n},bot,,page\n" for n in range(100_001))
-    log = import_text(tmp_path, CONTENT + bot, memory_limit="300MB")
-    assert dropped_of(log) == {"too many events": 100_001}
-    assert log.about["rules"][-1]["named"] == {"bot": 100_001}
-    assert log.n_events == 3000
 
 
 def test_names_of_files_and_folders_are_no_patterns(tmp_path: Path) -> None:
@@ -133,9 +120,7 @@ def test_the_database_reaches_nothing_but_the_files_that_were_given(tmp_path: Pa
                 database.rows(forbidden)
 
 
-def test_a_failure_leaves_the_old_log_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_leaves_the_old_log_and_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = import_text(tmp_path, CONTENT)
 
     def stop(*arguments: object) -> None:
@@ -153,105 +138,22 @@ def test_a_failure_leaves_the_old_log_and_nothing_else(
 def test_only_a_log_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "events.csv.log").mkdir()
     (tmp_path / "events.csv.log" / "letter.txt").write_text("dear")
-    with pytest.raises(UsageError, match="holds other things"):
-        import_text(tmp_path, CONTENT)
+    refused(UsageError, "holds other things", import_text, tmp_path, CONTENT)
     (tmp_path / "events.csv.log" / "log.json").write_text("{}")
     with pytest.raises(UsageError, match="would be replaced"):
         ingest(tmp_path / "events.csv.log" / "letter.txt", tmp_path / "events.csv.log")
-    with pytest.raises(UsageError, match="buckets are 1000"):
-        import_text(tmp_path, CONTENT, buckets=1000)
-    with pytest.raises(UsageError, match="no file is given"):
-        ingest([], tmp_path / "log")
+    refused(UsageError, "buckets are 1000", import_text, tmp_path, CONTENT, buckets=1000)
+    refused(UsageError, "no file is given", ingest, [], tmp_path / "log")
 
 
 def test_too_little_memory_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="memory limit 'much' cannot be"):
-        import_text(tmp_path, CONTENT, memory_limit="much")
-    with pytest.raises(StorageError, match=r"memory does not suffice.*--memory-limit"):
-        import_text(tmp_path, CONTENT, memory_limit="1MB")
-
-
-def test_progress_reaches_its_end(tmp_path: Path) -> None:
-    done: dict[str, list[int]] = {}
-
-    class Bar(Task):
-        def __init__(self, counts: list[int]) -> None:
-            self.counts = counts
-
-        def advance(self, steps: int = 1, note: str = "") -> None:
-            self.counts[0] += steps
-
-    class Recorder:
-        def start(self, description: str, total: int | None, unit: str, done_before: int) -> Task:
-            done[description] = [done_before, total or 0]
-            return Bar(done[description])
-
-        def finish(self, task: Task) -> None:
-            pass
-
-    with report_to(Recorder()):
-        import_text(tmp_path, CONTENT, buckets=2)
-    assert set(done) == {"checking", "reading", "sorting"}
-    assert all(now == total > 0 for now, total in done.values())
+    refused(UsageError, "memory limit 'much' cannot be", import_text, tmp_path, CONTENT, memory_limit="much")
+    refused(
+        StorageError, r"does not suffice.*--memory-limit", import_text, tmp_path, CONTENT, memory_limit="1MB"
+    )
 
 
 FIRST = date(2019, 10, 1)
-
-
-def notes(days: list[int], **changes: object) -> list[str]:
-    counts = {
-        "first_us": 0,
-        "last_us": 0,
-        "visitors": 1,
-        "purchases": 1,
-        "days": {FIRST + timedelta(days=number): events for number, events in enumerate(days)},
-        "actions": {},
-        "devices": {"pc": sum(days)},
-        "channels": {"paid": sum(days)},
-    }
-    people = BucketCounts(sum(days), 100)
-    return log_notes(LogCounts(**{**counts, **changes}), people, {})
-
-
-@pytest.mark.parametrize(
-    ("days", "says"),
-    [
-        ([10, 0, 0, 10], "2 of 4 days have no event: 2019-10-02, 2019-10-03"),
-        ([20_000, 1], "the last days (2019-10-02) hold only 1 of 20,001 events{}--until 2019-10-02"),
-        (
-            [1, 1, 30_000],
-            "the first days (2019-10-01 to 2019-10-02) hold only 2 of 30,002 events{}--since 2019-10-03",
-        ),
-        (
-            [100, *[0] * 7, 2, 1],
-            "the last days (2019-10-09 to 2019-10-10) hold only 3 of 103 events{}--until 2019-10-09",
-        ),
-        ([2, *[0] * 7, 100], "the first days (2019-10-01) hold only 2 of 102 events{}--since 2019-10-02"),
-    ],
-)
-def test_days_that_are_empty_or_hold_next_to_nothing(days: list[int], says: str) -> None:
-    assert says.format(": wrong clocks? ") in notes(days)
-
-
-def test_days_that_are_no_wrong_clocks() -> None:
-    assert notes([1000, 900, 1, 1000]) == []
-    assert not any("clocks" in note for note in notes([50, *[0] * 30, 50]))
-    # far days with a twentieth of all events are odd, and with more are not
-    assert any("wrong clocks" in note for note in notes([95, *[0] * 7, 5]))
-    assert not any("wrong clocks" in note for note in notes([94, *[0] * 7, 6]))
-
-
-@pytest.mark.parametrize(
-    ("events", "busiest", "says"), [(100_000, 1000, True), (100_000, 999, False), (110_000, 1000, False)]
-)
-def test_a_client_is_busy_from_a_thousand_events_and_a_hundredth_on(
-    events: int, busiest: int, says: bool
-) -> None:
-    counts = LogCounts(0, 0, 1, 1, {FIRST: events}, {}, {"pc": events}, {"paid": events})
-    found = log_notes(counts, BucketCounts(events, 100, busiest=busiest), {})
-    assert found == (
-        ["one client has 1,000 events, 1.0% of all: a bot? --most-events drops such clients"] if says else []
-    )
 
 
 def test_every_odd_log_of_the_list_is_imported_and_said(tmp_path: Path) -> None:

@@ -99,9 +99,7 @@ def events_of(log: Log) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("kind", ["csv", "semicolons", "gzip", "json", "parquet"])
 @settings(max_examples=1, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.none() | ROW, min_size=60, max_size=120))
-def test_an_import_is_what_plain_python_says(
-    kind: str, rows: list[dict[str, Any] | None], tmp_path: Path
-) -> None:
+def test_an_import_is_what_plain_python(kind: str, rows: list[dict[str, Any] | None], tmp_path: Path) -> None:
     rows = [*SEVERAL, *(row for row in rows if row is not None or kind != "parquet"), ALONE]
     kept, dropped = plain_import(
         rows,

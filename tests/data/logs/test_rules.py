@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from imported import dropped_of, events_of, import_text
+from refusals import refused
 
 from diptych.core.errors import UsageError
-from diptych.data.logs import Cleaning, ColumnMapping, read_mapping
+from diptych.data.logs import Cleaning, ColumnMapping, ingest, read_mapping
 
 HEADER = "time,client,visitor,device,country,action,agent\n"
 DIRTY = HEADER + "\n".join(
@@ -57,48 +58,15 @@ def test_a_row_is_counted_under_the_first_rule_that_drops_it(tmp_path: Path) -> 
     assert "agent" not in events_of(log)[0]
 
 
-def test_rules_can_be_asked_for_less(tmp_path: Path) -> None:
-    cleaning = Cleaning(countries=("NL",), keep_missing_country=True, bots=True, duplicates=True)
-    log = import_text(tmp_path, DIRTY, cleaning=cleaning)
-    assert [event["client_id"] for event in events_of(log)] == ["a", "a", "c", "e", "f", "f", "g"]
-    assert {"device", "agent", "duplicate", "outside"}.isdisjoint(rule["rule"] for rule in log.about["rules"])
-
-
-def test_a_client_with_too_many_events_goes_whole_and_is_named_and_duplicates_do_not_count(
-    tmp_path: Path,
-) -> None:
-    lines = [
-        f"2019-10-02T00:00:{second:02d}Z,{client}"
-        for client, n in (("bot", 21), ("keen", 20))
-        for second in range(n)
-    ]
-    content = "\n".join(["time,client", *lines, *lines[-5:]])
-    log = import_text(tmp_path, content, cleaning=Cleaning(most_events=20))
-    assert dropped_of(log) == {"duplicate": 5, "too many events": 21}
-    assert log.about["rules"][-1]["named"] == {"bot": 21}
-    assert {event["client_id"] for event in events_of(log)} == {"keen"}
-    unlimited = import_text(tmp_path, content, cleaning=Cleaning(most_events=None))
-    assert unlimited.n_events == 41
-
-
-def test_the_first_of_equal_events_stays_also_of_those_in_several_files_and_missing_values_are_equal(
-    tmp_path: Path,
-) -> None:
-    from diptych.data.logs import ingest
-
+def test_the_first_of_equal_events_stays_also_of_those_in_several_files(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "b.csv").write_text("time,client,visitor\n2019-10-02,x,\n2019-10-02,x,7\n2019-10-03,x,\n")
     (folder / "a.csv").write_text("time,client,visitor\n2019-10-02,x,\n2019-10-01,x,\n")
     log = ingest(folder, tmp_path / "log")
-    assert [(event["event_id"], event["visitor_id"], event["local_day"]) for event in events_of(log)] == [
-        (0, None, 18171),
-        (1, None, 18170),
-        (3, "7", 18171),
-        (4, None, 18172),
-    ]
+    told = [(event["event_id"], event["visitor_id"], event["local_day"]) for event in events_of(log)]
+    assert told == [(0, None, 18171), (1, None, 18170), (3, "7", 18171), (4, None, 18172)]
     assert dropped_of(log) == {"duplicate": 1}
-    assert log.about["sources"][0]["file"] == "a.csv"
 
 
 def test_an_address_tells_events_apart_and_is_not_kept(tmp_path: Path) -> None:
@@ -108,15 +76,9 @@ def test_an_address_tells_events_apart_and_is_not_kept(tmp_path: Path) -> None:
     assert "address" not in events_of(log)[0]
 
 
-def test_numbers_that_cannot_be() -> None:
-    with pytest.raises(UsageError, match="most events of a client are 0"):
-        Cleaning(most_events=0)
-
-
 @pytest.mark.parametrize("country", ["NLD", "Holland", "N", "N1", "ÄÖ"])
 def test_countries_are_two_letters(country: str) -> None:
-    with pytest.raises(UsageError, match=f"no country '{country}'"):
-        Cleaning(countries=("be", country))
+    refused(UsageError, f"no country '{country}'", Cleaning, countries=("be", country))
 
 
 MAPPING = """
@@ -173,22 +135,6 @@ def test_a_file_says_which_column_holds_what_and_what_values_mean(tmp_path: Path
     assert log.about["options"]["mapping"] == mapping.to_dict()
 
 
-def test_without_an_action_a_row_is_a_query_where_it_has_one(tmp_path: Path) -> None:
-    content = "2019-10-01,a,\n2019-10-02,a,red shoes\n"
-    mapping = ColumnMapping({}).with_columns(["time=1", "client=2", "query=3"])
-    log = import_text(tmp_path, content, mapping=mapping)
-    assert [(event["action"], event["query"]) for event in events_of(log)] == [
-        ("page", None),
-        ("query", "red shoes"),
-    ]
-
-
-def test_columns_called_like_what_they_hold_need_no_mapping(tmp_path: Path) -> None:
-    content = "visitor\ttime\taction\tnothing\n7\t2019-10-01\tpurchase\tx\n"
-    event = events_of(import_text(tmp_path, content, "events.tsv"))[0]
-    assert (event["client_id"], event["visitor_id"], event["is_purchase"]) == ("visitor:7", "7", True)
-
-
 def test_names_and_values_of_strangers_are_never_sql(tmp_path: Path) -> None:
     bad = "x'); DROP TABLE events; --"
     column = '"cookie"\'; --'
@@ -219,8 +165,7 @@ def test_names_and_values_of_strangers_are_never_sql(tmp_path: Path) -> None:
     ],
 )
 def test_mappings_that_cannot_be(arguments: dict[str, Any], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        ColumnMapping(**arguments)
+    refused(UsageError, says, ColumnMapping, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -231,20 +176,9 @@ def test_mappings_that_cannot_be(arguments: dict[str, Any], says: str) -> None:
         (["time=when", "client=cookie"], "no column 'cookie'.*its columns: when, who"),
     ],
 )
-def test_what_a_mapping_lacks_is_said_beside_the_columns_there_are(
-    columns: list[str], says: str, tmp_path: Path
-) -> None:
+def test_what_a_mapping_lacks_is_said_beside(columns: list[str], says: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=says):
         import_text(tmp_path, "when,who\n1,2\n", mapping=ColumnMapping({}).with_columns(columns))
-
-
-def test_columns_are_named_by_target_and_column() -> None:
-    with pytest.raises(UsageError, match="'client' names no column"):
-        ColumnMapping({}).with_columns(["client"])
-    with pytest.raises(UsageError, match="time is in two columns, a and b"):
-        ColumnMapping({}).with_columns(["time=a", "time=b"])
-    assert ColumnMapping({}).with_columns(["time=a", "time=a"]).columns == {"time": "a"}
-    assert ColumnMapping({"time": "a"}).with_columns(["time=b=c"]).columns == {"time": "b=c"}
 
 
 @pytest.mark.parametrize(
@@ -261,12 +195,10 @@ def test_columns_are_named_by_target_and_column() -> None:
 )
 def test_files_that_are_no_mapping(content: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "mapping.toml").write_text(content)
-    with pytest.raises(UsageError, match=says):
-        read_mapping(tmp_path / "mapping.toml")
+    refused(UsageError, says, read_mapping, tmp_path / "mapping.toml")
 
 
 def test_a_mapping_is_not_for_a_known_format(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'rees46' takes no columns"):
         import_text(tmp_path, "a,b\n1,2\n", mapping=ColumnMapping({}), format="rees46")
-    with pytest.raises(UsageError, match=r"none\.toml does not exist"):
-        read_mapping(tmp_path / "none.toml")
+    refused(UsageError, r"none\.toml does not exist", read_mapping, tmp_path / "none.toml")

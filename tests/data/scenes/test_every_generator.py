@@ -79,9 +79,7 @@ def test_a_seed_means_the_same_for_ever(tmp_path: Path) -> None:
 
 
 @every_generator
-def test_the_cache_is_filled_once_and_repaired(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cache_is_filled_once(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIPTYCH_CACHE", str(tmp_path))
     first = MAKE[name](None)
     assert first.parent == tmp_path / name
@@ -105,11 +103,7 @@ def test_the_cache_is_filled_once_and_repaired(
     ("error", "seen", "said"),
     [
         (KeyboardInterrupt(), KeyboardInterrupt, None),
-        (
-            OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
-            StorageError,
-            "No space left.*free some space",
-        ),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), StorageError, "No space left.*free some space"),
     ],
 )
 def test_what_stops_half_way_leaves_nothing(

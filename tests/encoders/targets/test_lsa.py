@@ -13,9 +13,9 @@ from diptych.core.errors import DataError, MismatchError, StorageError, UsageErr
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.data.vocabulary import words
+from diptych.encoders.inputs import load_tensors, save_tensors
 from diptych.encoders.targets import TargetOptions, make_target_model, open_target_model
 from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
-from diptych.encoders.tensors import load_tensors, save_tensors
 
 CAPTIONS = [
     "a dog runs on the grass",

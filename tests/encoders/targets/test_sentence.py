@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from diptych.core.errors import MismatchError, MissingExtraError, StorageError, UsageError
+from diptych.encoders.inputs import load_tensors, save_tensors
 from diptych.encoders.targets import TargetOptions, make_target_model, open_target_model
 from diptych.encoders.targets.kinds.sentence import SentenceEncoder
-from diptych.encoders.tensors import load_tensors, save_tensors
 
 from .tiny_sentence import CAPTIONS, sentence_folder
 

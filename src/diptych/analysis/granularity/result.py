@@ -21,7 +21,7 @@ import numpy as np
 
 from diptych.core.artifact import Artifact
 from diptych.core.errors import UnknownNameError
-from diptych.data.string_table import StringTable, write_strings
+from diptych.data.columns import StringTable, write_strings
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
 from diptych.metrics.paired import LEVEL
 

@@ -22,15 +22,15 @@ from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.collection import Collection
+from diptych.data.images import OverlaySource
 from diptych.data.loading import read_ahead
-from diptych.data.overlay import OverlaySource
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
     from diptych.core.options import Options
     from diptych.data.collection import ImageSource
-    from diptych.data.overlay import Overlay
+    from diptych.data.images import Overlay
 
 SAME_PICTURE = "the result is the picture itself"
 

@@ -13,7 +13,7 @@ from diptych.analysis.shortcuts.digits import SizedDigits
 from diptych.core.errors import ImageError
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.options import Options
-from diptych.data.overlay import Patch
+from diptych.data.images import Patch
 
 N_DIGITS = 6
 """Digits of every code; shorter numbers begin with zeros."""

@@ -28,7 +28,7 @@ from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.batches import Batch
 from diptych.data.collection import Collection
-from diptych.data.overlay import Overlay, OverlaySource
+from diptych.data.images import Overlay, OverlaySource
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -36,7 +36,7 @@ def search_products(
     """
     from diptych.commerce.catalogue.catalogue import category_texts
     from diptych.commerce.category_to_image.runs import CategoryRun
-    from diptych.encoders.origin import check_still_there
+    from diptych.encoders.embeddings import check_still_there
     from diptych.report.sheets import write_contact_sheet
 
     if not is_of_products(index):

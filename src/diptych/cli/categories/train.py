@@ -185,7 +185,7 @@ def train(
     from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.commerce.category_to_image.training import train as fit
-    from diptych.training.folder import TrainingFolder
+    from diptych.training.run import TrainingFolder
 
     chosen = _options(model, setting, query, published, seed, options)
     TrainingFolder(out).check({}, beside=(), whole=False)

@@ -13,8 +13,8 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.core.context import task
 from diptych.core.errors import DataError
+from diptych.data.columns import StringTable, write_strings
 from diptych.data.language.contract import PartOfSpeech
-from diptych.data.string_table import StringTable, write_strings
 
 T = TypeVar("T")
 

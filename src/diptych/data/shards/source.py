@@ -17,9 +17,8 @@ from diptych.core.errors import DataError, ImageError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_bytes
 from diptych.core.reading import parse_json
 from diptych.data.captions import SPLIT_WORDS
-from diptych.data.columns import Column
+from diptych.data.columns import Column, NumberTable, read_at
 from diptych.data.images import MAX_BYTES, decode_image
-from diptych.data.string_table import NumberTable, read_at
 
 if TYPE_CHECKING:
     from PIL.Image import Image

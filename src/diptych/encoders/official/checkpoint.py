@@ -17,7 +17,7 @@ from torch import Tensor
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.reading import read_json
-from diptych.encoders.tensors import load_tensors
+from diptych.encoders.inputs import load_tensors
 
 SUFFIXES = (".safetensors", ".th", ".pth", ".pt", ".bin")
 """What checkpoint files are called."""

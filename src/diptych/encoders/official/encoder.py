@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from diptych.data.overlay import Overlay
+from diptych.data.images import Overlay
 from diptych.encoders.dual_encoder import CONFIG_FILE
 from diptych.encoders.hub import saved_settings, tokenizer_content
 from diptych.encoders.matching import not_two_towers

@@ -12,7 +12,7 @@ import numpy as np
 
 from diptych.core.errors import DiptychError, StorageError, UsageError
 from diptych.core.reading import read_json
-from diptych.data.overlay import Overlay, pasted
+from diptych.data.images import Overlay, pasted
 from diptych.encoders.hub import LOADING_ERRORS, quiet
 from diptych.encoders.inputs import ByteTable
 

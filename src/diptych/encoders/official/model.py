@@ -16,6 +16,7 @@ from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import write_json
 from diptych.core.options import Options
 from diptych.core.reading import read_json
+from diptych.encoders.inputs import load_tensors, save_tensors
 from diptych.encoders.official.bert import TextConfig, text_config, text_half
 from diptych.encoders.official.checkpoint import (
     FOLLOWING,
@@ -29,7 +30,6 @@ from diptych.encoders.official.inputs import Configuration
 from diptych.encoders.official.swin import SwinConfig, SwinImages, swin_config
 from diptych.encoders.official.vit import VitConfig, VitImages, vit_config
 from diptych.encoders.official.weights import Weights, agreed, usable
-from diptych.encoders.tensors import load_tensors, save_tensors
 from diptych.encoders.text_cleaning import Cleaning
 
 # The half of BERT that reads a text and a picture together, and the matching head on top.

@@ -23,9 +23,9 @@ from diptych.core.context import check_stop, report_to, task
 from diptych.core.errors import CaptionError, NumericalError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.collection import Collection
+from diptych.data.images import split_overlay
 from diptych.data.language import Language
 from diptych.data.loading import read_ahead
-from diptych.data.overlay import split_overlay
 from diptych.encoders.dual_encoder import DualEncoder
 
 ROUNDING = 2.0**-20

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.data.products import paths_of
-from diptych.data.scenes.products import MODALITIES, PRODUCTS, TRUTH, Effects, Telling
+from diptych.data.scenes.products import MODALITIES, PRODUCTS, TRUTH, Effects
 from diptych.data.scenes.products.facets import DEPARTMENTS, SAID
 from diptych.data.scenes.products.make import Shop, line_of
 from diptych.data.scenes.products.product import Shares
@@ -121,23 +121,6 @@ def test_the_claims_of_the_thesis_hold_by_construction(truth: dict[str, Any]) ->
     assert share["clip-ita", MOST_SPECIFIC] > share["clip-ia", MOST_SPECIFIC] > share["clip-i", MOST_SPECIFIC]
     assert share["clip-t", MOST_SPECIFIC] > share["clip-i", MOST_SPECIFIC]
     assert share["clip-i", 1] > max(share["clip-t", 1], share["clip-a", 1])
-
-
-def test_claims_follow_the_effects() -> None:
-    """Pictures of any background do not tell the department any more, and the claim falls."""
-    effects = Effects(picture={**Effects().picture, "department": Telling(1.0, 1 / 8)})
-    shop = Shop(0, (2, 9), 32, 0.0, Shares(), effects)
-    share = shares_of(truth_of(shop.tree, effects, [line_of(shop, shop.product(n)) for n in range(600)]))
-    assert share["clip-i", 1] < share["clip-t", 1]
-    assert share["clip-ita", MOST_SPECIFIC] > share["clip-ia", MOST_SPECIFIC] > share["clip-i", MOST_SPECIFIC]
-
-
-def test_shops_without_test_products_or_categories_have_a_truth() -> None:
-    shop = Shop(1, (1, 1), 32, 1.0, Shares(without_category=1.0), Effects())
-    truth = truth_of(shop.tree, shop.effects, [line_of(shop, shop.product(number)) for number in range(3)])
-    assert truth["ideal"]["precision"] == []
-    assert truth["counts"]["without category"] == 3
-    json.dumps(truth, allow_nan=False)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=6), st.integers(1, 4))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from raw_shop_logs import raw_rows
+from refusals import refused
 
-from diptych.core.context import report_to
-from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.errors import UsageError
 from diptych.data.scenes import make_shop_log
-from diptych.data.scenes.shop_log import DEFAULT, MARKER, RAW_COLUMNS
+from diptych.data.scenes.shop_log import RAW_COLUMNS
 from diptych.data.scenes.shop_log import make as make_module
 from diptych.data.scenes.shop_log.chance import event_files
 
@@ -49,9 +47,7 @@ def test_both_formats_hold_the_same(tmp_path: Path) -> None:
     assert {tuple(row) for row in rows} == {tuple(RAW_COLUMNS)}
 
 
-def test_a_larger_log_begins_with_the_visitors_of_the_smaller(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_larger_log_begins_with_the_visitors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make_module, "_BLOCK", 16)
     few = by_visitor(raw_rows(make_shop_log(tmp_path / "few", visitors=23, seed=3)))
     monkeypatch.setattr(make_module, "_BLOCK", 10)
@@ -71,20 +67,6 @@ def test_blocks_change_nothing_but_the_order(tmp_path: Path, monkeypatch: pytest
     assert sorted(map(repr, raw_rows(parts))) == sorted(map(repr, raw_rows(whole)))
 
 
-def test_what_is_said_of_it(tmp_path: Path) -> None:
-    folder = make_shop_log(
-        tmp_path / "log", visitors=5, seed=7, days=9, zone="UTC", dirt=True, format="parquet"
-    )
-    header = json.loads((folder / MARKER).read_text())
-    assert {key: header[key] for key in ("dataset", "version", "visitors", "seed", "days", "zone", "dirt")} == {
-        "dataset": "shop-log", "version": 2, "visitors": 5, "seed": 7, "days": 9, "zone": "UTC", "dirt": 0.01,
-    }  # fmt: skip
-    assert set(header["files"]) == {"events/part-0000.parquet", "truth.json"}
-    assert header["effects"] == "usual"
-    truth = json.loads((folder / "truth.json").read_text())
-    assert truth["effects"] == json.loads(json.dumps(asdict(DEFAULT)))
-
-
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -99,31 +81,5 @@ def test_what_is_said_of_it(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_made(tmp_path: Path, wrong: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        make_shop_log(tmp_path / "log", **{"visitors": 5, **wrong})
+    refused(UsageError, said, make_shop_log, tmp_path / "log", **{"visitors": 5, **wrong})
     assert not list(tmp_path.iterdir())
-
-
-def test_an_unknown_format_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match="parquet"):
-        make_shop_log(tmp_path / "log", visitors=5, format="json")
-
-
-def test_progress_is_told_in_visitors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(make_module, "_BLOCK", 4)
-    told: list[Any] = []
-
-    class Reporter:
-        def start(self, description: str, total: int | None, unit: str, done: int) -> Reporter:
-            told.append((total, unit))
-            return self
-
-        def advance(self, steps: int = 1, note: str = "") -> None:
-            told.append(steps)
-
-        def finish(self, task: object) -> None:
-            told.append("end")
-
-    with report_to(Reporter()):
-        make_shop_log(tmp_path / "log", visitors=10)
-    assert told == [(10, "visitors"), 4, 4, 2, "end"]

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from raw_shop_logs import raw_rows
+from refusals import refused
 
 from diptych.core.errors import UsageError
 from diptych.data.scenes.shop_log import DEFAULT, DeviceSet, make_shop_log
@@ -35,8 +36,7 @@ from diptych.data.scenes.shop_log.raw import stamps
     ],
 )
 def test_impossible_effects(wrong: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        replace(DEFAULT, **wrong)
+    refused(UsageError, said, replace, DEFAULT, **wrong)
 
 
 ZONES = ("Europe/Amsterdam", "UTC", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")

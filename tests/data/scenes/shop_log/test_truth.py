@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -64,9 +63,7 @@ def test_sessions_are_found_as_they_were_drawn(shop: Path, sessions: list[dict[s
 
 
 @pytest.mark.parametrize("visitors", [900, 40])
-def test_dirt_is_counted_by_the_rule_that_finds_it(
-    shop: Path, dirty: Path, tmp_path: Path, visitors: int
-) -> None:
+def test_dirt_is_counted_by_the_rule(shop: Path, dirty: Path, tmp_path: Path, visitors: int) -> None:
     half = visitors == 40
     folder = make_shop_log(tmp_path / "log", visitors=40, dirt=0.5, format="parquet") if half else dirty
     rows, truth = raw_rows(folder), truth_of(folder)
@@ -123,9 +120,3 @@ def test_a_session_is_as_it_should_be(sessions: list[dict[str, Any]]) -> None:
             place = pages.index("confirmation")
             assert pages[place - 2 : place] == ["basket", "checkout"]
     assert known_later > 20
-
-
-def test_a_log_without_a_purchase(tmp_path: Path) -> None:
-    folder = make_shop_log(tmp_path / "log", visitors=60, effects=replace(DEFAULT, base=-40.0))
-    assert truth_of(folder)["purchase sessions"] == 0
-    assert not any(row["purchased"] for row in raw_rows(folder))

@@ -34,7 +34,7 @@ from diptych.core.errors import DataError, MismatchError, NumericalError
 from diptych.core.fingerprint import fingerprint_lists
 from diptych.evaluation import evaluate
 from diptych.training.checkpoint import Place
-from diptych.training.folder import TrainingFolder
+from diptych.training.run import TrainingFolder
 from diptych.training.trainer import (
     MicroBatch,
     Saving,

@@ -24,7 +24,7 @@ from diptych.core.errors import DataError, MismatchError, NumericalError, Storag
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import read_json
-from diptych.encoders.tensors import load_tensors, save_tensors
+from diptych.encoders.inputs import load_tensors, save_tensors
 
 
 def encoder_marks(about: Mapping[str, Any], modalities: tuple[Modality, ...]) -> dict[str, str]:

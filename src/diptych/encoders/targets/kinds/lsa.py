@@ -34,8 +34,8 @@ from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import read_json
 from diptych.data.title_words import folded_by
 from diptych.data.vocabulary import words
+from diptych.encoders.inputs import load_tensors, save_tensors
 from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel, TargetOptions
-from diptych.encoders.tensors import load_tensors, save_tensors
 
 Tokens = Literal["captions", "titles"]
 

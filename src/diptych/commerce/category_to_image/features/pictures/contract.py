@@ -16,8 +16,7 @@ from diptych.core.context import track
 from diptych.core.errors import ImageError, MismatchError
 from diptych.core.options import Options
 from diptych.core.registry import Registry
-from diptych.data.contents import NO_PICTURE
-from diptych.data.loading import batched, read_ahead
+from diptych.data.loading import NO_PICTURE, batched, read_ahead
 from diptych.encoders.row_store import keyed_rows, release_pages, text_keys
 from diptych.encoders.targets import TargetModel
 

@@ -193,7 +193,7 @@ class BackbonePictures(PictureEncoder):
         """The network with its weights, on the graphics card where there is one."""
         from diptych.encoders.hub import LOADING_ERRORS, loading_failure
         from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
-        from diptych.encoders.tensors import pick_device
+        from diptych.encoders.inputs import pick_device
 
         config = ImageTowerConfig(
             backbone=name,
