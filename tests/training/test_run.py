@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import write_json
-from diptych.core.reading import read_json
+from diptych.core.errors import UsageError
 from diptych.training import fit
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run
@@ -27,15 +25,6 @@ def test_a_run_is_its_folder(tmp_path: Path, recipe: Recipe) -> None:
         Run.prepare(run.folder, recipe)
     with pytest.raises(UsageError, match="holds no run"):
         Run.open(tmp_path)
-
-
-def test_a_run_of_another_version_says_how_to_repeat_it(tmp_path: Path, recipe: Recipe) -> None:
-    run = begun(tmp_path / "r", recipe)
-    header = read_json(run.folder / "run.json")
-    write_json(run.folder / "run.json", {**header, "format": 99})
-    with pytest.raises(StorageError, match="of format 99, this version reads 2") as caught:
-        Run.open(run.folder)
-    assert "diptych train" in caught.value.fix
 
 
 def test_nothing_is_written_before_it_begins(tmp_path: Path, recipe: Recipe) -> None:
