@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -100,9 +100,8 @@ def test_kinds_of_gain_and_the_file(tmp_path: Path) -> None:
     ]
     worth = found.pairs[1].coefficients["pearson"].value
     assert worth == pytest.approx(np.corrcoef([1, near[0], 1, near[1]], [4, 2, 3, 1])[0, 1])
-    assert json.loads((tmp_path / "e" / JUDGEMENTS_FILE).read_text()) == json.loads(
-        json.dumps(found.to_dict())
-    )
+    written = json.loads((tmp_path / "e" / JUDGEMENTS_FILE).read_text())
+    assert written == json.loads(json.dumps(asdict(found)))
     by_other = judge_encoded(one, result, JUDGED, relevance=other, samples=0)
     names = [agreement.what for agreement in by_other.pairs if agreement.over == "all pairs"]
     assert names[2:] == ["similarity by other other", "score of the evaluated model"]

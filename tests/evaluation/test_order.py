@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
 from diptych.evaluation import evaluate
@@ -69,16 +70,13 @@ def test_the_same_as_the_whole_matrix_whatever_the_block(data: st.DataObject) ->
 
 def test_bad_input() -> None:
     images, texts = rows(4)
-    truth = GroundTruth.from_caption_image(np.repeat(np.arange(20), 2), 20)
-    with pytest.raises(UnknownNameError, match="unknown similarity 'oder'.*did you mean 'order'"):
-        evaluate(images, texts, truth, similarity="oder")
-    with pytest.raises(DataError, match="width 7, text rows 3"):
-        evaluate(images, texts[:, :3], truth, similarity="order")
+    truth, order = GroundTruth.from_caption_image(np.repeat(np.arange(20), 2), 20), {"similarity": "order"}
+    unknown = "unknown similarity 'oder'.*did you mean 'order'"
+    refused(UnknownNameError, unknown, evaluate, images, texts, truth, similarity="oder")
+    refused(DataError, "width 7, text rows 3", evaluate, images, texts[:, :3], truth, **order)
     texts[9, 2] = np.nan
-    with pytest.raises(NumericalError, match="text 'nine' \\(row 9\\) is not finite"):
-        names = [str(n) if n != 9 else "nine" for n in range(40)]
-        evaluate(images, texts, truth, similarity="order", text_ids=names)
-    with pytest.raises(UsageError, match="k is 0"):
-        best_of(OrderScores(images, images), "i2t", 0)
-    with pytest.raises(DataError, match="a gallery of 0 rows"):
-        best_of(OrderScores(images, images[:0]), "i2t", 1)
+    names = [f"text {n}" for n in range(40)]
+    nan = "text 'text 9' \\(row 9\\) is not finite"
+    refused(NumericalError, nan, evaluate, images, texts, truth, text_ids=names, **order)
+    refused(UsageError, "k is 0", best_of, OrderScores(images, images), "i2t", 0)
+    refused(DataError, "a gallery of 0 rows", best_of, OrderScores(images, images[:0]), "i2t", 1)

@@ -5,6 +5,7 @@ from pathlib import Path
 import ir_measures
 import numpy as np
 import pytest
+from refusals import refused
 
 from diptych.core.errors import DataError, StorageError
 from diptych.evaluation import evaluate
@@ -91,33 +92,21 @@ def test_scores_keep_order_and_ties_in_float32(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bad", ["a b", "a\t", "", "a\n", " a"])
 def test_ids_with_white_space(tmp_path: Path, bad: str) -> None:
-    rows, scores = np.zeros((1, 1), int), np.zeros((1, 1))
-    with pytest.raises(DataError, match=r"query id .* \(row 0\) is empty or holds white space"):
-        write_run(tmp_path / "run", [bad], ["d"], rows, scores)
-    with pytest.raises(DataError, match="document id"):
-        write_run(tmp_path / "run", ["q"], [bad], rows, scores)
-    with pytest.raises(DataError, match="run id"):
-        write_run(tmp_path / "run", ["q"], ["d"], rows, scores, tag=bad)
-    truth = GroundTruth.from_caption_image([0], 1)
-    with pytest.raises(DataError, match="document id"):
-        write_qrels(tmp_path / "qrels", ["q"], [bad], truth.i2t)
+    rows, scores, truth = np.zeros((1, 1), int), np.zeros((1, 1)), GroundTruth.from_caption_image([0], 1)
+    space = r"query id .* \(row 0\) is empty or holds white space"
+    refused(DataError, space, write_run, tmp_path / "run", [bad], ["d"], rows, scores)
+    refused(DataError, "document id", write_run, tmp_path / "run", ["q"], [bad], rows, scores)
+    refused(DataError, "run id", write_run, tmp_path / "run", ["q"], ["d"], rows, scores, tag=bad)
+    refused(DataError, "document id", write_qrels, tmp_path / "qrels", ["q"], [bad], truth.i2t)
     assert not list(tmp_path.iterdir())
 
 
-def test_ids_that_do_not_fit(tmp_path: Path) -> None:
-    truth = GroundTruth.from_caption_image([0, 0], 1)
-    with pytest.raises(DataError, match="2 query ids for 1 querys"):
-        write_qrels(tmp_path / "qrels", ["q", "r"], ["a", "b"], truth.i2t)
-    with pytest.raises(DataError, match="document ids are not unique"):
-        write_qrels(tmp_path / "qrels", ["q"], ["a", "a"], truth.i2t)
-
-
-def test_files_that_are_not(tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("q Q0 d 1 0.5 tag\n\nq Q0 d 2 0.5\n")
-    with pytest.raises(StorageError, match="line 3: 6 fields expected, got 5"):
-        read_run(tmp_path / "run")
-    (tmp_path / "qrels").write_text("q 0 d yes\n")
-    with pytest.raises(StorageError, match="line 1: 'yes' is not a number"):
-        read_qrels(tmp_path / "qrels")
-    with pytest.raises(StorageError, match="does not exist"):
-        read_run(tmp_path / "nothing")
+def test_ids_that_do_not_fit_and_files_that_are_not(tmp_path: Path) -> None:
+    truth, file = GroundTruth.from_caption_image([0, 0], 1).i2t, tmp_path / "file"
+    refused(DataError, "2 query ids for 1 querys", write_qrels, file, ["q", "r"], ["a", "b"], truth)
+    refused(DataError, "document ids are not unique", write_qrels, file, ["q"], ["a", "a"], truth)
+    refused(StorageError, "does not exist", read_run, file)
+    file.write_text("q Q0 d 1 0.5 tag\n\nq Q0 d 2 0.5\n")
+    refused(StorageError, "line 3: 6 fields expected, got 5", read_run, file)
+    file.write_text("q 0 d yes\n")
+    refused(StorageError, "line 1: 'yes' is not a number", read_qrels, file)

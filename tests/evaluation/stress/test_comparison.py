@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 from stressed import LAST_WORD, REVERSED, Reader, painted
 
 from diptych.analysis.perturbations import choose_perturbations
@@ -231,18 +232,12 @@ def test_gains_of_other_models(folders: dict[str, Path], tmp_path: Path) -> None
 
 
 def test_bad_input(folders: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="1 stress run: at least two"):
-        compare_stress({"letters": folders["letters"]})
-    with pytest.raises(UsageError, match="baseline 2 of 2 runs"):
-        compare_stress(folders, baseline=2)
-    with pytest.raises(UsageError, match="letters was not stressed by MRR") as caught:
-        compare_stress(folders, ["MRR"])
-    assert "--measure MRR" in caught.value.fix
-    with pytest.raises(UnknownNameError, match="unknown correction 'sidak'"):
-        compare_stress(folders, correction="sidak")
-    with pytest.raises(StorageError, match="holds no stress"):
-        compare_stress({**folders, "none": tmp_path})
+    refused(UsageError, "1 stress run: at least two", compare_stress, {"letters": folders["letters"]})
+    refused(UsageError, "baseline 2 of 2 runs", compare_stress, folders, baseline=2)
+    error = refused(UsageError, "letters was not stressed by MRR", compare_stress, folders, ["MRR"])
+    assert "--measure MRR" in error.fix
+    refused(UnknownNameError, "unknown correction 'sidak'", compare_stress, folders, correction="sidak")
+    refused(StorageError, "holds no stress", compare_stress, {**folders, "none": tmp_path})
     changed = copied(folders, "words", tmp_path / "w")
     shutil.copy(folders["letters"] / "clean.npz", tmp_path / "w" / "clean.npz")
-    with pytest.raises(StorageError, match="was made from other inputs"):
-        compare_stress(changed)
+    refused(StorageError, "was made from other inputs", compare_stress, changed)

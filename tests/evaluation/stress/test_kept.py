@@ -119,23 +119,21 @@ def test_two_processes_do_not_stress_in_one_folder(tmp_path: Path) -> None:
 
 
 def test_other_questions_in_one_folder_are_other_results(tmp_path: Path) -> None:
-    out, language = tmp_path / "out", Language("by hand", tagger=Tags())
-    some: dict[str, Any] = {"language": language, "seeds": (42,), **SMALL}
+    out = tmp_path / "out"
+    asked = dataclasses.replace(REVERSED, published=lambda caption, seed, options: caption.text.upper())
 
-    def asked(**changes: Any) -> StressResult:
-        return stress(Reader("letters"), painted(), out, **{**some, "perturbations": [published], **changes})
+    def run(**changes: Any) -> StressResult:
+        options: dict[str, Any] = {"perturbations": [asked], "seeds": (42,), **SMALL, **changes}
+        return stress(Reader("letters"), painted(), out, **options)
 
-    published = dataclasses.replace(REVERSED, published=lambda caption, seed, options: caption.text.upper())
-    first = asked()
-    condition = open_condition(out, "reversed", 42)
-    assert asked(compat="published").key != first.key
-    assert open_condition(out, "reversed", 42).content != condition.content
-    few = asked(measures=["R@1"])
+    first, content = run(), open_condition(out, "reversed", 42).content
+    assert run(compat="published").key != first.key
+    assert open_condition(out, "reversed", 42).content != content
+    few = run(measures=["R@1"])
     assert (list(few.measures), few.opened) == (["R@1"], False)
-    assert asked(measures=["R@1"]).opened
-    assert asked() == first  # more measures than the conditions there hold
-    assert not asked(measures=["R@1"]).opened
-    other = asked(measures=["R@1"], samples=20, flips=50)
+    assert run(measures=["R@1"]).opened
+    assert run() == first  # more measures than the conditions there hold
+    other = run(measures=["R@1"], samples=20, flips=50)
     assert not other.opened
     assert "20 resamples" in other.method
     assert "50 random swaps" in other.method

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 from two_stage import TwoStage, published_recalls, rounded
 
 import diptych
@@ -165,29 +166,18 @@ def test_what_is_given_wrongly(model: TwoStage) -> None:
     scores = model.contrastive
     broken = model.matching.copy()
     broken[0, 1:] = UNSCORED
-    wrong: list[tuple[tuple[Any, ...], dict[str, Any], type[Exception], str]] = [
-        ((scores[0], None, target), {}, DataError, "no matrix"),
-        ((scores.T, None, target), {}, UsageError, "100 texts of 500 images"),
-        ((scores.T, model.home, target), {}, DataError, "500 texts for scores of 500 images and 100 texts"),
-        ((scores, 4, target), {}, UsageError, "500 texts of 100 images, 4 of each"),
-        ((scores, model.home / 2, target), {}, UsageError, "ground truth of type ndarray is not understood"),
-        ((scores, np.eye(2, dtype=bool), target), {}, DataError, r"ground truth of shape \(2, 2\)"),
-        ((scores, target, model.home), {}, UsageError, "names no cells"),
-        ((scores, K, target), {"matching": broken}, UsageError, "499 matching scores are missing"),
-        (
-            (scores, K, target),
-            {"matching": (broken, model.matching.T)},
-            DataError,
-            "query 0 has 1 scored items, others 500",
-        ),
-        (
-            (scores, K, target),
-            {"matching": (model.matching, model.matching)},
-            DataError,
-            r"matching scores t2i of shape \(100, 500\)",
-        ),
-        ((scores, K, target), {"matching": {"i2t": model.matching}}, UsageError, "give i2t and t2i"),
-    ]
-    for given, options, error, message in wrong:
-        with pytest.raises(error, match=message):
-            explore_scores(*given, **options)
+    cut, twice = (broken, model.matching.T), (model.matching, model.matching)
+    turned = "500 texts for scores of 500 images and 100 texts"
+    refused(DataError, "no matrix", explore_scores, scores[0], None, target)
+    refused(UsageError, "100 texts of 500 images", explore_scores, scores.T, None, target)
+    refused(DataError, turned, explore_scores, scores.T, model.home, target)
+    refused(UsageError, "500 texts of 100 images, 4 of each", explore_scores, scores, 4, target)
+    refused(UsageError, "of type ndarray is not understood", explore_scores, scores, model.home / 2, target)
+    refused(DataError, r"truth of shape \(2, 2\)", explore_scores, scores, np.eye(2, dtype=bool), target)
+    refused(UsageError, "names no cells", explore_scores, scores, target, model.home)
+    refused(UsageError, "499 matching scores are missing", explore_scores, scores, K, target, matching=broken)
+    refused(DataError, "0 has 1 scored items, others 500", explore_scores, scores, K, target, matching=cut)
+    refused(DataError, r"t2i of shape \(100, 500\)", explore_scores, scores, K, target, matching=twice)
+    refused(
+        UsageError, "give i2t and t2i", explore_scores, scores, K, target, matching={"i2t": model.matching}
+    )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations, groupby
 from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 from two_stage import TwoStage, published_recalls
 
 from diptych.core.errors import DataError, NumericalError, UsageError
@@ -107,35 +108,18 @@ def test_what_cannot_be(model: TwoStage, truth: GroundTruth) -> None:
     broken = model.matching.copy()
     broken[3, 7] = np.nan
     matched: dict[str, Any] = {"depth": 2, "matched": True}
-    wrong: list[tuple[Callable[[], object], type[Exception], str]] = [
-        (
-            lambda: RowScores(images, texts, truth, reranked=stored(TwoStage(40), 4)),
-            DataError,
-            "candidates of 40 images and 200 texts for 100 images and 500 texts",
-        ),
-        (lambda: RowScores(images[:40], texts, truth), DataError, "40 image rows for a ground truth of 100"),
-        (lambda: MatrixScores(scores.T, truth), DataError, "500 image rows for a ground truth of 100"),
-        (lambda: MatrixScores(scores, truth, image_ids=["a", "b"]), DataError, "2 image ids for 100 images"),
-        (
-            lambda: MatrixScores(scores, truth, matching=model.matching, reranked=some),
-            UsageError,
-            "one of them",
-        ),
-        (lambda: MatrixScores(scores, truth, matching=broken), NumericalError, "row 3 and text row 7 is nan"),
-        (
-            lambda: cells(RowScores(images, texts, truth), Settings("test", **matched)),
-            NotPossible,
-            "no matching scores",
-        ),
-        (
-            lambda: cells(RowScores(images, texts, truth, reranked=some), Settings("test", matched=True)),
-            NotPossible,
-            "only some candidates",
-        ),
-    ]
-    for call, error, message in wrong:
-        with pytest.raises(error, match=message):
-            call()
+    stranger, plain = stored(TwoStage(40), 4), RowScores(images, texts, truth)
+    few = RowScores(images, texts, truth, reranked=some)
+    both: dict[str, Any] = {"matching": model.matching, "reranked": some}
+    of_40 = "candidates of 40 images and 200 texts for 100 images and 500 texts"
+    refused(DataError, of_40, RowScores, images, texts, truth, reranked=stranger)
+    refused(DataError, "40 image rows for a ground truth of 100", RowScores, images[:40], texts, truth)
+    refused(DataError, "500 image rows for a ground truth of 100", MatrixScores, scores.T, truth)
+    refused(DataError, "2 image ids for 100 images", MatrixScores, scores, truth, image_ids=["a", "b"])
+    refused(UsageError, "give one of them", MatrixScores, scores, truth, **both)
+    refused(NumericalError, "row 3 and text row 7 is nan", MatrixScores, scores, truth, matching=broken)
+    refused(NotPossible, "no matching scores", cells, plain, Settings("test", **matched))
+    refused(NotPossible, "only some candidates", cells, few, Settings("test", matched=True))
 
 
 def test_two_measures_called_map(model: TwoStage, truth: GroundTruth) -> None:
