@@ -37,7 +37,6 @@ from diptych.index.storage import FileRecord, Header
 from diptych.metrics import GroundTruth
 from diptych.sparse.evaluate import SparseMeasures
 from diptych.sparse.measures import Deviation, Faithfulness
-from diptych.sparse.sparsified import SparsifiedCollection
 
 _ROWS = np.eye(4, 3, dtype=np.float32)
 
@@ -52,10 +51,6 @@ def sparse(kind: str = "image") -> SparseEmbeddings:
 
 def encoded() -> EncodedCollection:
     return EncodedCollection(embeddings(), embeddings("text"), np.arange(4), {"dataset": "made"})
-
-
-def sparsified() -> SparsifiedCollection:
-    return SparsifiedCollection(sparse(), sparse("text"), sparse("text"), np.arange(4), {"head": "h"})
 
 
 def cocos() -> CocosReport:
@@ -128,7 +123,6 @@ EXAMPLES: list[Callable[[], Artifact]] = [
     embeddings,
     sparse,
     encoded,
-    sparsified,
     lambda: RowPlan({"encoder": "e"}, 10, (3, 2), 4, "float16", "captions"),
     lambda: KeyedRows(np.arange(4, dtype=np.uint64), _ROWS, "check"),
     lambda: FeatureStore(FeatureOptions(views=1), np.ones((2, 2, 3), np.float16)),

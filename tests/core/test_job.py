@@ -17,7 +17,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.context import stop_when
 from diptych.core.errors import DiptychError, Interrupted, MismatchError, StorageError, UsageError
 from diptych.core.job import Job
-from diptych.core.locking import exclusive_folder, taking_turns
+from diptych.core.locking import exclusive_folder
 from diptych.core.processes import in_processes
 
 
@@ -131,39 +131,12 @@ def test_a_folder_is_one_process_s_until_it_ends_however(tmp_path: Path) -> None
             assert not list(folder.iterdir())
 
 
-def test_the_lock_is_of_the_folder_wherever_it_is_renamed(tmp_path: Path) -> None:
-    with exclusive_folder(tmp_path / "a"):
-        (tmp_path / "a").rename(tmp_path / "b")
-        with pytest.raises(StorageError, match="another process"), exclusive_folder(tmp_path / "b"):
-            pass
-
-
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot write"), exclusive_folder(tmp_path / "file" / "folder"):
         pass
     with pytest.raises(UsageError, match="holds other things"), exclusive_folder(tmp_path, "kind.json"):
         pass
-
-
-TURN = """
-import sys
-from pathlib import Path
-from diptych.core.locking import taking_turns
-print("begun", flush=True)
-with taking_turns(sys.argv[1]):
-    print(Path(sys.argv[1]).exists())
-"""
-
-
-def test_processes_take_turns(tmp_path: Path) -> None:
-    made = tmp_path / "made"
-    with taking_turns(made):
-        other = subprocess.Popen([sys.executable, "-c", TURN, str(made)], stdout=subprocess.PIPE, text=True)
-        assert other.stdout is not None
-        assert other.stdout.readline() == "begun\n"
-        made.mkdir()
-    assert other.communicate(timeout=30)[0] == "True\n"
 
 
 def begun(folder: str) -> Path:

@@ -51,41 +51,24 @@ def _open_and_read(path: Path) -> None:
 
 
 READERS["open"] = _open_and_read
-
-
-def _is_a_folder(path: Path) -> None:
-    path.mkdir()
-
-
-def _is_a_loop(path: Path) -> None:
-    path.symlink_to(path)
-
-
-def _is_a_device(path: Path) -> None:
-    path.symlink_to("/dev/zero")
-
-
-def _is_a_pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def _lies_in_a_file(path: Path) -> None:
-    path.symlink_to(Path(__file__) / "below")
+MADE: dict[str, Callable[[Path], object]] = {
+    "nothing": lambda path: None,
+    "folder": lambda path: path.mkdir(),
+    "loop": lambda path: path.symlink_to(path),
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "pipe": lambda path: os.mkfifo(path),
+    "in a file": lambda path: path.symlink_to(Path(__file__) / "below"),
+}
 
 
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize(
-    "made",
-    [None, _is_a_folder, _is_a_loop, _is_a_device, _is_a_pipe, _lies_in_a_file],
-    ids=lambda m: str(m and m.__name__),
-)
-def test_what_is_no_file_is_refused(tmp_path: Path, name: str, made: Callable[[Path], None] | None) -> None:
+@pytest.mark.parametrize("made", MADE)
+def test_what_is_no_file_is_refused(tmp_path: Path, name: str, made: str) -> None:
     path = tmp_path / "a.bin"
-    if made is not None:
-        made(path)
-    with pytest.raises(StorageError, match=r"a\.bin (does not exist|is a folder|cannot be read)") as caught:
-        READERS[name](path)
-    assert caught.value.fix
+    MADE[made](path)
+    assert refused(
+        StorageError, r"a\.bin (does not exist|is a folder|cannot be read)", READERS[name], path
+    ).fix
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +12,11 @@ import pytest
 from miniatures import cub, flickr30k, karpathy, picture, retrieval_json
 from refusals import refused
 
-from diptych.core.errors import CaptionError, DataError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data import read_collection
 from diptych.data.checking import Check, Some, check_collection, check_dataset
 from diptych.data.checking.inspection import scan
 from diptych.data.known import Form, KnownDataset, Reading, Size
-from diptych.data.readers import READERS
 
 TINY = KnownDataset(
     name="tiny",
@@ -57,16 +55,12 @@ def said(check: Check) -> str:
 def test_a_whole_dataset_has_nothing_to_be_done(tmp_path: Path) -> None:
     check = check_dataset(TINY, tiny(tmp_path), decode=True)
     assert check.complete, said(check)
-    assert check.reader == "karpathy"
-    assert check.form == "whole"
-    assert [(one.split, one.images, one.captions, one.verdict, one.meaning) for one in check.splits] == [
-        ("train", 2, 5, "as expected", "all"),
-        ("test", 1, 3, "as expected", "all"),
-    ]
+    assert (check.reader, check.form) == ("karpathy", "whole")
+    splits = [(one.split, one.images, one.captions, one.verdict, one.meaning) for one in check.splits]
+    assert splits == [("train", 2, 5, "as expected", "all"), ("test", 1, 3, "as expected", "all")]
     assert check.pictures.wanted == 3
     assert check.pictures.missing == check.pictures.unused == Some()
     assert check.pictures.empty == check.pictures.damaged == Some()
-    assert "nothing has to be done" in check.verdict
     assert json.loads(json.dumps(check.to_dict()))["complete"] is True
 
 
@@ -84,22 +78,17 @@ def test_what_is_wrong_with_pictures_is_said(tmp_path: Path) -> None:
     for workers in (0, 3):
         check = check_dataset(TINY, tmp_path, decode=True, workers=workers)
         assert check.pictures.damaged == Some(2, ("in/a.png", "out/c.png"))
-        assert "2 pictures cannot be read, 0 of them are empty files" in said(check)
         assert "--skip-bad-images" in said(check)
     (pictures / "in" / "b.png").unlink()
     picture(pictures / "in" / "z.JPG")
     (pictures / "Thumbs.db").write_text("x")
     check = check_dataset(TINY, tmp_path)
-    assert check.pictures.missing == Some(1, ("in/b.png",))
+    assert (check.pictures.missing, check.pictures.unused) == (Some(1, ("in/b.png",)), Some(1, ("in/z.JPG",)))
     assert check.pictures.missing_by_folder == {"in": (1, 2)}
-    assert check.pictures.unused == Some(1, ("in/z.JPG",))
-    assert "2 of 3 pictures are there, 1 are missing: in/b.png" in said(check)
     assert "unpack the pictures' archive again" in said(check)
     (pictures / "in.zip").write_bytes(b"PK")
     assert f"unpack in.zip in {pictures}" in said(check_dataset(TINY, tmp_path))
-    test = check_dataset(TINY, tmp_path, split="test")
-    assert test.complete, "pictures of other splits are neither missing nor over"
-    assert test.pictures.wanted == 1
+    assert check_dataset(TINY, tmp_path, split="test").complete, "pictures of other splits are not missing"
 
 
 def moved(folder: Path, name: Callable[[Path], str]) -> None:
@@ -129,41 +118,29 @@ def test_where_pictures_are_is_found_out(tmp_path: Path, name: Callable[[Path], 
 
 
 def test_counts_and_splits_against_the_forms(tmp_path: Path) -> None:
-    images = {name: value for name, value in IMAGES.items() if name.startswith("in")}
-    karpathy(tmp_path, images, "tiny")
+    karpathy(tmp_path, {name: value for name, value in IMAGES.items() if name.startswith("in")}, "tiny")
     check = check_dataset(None, tmp_path, images=tmp_path / "images" / "in")
     assert f"give the folder above, --images {tmp_path / 'images'}" in said(check)
-    check = check_dataset(TINY, tmp_path)
-    assert "split test is not there, 1 images are expected (whole)" in said(check)
-    assert "--split train" in said(check)
-    alone = check_dataset(TINY, tmp_path, split="train")
-    assert alone.complete
-    assert [one.split for one in alone.splits] == ["train"]
+    assert "split test is not there, 1 images are expected (whole)" in said(check_dataset(TINY, tmp_path))
+    assert check_dataset(TINY, tmp_path, split="train").complete
     refused(UnknownNameError, "unknown split of tiny 'test'", check_dataset, TINY, tmp_path, split="test")
     check = check_dataset(TINY, tiny(tmp_path, **{"in/a.png": ("train", ["one"])}))
     assert check.complete, "four captions are in use"
     check = check_dataset(TINY, tiny(tmp_path, **{"in/b.png": ("train", ["1", "2", "3", "4", "5"])}))
     expected = "split train: 2 images and 5 (all) or 4 (two of each) captions expected (whole), "
     assert f"{expected}found 2 images and 7 captions" in said(check)
-    single = check_dataset(TINY, tmp_path, max_captions=1)
-    assert single.complete
-    assert {one.meaning for one in single.splits} == {"one of each"}
+    assert check_dataset(TINY, tmp_path, max_captions=1).complete
     loose = KnownDataset(**{**vars(TINY), "forms": (Form("guess", {"train": Size(9)}, binding=False),)})
     check = check_dataset(loose, tmp_path)
     assert check.complete
     assert [one.verdict for one in check.splits] == ["differs", "not expected"]
-    assert "its sizes are not those of guess, which alone is no fault" in check.notes
 
 
-def test_captions_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_captions_that_cannot_be_used(tmp_path: Path) -> None:
     folder = tiny(tmp_path, **{"in/a.png": ("train", ["one", " ", "..."])})
-    check = check_dataset(TINY, folder)
     first = "the first: dataset_tiny.json, caption 101 of in/a.png is empty"
-    assert f"2 empty captions left out; {first}" in said(check)
-    assert "skip_bad_captions=true" in said(check)
+    assert f"2 empty captions left out; {first}" in said(check_dataset(TINY, folder))
     assert check_dataset(TINY, folder, skip_bad_captions=True).complete
-    monkeypatch.delitem(READERS.get("karpathy").options, "skip_bad_captions")
-    refused(CaptionError, "is empty", check_dataset, TINY, folder)
     check = check_dataset(None, tiny(tmp_path, **{"in/a.png": ("train", [])}))
     assert check.without_captions == Some(1, ("in/a.png",))
 
@@ -202,17 +179,12 @@ def test_a_collection_that_was_read_already_and_pictures_that_are_no_files(tmp_p
 def test_birds_lists_and_tokens_are_read_by_their_readers(tmp_path: Path) -> None:
     cub(tmp_path / "cub")
     check = check_dataset("cub", tmp_path / "cub")
-    assert check.reader == "cub"
-    assert check.form == "the authors' train_test_split.txt"
+    assert (check.reader, check.form) == ("cub", "the authors' train_test_split.txt")
     assert "split train: 5,994 images and 59,940 (10 of each) captions expected" in said(check)
-    (tmp_path / "cub" / "cvpr2016_cub").rename(tmp_path / "away")
-    refused(DataError, "no captions beside", check_dataset, "cub", tmp_path / "cub")
     flickr30k(tmp_path / "f", {"train": ["1"], "val": ["2"], "test": ["3"]})
     assert check_dataset("flickr30k", tmp_path / "f").reader == "flickr30k"
     retrieval_json(tmp_path / "r")
-    check = check_dataset("coco", tmp_path / "r")
-    assert check.reader == "retrieval-json"
-    assert check.pictures.missing == Some()
+    assert check_dataset("coco", tmp_path / "r").reader == "retrieval-json"
 
 
 def test_what_cannot_be_checked(tmp_path: Path) -> None:
@@ -260,15 +232,3 @@ def test_accents_written_otherwise(tmp_path: Path, form: str) -> None:
     check = check_dataset(None, tmp_path)
     assert "with its accents written otherwise (Unicode's NFC and NFD" in said(check)
     assert f"--{form.lower()} " in said(check)
-
-
-def test_names_that_are_no_utf8_can_be_shown(tmp_path: Path) -> None:
-    folder = tiny(tmp_path)
-    strange = os.fsencode(str(folder / "images")) + b"/\xff\xfe.png"
-    try:
-        open(strange, "wb").close()
-    except OSError:
-        pytest.skip("this file system has UTF-8 names alone")
-    check = check_dataset(None, folder)
-    assert check.pictures.unused == Some(1, ("\\udcff\\udcfe.png",))
-    json.dumps(check.to_dict(), ensure_ascii=False).encode()

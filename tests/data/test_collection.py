@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -250,28 +250,13 @@ class Corner:
     key: str = "corner"
 
     def patches(self, width: int, height: int) -> Sequence[Patch]:
-        return [
-            Patch(0, 0, np.full((2, 3, 3), 9, np.uint8)),
-            Patch(width - 2, height - 1, np.full((1, 2, 3), 7, np.uint8)),
-            Patch(1, 1, np.full((1, 1, 3), 5, np.uint8)),
-        ]
+        places = ((0, 0, (2, 3, 3), 9), (width - 2, height - 1, (1, 2, 3), 7), (1, 1, (1, 1, 3), 5))
+        return [Patch(x, y, np.full(shape, value, np.uint8)) for x, y, shape, value in places]
 
 
-class Source:
-    def read(self, row: int) -> Image.Image:
-        return Image.new("RGB", (4, 3), (row, row, row))
-
-    def content(self, row: int) -> str:
-        return str(row)
-
-
-class Overlaid(Source):
+class Overlaid(Numbers):
     def overlay(self, row: int) -> Overlay | None:
-        return Corner() if row == 1 else None
-
-
-def collection_of_overlay(source: Source) -> Collection:
-    return Collection("c", ["a", "b"], [], [], np.zeros(0, np.int64), ["x", "x"], source, np.array([1, 0]))
+        return Corner() if row == 20 else None
 
 
 def test_patches_are_pasted_in_order_on_a_copy() -> None:
@@ -282,11 +267,9 @@ def test_patches_are_pasted_in_order_on_a_copy() -> None:
 
 
 def test_items_carry_the_overlay_of_their_source_row() -> None:
-    item = collection_of_overlay(Overlaid()).item(0)
-    assert isinstance(item, OverlaidPicture)
-    picture, overlay = split_overlay(item)
-    assert (picture.getpixel((0, 0)), overlay) == ((1, 1, 1), Corner())
-    bare = collection_of_overlay(Overlaid()).item(1)
-    assert isinstance(bare, Image.Image)
-    assert split_overlay(bare) == (bare, None)
-    assert isinstance(collection_of_overlay(Source()).item(0), Image.Image)
+    three = collection(source=Overlaid())
+    picture, overlay = split_overlay(three.item(1))
+    assert (picture.getpixel((0, 0)), overlay) == ((20, 0, 0), Corner())
+    assert split_overlay(three.item(0))[1] is None
+    part = replace(three.subset([1, 0]), notes=("n",))
+    assert [isinstance(part.item(row), OverlaidPicture) for row in range(2)] == [True, False]

@@ -14,7 +14,6 @@ from PIL import Image, ImageOps
 from refusals import refused
 
 from diptych.core.errors import ImageError
-from diptych.core.fingerprint import fingerprint_file
 from diptych.data import images, loading
 from diptych.data.images import FolderSource, decode_image, read_image, to_rgb
 from diptych.data.loading import read_ahead
@@ -119,17 +118,14 @@ def test_strips_make_the_picture(mode: str, orientation: int, monkeypatch: pytes
 @pytest.mark.parametrize("kind", ["device", "pipe", "folder", "loop"])
 def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "x.png"
-    {
-        "device": lambda: path.symlink_to("/dev/zero"),
-        "pipe": lambda: os.mkfifo(path),
-        "folder": path.mkdir,
-        "loop": lambda: path.symlink_to(path),
-    }[kind]()
+    links = {"device": "/dev/zero", "loop": path}
+    if kind in links:
+        path.symlink_to(links[kind])
+    else:
+        os.mkfifo(path) if kind == "pipe" else path.mkdir()
     source = FolderSource(tmp_path, ["x.png"])
     for read in (source.read, source.content):
         refused(ImageError, r"x\.png (cannot be read|is a folder)", read, 0)
-    with pytest.raises(OSError):  # noqa: PT011
-        fingerprint_file(path)
 
 
 def test_all_threads_together_decode_no_more_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ from diptych.data.judgements import (
     MatchedJudgements,
     match_judgements,
     read_cxc_judgements,
-    read_flickr8k_crowd,
     read_flickr8k_expert,
     read_judgement_table,
     read_judgements,
@@ -156,7 +155,5 @@ def test_names_that_do_not_exist(tmp_path: Path) -> None:
     refused(DataError, r"gone\.txt does not exist", read, f"csv:{tmp_path / 'gone.txt'}")
     refused(DataError, r"no ExpertAnnotations\.txt in", read, f"flickr8k-expert:{tmp_path}")
     refused(DataError, r"no sits_\*\.csv", read, f"cxc:{tmp_path}")
-    (tmp_path / "x.txt.gz").write_bytes(b"no gzip")
-    refused(DataError, "is corrupt", read_flickr8k_crowd, tmp_path / "x.txt.gz")
     (tmp_path / "x.csv").write_bytes(b"image,caption,rating\n\xff\xfe,1,2\n")
     refused(DataError, "line 2 is not utf-8", read_judgement_table, tmp_path / "x.csv")

@@ -32,47 +32,22 @@ def test_birds_with_species_splits_and_ten_captions(tmp_path: Path, inside: str)
     assert list(read_collection(tmp_path).image_ids) == names
 
 
-@pytest.mark.parametrize(
-    "place", ["CUB_200_2011/text_c10", "text_c10", "cvpr2016_cub/text_c10", "birds/text_c10", "text"]
-)
-def test_captions_in_the_usual_places(tmp_path: Path, place: str) -> None:
-    cub(tmp_path / "a")
-    where = tmp_path / "a" / place
-    where.parent.mkdir(exist_ok=True)
-    (tmp_path / "a" / "cvpr2016_cub" / "text_c10").rename(where)
-    assert read_collection(tmp_path / "a").n_captions == 60
-
-
-@pytest.mark.parametrize("whole_names", [True, False])
-def test_three_parts_from_a_table(tmp_path: Path, whole_names: bool) -> None:
-    names = cub(tmp_path)
-    parts = ["train", "dev", "test", "train", "dev", "test"]
-    rows = [
-        f"{name if whole_names else name.split('/')[1]},{part}"
-        for name, part in zip(names, parts, strict=True)
-    ]
-    (tmp_path / "parts.csv").write_text("image_file,eval_status\n" + "\n".join(rows))
-    found = read_collection(tmp_path / "CUB_200_2011", split_file=tmp_path / "parts.csv")
-    assert list(found.splits) == ["train", "val", "test"] * 2
-
-
-@pytest.mark.parametrize(
-    ("table", "error", "message"),
-    [
-        ("image_file,eval_status\nBlack_footed_Albatross_0000_0.jpg,test\n", DataError, "no split to 5 of"),
+def test_three_parts_from_a_table(tmp_path: Path) -> None:
+    names, folder, file = cub(tmp_path), tmp_path / "CUB_200_2011", tmp_path / "parts.csv"
+    refused(DataError, "does not exist", read_collection, folder, split_file=file)
+    parts = ["train", "dev", "test"] * 2
+    for written in (names, [name.split("/")[1] for name in names]):
+        rows = [f"{name},{part}" for name, part in zip(written, parts, strict=True)]
+        file.write_text("image_file,eval_status\n" + "\n".join(rows))
+        assert list(read_collection(folder, split_file=file).splits) == ["train", "val", "test"] * 2
+    for table, error, message in (
+        ("image_file,eval_status\nBlack_footed_Albatross_0000_0.jpg,test\n", DataError, "no split to 5 of 6"),
         ("image_file,eval_status\nPenguin_0001.jpg,test\n", DataError, r"names 1 that are not there"),
         ("image_file,words\n", UsageError, "no column of splits"),
         ("bird,eval_status\n", UsageError, "no column of images"),
-        (None, DataError, "does not exist"),
-    ],
-)
-def test_a_table_of_splits_that_does_not_fit(
-    tmp_path: Path, table: str | None, error: type[DiptychError], message: str
-) -> None:
-    cub(tmp_path)
-    if table is not None:
-        (tmp_path / "parts.csv").write_text(table)
-    refused(error, message, read_collection, tmp_path / "CUB_200_2011", split_file=tmp_path / "parts.csv")
+    ):
+        file.write_text(table)
+        refused(error, message, read_collection, folder, split_file=file)
 
 
 def test_captions_and_pictures_elsewhere_or_missing(tmp_path: Path) -> None:
@@ -91,16 +66,6 @@ def test_captions_and_pictures_elsewhere_or_missing(tmp_path: Path) -> None:
         (said / name).with_suffix(".txt").unlink()
     with pytest.raises(DataError, match=f"no captions for 2 of 6 images, first {names[4]}"):
         read_collection(tmp_path, captions=said)
-
-
-def test_an_empty_caption_is_named_or_left_out(tmp_path: Path) -> None:
-    names = cub(tmp_path)
-    text = (tmp_path / "cvpr2016_cub" / "text_c10" / names[0]).with_suffix(".txt")
-    text.write_text("a bird\n\nanother bird\n")
-    refused(CaptionError, f"caption {names[0]}#1 is empty", read_collection, tmp_path)
-    found = read_collection(tmp_path, skip_bad_captions=True)
-    assert found.captions_of(0) == ["a bird", "another bird"]
-    assert found.notes == ("1 empty captions left out",)
 
 
 @pytest.mark.parametrize(
@@ -164,45 +129,18 @@ def dataset(tmp_path: Path) -> Path:
 def test_the_official_layout(dataset: Path) -> None:
     found = read_collection(dataset)
     assert found.image_ids == [name(1, 0), name(1, 1), name(2, 0), name(3, 0, "top"), name(4, 0), name(4, 1)]
-    assert found.captions == [
-        "red dress",
-        "red dress",
-        "blue dress",
-        "red dress",
-        "green dress",
-        "green dress",
-    ]
-    assert found.captions_per_image.tolist() == [1] * 6
+    assert [text.split()[0] for text in found.captions] == ["red", "red", "blue", "red", "green", "green"]
     assert found.split_sizes == {"train": 4, "test": 2}
-    assert found.records[0] == {
-        "category": "dress",
-        "category_path": ("women", "dress", "casual"),
-        "product": "1",
-        "detection_score": -1.5,
-    }
+    assert found.records[0]["detection_score"] == -1.5
     assert found.image(5).getpixel((0, 0))[0] == pytest.approx(9, abs=2)
     assert (found.name, found.centric) == ("fashion200k", "object")
-    assert found.notes[0].startswith(
-        "4 products, 3 different descriptions: pictures of a product share theirs"
-    )
+    assert found.notes[0].startswith("4 products, 3 different descriptions")
     assert read_collection(dataset / "labels").image_ids == found.image_ids
-    assert [paths_of(record) for record in found.records[:2]] == [(("women", "dress", "casual"),)] * 2
+    assert paths_of(found.records[0]) == (("women", "dress", "casual"),)
     assert [record["product"] for record in found.records] == ["1", "1", "2", "3", "4", "4"]
     first = read_collection(dataset, pictures="first")
     assert first.image_ids == [name(1, 0), name(2, 0), name(3, 0, "top"), name(4, 0)]
     assert "2 further pictures of a product left out" in first.notes
-
-
-def test_products_to_validate_on_keep_their_pictures_together(tmp_path: Path) -> None:
-    labels(tmp_path, skirt_train=[f"{name(p, i)}\t1\tskirt {p}" for p in range(60) for i in range(3)])
-    (tmp_path / "women").mkdir()
-    found = read_collection(tmp_path, validation=0.3)
-    assert set(found.split_sizes) == {"train", "val"}
-    splits: dict[str, set[str]] = {}
-    for image, split in zip(found.image_ids, found.splits, strict=True):
-        splits.setdefault(image.split("/")[-2], set()).add(split)
-    assert all(len(one) == 1 for one in splits.values())
-    assert read_collection(tmp_path, validation=0.0).split_sizes == {"train": 180}
 
 
 def test_repeated_lines_and_pictures_of_both_splits(dataset: Path) -> None:
@@ -216,10 +154,7 @@ def test_repeated_lines_and_pictures_of_both_splits(dataset: Path) -> None:
     assert found.captions_of(0) == ["red dress", "red top"]
     assert found.captions_of(1) == ["azure"]
     assert found.splits == ["train", "test"]
-    assert found.notes[1:] == (
-        "1 lines that repeat a picture and its description left out",
-        "1 pictures of both splits kept in test alone",
-    )
+    assert "1 pictures of both splits kept in test alone" in found.notes
 
 
 def test_half_a_dataset(dataset: Path) -> None:

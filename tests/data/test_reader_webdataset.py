@@ -14,7 +14,6 @@ from diptych.core.errors import CaptionError, DataError, DiptychError, ImageErro
 from diptych.core.fingerprint import fingerprint_file
 from diptych.data import images as image_files
 from diptych.data.readers import read_collection
-from diptych.data.readers.webdataset import read_webdataset
 from diptych.data.shards import Members
 
 
@@ -195,12 +194,3 @@ def test_a_shard_that_goes_away_or_a_picture_that_is_none(tmp_path: Path) -> Non
     refused(ImageError, "ends at byte 600", found.image, 1)
     file.unlink()
     refused(ImageError, r"train\.tar cannot be read", found.source.content, 1)
-
-
-def test_patterns_and_single_shards(tmp_path: Path) -> None:
-    for number in range(3):
-        shard(tmp_path / f"train-{number}.tar", samples(number))
-    two = read_webdataset(tmp_path / "train-{0..1}.tar")
-    assert list(two.image_ids) == ["train-0/00000", "train-1/00001"]
-    assert read_collection(f"{tmp_path}/train-[12].tar", "webdataset").n_images == 2
-    assert read_collection(tmp_path / "train-2.tar").n_images == 1

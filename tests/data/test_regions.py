@@ -7,7 +7,7 @@ import pytest
 from miniatures import karpathy
 from refusals import refused
 
-from diptych.core.errors import CaptionError, DataError, ImageError, UsageError
+from diptych.core.errors import DataError, ImageError, UsageError
 from diptych.data.loading import picture_contents
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource, open_regions
@@ -145,17 +145,6 @@ def test_captions_that_are_no_multiple_of_images(tmp_path: Path) -> None:
     refused(DataError, "test: 10 captions for 3 images", read_collection, tmp_path)
     write(tmp_path, "test", features(3, 2, 4), 0)
     refused(DataError, ": 0 captions for 3 images", read_collection, tmp_path)
-
-
-def test_an_empty_caption_is_named_or_left_out_and_counted(tmp_path: Path) -> None:
-    write(tmp_path, "test", features(2, 2, 4), 4)
-    (tmp_path / "test_caps.txt").write_text("one\ntwo\n\nfour\n")
-    refused(CaptionError, r"test_caps.txt, line 3 is empty", read_collection, tmp_path)
-    found = read_collection(tmp_path, skip_bad_captions=True)
-    assert found.captions == ["one", "two", "four"]
-    assert found.caption_ids == ["test-0#0", "test-0#1", "test-1#1"]
-    assert found.caption_image.tolist() == [0, 0, 1]
-    assert found.notes == ("1 empty captions left out",)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

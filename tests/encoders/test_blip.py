@@ -17,15 +17,11 @@ from diptych.core.errors import (
     StorageError,
     UsageError,
 )
-from diptych.data.collection import Collection
-from diptych.data.readers import read_collection
 from diptych.encoders.blip import BlipEncoder
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.encode import encode_collection
 from diptych.encoders.family import FAMILIES
 from diptych.encoders.huggingface import HuggingFaceEncoder
 from diptych.encoders.matching import MatchingEncoder
-from diptych.encoders.rerank import rerank
 
 from .tiny_pretrained import CAPTIONS, pictures, transformers_folder, transformers_model
 
@@ -128,23 +124,6 @@ def test_captions_are_cleaned_and_cut_as_published(blip: BlipEncoder) -> None:
     )
 
 
-def test_reranking_with_it(blip: BlipEncoder, scenes_folder: Path, tmp_path: Path) -> None:
-    collection: Collection = read_collection(str(scenes_folder)).split("test").subset(range(4))
-    encoded = encode_collection(blip, collection, tmp_path / "rows", "test")
-    found = rerank(blip, collection, encoded, 3, folder=tmp_path / "reranked")
-    assert found.adds_contrastive
-    tokens = blip.image_inputs(collection.images())
-    words = blip.text_inputs(list(collection.captions))
-    for image in range(4):
-        for place, text in enumerate(found.i2t.items[image].tolist()):
-            one = {name: values[[image]] for name, values in tokens.items()}
-            other = {name: values[[text]] for name, values in words.items()}
-            score = blip.match(one, other)[0]
-            assert found.i2t.matching[image, place] == pytest.approx(score, abs=1e-5)
-            cosine = float(encoded.images.rows[image] @ encoded.texts.rows[text])
-            assert found.final("i2t")[image, place] == pytest.approx(score + cosine, abs=1e-5)
-
-
 def test_a_clip_is_no_blip_and_the_other_way_round(folder: Path, tmp_path: Path) -> None:
     clip = transformers_folder("clip", tmp_path / "clip")
     assert [one.name for one in FAMILIES if one.recognises(folder)] == ["blip"]
@@ -159,41 +138,6 @@ def test_a_clip_is_no_blip_and_the_other_way_round(folder: Path, tmp_path: Path)
     assert caught.value.fix == "known: blip"
     with pytest.raises(UsageError, match="is a 'blip' model, not an image–text dual encoder"):
         DualEncoder.load(f"hf:{folder}")
-
-
-def test_the_authors_checkpoints_are_read_as_such(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file, a folder without transformers' config.json, or pre-training on purpose."""
-    from diptych.encoders.official import blip as official
-
-    asked: list[str] = []
-
-    def opened(source: str, *, device: str | None = None) -> BlipEncoder:
-        asked.append(str(source))
-        return BlipEncoder.open(str(folder), device=device)
-
-    monkeypatch.setattr(official, "open_official_blip", opened)
-    file = tmp_path / "published" / "model_base_retrieval_coco.pth"
-    file.parent.mkdir()
-    file.touch()
-    sources = [str(file), str(file.parent), f"pretraining:{file}"]
-    for source in [*sources, str(folder)]:
-        assert isinstance(DualEncoder.load(f"blip:{source}", device="cpu"), BlipEncoder)
-    assert asked == sources
-
-
-def test_describe_says_what_a_number_depends_on(blip: BlipEncoder) -> None:
-    about = blip.describe()
-    assert json.loads(json.dumps(about)) == about
-    assert (about["family"], about["model"]) == ("blip", "BlipForImageTextRetrieval")
-    assert about["text"]["limit"] == 35
-    assert about["text"]["cleaning"] == {"like": "BLIP", "words": 30}
-    assert about["matching"]["adds_contrastive"] is True
-    assert about["temperature"] is None
-    assert blip.learned_options == {}
-    with pytest.raises(UsageError, match="cannot be fine-tuned as two towers"):
-        _ = blip.towers
 
 
 def test_the_tokenizers_own_encode_token(copied: Path, blip: BlipEncoder) -> None:

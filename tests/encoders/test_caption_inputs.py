@@ -29,16 +29,6 @@ def captions(tokens: torch.Tensor, lengths: torch.Tensor) -> list[list[int]]:
     return found
 
 
-def test_without_noise_it_is_the_batch() -> None:
-    given_captions = inputs(3, 0, 7)
-    rows = np.array([2, 0, 1])
-    assert given_captions.lengths.tolist() == [5, 2, 9]
-    plain, noisy = given_captions.batch(rows), given_captions.augmented(rows, 0.0, 0.0, 0, 0)
-    assert torch.equal(plain[0], noisy[0])
-    assert torch.equal(plain[1], noisy[1])
-    assert noisy[0].dtype == noisy[1].dtype == torch.int64
-
-
 @given(
     st.lists(st.integers(0, 40), min_size=1, max_size=6),
     st.floats(0, 1),
@@ -68,15 +58,6 @@ def test_a_caption_does_not_depend_on_its_neighbours() -> None:
         assert alone == [together[row]]
     turned = captions(*given_captions.augmented(np.arange(5)[::-1], 0.3, 0.3, 7, 2))
     assert turned == together[::-1]
-
-
-def test_seed_epoch_and_caption_make_other_noise() -> None:
-    given_captions = inputs(40, 40)
-    noise = {
-        tuple(captions(*given_captions.augmented(np.array([row]), 0.5, 0.2, seed, epoch))[0])
-        for row, seed, epoch in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 2**40, 0)]
-    }
-    assert len(noise) == 5
 
 
 def test_words_are_dropped_as_often_as_said_and_evenly() -> None:
@@ -161,10 +142,3 @@ def test_no_room_or_no_vocabulary_for_an_ending() -> None:
     with pytest.raises(UsageError, match="endings without a vocabulary"):
         inputs(2).batch(np.array([0]), ["1"])
     assert captions(*inputs(2).batch(np.array([0]), [""])) == captions(*inputs(2).batch(np.array([0])))
-
-
-def test_vectors_have_no_ending() -> None:
-    targets = TargetInputs(np.zeros((2, 3)))
-    assert targets.batch(np.array([1]), [""])[0].shape == (1, 3)
-    with pytest.raises(UsageError, match=r"cannot end with digits.*shortcuts.setup = 'images'"):
-        targets.batch(np.array([0, 1]), ["", "0 0 0 0 0 1"])

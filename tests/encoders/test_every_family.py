@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from diptych.core.errors import (
     CaptionError,
@@ -162,17 +160,6 @@ def test_bad_items_are_named(kind: str, encoders: Encoders) -> None:
         encoder.encode_images([np.zeros((36, 9), "f4")])
     with pytest.raises(UsageError, match="batch_size must be 1 or more, got 0"):
         encoder.encode_images([], batch_size=0)
-
-
-@pytest.mark.parametrize("kind", ["clip", "albef", "xvlm"])
-@settings(max_examples=10, deadline=None)
-@given(texts=st.lists(st.text(st.characters(codec="utf-8"), max_size=30), max_size=5))
-def test_each_text_has_its_own_row(kind: str, encoders: Encoders, texts: list[str]) -> None:
-    """The row of a text is the row it has alone, whatever it is encoded with."""
-    together = encoders(kind).encode_texts(texts, 2)
-    assert together.shape == (len(texts), encoders(kind).width)
-    for text, row in zip(texts, together, strict=True):
-        np.testing.assert_allclose(encoders(kind).encode_texts([text])[0], row, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", PRETRAINED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,18 +12,14 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from diptych.core.errors import ImageError, UsageError
-from diptych.data.images import OverlaidPicture
 from diptych.encoders.direct_pixels import ComposedPixels, LibraryPixels, ProcessorPixels
-from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.inputs import ByteTable
 from diptych.encoders.preprocessing import Preprocessing
 
 from .tiny_pretrained import (
     KINDS,
     Square,
-    open_clip_folder,
     pictures,
-    transformers_folder,
     transformers_model,
 )
 
@@ -173,20 +168,6 @@ def test_a_compose_of_torchvision() -> None:
     assert ComposedPixels(steps.Compose([steps.Resize(32)])).direct is None
 
 
-def test_rows_see_what_lies_over_an_image(tmp_path: Path) -> None:
-    for folder in (open_clip_folder(tmp_path / "open"), transformers_folder("clip", tmp_path / "clip")):
-        encoder = DualEncoder.load(folder, device="cpu")
-        first, second, third = pictures(3)
-        rows = encoder.encode_images(
-            [OverlaidPicture(first, Square()), second, OverlaidPicture(third, Square(0))]
-        )
-        plain = encoder.encode_images(pictures(3))
-        np.testing.assert_allclose(rows[1:], plain[1:], atol=1e-6)
-        assert np.abs(rows[0] - plain[0]).max() > 1e-2
-        with pytest.raises(ImageError, match="a square of 30 does not fit 32 × 32"):
-            encoder.encode_images([OverlaidPicture(first, Square(30))])
-
-
 def test_every_byte_has_its_number_in_every_channel() -> None:
     table = ByteTable(np.stack([np.arange(256), np.arange(256) * 2, np.arange(256) + 1000]))
     pixels = np.array([[[0, 1, 2], [255, 254, 253]]], dtype=np.uint8)
@@ -219,13 +200,3 @@ def test_the_bits_of_a_table_are_those_of_the_arithmetic(
     table = ByteTable.of(double)
     assert table is not None
     np.testing.assert_array_equal(table(pixels), double(pixels))
-
-
-def test_what_is_more_than_a_table_has_none() -> None:
-    def levelled(pixels: np.ndarray) -> np.ndarray:
-        values = pixels.transpose(2, 0, 1).astype(np.float32)
-        return values - values.mean()
-
-    assert ByteTable.of(levelled) is None
-    assert ByteTable.of(lambda pixels: levelled(pixels)[:, :-1]) is None
-    assert ByteTable.of(lambda pixels: pixels.transpose(2, 0, 1) / 255.0) is None  # double precision

@@ -55,25 +55,6 @@ def test_every_weight_belongs_to_one_side(kind: str, encoders: Callable[[str], A
     assert all(name.startswith("vis") for name, _ in towers.image.named_parameters())
 
 
-def test_gradients_reach_both_sides(encoders: Callable[[str], Any]) -> None:
-    for kind in ("clip", "open_clip"):
-        towers = encoders(kind).towers
-        for side in (towers.image, towers.text):
-            side.requires_grad_(True)
-        try:
-            pixels = torch.from_numpy(np.stack([towers.image.prepare(one, 0) for one in pictures(2)]))
-            images = towers.image(pixels)
-            texts = towers.text(*towers.text.inputs(["a dog", "a cat"]).batch(np.arange(2)))
-            # One score: unit rows have no gradient towards themselves.
-            (images @ texts.T)[0, 1].backward()
-            for side in (towers.image, towers.text):
-                assert any(weight.grad is not None and weight.grad.any() for weight in side.parameters())
-        finally:
-            for side in (towers.image, towers.text):
-                side.zero_grad()
-                side.requires_grad_(False)
-
-
 def test_weights_without_a_side_are_named(tmp_path: Path) -> None:
     encoder = DualEncoder.load(transformers_folder("clip", tmp_path / "clip"), device="cpu")
     assert isinstance(encoder, PretrainedEncoder)
@@ -153,14 +134,6 @@ def test_the_limit_cuts_the_text_and_not_its_ending(
     assert encoder.texts_shortened >= 3
 
 
-def test_characters_are_a_limit_too(encoders: Callable[[str], Any]) -> None:
-    short = encoders("clip").cut_texts_at(9)
-    assert short.with_endings(["a red dog", "a"], ["1 2", "1 2"]) == ["a red 1 2", "a 1 2"]
-    assert short.texts_shortened == 1
-    with pytest.raises(CaptionError, match="'1 2 3 4 5' is longer"):
-        encoders("clip").cut_texts_at(8).with_endings(["a"], ["1 2 3 4 5"])
-
-
 def test_threads_get_the_same_tokens(encoders: Callable[[str], Any]) -> None:
     encoder = encoders("clip")
     inputs = encoder.towers.text.inputs([LONG, *(caption for caption in CAPTIONS if caption)])
@@ -195,11 +168,6 @@ def test_pictures_are_cut_before_and_pasted_after_the_librarys_preprocessing(
         images.augmented(picture, 0, Augmentation(erasing=0.2), seeded())
 
 
-def test_words_cannot_be_left_out_of_token_ids(encoders: Callable[[str], Any]) -> None:
-    with pytest.raises(UsageError, match="knows no words"):
-        encoders("clip").towers.text.inputs(["a dog"]).augmented(np.array([0]), 0.1, 0.1, 0, 0)
-
-
 @pytest.mark.parametrize(("kind", "options"), [("clip", 1), ("siglip", 2), ("align", 1), ("open_clip", 1)])
 def test_what_an_objective_learned_is_kept_with_the_weights(kind: str, options: int, tmp_path: Path) -> None:
     write = open_clip_folder if kind == "open_clip" else None
@@ -223,24 +191,6 @@ def test_what_an_objective_learned_is_kept_with_the_weights(kind: str, options: 
 
 def at_most(letters: int) -> object:
     return lambda text: len(text) <= letters
-
-
-@pytest.mark.parametrize(
-    ("text", "letters", "expected"),
-    [
-        ("two dogs run", 16, "two dogs run 0 1"),
-        ("two dogs run", 15, "two dogs 0 1"),
-        ("two dogs run", 8, "two 0 1"),
-        ("two dogs run", 6, "tw 0 1"),  # the first word does not fit whole
-        ("two dogs run", 3, "0 1"),
-        ("two  dogs\trun ", 14, "two  dogs 0 1"),  # white space inside is the text's own
-        ("狗狗狗狗", 5, "狗 0 1"),
-        ("", 10, "0 1"),
-        ("  two", 6, "0 1"),  # white space alone is nothing
-    ],
-)
-def test_words_are_left_out_from_the_end(text: str, letters: int, expected: str) -> None:
-    assert shortened(text, "0 1", at_most(letters)) == expected  # type: ignore[arg-type]
 
 
 def test_an_ending_that_never_fits_is_named() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.core.context import report_to
-from diptych.core.errors import DataError, ImageError, MismatchError, NumericalError, StorageError, UsageError
+from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.encoders import rerank as module
@@ -86,17 +85,6 @@ def test_blocks_do_not_matter(collection: Collection, encoded: EncodedCollection
     whole = rerank(FakeMatching(), collection, encoded, 5)
     assert equal(whole, rerank(FakeMatching(), collection, encoded, 5, pictures=1, batch=1))
     assert equal(whole.first(2), rerank(FakeMatching(), collection, encoded, 2, pictures=16, batch=7))
-
-
-def test_k_beyond_the_gallery_is_the_gallery(
-    collection: Collection, encoded: EncodedCollection, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.INFO):
-        found = rerank(FakeMatching(), collection, encoded, 50)
-    assert (found.i2t.k, found.t2i.k) == (50, 16)
-    assert "k = 50, but there are 16 pictures: all of them are candidates" in caplog.text
-    assert "captions:" not in caplog.text
-    np.testing.assert_allclose(found.matrix("t2i"), scored_slowly(collection).T, rtol=1e-5)
 
 
 def test_stored_and_found_again(collection: Collection, encoded: EncodedCollection, tmp_path: Path) -> None:
@@ -177,17 +165,6 @@ def test_killed_in_the_middle_it_goes_on(
     assert total is not None
     assert again.asked["pairs"] == total - counted
     assert (counted > 0) == (done > 0) == (calls >= 30)
-
-
-def test_work_for_something_else_is_not_continued(
-    collection: Collection, encoded: EncodedCollection, tmp_path: Path
-) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        rerank(Stops(60), collection, encoded, 5, pictures=2, batch=3, folder=tmp_path / "r")
-    encoder = FakeMatching()
-    found = rerank(encoder, collection, encoded, 4, pictures=2, batch=3, folder=tmp_path / "r")
-    assert encoder.asked["pictures"] == 16
-    assert equal(found, rerank(FakeMatching(), collection, encoded, 4))
 
 
 def test_no_head(collection: Collection, encoded: EncodedCollection, run_folder: Path) -> None:
@@ -282,20 +259,6 @@ def test_a_head_that_does_not_keep_its_word(
     monkeypatch.setattr(module, "_TEXT_BLOCK", 32)
     with pytest.raises(error, match=message):
         rerank(Wrong(what), collection, encoded, 3, batch=10)
-
-
-def test_a_picture_that_is_gone_is_named(
-    scenes_folder: Path, encoded: EncodedCollection, collection: Collection
-) -> None:
-    class Source:
-        def read(self, row: int) -> Any:
-            raise ImageError("test/7.png is missing", "put it back")
-
-        def content(self, row: int) -> str:
-            return ""
-
-    with pytest.raises(ImageError, match=r"test/7\.png is missing"):
-        rerank(FakeMatching(), replace(collection, source=Source()), encoded, 3)
 
 
 def test_a_full_disk_keeps_what_was_scored(

@@ -14,8 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.core.errors import DataError, StorageError
-from diptych.core.fingerprint import fingerprint_arrays
-from diptych.encoders import row_store
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.row_store import RowPlan, RowStore, keyed_rows, text_keys
 
@@ -61,19 +59,6 @@ def test_blocks_of_several_writers_in_any_order_become_an_artifact(tmp_path: Pat
     assert [file.name for file in target.parent.iterdir()] == ["images"]
     files = {"embeddings.json", "ids.ends", "ids.utf8", "rows.npy"}
     assert {file.name for file in target.iterdir()} == files
-
-
-def test_no_rows_and_rows_of_rows(tmp_path: Path) -> None:
-    none = RowStore.begin(tmp_path / "none", dataclasses.replace(PLAN, count=0))
-    with none:
-        assert none.missing().tolist() == []
-    assert none.finish(embeddings).rows.shape == (0, 3)
-    deep = dataclasses.replace(PLAN, shape=(2, 3), dtype="float16")
-    values = np.arange(60, dtype=np.float16).reshape(10, 2, 3)
-    with RowStore.begin(tmp_path / "deep", deep) as store:
-        for number in range(3):
-            store.write(number, values[number * 4 : number * 4 + 4])
-    assert np.array_equal(np.load(store.folder / "rows.npy"), values)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +115,7 @@ def test_a_crash_at_any_call_loses_no_recorded_block(tmp_path: Path) -> None:
         assert np.array_equal(Embeddings.open(place / "images").rows, ROWS)
         assert [file.name for file in place.iterdir()] == ["images"]
 
-    assert crash_everywhere(lambda place: None, act, check, tmp_path) > 25
+    assert crash_everywhere(lambda place: None, act, check, tmp_path, every=2) > 25
 
 
 class Making:
@@ -186,12 +171,6 @@ def test_what_was_computed_before_a_kill_is_used_for_any_sequence(tmp_path: Path
     assert made(texts, tmp_path, after).tolist() == expected(texts)
     assert len(after.seen) + len(other.seen) == 20 - 15
     assert not list(tmp_path.rglob("*.tmp"))
-
-
-def test_the_check_is_that_of_whole_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_store, "_CHUNK", 4)
-    rows = np.random.default_rng(0).normal(size=(11, 3)).astype(np.float32)
-    assert row_store._check(rows) == fingerprint_arrays({"rows": rows})
 
 
 @pytest.mark.parametrize("texts", [["a", "bb"], ["bb", "a"]])

@@ -97,13 +97,6 @@ def test_the_default_prompt_stands_before_every_text(copied: Path, folder: Path)
     assert encoder.fingerprint == plain.prefix_texts_with("a photo of a ").fingerprint != plain.fingerprint
 
 
-def test_the_modules_own_limit(copied: Path, folder: Path) -> None:
-    write(copied / "0_CLIPModel" / "sentence_bert_config.json", {"max_seq_length": 6})
-    encoder = check_rows(copied)
-    assert encoder.text_limit == 6
-    assert encoder.fingerprint != DualEncoder.load(folder, device="cpu").fingerprint
-
-
 def _modules(*modules: Any) -> Callable[[Path], None]:
     return lambda folder: write(folder / "modules.json", list(modules))
 
@@ -139,9 +132,3 @@ def test_what_is_no_dual_encoder(
     change(copied)
     with pytest.raises(error, match=message):
         DualEncoder.load(copied, device="cpu")
-
-
-def test_a_hub_out_of_reach() -> None:
-    with pytest.raises(UsageError, match="could not be loaded, neither from its hub") as caught:
-        DualEncoder.load("st:clip-ViT-L-14")
-    assert "hf download sentence-transformers/clip-ViT-L-14 --local-dir FOLDER" in caught.value.fix

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
-from diptych.core.errors import NumericalError, StorageError, UsageError
+from diptych.core.errors import NumericalError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.images import OverlaidPicture
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
-from diptych.encoders.preprocessing import Augmentation, Preprocessing
+from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.region_tower import RegionTower, RegionTowerConfig
 from diptych.encoders.store import FeatureOptions, FeatureStore
 
@@ -103,28 +103,6 @@ def test_features_that_do_not_fit_float16_are_named(
         np.errstate(over="ignore"),
     ):
         FeatureStore.of(model, collection, tmp_path, FeatureOptions(storage="float16"))
-
-
-def test_a_full_disk_is_one_line(collection: Collection, tmp_path: Path) -> None:
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, hard))
-    try:
-        with pytest.raises(StorageError, match="cannot write"):
-            FeatureStore.of(tower(), collection, tmp_path, FeatureOptions())
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert FeatureStore.of(tower(), collection, tmp_path, FeatureOptions()).rows.shape[0] == 16
-
-
-def test_erasing_is_part_of_the_key_of_views_alone(collection: Collection, tmp_path: Path) -> None:
-    def folder(views: int, **augmentation: float) -> Path:
-        options = FeatureOptions(views=views, augmentation=Augmentation(**augmentation))
-        return FeatureStore.of(tower(), collection, tmp_path, options).folder
-
-    assert folder(0) == folder(0, erasing=0.2)
-    assert folder(1) != folder(1, erasing=0.2)
 
 
 def test_region_features_are_not_cached_again(collection: Collection, tmp_path: Path) -> None:

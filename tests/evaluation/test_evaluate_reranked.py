@@ -1,18 +1,25 @@
 from __future__ import annotations
 
-import itertools
 import math
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from fake_matching import FakeMatching
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranking import evaluate_reranked
 from slow_ranking import orders, value
 
-from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
-from diptych.evaluation import compare, evaluate
+from diptych.core.errors import DataError, MismatchError, NumericalError, UnknownNameError, UsageError
+from diptych.data.readers import read_collection
+from diptych.encoders.embeddings import EncodedCollection
+from diptych.encoders.encode import encode_collection
+from diptych.encoders.rerank import rerank
+from diptych.evaluation import Result, compare, evaluate
+from diptych.evaluation.evaluate_encoder import evaluate_encoded, ground_truth_of
 from diptych.metrics import (
     DIRECTIONS,
     TIE_RULES,
@@ -22,6 +29,8 @@ from diptych.metrics import (
     Measure,
     Reranked,
     measure,
+    read_qrels,
+    read_run,
     top_k,
 )
 from diptych.metrics.measuring import drawn_positives
@@ -58,48 +67,32 @@ def cases(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, GroundTr
 
 
 def slow(
-    given: Reranked,
-    images: np.ndarray,
-    texts: np.ndarray,
-    truth: GroundTruth,
-    name: str,
-    rule: str,
-    ties: str,
+    given: Reranked, scores: np.ndarray, truth: GroundTruth, name: str, rule: str, ties: str
 ) -> dict[str, list[float]]:
     """One value per query by writing out every order of the ranking that is allowed."""
     family, _, cutoff = name.partition("@")
     found: dict[str, list[float]] = {}
     for direction in DIRECTIONS:
         one, final = given.candidates(direction), given.final(direction)
-        scores = images.astype(np.float64) @ texts.astype(np.float64).T
-        scores = scores if direction == "i2t" else scores.T
+        table = scores if direction == "i2t" else scores.T
         found[direction] = []
-        for query in range(len(one.items)):
+        for query, first in enumerate(table.tolist()):
             mine = set(truth.positives(direction).of(query).tolist())
             chosen = dict(zip(one.items[query].tolist(), final[query].tolist(), strict=True))
-            gallery = scores.shape[1]
-            others = [row for row in range(gallery) if row not in chosen]
-            if rule == "published":
-                keys = [chosen.get(row, -100.0) for row in range(gallery)]
-                rankings = list(orders(keys, mine, ties))
-            else:
-                first = _orders_of(sorted(chosen), chosen, mine, ties)
-                second = _orders_of(others, dict(enumerate(scores[query].tolist())), mine, ties)
-                tails = second if rule == "contrastive" else [[]]
-                rankings = [head + tail for head, tail in itertools.product(first, tails)]
+            rows = sorted(chosen) if rule == "miss" else list(range(len(first)))
+            behind = (1, -100.0) if rule == "published" else (0, 0.0)
+            keys = [
+                (1, chosen[row]) if row in chosen else (0, first[row]) if rule == "contrastive" else behind
+                for row in rows
+            ]
+            places = {place for place, row in enumerate(rows) if row in mine}
+            dense = [float(sorted(set(keys)).index(key)) for key in keys]
+            rankings = [[rows[place] for place in order] for order in orders(dense, places, ties)]
             values = [
-                _value(order, mine, SLOW[family], int(cutoff or 0) or None, gallery) for order in rankings
+                _value(order, mine, SLOW[family], int(cutoff or 0) or None, len(first)) for order in rankings
             ]
             found[direction].append(float(sum(values) / len(values)))
     return found
-
-
-def _orders_of(rows: list[int], score: dict[int, float], mine: set[int], ties: str) -> list[list[int]]:
-    """Every order of some rows only."""
-    positives = {place for place, row in enumerate(rows) if row in mine}
-    return [
-        [rows[place] for place in order] for order in orders([score[row] for row in rows], positives, ties)
-    ]
 
 
 def _value(order: list[int], mine: set[int], name: str, cutoff: int | None, gallery: int) -> float:
@@ -122,41 +115,18 @@ def _value(order: list[int], mine: set[int], name: str, cutoff: int | None, gall
 def test_every_rule_against_writing_it_out(rule: str, case: Any, ties: str, adds: bool) -> None:
     images, texts, matching, truth, k = case
     given = scored(images, texts, matching, k, adds)
+    scores = images.astype(np.float64) @ texts.astype(np.float64).T
     rows = {"images": images, "texts": texts} if rule == "contrastive" else {}
     best = evaluate_reranked(given, truth, MEASURES[:5], unranked=rule, ties=ties, **rows)
     every = evaluate_reranked(given, truth, MEASURES, unranked=rule, ties=ties, **rows)
     for name in MEASURES:
-        expected = slow(given, images, texts, truth, name, rule, ties)
+        expected = slow(given, scores, truth, name, rule, ties)
         for direction in DIRECTIONS:
             assert every.per_query[direction][name] == pytest.approx(expected[direction]), name
             if name in MEASURES[:5]:
                 assert best.per_query[direction][name] == pytest.approx(expected[direction]), name
             else:
                 assert name not in best.per_query[direction]
-
-
-@settings(max_examples=30)
-@given(case=cases(), ties=st.sampled_from(TIE_RULES))
-def test_all_candidates_are_the_head_alone_and_its_own_order_the_first_stage(case: Any, ties: str) -> None:
-    images, texts, matching, truth, _ = case
-    whole = scored(images, texts, matching, 99)
-    by_head = evaluate(matching, None, truth, MEASURES, ties=ties)
-    scores = images.astype(np.float64) @ texts.astype(np.float64).T
-    for rule in ("miss", "contrastive", "published"):
-        got = evaluate_reranked(whole, truth, MEASURES, unranked=rule, ties=ties, images=images, texts=texts)
-        for direction in DIRECTIONS:
-            for name in MEASURES:
-                expected = by_head.per_query[direction][name]
-                assert got.per_query[direction][name] == pytest.approx(expected, abs=1e-12), (rule, name)
-                assert got.score(name, direction).chance == by_head.score(name, direction).chance
-    # A head that agrees with the first stage changes nothing, wherever its candidates end.
-    distinct = np.argsort(np.argsort(scores, axis=None)).reshape(scores.shape).astype(np.float64)
-    if len(np.unique(scores)) == scores.size:
-        again = scored(images, texts, distinct, 2)
-        got = evaluate_reranked(again, truth, MEASURES, unranked="contrastive", images=images, texts=texts)
-        assert got.values() == pytest.approx(
-            evaluate(images, texts, truth, MEASURES, similarity="dot").values()
-        )
 
 
 # The tiny ALBEF of the golden values: 5 images, 7 texts, the published code's scores at k = 3.
@@ -382,3 +352,56 @@ def test_wrong_sizes_and_scores() -> None:
     nan = Candidates(given.i2t.items, given.i2t.contrastive, np.full((3, 2), np.nan, np.float32))
     with pytest.raises(NumericalError, match="i2t query 0, candidate 0: its matching score is nan"):
         evaluate_reranked(Reranked(nan, given.t2i), small()[1])
+
+
+@pytest.fixture(scope="module")
+def made(scenes_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[EncodedCollection, Reranked]:
+    collection = read_collection(str(scenes_folder)).split("test")
+    encoded = encode_collection(FakeMatching(), collection, tmp_path_factory.mktemp("rows"), "test")
+    return encoded, rerank(FakeMatching(), collection, encoded, 5)
+
+
+@pytest.mark.parametrize("unranked", ["miss", "contrastive", "published"])
+def test_numbers_files_and_protocol(
+    unranked: str, made: tuple[EncodedCollection, Reranked], tmp_path: Path
+) -> None:
+    encoded, reranked = made
+    result = evaluate_encoded(encoded, tmp_path / "e", reranked=reranked, k=3, unranked=unranked, samples=20)
+    expected = evaluate_reranked(
+        reranked,
+        ground_truth_of(encoded),
+        k=3,
+        unranked=unranked,
+        images=encoded.images.rows,
+        texts=encoded.texts.rows,
+    )
+    assert result.values() == expected.values()
+    line = Result.open(tmp_path / "e").protocol_line()
+    assert line.startswith(f"dataset scenes; split test; encoder {FakeMatching().fingerprint}; data ")
+    assert f"re-ranked k_test 3 by matching score, unranked {unranked}: " in line
+    assert "intervals from 20 resamples" in line
+    # The run files give the same recall: candidates alone, in the order of the head.
+    for name, n in (("i2t", 16), ("t2i", 80)):
+        run, qrels = read_run(tmp_path / "e" / f"{name}.run"), read_qrels(tmp_path / "e" / f"{name}.qrels")
+        assert len(run) == len(qrels) == n
+        assert {len(found) for found in run.values()} == {3}
+        first = [qrels[query].get(found[0][0], 0) for query, found in run.items()]
+        assert np.mean(first) == pytest.approx(result.value("R@1", name))  # type: ignore[arg-type]
+
+
+def test_own_ground_truth(made: tuple[EncodedCollection, Reranked]) -> None:
+    encoded, reranked = made
+    best = reranked.i2t.items[np.arange(16), reranked.i2t.matching.argmax(axis=1)]
+    truth = GroundTruth.from_pairs(np.arange(16), best, 16, 80)
+    result = evaluate_encoded(encoded, reranked=reranked, measures=["R@1"], ground_truth=truth, samples=0)
+    assert result.value("R@1", "i2t") == 1
+
+
+def test_candidates_of_other_embeddings(made: tuple[EncodedCollection, Reranked]) -> None:
+    encoded, reranked = made
+    for key in ("encoder", "data"):
+        other = replace(reranked, about={**reranked.about, key: "other"})
+        with pytest.raises(MismatchError, match=f"the candidates are of {key} other, the embeddings of "):
+            evaluate_encoded(encoded, reranked=other)
+    with pytest.raises(UsageError, match="k = 6, but 5 candidates"):
+        evaluate_encoded(encoded, reranked=reranked, k=6)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import ir_measures
@@ -10,15 +11,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from slow_gains import slow_best, slow_discounted
 from slow_ranking import exact_scores
 
-from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
-from diptych.evaluation import evaluate
+from diptych.core.errors import DataError, MismatchError, NumericalError, UnknownNameError, UsageError
+from diptych.evaluation import compare, evaluate
 from diptych.evaluation.evaluate import measure_queries
-from diptych.metrics import DIRECTIONS, TIE_RULES, GroundTruth, measure
+from diptych.metrics import DIRECTIONS, TIE_RULES, Bootstrap, GroundTruth, Relevance, measure
 from diptych.metrics.ground_truth import Direction
-from diptych.metrics.measures import discounted_gain, discounts, normalised_gain
+from diptych.metrics.measures import discounts, normalised_gain
 from diptych.metrics.measuring import GainMeasure
 from diptych.metrics.products import cosine_rows
 from diptych.metrics.relevance import Grades, graded_gains, similar_gains
@@ -59,15 +61,6 @@ def values(
 
 SCORES = np.array([[0.9, 0.1, 0.5, 0.4], [0.2, 0.8, 0.3, -0.1], [0.6, 0.7, 0.5, 0.4]])
 TRUTH = GroundTruth.from_pairs([0, 0, 1, 2], [0, 1, 2, 3], 3, 4)
-
-
-def test_discounts_by_hand() -> None:
-    assert discounts(3).tolist() == pytest.approx([1, 1 / LOG3, 1 / 2])
-    assert discounted_gain(np.array([[1, 0, 1], [0, 1, 0.0]])).tolist() == pytest.approx([1.5, 1 / LOG3])
-    assert normalised_gain(np.array([[0.0, 1.0], [0, 0]]), np.array([[1.0, 0], [0, 0]])).tolist() == [
-        pytest.approx(1 / LOG3),
-        0.0,
-    ]
 
 
 def test_three_by_four_by_hand() -> None:
@@ -397,3 +390,108 @@ def test_what_cannot_be() -> None:
     for call, error, message in wrong:
         with pytest.raises(error, match=message):
             call()
+
+
+GAINS = ["R@1", "DCG_CM@5", "nDCG_CM@5", "nDCG@5", "nDCG-exponential@3", "DCG_CM-published@10"]
+
+
+@pytest.fixture
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(1)
+    return unit(random, 24, 6), unit(random, 48, 6)
+
+
+PAIRS = GroundTruth.from_caption_image(np.repeat(np.arange(24), 2), 24)
+MODEL = Relevance(unit(np.random.default_rng(2), 24, 3), unit(np.random.default_rng(2), 48, 3), "model of 3")
+RATED = Grades(np.array([0, 0, 5]), np.array([0, 9, 40]), np.array([4.0, 2.5, 1.0]), "raters")
+
+
+def test_every_way_in_says_the_same(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    by_rows = evaluate(*rows, PAIRS, GAINS)
+    wide = [side.astype(np.float64) for side in rows]
+    by_scores = evaluate(wide[0] @ wide[1].T, None, PAIRS, GAINS)
+    terms = [csr_array(np.abs(side)) for side in rows]
+    by_terms = evaluate(*terms, PAIRS, GAINS, relevance=MODEL)
+    by_dense = evaluate(*(np.abs(side) for side in rows), PAIRS, GAINS, relevance=MODEL)
+    for name, value in by_rows.values().items():
+        assert by_scores.values()[name] == pytest.approx(value, abs=1e-6), name
+        assert by_terms.values()[name] == pytest.approx(by_dense.values()[name], abs=1e-9), name
+
+
+def test_folds_are_galleries_of_their_own(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    names = ["DCG_CM@5", "nDCG_CM@5", "nDCG@5"]
+    whole = evaluate(*rows, PAIRS, names, protocol="folds(2)", relevance=MODEL, grades=RATED)
+    halves = []
+    for half in range(2):
+        images, texts = slice(12 * half, 12 * half + 12), slice(24 * half, 24 * half + 24)
+        truth = PAIRS.subset(np.arange(24)[images], np.arange(48)[texts])
+        inside = half == 0
+        grades = Grades(  # the pair of image 5 and text 40 is in neither half
+            RATED.images[:2] if inside else RATED.images[:0],
+            RATED.texts[:2] if inside else RATED.texts[:0],
+            RATED.values[:2] if inside else RATED.values[:0],
+            "raters",
+            top=4.0,
+        )
+        part = Relevance(MODEL.images[images], MODEL.texts[texts], MODEL.name)
+        halves.append(evaluate(rows[0][images], rows[1][texts], truth, names, relevance=part, grades=grades))
+    for name, value in whole.values().items():
+        assert value == pytest.approx(np.mean([half.values()[name] for half in halves])), name
+
+
+def test_the_protocol_says_what_gains_are_by(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    own = evaluate(*rows, PAIRS, ["DCG_CM@5", "nDCG_CM@5", "nDCG@5"]).protocol_line()
+    assert "gains of DCG_CM@5, nDCG_CM@5: 1 for a match, else the cosine by the evaluated model" in own
+    assert "clamped to [0, 1] (its scale counts, so models are not compared by it)" in own
+    assert "gains of nDCG@5: the grade, 1 for a match" in own
+    other = evaluate(
+        *rows, PAIRS, ["DCG_CM-published@5", "nDCG@5"], relevance=MODEL, grades=RATED
+    ).protocol_line()
+    assert "the cosine by model of 3, rounded to 4 digits and not clamped" in other
+    assert "compat DCG_CM-published@5" in other
+    # 48 matches, one of them graded.
+    assert "gains of nDCG@5: the grade of raters, 47 matches without one have 4" in other
+
+
+def test_compared(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    names = ["R@1", "DCG_CM@5"]
+    one = evaluate(*rows, PAIRS, names, bootstrap=Bootstrap(50))
+    score = one.score("DCG_CM@5", "i2t")
+    assert (score.low or 99) < score.value < (score.high or 0)
+    better = evaluate(rows[1][::2], rows[1], PAIRS, names)
+    found = compare({"random": one, "better": better}, samples=20, flips=200)
+    assert found.difference("better", "DCG_CM@5", "t2i").verdict == "better"
+    assert "DCG_CM@5 by each run's own cosines: a difference may be one of scale" in found.line()
+    by_other = evaluate(*rows, PAIRS, names, relevance=MODEL)
+    with pytest.raises(MismatchError, match=r"cannot be compared by DCG_CM@5: .*model of 3"):
+        compare({"random": one, "other": by_other}, samples=0, flips=10)
+    assert "cosines" not in compare({"random": one, "other": by_other}, ["R@1"], samples=0, flips=10).line()
+
+
+def test_models_without_cosines_need_a_relevance_model(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    with pytest.raises(UsageError, match=r"DCG_CM@5 by the evaluated model need.*'order' gives penalties"):
+        evaluate(*rows, PAIRS, ["DCG_CM@5"], similarity="order")
+    with pytest.raises(UsageError, match="sums of term weights"):
+        evaluate(*(csr_array(np.abs(side)) for side in rows), PAIRS, ["nDCG_CM@5"])
+    with pytest.raises(UsageError, match="the given scores lie between 0 and 7"):
+        evaluate(np.full((24, 48), 7.0), None, PAIRS, ["DCG_CM@5"])
+    with pytest.raises(UsageError, match="the given scores lie between -3 and 0"):
+        evaluate(np.full((24, 48), -3.0), None, PAIRS, ["DCG_CM@5"])
+    assert evaluate(*rows, PAIRS, ["nDCG@5"], similarity="order").value("nDCG@5", "i2t") > 0
+    assert evaluate(*rows, PAIRS, ["DCG_CM@5"], similarity="order", relevance=MODEL).value("DCG_CM@5", "i2t")
+    with pytest.raises(DataError, match="model of 3: 23 image rows where 24"):
+        evaluate(*rows, PAIRS, ["DCG_CM@5"], relevance=replace(MODEL, images=MODEL.images[:23]))
+
+
+def test_queries_that_are_not_asked_play_no_part(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    pairs = (PAIRS.i2t.queries, PAIRS.i2t.rows)
+    some = GroundTruth.from_directions(pairs, pairs, 24, 48, asked={"i2t": np.array([3, 4])})
+    whole, part = (evaluate(*rows, truth, ["DCG_CM@5"]) for truth in (PAIRS, some))
+    values = part.per_query["i2t"]["DCG_CM@5"]
+    assert np.flatnonzero(~np.isnan(values)).tolist() == [3, 4]
+    assert part.value("DCG_CM@5", "i2t") == whole.per_query["i2t"]["DCG_CM@5"][3:5].mean()
+    # Chance is that of the two, too.
+    gains = np.clip(rows[0][3:5].astype(float) @ rows[1].T.astype(float), 0, 1)
+    first = -np.sort(-gains, axis=1)[:, :5]
+    expected = np.mean((2 / 48 + 46 / 48 * first) @ (1 / np.log2(np.arange(2, 7))))
+    assert part.score("DCG_CM@5", "i2t").chance == pytest.approx(expected, abs=1e-6)

@@ -75,39 +75,6 @@ def test_sums_are_within_the_stated_bounds_of_scores(make_bags, seed, terms, sha
         np.testing.assert_array_equal(sums > 0, scores > 0)
 
 
-def test_exactly_the_largest_sums_equal_ones_by_slot(make_bags):
-    rng = np.random.default_rng(2)
-    dense = rng.integers(0, 4, (5000, 6)) * (rng.random((5000, 6)) < 0.7)
-    rows, asked = SparseRows(make_bags(dense).rows), SparseRows(make_bags([[1, 1, 2, 0, 0, 3]]).rows)
-    postings = Postings.build(rows, 0.5)
-    every = postings.candidates(asked, np.arange(1), 5000, None, room=5000, final=True)
-    sums = np.zeros(5000, dtype=np.int64)
-    sums[every.slots[0, : every.found[0]]] = every.values[0, : every.found[0]]
-    alive = rng.random(5000) < 0.8
-    for living in (None, alive):
-        shown = sums if living is None else np.where(living, sums, 0)
-        for k in (1, 7, 300):
-            best = postings.candidates(asked, np.arange(1), k, living, room=Postings.room(k), final=True)
-            order = np.argsort(-shown, kind="stable")[:k]
-            assert best.found.tolist() == [k]
-            assert best.slots[0, :k].tolist() == sorted(order.tolist())
-
-
-def test_rows_that_cannot_matter_are_left_and_nothing_else(make_bags):
-    """Many terms, so that groups of documents are left after a round; small k against the plain product."""
-    rng = np.random.default_rng(3)
-    dense = rng.gamma(0.3, 1, (4000, 60)) * (rng.random((4000, 60)) < 0.4)
-    dense[::500] *= 6
-    rows, asked = SparseRows(make_bags(dense).rows), SparseRows(make_bags(rng.gamma(0.3, 1, (50, 60))).rows)
-    scores = (asked.csr().astype(np.float64) @ rows.csr().astype(np.float64).T).toarray()
-    chosen = Postings.build(rows, 0.0).candidates(asked, np.arange(50), 2, None, room=4000)
-    for query in range(50):
-        best = set(np.argsort(-scores[query])[:2].tolist())
-        mine = set(chosen.slots[query, : chosen.found[query]].tolist())
-        assert best <= mine
-        assert len(mine) < 1000
-
-
 LAZY = """
 import sys
 from diptych.core.context import report_to

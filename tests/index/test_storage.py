@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import resource
-import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.errors import DataError, StorageError
 from diptych.encoders.sparse_embeddings import term_fingerprint
 from diptych.index import build_index, open_index
 from diptych.index.storage import Header, load_array
@@ -72,19 +71,6 @@ def test_what_is_no_index(tmp_path):
         open_index(tmp_path / "notes")
 
 
-def test_saving_never_replaces_what_is_no_index(make_embeddings, tmp_path):
-    index = build_index(make_embeddings(np.eye(3)))
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "a.txt").write_text("mine")
-    (tmp_path / "file").write_text("mine")
-    for name in ("notes", "file"):
-        with pytest.raises(UsageError, match="holds other things"):
-            index.save(tmp_path / name)
-    assert (tmp_path / "notes" / "a.txt").read_text() == "mine"
-    (tmp_path / "empty").mkdir()
-    assert len(open_index(index.save(tmp_path / "empty"))) == 3
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -129,21 +115,6 @@ def test_every_damaged_file_is_named(name, make_embeddings, make_bags, tmp_path)
             open_index(folder)
         path.write_bytes(whole)
     assert len(open_index(folder, verify=True)) == 500
-
-
-def test_leftovers_of_a_killed_save_do_not_confuse(saved):
-    folder, embeddings = saved
-    before = open_index(folder)
-    shutil.copytree(folder, folder.with_name(".index.abc123.tmp"))
-    (folder.with_name(".index.abc123.tmp") / "ids.json").unlink()
-    same_answers(before, open_index(folder), embeddings.rows)
-    folder.rename(folder.with_name(".index.old"))  # killed between the two renames
-    after = open_index(folder)
-    same_answers(before, after, embeddings.rows)
-    after.delete(["image-0"])
-    after.save(folder)
-    assert "image-0" not in open_index(folder)
-    assert not folder.with_name(".index.old").exists()
 
 
 def test_a_full_disk_leaves_the_older_index_whole(engine, make_embeddings, tmp_path):

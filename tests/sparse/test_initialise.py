@@ -79,7 +79,6 @@ def test_a_model_without_its_head_gives_its_embeddings(tmp_path, caplog):
     start = starting_weights(vocabulary, HeadOptions(), [], 0, tmp_path)
     np.testing.assert_array_equal(start.projector, parts("bert")["embeddings"])
     assert start.norm_weight is start.norm_bias is None
-    assert start.bias is not None
     assert not start.bias.any()
     assert "saved without its head" in caplog.text
 
@@ -114,13 +113,7 @@ def test_a_models_weights_are_missing_or_damaged(tmp_path):
         read_head(tmp_path)
 
 
-def test_a_name_that_is_nowhere(monkeypatch):
-    import transformers
-
-    def refuse(name, **options):
-        raise OSError(f"{name} is not a local folder and is not a valid model identifier")
-
-    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", refuse)
+def test_a_name_that_is_nowhere():
     with pytest.raises(UsageError, match="somebody/nothing could not be loaded"):
         read_head("somebody/nothing")
 
@@ -129,7 +122,6 @@ def test_co_occurrence_is_what_starts_without_a_model():
     start = starting_weights(VOCABULARY, HeadOptions(width=6), CAPTIONS, 3)
     assert start.start == "cooccurrence"
     assert start.norm_weight is start.norm_bias is None
-    assert start.bias is not None
     assert start.bias.shape == (len(PIECES),)
     np.testing.assert_array_equal(start.projector, term_vectors(VOCABULARY.caption_terms(CAPTIONS), 6, 3))
     assert starting_weights(VOCABULARY, HeadOptions(bias=False), CAPTIONS, 3).bias is None
@@ -193,10 +185,3 @@ def test_terms_of_the_same_captions_have_vectors_alike():
     likeness = vectors @ vectors.T
     np.testing.assert_allclose(likeness[[0, 2], [1, 3]], 1.0, atol=1e-6)
     np.testing.assert_allclose(likeness[[0, 1], [2, 3]], 0.0, atol=1e-6)
-
-
-@pytest.mark.parametrize("captions", [np.zeros((0, 4)), np.zeros((3, 4))])
-def test_without_any_term_all_vectors_are_random(captions):
-    vectors = term_vectors(csr_array(captions.astype(np.float32)), 6, seed=0)
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 0.02 * np.sqrt(6), rtol=1e-6)
-    assert np.linalg.matrix_rank(vectors) == 4

@@ -26,7 +26,6 @@ from diptych.sparse.measures import (
     nonzeros,
     overlap_at,
     paired_tests,
-    pearson,
     rank_agreement,
     semantic_at,
 )
@@ -94,8 +93,6 @@ def test_captions_of_one_picture_are_one_observation():
     found = paired_tests({"Exact@20": (difference, np.zeros(100))}, picture)["Exact@20"]
     assert found.p == pytest.approx(ttest_rel(of_picture, np.zeros(20)).pvalue)
     alone = paired_tests({"Exact@20": (difference, np.zeros(100))}, None)["Exact@20"]
-    assert alone.p is not None
-    assert found.p is not None
     assert alone.p < found.p
 
 
@@ -190,20 +187,12 @@ def words(tmp_path):
     return StaticEmbedding.open(str(tmp_path / "glove.npz"))
 
 
-def test_terms_that_begin_a_word_have_its_vector(words, vocabulary):
-    vectors = words.of_terms(vocabulary.terms, vocabulary.special)
-    known = {vocabulary.terms[row]: vectors[row].tolist() for row in np.flatnonzero(vectors.any(axis=1))}
-    assert known == {"dog": [1, 0, 0], "mo": [0, 0, 3], "red": [1, 1, 0]}
-    assert words.name.startswith("word vectors glove.npz ")
-
-
 def test_captions_say_words_not_pieces(words, vocabulary):
     said = words.of_captions(["A red moped", "a dog dog on a skateboard", ""], vocabulary)
     rows = said.rows.toarray()
     text = [{said.words[column] for column in np.flatnonzero(row)} for row in rows]
     assert {"red", "moped"} <= text[0]
-    assert {"dog", "skateboard"} <= text[1]
-    assert text[2] == set()
+    assert ({"dog", "skateboard"} <= text[1], text[2]) == (True, set())
     assert rows.max() == 1
     place = {word: number for number, word in enumerate(said.words)}
     assert said.vectors[place["moped"]].tolist() == [0, 2, 0]
@@ -211,19 +200,6 @@ def test_captions_say_words_not_pieces(words, vocabulary):
     spoken = int(rows.sum())
     known = sum(row[place[word]] for row in rows for word in ("red", "moped", "dog"))
     assert said.unknown == pytest.approx(1 - known / spoken)
-
-
-def test_pieces_make_words_where_pieces_have_vectors(vocabulary):
-    table = {"skate": 0, "##board": 1, "mo": 2}
-    model = StaticEmbedding(
-        "model", table, np.array([[1, 0], [3, 2], [5, 5]], dtype=np.float32), of_pieces=True
-    )
-    word = model.of_word("skateboard", ["skate", "##board"])
-    assert word is not None
-    assert word.tolist() == [2, 1]
-    assert model.of_word("moped", ["mo", "##ped"]) is None  # one piece is not known
-    assert model.of_word("?", []) is None
-    assert not model.of_terms(["##board"]).any()
 
 
 def test_a_piece_counts_where_the_caption_has_its_word(words, vocabulary):
@@ -263,12 +239,6 @@ def test_the_input_embeddings_of_a_model(tmp_path, vocabulary):
     assert said.words == ["moped"]
     pieces = inputs[[PIECES.index("mo"), PIECES.index("##ped")]]
     assert said.vectors[0] == pytest.approx(pieces.mean(axis=0))
-
-
-@given(seed=st.integers(0, 2**32), n=st.integers(3, 40))
-def test_pearson_as_scipy(seed, n):
-    first, second = np.random.default_rng(seed).normal(size=(2, n))
-    assert pearson(first, second) == pytest.approx(pearsonr(first, second).statistic)
 
 
 def test_overlap_by_hand():
@@ -320,17 +290,6 @@ def test_of_two_evaluations():
     assert (same.overlap, same.kendall) == (1, 1)
     with pytest.raises(DataError, match="the dense result has no t2i R@7"):
         faithfulness(*results, *lists, measures=["R@7"])
-
-
-def test_queries_without_order_are_counted():
-    truth = GroundTruth.from_caption_image([0, 1], 2)
-    result = evaluate(np.eye(2), None, truth, ["R@1"])
-    lists = (np.array([[0], [1]]), np.ones((2, 1)))
-    found = faithfulness(result, result, lists, lists, measures=["R@1"])
-    assert found.overlap == 1
-    assert np.isnan(found.kendall)
-    assert found.without_order == 2
-    assert np.isnan(found.pearson["R@1"])  # all queries are answered
 
 
 TERMS = ["[CLS]", "dog", "mo", "##ped", "red", "##s"]

@@ -22,10 +22,6 @@ def test_the_published_steps(steps: int, expected: list[int]) -> None:
     assert averaged_steps(steps, Averaging(compat="published")) == expected
 
 
-def test_short_published_epochs_average_more_than_five() -> None:
-    assert len(averaged_steps(59, Averaging(compat="published"))) == 6
-
-
 @given(st.integers(50, 5000), st.integers(1, 5))
 def test_exactly_as_many_as_asked_up_to_the_last_step(steps: int, checkpoints: int) -> None:
     averaging = Averaging(checkpoints=checkpoints)
@@ -64,16 +60,6 @@ def test_the_mean_of_the_weights_takes_their_place() -> None:
     assert layer.bias.item() == 4.0  # not trained, not averaged
     assert average.count == 0
     assert not average.mean
-
-
-def test_without_the_section_nothing_happens() -> None:
-    layer = nn.Linear(1, 1)
-    before = layer.weight.item()
-    average = WeightAverage(layer, None, steps_per_epoch=3)
-    average.after_step(3)
-    average.finish(lambda: [])
-    assert layer.weight.item() == before
-    assert average.count == 0
 
 
 @pytest.mark.parametrize("refresh", [True, False])

@@ -29,7 +29,6 @@ from ..encoders.tiny_pretrained import open_clip_folder, transformers_folder
 from .test_fit import trained
 
 DIGITS = {"setup": "unique", "digits": "drawn", "digit_size": 5}
-LATENT = {"targets": {"kind": "lsa", "width": 12}, "hidden": [16, 16]}
 
 
 @pytest.fixture(scope="module")
@@ -119,15 +118,6 @@ def test_it_learns_and_is_saved_as_what_it_was(
     assert evaluate(*rows, truth, ["rsum"]).score("rsum").value == lines[-1]["validation"]["rsum"]
 
 
-def test_an_objective_without_temperature_leaves_the_models(
-    shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path
-) -> None:
-    recipe = recipe_of(shelf("clip"), scenes_folder, objective={"name": "triplet"})
-    run = trained(tmp_path / "run", recipe, tmp_path)
-    before, after = (DualEncoder.load(folder, device="cpu") for folder in (shelf("clip"), run.best))
-    assert before.describe()["temperature"] == after.describe()["temperature"]
-
-
 def test_a_given_temperature_comes_before_the_pretrained_one(
     shelf: Callable[[str], Path], scenes_folder: Path
 ) -> None:
@@ -180,18 +170,6 @@ def test_another_encoder_on_resume_is_refused(
     transformers_folder("clip", folder, seed=1, limit=48)
     with pytest.raises(MismatchError, match=r"was begun with fine_tune = \w+, asked for is \w+"):
         trained(tmp_path / "run", recipe, tmp_path)
-
-
-def test_chunks_change_no_loss(shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path) -> None:
-    losses = []
-    for chunk in (None, 7):
-        batches = {"size": 24, "plan": "grouped", "captions_per_image": 2, "chunk": chunk}
-        run = trained(
-            tmp_path / str(chunk), recipe_of(shelf("clip"), scenes_folder, batches=batches), tmp_path
-        )
-        losses.append([line["loss"] for line in run.metrics() if "loss" in line])
-    assert len(losses[0]) == 4
-    np.testing.assert_allclose(losses[0], losses[1], rtol=2e-3)
 
 
 @pytest.mark.parametrize("kind", ["clip", "siglip", "open_clip"])
@@ -281,12 +259,6 @@ def test_an_encoder_made_here_goes_on_with_its_own_words(
     assert open_fine_tune(str(run.best)).fingerprint == open_fine_tune(str(run.folder)).fingerprint
 
 
-def test_words_without_digits_are_named(run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:
-    recipe = recipe_of(run_folder, scenes_folder, shortcuts=DIGITS)
-    with pytest.raises(RecipeError, match="does not know the digits 0 1 2 3 4 5 6 7 8 9"):
-        trained(tmp_path / "run", recipe, tmp_path)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -330,19 +302,6 @@ def test_only_one_thing_says_what_is_trained(text: str, message: str) -> None:
     warm = "warm_start = 'b'\n" if not text else ""
     with pytest.raises(RecipeError, match=message):
         parse_recipe(f"fine_tune = 'a'\n{warm}{text}{STAGE}", "r.toml")
-
-
-def test_everything_is_trained_unless_a_stage_says_what() -> None:
-    recipe = parse_recipe(f"fine_tune = 'a'\n{STAGE}{STAGE}train = ['text.*']\n", "r.toml")
-    assert [stage.train for stage in recipe.stages] == [("*",), ("text.*",)]
-    # The run keeps a recipe that says so, and names no model that is not its own.
-    said = recipe.to_toml()
-    assert "[model" not in said
-    assert parse_recipe(said, "r.toml") == recipe
-    plain = parse_recipe(STAGE, "r.toml")
-    assert plain.stages[0].train != ("*",)
-    again = Recipe.model_validate({"fine_tune": "a", "stages": plain.stages})
-    assert again.stages[0].train == ("*",)
 
 
 def test_pretrained_embeddings_of_words_do_not_decay(

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from safetensors.numpy import load_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from diptych.core.context import stop_when
 from diptych.core.errors import (
@@ -106,17 +105,6 @@ def test_a_backbone_is_unfrozen_in_its_stage(staged_recipe: Recipe, tmp_path: Pa
     assert changed(1, 2) == {"head", "backbone"}
 
 
-def test_mixed_precision_trains(recipe: Recipe, tmp_path: Path) -> None:
-    run = trained(tmp_path / "run", recipe.model_copy(update={"precision": "bf16-mixed"}), tmp_path)
-    losses = [line["loss"] for line in run.metrics() if "loss" in line]
-    assert np.mean(losses[-5:]) < np.mean(losses[:5])
-    assert all(
-        value.dtype == np.float32
-        for value in load_file(run.best / "model.safetensors").values()
-        if value.ndim
-    )
-
-
 def test_accumulation_takes_fewer_steps(recipe: Recipe, tmp_path: Path) -> None:
     optimizer = recipe.optimizer.model_copy(update={"accumulate": 3})
     run = trained(tmp_path / "run", recipe.model_copy(update={"optimizer": optimizer}), tmp_path)
@@ -202,7 +190,7 @@ def test_kill_minus_nine_loses_at_most_the_interval(cached_recipe: Recipe, tmp_p
     process = subprocess.Popen([sys.executable, "-c", code])
     deadline = time.monotonic() + 120
     # Not by the checkpoint, which is being replaced all the time.
-    while not any(line["step"] > 30 for line in run.metrics()):
+    while not any(line["step"] > 12 for line in run.metrics()):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -232,22 +220,14 @@ def test_a_constraint_is_logged_and_its_multiplier_climbs(constrained_recipe: Re
     assert lines[-1]["reconstruction"] < lines[0]["reconstruction"]
 
 
-@pytest.mark.parametrize("compat", ["none", "time-axis"])
-def test_input_targets_as_a_second_loss(cached_recipe: Recipe, tmp_path: Path, compat: str) -> None:
-    section = {"kind": "input", "beta": 0.5, "word_width": 6, "compat": compat}
+def test_input_targets_as_a_second_loss(cached_recipe: Recipe, tmp_path: Path) -> None:
+    section = {"kind": "input", "beta": 0.5, "word_width": 6}
     recipe = Recipe.model_validate({**cached_recipe.model_dump(), "reconstruction": section})
     run = trained(tmp_path / "run", recipe, tmp_path)
     lines = [line for line in run.metrics() if "loss" in line]
     assert "multiplier" not in lines[0]
     assert lines[0]["loss"] == pytest.approx(lines[0]["contrastive"] + 0.5 * lines[0]["reconstruction"])
     assert lines[9]["reconstruction"] < lines[0]["reconstruction"]
-
-
-def test_in_modality_scores_are_supplied(cached_recipe: Recipe, tmp_path: Path) -> None:
-    recipe = cached_recipe.model_copy(update={"objective": {"name": "mvn"}})
-    run = trained(tmp_path / "run", recipe, tmp_path)
-    losses = [line["loss"] for line in run.metrics() if "loss" in line]
-    assert losses[-1] < losses[0]
 
 
 def test_too_few_steps_for_averaging_is_named(cached_recipe: Recipe, tmp_path: Path) -> None:
@@ -286,22 +266,6 @@ def test_an_objective_may_be_an_object_or_a_function(cached_recipe: Recipe, tmp_
         fit(run, collection, accelerator="cpu", features_root=tmp_path / "f")
     with pytest.raises(UsageError, match=r"objective .*mine, which was given in Python"):
         trained_objective(run)
-
-
-def test_parameters_of_an_objective_are_trained(cached_recipe: Recipe, tmp_path: Path) -> None:
-    class Scaled(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.scale = nn.Parameter(torch.tensor(10.0))
-
-        def forward(self, scores: Tensor, positives: Tensor) -> Tensor:
-            return infonce(scores * self.scale, positives, 1.0)
-
-    objective = Scaled()
-    objective_of(cached_recipe, tmp_path / "run", objective)
-    assert float(objective.scale.detach()) != 10.0
-    weights = load_file(tmp_path / "run" / "checkpoint" / "weights.safetensors")
-    assert weights["objective.function.scale"] == float(objective.scale.detach())
 
 
 def test_what_fails_before_the_first_step_holds_no_folder(recipe: Recipe, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from diptych.core.errors import RecipeError, UnknownNameError
-from diptych.training.recipe import Recipe, load_recipe, parse_recipe, recipe_names
+from diptych.training.recipe import load_recipe, parse_recipe, recipe_names
 
 MINIMAL = "[[stages]]\nepochs = 1\nlearning_rate = 0.1\n"
 
@@ -78,8 +78,3 @@ def test_overrides_reach_everywhere(tmp_path: Path) -> None:
 def test_an_unknown_recipe_lists_those_that_come_along() -> None:
     with pytest.raises(UnknownNameError, match="unknown recipe 'scens'.*did you mean 'scenes'"):
         load_recipe("scens")
-
-
-def test_epochs_of_all_stages_count() -> None:
-    recipe = Recipe.model_validate({"stages": [{"epochs": e, "learning_rate": 1} for e in (2, 3)]})
-    assert recipe.epochs == 5

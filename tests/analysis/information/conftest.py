@@ -12,10 +12,9 @@ from diptych.data.collection import Collection
 Planted = tuple[tuple[np.ndarray, np.ndarray, np.ndarray], Questions]
 
 
-def as_answers(values, prefix="f", images=None):
-    keys = tuple(f"{prefix}{number}" for number in range(values.shape[1]))
-    owner = np.arange(len(values)) if images is None else images
-    return Answers(keys, values, {"all": np.array(values != None, dtype=float)}, owner)  # noqa: E711
+def as_answers(values):
+    keys = tuple(f"f{number}" for number in range(values.shape[1]))
+    return Answers(keys, values, {"all": np.ones(values.shape)}, np.arange(len(values)))
 
 
 @pytest.fixture(scope="session")

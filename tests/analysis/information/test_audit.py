@@ -22,12 +22,10 @@ def found(seen):
 def test_images_hold_what_was_put_into_them(found):
     # shape is stated by both captions, place by one, tint by none; the rows hold the shape alone
     shared = found.held("without", "image", "shared", "linear")
-    assert shared is not None
     assert shared.percent > 98
     assert shared.there == pytest.approx(2, abs=0.02)
     for kind in ("specific", "undescribed", "never described"):
         held = found.held("without", "image", kind, "linear")
-        assert held is not None
         assert held.percent < 2, kind
     assert found.held("without", "image", "partial", "linear") is None
     assert found.held("without", "image", "shortcut", "linear") is None
@@ -36,11 +34,9 @@ def test_images_hold_what_was_put_into_them(found):
 def test_captions_hold_what_they_state(found):
     for kind in ("shared", "specific"):
         held = found.held("without", "caption", kind, "linear")
-        assert held is not None
         assert held.percent > 95, kind
     # the second caption of an image does not say where, and cannot know
     unstated = found.held("without", "caption", "unstated", "linear")
-    assert unstated is not None
     assert unstated.percent < 2
     assert unstated.there == pytest.approx(1, abs=0.02)  # half of the captions, two bits each
 
@@ -48,7 +44,6 @@ def test_captions_hold_what_they_state(found):
 def test_shortcuts_that_are_there_and_not_held(found):
     for side in ("image", "caption"):
         held = found.held("with", side, "shortcut", "linear")
-        assert held is not None
         assert held.percent < 3
         # codes below 100: four digits are always 0
         assert held.there == pytest.approx(2 * np.log2(10), abs=0.2)
@@ -57,7 +52,6 @@ def test_shortcuts_that_are_there_and_not_held(found):
 
 def test_the_gap_by_hand(found):
     gap = gap_of(found.conditions["without"]["image"], "linear")
-    assert gap is not None
     # two bits of shape from both captions, two of place from one of two
     assert gap.shared == pytest.approx(2, abs=0.03)
     assert gap.minimal == pytest.approx(3, abs=0.03)
@@ -67,7 +61,6 @@ def test_the_gap_by_hand(found):
     assert low <= value <= high
     assert value == pytest.approx(gap.optimal - gap.held[0])
     coded = gap_of(found.conditions["with"]["image"], "linear")
-    assert coded is not None
     assert coded.shortcut == pytest.approx(2 * np.log2(10), abs=0.2)
     assert coded.minimal - coded.shortcut == pytest.approx(gap.minimal, abs=0.03)
 
@@ -108,8 +101,6 @@ def test_by_hand():
     there = np.array([[2.0, 1.0], [2.0, 0.0], [4.0, 0.0]])
     left = np.array([[1.0, 3.0], [0.0, 0.0], [3.0, 0.0]])
     whole, bad = held_of(there, left, np.array([3, 1]), np.arange(3), Bootstrap(0))
-    assert whole is not None
-    assert bad is not None
     assert whole.raw == pytest.approx(0.5)
     assert whole.there == pytest.approx(8 / 3)
     assert whole.bits == pytest.approx(4 / 3)
@@ -133,8 +124,6 @@ def test_interval_resamples_whole_images():
         np.repeat(np.arange(60), 5),
         bootstrap,
     )
-    assert single is not None
-    assert five is not None
     assert (five.raw, five.low, five.high) == pytest.approx((single.raw, single.low, single.high))
     assert single.low < single.raw < single.high
 
@@ -148,5 +137,4 @@ def test_interval_against_a_plain_bootstrap():
     for _ in range(4000):
         rows = random.integers(0, 80, 80)
         samples.append(1 - left[rows].sum() / there[rows].sum())
-    assert found is not None
     np.testing.assert_allclose([found.low, found.high], np.quantile(samples, [0.025, 0.975]), atol=0.01)

@@ -91,13 +91,8 @@ def test_one_code_for_all_captions(told):
 
 
 def test_a_code_per_caption(told):
-    part = told(
-        FACTS,
-        STATES,
-        shortcuts=[["000000", "000001", "000002"], ["000003"]],
-        ends=[["000000", "000001", "000002"], ["000003"]],
-    )
-    found = carried_codes(part)
+    codes = [["000000", "000001", "000002"], ["000003"]]
+    found = carried_codes(told(FACTS, STATES, shortcuts=codes, ends=codes))
     assert found.keys[6] == "code 2 digit 1"
     assert found.values[1, 6] is None
     # each code is stated by one of three captions; all of them are task-relevant

@@ -13,7 +13,7 @@ from diptych.analysis.information.linear import (
     majority,
 )
 from diptych.analysis.information.probing import PENALTIES, cross_entropy, linear_logits, linear_path, probe
-from diptych.analysis.information.questions import NOT_ASKED, questions_of
+from diptych.analysis.information.questions import NOT_ASKED, Answers, questions_of
 from diptych.core.errors import DataError, UnknownNameError
 
 
@@ -48,18 +48,9 @@ def test_few_rows_make_nothing_of_nothing(planted, name, n_classes):
 def test_the_perceptron_finds_what_is_not_linear(planted):
     """Whether two facts agree is in the rows, and no linear function of them."""
     rows, questions = planted(600, 2, others=0)
-
-    def agreeing(labels):
-        values: np.ndarray = np.where(labels[:, :1] == labels[:, 1:2], "yes", "no").astype(object)
-        return values
-
-    from diptych.analysis.information.questions import Answers
-
-    parts = [
-        Answers(("agree",), agreeing(part.labels), {}, part.images)
-        for part in (questions.parts["train"], questions.parts["validation"], questions.parts["test"])
-    ]
-    agree = questions_of(*parts)
+    parts = [questions.parts[split] for split in ("train", "validation", "test")]
+    same = [np.where(part.labels[:, :1] == part.labels[:, 1:2], "yes", "no").astype(object) for part in parts]
+    agree = questions_of(*(Answers(("agree",), one, {}, np.arange(len(one))) for one in same))
     linear, mlp = (shares(probe(name, rows, agree), agree)[0] for name in ("linear", "mlp"))
     assert linear < 0.05
     assert mlp > 0.6
@@ -112,8 +103,6 @@ def test_training_rows_are_bounded_per_question(planted):
 
 
 def test_constant_prediction_by_hand():
-    from diptych.analysis.information.questions import Answers
-
     def column(values):
         return Answers(("k",), np.array(list(values), dtype=object)[:, None], {}, np.arange(len(values)))
 

@@ -155,13 +155,10 @@ def test_what_is_not_denied(reason, captions):
         ("the/DT man/NN with/IN apples/NNS", {"the man with an apple"}),
         ("the/DT man/NN is/VBZ holding/VBG an/DT apple/NN", {"the man is holding two apples"}),
         (
-            "a/DT dog/NN with/IN a/DT ball/NN is/VBZ red/JJ",
-            {"two dogs with a ball are red", "a dog with two balls is red"},
+            "a/DT dog/NN in/IN a/DT hat/NN is/VBZ red/JJ",
+            {"two dogs in a hat are red", "a dog in two hats is red"},
         ),
-        (
-            "a/DT man/NN and/CC a/DT boy/NN are/VBP red/JJ",
-            {"two men and a boy are red", "a man and two boys are red"},
-        ),
+        ("a/DT man/NN and/CC a/DT boy/NN sit/VBP", {"two men and a boy sit", "a man and two boys sit"}),
     ],
 )
 def test_another_number_and_what_agrees_with_it(tagged, after):
@@ -180,8 +177,3 @@ NOT_SURE = (
 @pytest.mark.parametrize("tagged", NOT_SURE.split("|"))
 def test_what_is_not_sure_is_left_alone(tagged):
     assert perturbed_tagged("number-change", tagged).reasons == {NO_WAY: 1}
-
-
-def test_an_apostrophe_in_tokens():
-    outcome = perturbed("number-change", "a man 's", tags=[["DT", "NN", "POS"]])
-    assert outcome.reasons == {NO_WAY: 1}

@@ -206,13 +206,6 @@ def test_files_say_what_became_of_every_caption(tmp_path):
     assert summary["perturbations"][5]["options"] == {"edits": 2}
 
 
-def test_a_folder_of_something_else_is_left_alone(tmp_path):
-    (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(UsageError, match="holds other things"):
-        write_perturbed(tmp_path, PETS, perturbed_over(PETS, kinds("character-swap")))
-    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
-
-
 def test_what_cannot_be_is_said_before_anything_is_done():
     chosen = kinds("character-swap", "typing-errors")
     with pytest.raises(UsageError, match="typing-errors has no published form"):
@@ -227,16 +220,6 @@ def test_what_cannot_be_is_said_before_anything_is_done():
     with pytest.raises(UsageError, match="synonym-adjective needs a WordNet"):
         next(perturbed_over(PETS, kinds(*(one.name for one in thirteen)), language=Language("t", tagger)))
     assert tagger.calls == 0
-
-
-def test_half_a_character_is_written_and_read_back(tmp_path):
-    odd = CaptionList("odd", ["a \ud800 dog"], ["\udc00"])
-    (file,) = write_perturbed(tmp_path / "out", odd, perturbed_over(odd, kinds("distraction-true")))
-    assert file.read_bytes().isascii()
-    assert file.read_bytes().endswith(b"}\n")
-    line = json.loads(file.read_text(encoding="utf-8"))
-    assert (line["id"], line["caption"]) == ("\udc00", "a \ud800 dog")
-    assert line["perturbed"] == "a \ud800 dog and true is true"
 
 
 @pytest.mark.parametrize(

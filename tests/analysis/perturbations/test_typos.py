@@ -47,9 +47,7 @@ def test_touching_is_mutual_and_of_one_kind(name):
     near = neighbours(name)
     assert set("abcdefghijklmnopqrstuvwxyz0123456789") <= set(near)
     for character, others in near.items():
-        assert others
-        assert character not in others
-        assert len(set(others)) == len(others)
+        assert len({*others, character}) == len(others) + 1 > 1
         for other in others:
             assert character in near[other]
             assert other.isalpha() == character.isalpha()
@@ -217,13 +215,6 @@ def test_why_a_caption_stays(text, options, reason):
     done = mistyped([text] * 20, **options)
     assert done.texts == [text] * 20
     assert done.reasons == {reason: 20}
-
-
-@given(st.text(max_size=40))
-def test_words_stay_words(text):
-    done = mistyped([text], rate=0.5)
-    assert len(done.texts[0].split()) == len(text.split())
-    assert mistyped([text], rate=0.5).texts == done.texts
 
 
 def test_a_word_keeps_a_letter_however_many_are_hit():

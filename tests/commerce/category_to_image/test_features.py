@@ -17,7 +17,7 @@ from tiny_catalogue import NO_ATTRIBUTES, NO_PICTURE, NO_TITLE, tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
-from diptych.commerce.category_to_image.features.maker import make_text_encoder, text_rows
+from diptych.commerce.category_to_image.features.maker import make_text_encoder
 from diptych.commerce.category_to_image.features.pictures import (
     PictureEncoder,
     make_picture_encoder,
@@ -33,7 +33,6 @@ from diptych.commerce.category_to_image.features.pictures.kinds import (
 from diptych.core.errors import ImageError, MismatchError, StorageError, UsageError
 from diptych.encoders import DualEncoder
 
-from ...encoders.targets.tiny_sentence import sentence_folder
 from ...encoders.tiny_pretrained import transformers_folder
 
 NAME = "backbone:test_resnet"
@@ -236,15 +235,6 @@ def test_what_cannot_be_made_texts(source: str, texts: list[str], message: str, 
         make_text_encoder(source, texts, root=tmp_path)
 
 
-def test_a_sentence_encoder(tmp_path: Path) -> None:
-    folder = sentence_folder(tmp_path / "sentence")
-    model = make_text_encoder(f"sentence:{folder}", root=tmp_path)
-    assert (model.kind, model.width) == ("sentence", 24)
-    rows = text_rows(model, ["a red dog", "", "two dogs"], tmp_path, "titles")
-    np.testing.assert_allclose(rows[[0, 2]], model.encode(["a red dog", "two dogs"]), atol=1e-5)
-    assert not rows[1].any()  # and not what the encoder makes of nothing
-
-
 def test_what_is_learned_from(tmp_path: Path) -> None:
     texts = learning_texts(tiny_catalogue(tmp_path))
     assert texts[0] == "Red dresse no. 0. colour: red. material: cotton"
@@ -267,16 +257,14 @@ def maker(shop: Catalogue, tmp_path_factory: pytest.TempPathFactory) -> FeatureM
 def test_products(maker: FeatureMaker, shop: Catalogue) -> None:
     made = maker.products(shop, missing="none")
     assert list(made.ids) == list(shop.ids)
-    assert made.image is not None
     assert (made.width("image"), made.width("title"), made.attribute_rows.shape[1]) == (768, 12, 12)
     for present, odd in ((made.pictured, NO_PICTURE), (made.titled, NO_TITLE)):
-        assert [name for name, there in zip(shop.ids, present, strict=True) if not there] == [odd]
+        assert np.flatnonzero(~present).tolist() == [shop.ids.index(odd)]
     assert not made.title[10].any()
     assert not made.image[5].any()
     np.testing.assert_allclose(made.title[3], maker.text.encode([shop.titles[3]])[0], atol=1e-6)
-    counts = {name: made.about[name] for name in made.about if name.startswith("without")}
-    assert counts == {"without_picture": 1, "without_title": 1, "without_attributes": 1}
-    assert made.about["unreadable_pictures"] == 0
+    counts = {"without_picture": 1, "without_title": 1, "without_attributes": 1, "unreadable_pictures": 0}
+    assert counts.items() <= made.about.items()
 
 
 def test_an_attribute_has_one_row(maker: FeatureMaker, shop: Catalogue) -> None:
@@ -333,16 +321,6 @@ def test_another_encoder_in_the_same_place(shop: Catalogue, tmp_path: Path) -> N
     transformers_folder("clip", folder, seed=1, limit=64)
     with pytest.raises(MismatchError, match="was .* when it was saved and is .* now"):
         FeatureMaker.open(tmp_path / "maker", cache=tmp_path)
-
-
-def test_another_picture_is_another_row(shop: Catalogue, maker: FeatureMaker, tmp_path: Path) -> None:
-    mine = tiny_catalogue(tmp_path)
-    before = maker.products(mine, missing="none")
-    Image.new("RGB", (16, 16), (10, 200, 10)).save(tmp_path / "p00.png")
-    after = maker.products(mine, missing="none")
-    assert before.image is not None
-    assert after.image is not None
-    assert np.flatnonzero((before.image != after.image).any(axis=1)).tolist() == [0]
 
 
 class Shades(PictureEncoder):

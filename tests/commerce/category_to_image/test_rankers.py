@@ -50,19 +50,10 @@ TITLES = [
 
 
 def products_of(titles: list[str]) -> ProductFeatures:
-    n = len(titles)
-    return ProductFeatures(
-        ids=[f"p{row}" for row in range(n)],
-        titles=titles,
-        image=None,
-        title=np.zeros((n, 2), dtype=np.float32),
-        attribute_rows=np.zeros((0, 2), dtype=np.float32),
-        attribute_start=np.zeros(n + 1, dtype=np.int64),
-        attribute_items=np.zeros(0, dtype=np.int64),
-        pictured=np.zeros(n, dtype=bool),
-        titled=np.array([bool(title) for title in titles]),
-        about={},
-    )
+    n, ids = len(titles), [f"p{row}" for row in range(len(titles))]
+    nothing, none, start = np.zeros((n, 2), np.float32), np.zeros(n, bool), np.zeros(n + 1, np.int64)
+    titled = np.array([bool(title) for title in titles])
+    return ProductFeatures(ids, titles, None, nothing, nothing[:0], start, start[:0], none, titled, {})
 
 
 def categories_of(texts: list[str]) -> CategoryFeatures:
@@ -126,18 +117,15 @@ def test_other_products_are_refused() -> None:
         ranker.product_rows(products_of([*TITLES[:2], "another title"]))
 
 
-@pytest.mark.parametrize(
-    ("titles", "options", "error"),
-    [
+def test_what_cannot_be_made() -> None:
+    for titles, options, error in (
         (TITLES, {"k1": -1.0}, UsageError),
         (TITLES, {"b": 1.5}, UsageError),
         (["", " - "], {}, DataError),
         ([], {}, DataError),
-    ],
-)
-def test_what_cannot_be_made(titles: list[str], options: dict[str, Any], error: type[Exception]) -> None:
-    with pytest.raises(error):
-        BM25(products_of(titles), **options)
+    ):
+        with pytest.raises(error):
+            BM25(products_of(titles), **options)
 
 
 @pytest.fixture(scope="module")

@@ -156,8 +156,9 @@ def sessions(
     labels: list[int], persons: list[int] | None = None, starts: list[int] | None = None
 ) -> SplitInput:
     n = len(labels)
-    start = np.array(starts if starts is not None else range(n), dtype=np.int64)
-    who = np.array(persons if persons is not None else range(n), dtype=np.int64)
+    who, start = (
+        np.array(range(n) if given is None else given, dtype=np.int64) for given in (persons, starts)
+    )
     return SplitInput(np.array(labels, dtype=bool), who, start, start + 1)
 
 
@@ -213,30 +214,22 @@ def test_a_session_at_the_edge_is_tested_once() -> None:
 
 def test_time_trains_on_the_first_three_quarters() -> None:
     starts = [0, 10, 20, 30, 59, 60, 61, 70, 79, 80]
-    table = sessions([0, 1, 0, 1, 1, 0, 1, 0, 1, 0], starts=starts)
+    table = sessions([0, 1] * 5, starts=starts)
     table.end_us[4] = 65  # began before 60, had not ended then
     (fold,) = SPLITS.get("time").folds(table, 1, 0)
-    assert fold.train.tolist() == [0, 1, 2, 3]
-    assert fold.test.tolist() == [5, 6, 7, 8, 9]
+    assert (fold.train.tolist(), fold.test.tolist()) == ([0, 1, 2, 3], [5, 6, 7, 8, 9])
 
 
 @pytest.mark.parametrize("name", ["random", "grouped"])
 def test_what_cannot_be_split_evenly(name: str) -> None:
-    split = SPLITS.get(name)
-    with pytest.raises(DataError, match=r"0 .*: nothing can be trained"):
-        split.folds(sessions([0] * 20), 5, 0)
-    with pytest.raises(DataError, match=r"3 .* cannot be in each of 5 folds.*--folds 3"):
-        split.folds(sessions([1] * 3 + [0] * 20), 5, 0)
-    with pytest.raises(DataError, match="without a purchase"):
-        split.folds(sessions([1] * 20), 5, 0)
-    with pytest.raises(UsageError, match="at least two"):
-        split.folds(sessions([1, 0] * 10), 1, 0)
-
-
-def test_grouped_needs_buyers_and_not_purchases() -> None:
-    labels, persons = [1] * 6 + [0] * 20, [1] * 5 + [2] + list(range(10, 30))
-    with pytest.raises(DataError, match="2 persons with a purchase session cannot be in each of 3 folds"):
-        SPLITS.get("grouped").folds(sessions(labels, persons), 3, 0)
+    for labels, folds, error, match in (
+        ([0] * 20, 5, DataError, r"0 .*: nothing can be trained"),
+        ([1] * 3 + [0] * 20, 5, DataError, r"3 .* cannot be in each of 5 folds.*--folds 3"),
+        ([1] * 20, 5, DataError, "without a purchase"),
+        ([1, 0] * 10, 1, UsageError, "at least two"),
+    ):
+        with pytest.raises(error, match=match):
+            SPLITS.get(name).folds(sessions(labels), folds, 0)
 
 
 def test_what_cannot_be_split_by_time() -> None:

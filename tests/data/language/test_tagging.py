@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
@@ -173,17 +172,9 @@ def test_what_is_missing_or_damaged(tmp_path: Path) -> None:
 
 
 def test_a_zip_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    zipped = write_tagger(tmp_path, zipped=True) / f"{TAGGER}.zip"
+    write_tagger(tmp_path, zipped=True)
     monkeypatch.setattr(nltk_folder, "_MOST", 40)
-    with pytest.raises(StorageError, match=r"weights\.json cannot be read.* bytes unpacked, more than 40"):
-        NltkTagger(tmp_path)
-    monkeypatch.undo()
-    with ZipFile(zipped, "w", ZIP_DEFLATED) as archive:
-        archive.writestr(f"{zipped.stem}/{zipped.stem}.weights.json", "a" * 5000)
-    packed = zipped.read_bytes()
-    start = packed.index(b".json") + len(b".json")
-    zipped.write_bytes(packed[:start] + b"\xff" * 8 + packed[start + 8 :])
-    refused(StorageError, r"weights\.json cannot be read: Error -3 while decompressing", NltkTagger, tmp_path)
+    refused(StorageError, r"weights\.json cannot be read.* unpacked, more than 40", NltkTagger, tmp_path)
 
 
 def test_without_nltk_the_pip_line_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

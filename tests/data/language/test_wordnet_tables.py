@@ -109,17 +109,6 @@ def test_of_lemmas_that_differ_in_capitals_the_one_as_written_comes_first() -> N
     assert net.senses("TURKEY", "noun") == ["bird", "flop", "country"]
 
 
-def test_nouns_come_before_verbs_and_adjectives_whatever_the_capitals() -> None:
-    net = net_of(
-        Entry("Polish", "adjective", ["of Poland"]),
-        Entry("Polish", "noun", ["language"]),
-        Entry("polish", "verb", ["shine"]),
-        Entry("polish", "noun", ["gloss"]),
-    )
-    assert net.senses("polish") == ["gloss", "language", "shine", "of Poland"]
-    assert net.senses("Polish", "adjective") == ["of Poland"]
-
-
 def test_forms_are_its_own_or_where_it_has_none_the_common_ones() -> None:
     child = Entry("child", "noun", ["child"]), Entry("ox", "noun", ["ox"])
     without, own = net_of(*child), net_of(*child, Entry("ox", "noun", (), ("oxes",)))

@@ -15,7 +15,7 @@ import pytest
 from imported import dropped_of, events_of, import_text
 from refusals import refused
 
-from diptych.core.errors import DataError, UsageError
+from diptych.core.errors import DataError
 from diptych.data.logs import ColumnMapping, ingest
 
 T = "2019-10-01T00:00:00Z"
@@ -182,11 +182,3 @@ def test_gzipped_files_one_after_the_other_are_one(tmp_path: Path) -> None:
     parts = [f"time,client,query\n{T},a,1\n", f"{T},a,2\n"]
     content = b"".join(gzip.compress(part.encode()) for part in parts)
     assert queries(tmp_path, content, "events.csv.gz") == (["1", "2"], 0)
-
-
-def test_columns_that_are_not_there_or_twice(tmp_path: Path) -> None:
-    content = f"time,a,a\n{T},1,2\n"
-    with pytest.raises(UsageError, match=r"2 columns 'a'.*its columns: time, a, a"):
-        import_text(tmp_path, content, mapping=ColumnMapping({"time": "time", "client": "a"}))
-    with pytest.raises(UsageError, match="no column 'b'"):
-        import_text(tmp_path, content, mapping=ColumnMapping({"time": "time", "client": "b"}))

@@ -37,15 +37,6 @@ def test_iso_8601_in_many_ways(tmp_path: Path) -> None:
     assert times(tmp_path, same, time_format="iso") == [1_569_924_000_000_000] * len(same)
 
 
-def test_a_zone_by_name_is_no_time_and_changes_no_other(tmp_path: Path) -> None:
-    texts = ["2019-10-01 12:00:00 Europe/Amsterdam", "2019-10-01 10:00", "2019-10-01 10:00 GMT"]
-    assert times(tmp_path, texts, times_in="Asia/Tokyo") == [
-        None,
-        1_569_891_600_000_000,
-        1_569_924_000_000_000,
-    ]
-
-
 def test_what_is_no_time(tmp_path: Path) -> None:
     none = [
         *("", "nan", "infinity", "epoch", "0", "-5", "2019-13-01", "1e300", "2300-01-01"),

@@ -199,17 +199,16 @@ def test_wrong_encodings_and_damaged_files(tmp_path: Path) -> None:
 
 
 def test_formats_and_options_by_name(tmp_path: Path) -> None:
-    file = write(tmp_path, GOOGLE)
+    file, path = write(tmp_path, GOOGLE), write(tmp_path, "path\nA\n", "p.csv")
     assert TAXONOMIES.names() == ["google", "parents", "paths", "shopify", "written"]
-    caught = refused(UsageError, "'googel'", read_taxonomy, file, format="googel")
-    assert "google" in caught.fix
-    with pytest.raises(UsageError, match="taxonomy format 'google' has no option 'orphans'"):
-        read_taxonomy(file, orphans="root")
-    refused(UsageError, "separator is ' '", read_taxonomy, file, format="paths", separator=" ")
-    with pytest.raises(UsageError, match="has no column of the paths '1'"):
-        read_taxonomy(write(tmp_path, "path\nA\n", "p.csv"), column=1)
-    refused(UsageError, "is no table", read_taxonomy, file, format="paths", id_column="id")
-    refused(DataError, "names no columns", read_taxonomy, write(tmp_path, ";;;\n;;\n", "t.csv"), "parents")
+    for source, options, message in (
+        (file, {"format": "googel"}, "'googel'"),
+        (file, {"orphans": "root"}, "taxonomy format 'google' has no option 'orphans'"),
+        (file, {"format": "paths", "separator": " "}, "separator is ' '"),
+        (file, {"format": "paths", "id_column": "id"}, "is no table"),
+        (path, {"column": 1}, "has no column of the paths '1'"),
+    ):
+        refused(UsageError, message, read_taxonomy, source, **options)
 
 
 LETTER = st.sampled_from("abc")

@@ -19,10 +19,7 @@ from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.encoders.official.checkpoint import (
     FOLLOWING,
     LAYOUTS,
-    advice,
     find_checkpoint,
-    is_pre_training,
-    listed,
     looks_like,
     read_checkpoint,
     retrieval_weights,
@@ -116,37 +113,6 @@ def test_the_other_stage(kind: str, make: Any) -> None:
     assert f"{kind}:FILE" in caught.value.fix
 
 
-def test_how_a_file_is_loaded() -> None:
-    assert advice("xvlm", "m/itr.th") == ("an X-VLM checkpoint", "load it with xvlm:m/itr.th")
-    assert advice("")[0] == "none that is known"
-    assert is_pre_training(xvlm_state(stage="pre-training"), "xvlm")
-    assert not is_pre_training(xvlm_state(), "xvlm")
-
-
-@pytest.mark.parametrize(("kind", "make"), [("albef", albef_state), ("xvlm", xvlm_state)])
-def test_what_is_kept(kind: str, make: Any) -> None:
-    tuned = retrieval_weights(make(), LAYOUTS[kind], "fine-tuned", "x")
-    started = retrieval_weights(make(stage="pre-training"), LAYOUTS[kind], "pre-training", "x")
-    assert tuned.keys() == started.keys()
-    assert not [
-        name for name in tuned if "_m." in name or "queue" in name or ".bert." in name or "bbox" in name
-    ]
-
-
-def test_another_task() -> None:
-    state = {
-        name: value for name, value in albef_state().items() if not name.startswith(("itm_head", "text_proj"))
-    }
-    with pytest.raises(StorageError, match=r"lacks what retrieval needs: text_proj\.\*, itm_head\.\*"):
-        retrieval_weights(state, LAYOUTS["albef"], "fine-tuned", "vqa.pth")
-
-
-def test_listed() -> None:
-    assert listed([]) == "0 ()"
-    assert listed(["a", "b"]) == "2 (a, b)"
-    assert listed(list("abcd")) == "4 (a, b, c, …)"
-
-
 @pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published lists of names are not there")
 @pytest.mark.parametrize(("kind", "count"), [("albef", 831), ("xvlm", 631)])
 def test_published_names(kind: str, count: int) -> None:
@@ -236,11 +202,6 @@ def test_wrappings(content: dict[str, Any], name: str, tmp_path: Path) -> None:
     assert read_checkpoint(content).folder is None
 
 
-def test_old_files_of_pytorch(tmp_path: Path) -> None:
-    torch.save({"model": STATE}, tmp_path / "old.pth", _use_new_zipfile_serialization=False)
-    assert same(read_checkpoint(tmp_path / "old.pth").state)
-
-
 def test_safetensors(tmp_path: Path) -> None:
     save_file(STATE, tmp_path / "x.safetensors")
     assert same(read_checkpoint(tmp_path).state)
@@ -264,26 +225,6 @@ def test_code_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(StorageError):
         read_checkpoint(tmp_path)
     assert "must not" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "begins with b''"),
-        (b"<html>not found</html>", "begins with b'<html>not found<'"),
-        (b"PK\x03\x04 half an archive", "is damaged"),
-        (b"\x80\x02", "is damaged"),
-        (b"\x80\x02qqqqq", "is damaged"),
-        (b"\x80\x04abc", "is damaged"),
-    ],
-)
-def test_damaged_files(content: bytes, message: str, tmp_path: Path) -> None:
-    """None is advised to be opened with less care."""
-    (tmp_path / "x.pth").write_bytes(content)
-    with pytest.raises(StorageError, match=message) as caught:
-        read_checkpoint(tmp_path)
-    assert "download it again" in caught.value.fix
-    assert "weights_only" not in str(caught.value)
 
 
 @pytest.mark.parametrize("archive", [True, False])
@@ -324,14 +265,6 @@ def test_files_that_unfold_to_any_size(tmp_path: Path) -> None:
     assert read_checkpoint(tmp_path / "row.pth").state["position_ids"].shape == (1, 5)
 
 
-def test_half_a_file(tmp_path: Path) -> None:
-    torch.save({"model": STATE}, tmp_path / "x.pth")
-    content = (tmp_path / "x.pth").read_bytes()
-    (tmp_path / "x.pth").write_bytes(content[: len(content) // 2])
-    with pytest.raises(StorageError, match="damaged"):
-        read_checkpoint(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -359,13 +292,3 @@ def test_which_file(tmp_path: Path) -> None:
         find_checkpoint(tmp_path)
     assert caught.value.fix == "give the file itself"
     assert find_checkpoint(tmp_path / "b.pth").name == "b.pth"
-
-
-def test_configuration_beside(tmp_path: Path) -> None:
-    torch.save(STATE, tmp_path / "x.pth")
-    assert read_checkpoint(tmp_path).config() == {}
-    (tmp_path / "config.json").write_text('{"image_res": 384}')
-    assert read_checkpoint(tmp_path).config() == {"image_res": 384}
-    (tmp_path / "config.json").write_text("[1]")
-    with pytest.raises(StorageError, match="not a JSON object"):
-        read_checkpoint(tmp_path).config()

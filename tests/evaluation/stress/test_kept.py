@@ -141,11 +141,10 @@ def test_other_questions_in_one_folder_are_other_results(tmp_path: Path) -> None
     assert "50 random swaps" in other.method
 
 
-def test_another_wordnet_is_another_experiment(tmp_path: Path) -> None:
+def test_another_language_is_another_experiment_where_it_is_asked(tmp_path: Path) -> None:
     from diptych.data.language.open import open_language
 
     wordnet = open_language("scenes").wordnet
-    assert wordnet is not None
 
     class Renamed:
         """The same words under another fingerprint."""
@@ -155,14 +154,14 @@ def test_another_wordnet_is_another_experiment(tmp_path: Path) -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(wordnet, name)
 
-    keys = []
-    for given in (wordnet, Renamed()):
-        language = Language("by hand", tagger=Tags(), wordnet=given)  # type: ignore[arg-type]
-        asked = choose_perturbations(["synonym-noun", "character-swap"])
-        stress(
-            Reader(), painted(), tmp_path / "out", perturbations=asked, language=language, seeds=(0,), **SMALL
-        )
-        opened = [open_condition(tmp_path / "out", name, 0) for name in ("synonym-noun", "character-swap")]
-        keys.append([one.key for one in opened])
-    assert keys[0][0] != keys[1][0]
-    assert keys[0][1] == keys[1][1]  # it looks nothing up
+    other = Tags()
+    other.fingerprint = "another"  # type: ignore[misc]
+    names, keys = ("synonym-noun", "shuffle-nouns-and-adjectives", "character-swap"), []
+    for tagger, given in ((Tags(), wordnet), (Tags(), Renamed()), (other, wordnet)):
+        language = Language("by hand", tagger=tagger, wordnet=given)  # type: ignore[arg-type]
+        asked: dict[str, Any] = {"perturbations": choose_perturbations(list(names)), "language": language}
+        stress(Reader(), painted(), tmp_path / "out", seeds=(0,), **asked, **SMALL)
+        keys.append([open_condition(tmp_path / "out", name, 0).key for name in names])
+    first, words, tags = keys
+    assert [one == another for one, another in zip(first, words, strict=True)] == [False, True, True]
+    assert [one == another for one, another in zip(first, tags, strict=True)] == [False, False, True]

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from stressed import LAST_WORD, REVERSED, Reader, Tags, painted
 
-from diptych.analysis.perturbations import TextPerturbation, choose_perturbations, perturb_captions
+from diptych.analysis.perturbations import choose_perturbations, perturb_captions
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.data.language import Language
 from diptych.evaluation import evaluate
 from diptych.evaluation.drops import Paired, drops
-from diptych.evaluation.stress import open_condition, stress
+from diptych.evaluation.stress import obstacle, open_condition, stress
 from diptych.metrics import GroundTruth
 
 SMALL: dict[str, Any] = {"samples": 50, "flips": 99, "split": "test"}
@@ -84,21 +84,6 @@ def test_values_are_those_of_everything_encoded_and_ranked_anew(tmp_path: Path) 
     assert np.isnan(condition.preference[~condition.changed]).all()
 
 
-def test_unchanged_captions_keep_their_values_bit_for_bit(tmp_path: Path) -> None:
-    found = stress(
-        Reader("letters", noise=1e-7), painted(), tmp_path / "a", perturbations=[LAST_WORD], **SMALL
-    )
-    stress(Reader("letters", noise=1e-7), painted(), tmp_path / "b", perturbations=[REVERSED], **SMALL)
-    for seed in range(3):
-        one = open_condition(tmp_path / "a", "last-word", seed)
-        assert not one.changed.all()
-        other = open_condition(tmp_path / "a", "last-word", (seed + 1) % 3)
-        for name, values in one.values.items():
-            same = ~one.changed & ~other.changed
-            assert values[same].tobytes() == other.values[name][same].tobytes()
-    assert found.row("last-word").changed_share < 1
-
-
 def test_only_what_changed_is_encoded_and_every_text_once(tmp_path: Path) -> None:
     encoder, part = Reader("letters"), painted().split("test")
     stress(encoder, painted(), tmp_path / "out", perturbations=[LAST_WORD], seeds=(0,), **SMALL)
@@ -151,34 +136,6 @@ def test_what_needs_a_language_is_left_out_or_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "b").exists()
 
 
-def test_captions_are_tagged_once_and_the_tagger_is_of_the_key(tmp_path: Path) -> None:
-    def first_noun(caption: Any, draws: Any, options: Any) -> str:
-        return str(caption.replaced({caption.nouns[0]: "zebra"}))
-
-    nouns = TextPerturbation(
-        name="zebra",
-        description="the first noun",
-        group="meaning",
-        source="these tests",
-        keeps_meaning=False,
-        needs=frozenset({"tags"}),
-        apply=first_noun,
-    )
-    encoder, language = Reader(), Language("by hand", tagger=Tags())
-    some: dict[str, Any] = {"perturbations": [nouns], "seeds": (0,), **SMALL}
-    found = stress(encoder, painted(), tmp_path / "out", language=language, **some)
-    assert found.row("zebra").changed == [18]
-    preference = found.row("zebra").preference
-    assert preference is not None
-    assert preference.share == 1.0  # the own picture is of colour and thing, and the thing is gone
-    assert "tags by hand" in found.protocol["language"]
-    other = Tags()
-    other.fingerprint = "another"  # type: ignore[misc]
-    before = encoder.texts.total()
-    stress(encoder, painted(), tmp_path / "out", language=Language("by hand", tagger=other), **some)
-    assert encoder.texts.total() == before + 18
-
-
 def test_pictures_that_are_perturbed_ask_for_captions(tmp_path: Path) -> None:
     found = stress(Reader(), painted(), tmp_path / "out", perturbations=PICTURES, seeds=(0,), **SMALL)
     for row in found.rows:
@@ -188,15 +145,11 @@ def test_pictures_that_are_perturbed_ask_for_captions(tmp_path: Path) -> None:
 
 
 def test_an_encoder_of_regions_is_stressed_by_text_alone(tmp_path: Path) -> None:
-    from diptych.evaluation.stress import obstacle
-
-    for one in PICTURES:
-        error = obstacle(one, Reader(takes="regions"), painted(), Language("none"))
-        assert error is not None
-        assert "takes regions" in str(error)
-    assert obstacle(LAST_WORD, Reader(takes="regions"), painted(), Language("none")) is None
+    regions, none = Reader(takes="regions"), Language("none")
+    assert all("takes regions" in str(obstacle(one, regions, painted(), none)) for one in PICTURES)
+    assert obstacle(LAST_WORD, regions, painted(), none) is None
     with pytest.raises(MismatchError, match="takes regions"):  # of what the collection holds
-        stress(Reader(takes="regions"), painted(), tmp_path / "x", perturbations=[LAST_WORD], **SMALL)
+        stress(regions, painted(), tmp_path / "x", perturbations=[LAST_WORD], **SMALL)
 
 
 def test_a_relevance_model_sees_the_clean_query_and_published_the_changed_one(tmp_path: Path) -> None:
@@ -313,7 +266,7 @@ STRANGE = (
     "12345 67 8",
     "a\tb\nc",
     "cafe\u0301 na\u0131\u0308ve",
-    "word " * 5000,
+    "word " * 1000,
     "two green triangles and a red square are on a table",
 )
 
@@ -350,14 +303,9 @@ def test_order_embeddings_are_stressed_without_gains(tmp_path: Path) -> None:
     part, encoder = painted().split("test"), Ordered("letters")
     images, texts = encoder.encode_images(part.images()), encoder.encode_texts(list(part.captions))
     # Vendrov et al.: the less of a caption goes beyond its picture, the better.
-    penalty = np.sum(np.maximum(0.0, images[None] - texts[:, None].astype(np.float64)) ** 2, axis=2)
-    other = np.sum(np.maximum(0.0, texts[:, None].astype(np.float64) - images[None]) ** 2, axis=2)
-    own = part.caption_image[:, None]
-    hits = [
-        float(np.mean(np.sum(one < np.take_along_axis(one, own, 1), axis=1) < 1)) for one in (penalty, other)
-    ]
-    assert hits[0] != hits[1]
-    assert found.clean["t2i"]["R@1"] == pytest.approx(hits[1])
+    penalty = np.sum(np.maximum(0.0, texts[:, None].astype(np.float64) - images[None]) ** 2, axis=2)
+    own = np.take_along_axis(penalty, part.caption_image[:, None], 1)
+    assert found.clean["t2i"]["R@1"] == pytest.approx(np.mean(np.sum(penalty < own, axis=1) < 1))
 
 
 def test_pictures_without_captions_count_and_are_said(tmp_path: Path) -> None:

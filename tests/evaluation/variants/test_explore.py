@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from diptych.evaluation.printed import Target, read_digits
 from diptych.evaluation.variants import (
     AXES,
     Axis,
+    Change,
     Choice,
     Exploration,
     Inputs,
@@ -23,9 +26,11 @@ from diptych.evaluation.variants import (
     RowScores,
     Scored,
     Settings,
+    Variant,
     explain,
     explore,
 )
+from diptych.evaluation.variants.explore import distinct, luck_near, luck_to_the_digit, luck_within
 from diptych.metrics import GroundTruth, top_k
 from diptych.metrics.candidates import Candidates, Reranked
 
@@ -241,3 +246,65 @@ def test_what_is_asked_wrongly(sources: dict[str, Scored]) -> None:
     empty = MatrixScores(np.zeros((3, 0)), GroundTruth.from_caption_image(np.array([], dtype=int), 3))
     with pytest.raises(DataError, match="3 images and 0 texts"):
         explore(Inputs({"test": empty}, target))
+
+
+TENTHS = Target.of({"i2t R@1": 10}, 1)
+
+
+def variant(value: float, choice: str = "", explains: bool = False) -> Variant:
+    changes = (Change("axis", choice),) if choice else ()
+    cells = ("i2t R@1",) if explains else ()
+    return Variant(changes, {"i2t R@1": value}, {"i2t R@1": 0.0}, cells, cells, cells)
+
+
+def test_targets_between_two_variants() -> None:
+    """Between 10 and 40 lies 20, between 10 and 20 14.1, between 20 and 40 28.3: one of three is met."""
+    some = [variant(10, "", True), variant(20, "a"), variant(40, "b")]
+    assert luck_within(some, TENTHS, 0.05) == pytest.approx(1 / 3)
+    assert luck_within(some, TENTHS, 0.5) == pytest.approx(1)
+    assert luck_to_the_digit(some, TENTHS, 0.05) == pytest.approx(1 / 3)
+
+
+def test_variants_that_do_the_same_count_for_nothing() -> None:
+    some = [variant(10, "", True), variant(10.1, "a"), variant(10.2, "b"), variant(10.2, "c")]
+    assert len(distinct(some)) == 3
+    assert luck_within(some, TENTHS, 0.05) is None
+    assert luck_within([*some, variant(90, "d")], TENTHS, 0.05) == 0
+
+
+def test_only_what_explains_counts_and_more_changes_than_needed_are_left_out() -> None:
+    deeper = Variant((Change("a", "1"), Change("b", "2")), {"i2t R@1": 20.0}, {"i2t R@1": 1.0}, (), (), ())
+    some = [variant(10, "a", True), variant(40, "b")]
+    assert luck_within([*some, deeper], TENTHS, 0.05) == luck_within(some, TENTHS, 0.05) == 0
+    none = [variant(10), variant(40, "b")]
+    assert luck_within(none, TENTHS, 0.05) is None
+    assert luck_to_the_digit(none, TENTHS, 0.05) is None
+
+
+def test_being_near_is_harder() -> None:
+    """Between 10 and 40 lies 20: 19.6 is within 5 % of it, 0.5 % are 19.9 to 20.1."""
+    some = [variant(10, "", True), variant(19.6, "a"), variant(40, "b")]
+    assert luck_within(some, TENTHS, 0.05) == pytest.approx(1 / 3)
+    assert luck_near(some, TENTHS, 0.05) == 0
+    assert luck_near([*some[:1], variant(19.95, "a"), some[2]], TENTHS, 0.05) == pytest.approx(1 / 3)
+    # Printed in whole numbers, 19.6 is 20: as good as any nearness.
+    assert luck_near(some, Target.of({"i2t R@1": 10}, 0), 0.05) == pytest.approx(1 / 3)
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "protocols.md"
+
+
+def test_the_example_prints_what_stands_below_it(capsys: pytest.CaptureFixture[str]) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    found = re.search(r"```python\n(.*?)```\n\n```\n(.*?) …\n```", text, re.DOTALL)
+    assert found is not None
+    exec(found[1], {})
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.startswith(" ".join(found[2].split()))
+
+
+def test_the_axes_and_their_choices_are_those_that_there_are() -> None:
+    from diptych.evaluation.variants import AXES
+
+    text = PAGE.read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(AXES.names())

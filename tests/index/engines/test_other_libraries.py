@@ -146,15 +146,6 @@ def test_damaged_files_are_found(engine, tmp_path):
     open_index(folder, verify=True)
 
 
-def test_rebuilding_takes_other_options(engine):
-    rows = random_rows(100)
-    index = build_index(bags(rows), engine)
-    again = index.rebuild(**THOROUGH[engine])
-    assert again.options == {**index.options, **THOROUGH[engine]}
-    assert again.ids == index.ids
-    assert list(again.search_exact(rows[:9], 5)) == list(index.search_exact(rows[:9], 5))
-
-
 def test_many_queries_are_searched_in_parts(engine, monkeypatch):
     rows, queries = random_rows(80), random_rows(23, seed=1)
     index = build_index(bags(rows), engine)

@@ -355,20 +355,16 @@ def test_no_other_secret_is_sent_to_the_server_of_a_strangers_index(
 
 
 def test_a_collection_that_vanished_or_is_shared(server, make_embeddings):
+    from qdrant_client import models
+
     index = build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url)
-    server.store.upsert("diptych", [_point([9.0, 0, 0, 0], {"other": 1})])
+    server.store.upsert("diptych", [models.PointStruct(id=1, vector=[9.0, 0, 0, 0], payload={"other": 1})])
     with pytest.raises(StorageError, match="holds points that diptych did not write"):
         index.search(np.eye(4), 1)
     assert index.refresh() == 5
     server.store.delete_collection("diptych")
     with pytest.raises(StorageError, match=r"has no collection 'diptych' \(404: Not found"):
         index.search(np.eye(4), 1)
-
-
-def _point(vector, payload):
-    from qdrant_client import models
-
-    return models.PointStruct(id=1, vector=vector, payload=payload)
 
 
 @pytest.mark.parametrize(

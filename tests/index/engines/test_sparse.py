@@ -82,18 +82,6 @@ def test_equal_documents_come_by_slot_whatever_their_number(make_bags):
     assert len(set(hits.scores[0].tolist())) == 1
 
 
-def test_weak_matches_of_a_long_query_are_found(make_bags):
-    # 200 terms: the sum of the one document that shares only a feeble one is 0 at first.
-    dense = np.zeros((50, 300), dtype=np.float32)
-    dense[0, :200] = 1
-    dense[1, 250] = 1e-6
-    dense[2, 250] = 1
-    query = np.full((1, 300), 1.0, dtype=np.float32)
-    query[0, 250] = 1e-3
-    hits = build_index(make_bags(dense), hub_share=0.0).search(query, 10)
-    assert hits.ids == [["image-0", "image-2", "image-1"]]
-
-
 def test_single_insertions_are_merged(make_bags):
     rows = bags_of(100, 30, 10)
     index = InvertedIndex.build(make_bags(rows[:1]))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_evaluation import SMALL, evaluated
+from tiny_evaluation import SMALL, evaluated, shop_and_maker
 
 from diptych.commerce.catalogue import Catalogue, judge
 from diptych.commerce.category_to_image.evaluation import (
@@ -28,6 +28,21 @@ from diptych.core.errors import DataError, MismatchError, UnknownNameError, Usag
 from diptych.data.taxonomy import CategoryTree
 
 Shop = tuple[Catalogue, FeatureMaker]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    return shop_and_maker(tmp_path_factory.mktemp("shop"))
+
+
+@pytest.fixture(scope="module")
+def found(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> ModelsEvaluation:
+    return evaluated(*shop, tmp_path_factory.mktemp("evaluations") / "one")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "evaluation"
 
 
 def held_out(shop: Catalogue) -> Catalogue:
@@ -143,7 +158,7 @@ def test_it_grows_by_models_and_seeds_and_refuses_another_protocol(shop: Shop, f
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="slow to start elsewhere")
 def test_processes_give_the_same_bits(shop: Shop, found: ModelsEvaluation, folder: Path) -> None:
-    made = evaluated(*shop, folder, settings=["all"], models=["bm25", "clip-ita"], jobs=2)
+    made = evaluated(*shop, folder, settings=["all"], models=["clip-ita"], jobs=2)
     for mine, theirs in zip(made.cells("all", "clip-ita"), found.cells("all", "clip-ita"), strict=True):
         assert mine.about["fingerprint"] == theirs.about["fingerprint"]
         assert np.array_equal(mine.scores, theirs.scores)

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.special import softmax
-from tiny_catalogue import tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.filling import Filler, calibrate, candidate_nodes, reliability_of
@@ -111,23 +110,16 @@ def test_blocks_and_sparse_rows_score_the_same(monkeypatch: pytest.MonkeyPatch) 
         list(score_blocks(products, categories, np.array([0, 3])))
 
 
-def test_the_temperature_that_was_planted_is_found(tmp_path: Path) -> None:
+def test_the_temperature_that_was_planted_is_found(shop: Catalogue) -> None:
     random = np.random.default_rng(0)
     tree = CategoryTree([(name,) for name in "abcde"])
     scores = random.standard_normal((4000, 5)).astype(np.float32)
     chances = softmax(scores / 0.4, axis=1)
     labels = (chances.cumsum(axis=1) < random.random((4000, 1))).sum(axis=1)
-    base = tiny_catalogue(tmp_path).subset(np.zeros(1, np.int64))
+    nothing = {"titles": [""] * 4000, "attributes": [()] * 4000, "picture_rows": np.full(4000, -1)}
+    ids, splits = [f"p{row}" for row in range(4000)], ["val"] * 4000
     catalogue = replace(
-        base,
-        ids=[f"p{row}" for row in range(4000)],
-        titles=[""] * 4000,
-        attributes=[()] * 4000,
-        tree=tree,
-        place_start=np.arange(4001),
-        places=labels,
-        splits=["val"] * 4000,
-        picture_rows=np.full(4000, -1),
+        shop, ids=ids, tree=tree, place_start=np.arange(4001), places=labels, splits=splits, **nothing
     )
     found = calibrate(scores, np.eye(5, dtype=np.float32), np.arange(5), catalogue)
     assert found.temperature == pytest.approx(0.4, rel=0.05)
@@ -223,19 +215,21 @@ def test_a_level_counts_where_the_own_path_reaches_it(shop: Catalogue) -> None:
 
 
 def test_what_cannot_be(shop: Catalogue) -> None:
-    rows = np.eye(4, dtype=np.float32)
-    candidates = np.array([AX, AYZ, B, CX])
-    with pytest.raises(MismatchError, match="4 categories to choose from, 3 rows"):
-        Filler(TREE, candidates, rows[:3], 1.0)
-    with pytest.raises(UsageError, match=r"threshold 1\.5"):
-        Filler(TREE, candidates, rows, 1.0, threshold=1.5)
-    with pytest.raises(UsageError, match="temperature 0"):
-        Filler(TREE, candidates, rows, 0.0)
+    rows, candidates = np.eye(4, dtype=np.float32), np.array([AX, AYZ, B, CX])
     filler = Filler(TREE, candidates, rows, 1.0)
-    with pytest.raises(MismatchError, match="4 rows for 24 products"):
-        next(filler.fill(rows, shop))
-    with pytest.raises(MismatchError, match="not the same"):
-        next(filler.fill(np.zeros((24, 4), np.float32), shop))
+    for refused, error, match in (
+        (
+            lambda: Filler(TREE, candidates, rows[:3], 1.0),
+            MismatchError,
+            "4 categories to choose from, 3 rows",
+        ),
+        (lambda: Filler(TREE, candidates, rows, 1.0, threshold=1.5), UsageError, r"threshold 1\.5"),
+        (lambda: Filler(TREE, candidates, rows, 0.0), UsageError, "temperature 0"),
+        (lambda: next(filler.fill(rows, shop)), MismatchError, "4 rows for 24 products"),
+        (lambda: next(filler.fill(np.zeros((24, 4), np.float32), shop)), MismatchError, "not the same"),
+    ):
+        with pytest.raises(error, match=match):
+            refused()
 
 
 ODD = Filled(

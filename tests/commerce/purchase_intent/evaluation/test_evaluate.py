@@ -143,20 +143,18 @@ def test_the_baseline_knows_nothing_before_the_first_page(evaluation: Evaluation
 
 def test_gains_of_two_steps(evaluation: Evaluation) -> None:
     def terms(step: int, factor: float) -> list[tuple[float, tuple[str, str, int, str]]]:
-        name = "logistic-regression"
-        return [
-            (factor, ("anonymous", "extended", step, name)),
-            (-factor, ("anonymous", "baseline", step, name)),
-        ]
+        signs = (("extended", factor), ("baseline", -factor))
+        return [(sign, ("anonymous", which, step, "logistic-regression")) for which, sign in signs]
 
     found = contrast(evaluation, [*terms(0, 1), *terms(5, -1)], bootstrap=HOW)
+    of = ("logistic-regression", "average_precision")
     gains = {
-        one["step"]: one["difference"]
-        for one in evaluation.gains
-        if (one["model"], one["measure"]) == ("logistic-regression", "average_precision")
+        one["step"]: one["difference"] for one in evaluation.gains if (one["model"], one["measure"]) == of
     }
     assert found.difference == pytest.approx(gains[0] - gains[5])
     assert found.low < found.difference < found.high
+    same = compare(evaluation, terms(0, 1)[0][1], terms(0, 1)[0][1], bootstrap=HOW)
+    assert (same.difference, same.low, same.high) == (0, 0, 0)
     with pytest.raises(MismatchError, match="not the same ones"):
         compare(evaluation, terms(0, 1)[0][1], terms(5, 1)[0][1])
     with pytest.raises(UnknownNameError, match="measure"):
@@ -225,17 +223,13 @@ def test_what_cannot_be_evaluated(features: FeatureTable, tmp_path: Path) -> Non
 
 
 def test_a_step_without_purchases_is_left_out_and_said(features: FeatureTable, tmp_path: Path) -> None:
-    before = features.view.pages_before_purchase
-    early = replace(features, view=replace(features.view, pages_before_purchase=np.minimum(before, 6.0)))
     # All purchases come after six pages: at step 5 no session that ends in one is left.
-    early = replace(
-        early, view=replace(early.view, pages_before_purchase=np.where(features.labels, 6.0, np.inf))
-    )
+    before = np.where(features.labels, 6.0, np.inf)
+    early = replace(features, view=replace(features.view, pages_before_purchase=before))
     found = evaluate(early, tmp_path / "early", **{**SMALL, "steps": [4, 5]})
     assert [cell["step"] for cell in found.cells] == [4]
     (left,) = found.left_out
-    assert (left["setting"], left["step"]) == ("anonymous", 5)
-    assert left["reason"].startswith("0 purchases among")
+    assert (left["setting"], left["step"], left["reason"][:17]) == ("anonymous", 5, "0 purchases among")
     with pytest.raises(DataError, match="nothing can be evaluated: anonymous, step 5: 0 purchases among"):
         evaluate(early, tmp_path / "late", **SMALL)
 

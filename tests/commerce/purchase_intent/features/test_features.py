@@ -31,30 +31,6 @@ def values(name: str, view: SessionsView) -> np.ndarray:
     return fit(name, view).matrix(view)
 
 
-PAGES = [
-    [(0, "home"), (10, "search"), (30, "product"), (30, "basket")],
-    [(5, "home"), (6, "home"), (66, "home"), (67.5, "product")],
-]
-
-
-@pytest.mark.parametrize(
-    ("step", "mean", "deviation"),
-    [
-        (1, [NaN, NaN], [NaN, NaN]),
-        (2, [10, 1], [0, 0]),
-        (3, [15, 30.5], [5, 29.5]),
-        (4, [10, 62.5 / 3], [np.sqrt((0 + 100 + 100) / 3), np.std([1, 60, 1.5])]),
-    ],
-)
-def test_dwell_is_known_once_the_next_page_opens(
-    step: int, mean: list[float], deviation: list[float]
-) -> None:
-    view = small_view(PAGES).until(step)
-    np.testing.assert_allclose(values("dwell-mean", view)[:, 0], mean)
-    np.testing.assert_allclose(values("dwell-deviation", view)[:, 0], deviation)
-    assert values("pages", view)[:, 0].tolist() == [step, step]
-
-
 def test_starts() -> None:
     view = small_view([[]] * 3, {"start_hour": [0, 6, 23], "start_dow": [0, 6, NaN]})
     assert values("start-hour", view)[:, 0].tolist() == [0, 6, 23]
@@ -65,26 +41,6 @@ def test_starts() -> None:
     angles = values("hour-cyclic", view)
     np.testing.assert_allclose(angles[:2], [[0, 1], [1, 0]], atol=1e-12)
     assert np.hypot(*(angles[2] - angles[0])) < 0.27  # an hour on the circle
-
-
-def test_history_of_a_buyer_of_a_newcomer_and_of_nobody() -> None:
-    view = small_view(
-        [[]] * 3,
-        {
-            "orders": [2, 0, NaN],
-            "days_since_purchase": [3.5, NaN, NaN],
-            "sessions": [7, 0, NaN],
-            "devices": [2, 1, NaN],
-            "switches": [4, 0, NaN],
-            "pairs": [6, 0, NaN],
-            "history_days": [10, 12, NaN],
-        },
-    )
-    assert values("orders", view)[:2, 0].tolist() == [2, 0]
-    np.testing.assert_array_equal(values("days-since-purchase", view), [[3.5, 0], [NaN, 1], [NaN, NaN]])
-    np.testing.assert_array_equal(values("switch-probability", view)[:, 0], [4.5 / 8, 0.25, NaN])
-    for name in ("orders", "sessions", "devices", "history-days"):
-        assert np.isnan(values(name, view)[2]).all()
 
 
 pages = st.lists(
@@ -118,41 +74,16 @@ def test_no_feature_depends_on_what_lies_behind_its_step(
 
 def test_a_session_alone_has_the_values_it_has_in_the_crowd() -> None:
     random = np.random.default_rng(0)
-    names = ["home", "search", "product"]
-    crowd = [
-        list(
-            zip(
-                np.cumsum(random.exponential(30, 10)).tolist(), random.choice(names, 10).tolist(), strict=True
-            )
-        )
-        for _ in range(50)
-    ]
+    times = np.cumsum(random.exponential(30, (50, 10)), axis=1).tolist()
+    names = random.choice(["home", "search", "product"], (50, 10)).tolist()
+    crowd = [list(zip(*one, strict=True)) for one in zip(times, names, strict=True)]
     view = small_view(crowd, {"device": ["pc", "tv"] * 25}, labels=[True, False] * 25)
     fitted = fit_features(list(FEATURES), view)
-    whole = fitted.matrix(view)
-    for row in range(0, 50, 7):
+    for row, whole in list(enumerate(fitted.matrix(view)))[::7]:
         alone = small_view(
             [crowd[row]], {"device": [["pc", "tv"][row % 2]]}
         )  # its own vocabulary: other codes
-        np.testing.assert_allclose(fitted.matrix(alone)[0], whole[row], rtol=1e-12)
-
-
-def test_rates_are_drawn_to_the_rate_of_all() -> None:
-    view = small_view(
-        [[]] * 10, {"device": ["pc"] * 6 + ["tv"] * 4}, labels=[True] * 3 + [False] * 6 + [True]
-    )
-    fitted = fit("device-rate", view)
-    rates = fitted.matrix(small_view([[]] * 3, {"device": ["pc", "tv", "console"]}))[:, 0]
-    np.testing.assert_allclose(rates, [(3 + 20 * 0.4) / 26, (1 + 20 * 0.4) / 24, 0.4])
-
-
-def test_who_has_no_session_before_has_no_rate_of_its_device() -> None:
-    view = small_view([[]] * 3, {"device_before_1": ["pc", "", "pc"]}, labels=[True, True, False])
-    fitted = fit("previous-device-rate", view)
-    # The session without one before counts for no device, and not for the rate of all.
-    np.testing.assert_allclose(fitted.matrix(view)[:, 0], [0.5, np.nan, 0.5])
-    hot = fit("previous-device", view).matrix(view)
-    assert hot.tolist() == [[1], [0], [1]]
+        np.testing.assert_allclose(fitted.matrix(alone)[0], whole, rtol=1e-12)
 
 
 NAMES = ("home", "product")
@@ -219,21 +150,6 @@ def test_pages_behind_a_purchase_teach_nothing() -> None:
     assert known.learned[0].states == ("home", "product")
     every = fit("page-sequence-score", small_view(pages, labels=[True, False]))
     assert every.learned[0].states == ("confirm", "home", "product")
-
-
-def test_device_sequences_begin_with_the_earliest() -> None:
-    columns = {
-        "device": ["pc", "tv", "pc"],
-        "device_before_1": ["tv", "", ""],
-        "device_before_2": ["pc", "", ""],
-        "devices": [2, 1, np.nan],
-    }
-    view = small_view([[]] * 3, columns, labels=[True, False, True])
-    fitted = fit("device-sequence-score", view)
-    # The third visitor is not known, and is neither learned from nor scored.
-    training = [(["pc", "tv", "pc"], True), (["tv"], False)]
-    wanted = [log_ratio(one, training) for one, _ in training]
-    np.testing.assert_allclose(fitted.matrix(view)[:, 0], [*wanted, np.nan])
 
 
 PRINTED = [  # label, dynamic, baseline

@@ -23,7 +23,6 @@ from diptych.commerce.purchase_intent.features import (
     open_features,
 )
 from diptych.commerce.purchase_intent.features import make as make_module
-from diptych.commerce.purchase_intent.features import make as pages_module
 from diptych.commerce.purchase_intent.features.export import export_steps
 from diptych.commerce.purchase_intent.features.view import NO_PAGE
 from diptych.commerce.purchase_intent.sessions import SessionTables, sessionise
@@ -164,19 +163,14 @@ def test_page_types_are_sorted_by_count_then_name(tmp_path: Path) -> None:
 def test_the_same_bytes_in_blocks_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = tables_of(tmp_path, random_events(3), 2)
     whole = make_features(tables, folder=tmp_path / "whole")
-    for module in (make_module, pages_module):
-        monkeypatch.setattr(module, "BLOCK", 7)
+    monkeypatch.setattr(make_module, "BLOCK", 7)
     blocks = make_features(tables, folder=tmp_path / "blocks")
     for name in ("features.json", "page_types.npy", "page_times.npy"):
         assert (whole.folder / name).read_bytes() == (blocks.folder / name).read_bytes()
     for name, values in whole.view.columns.items():
         np.testing.assert_array_equal(values, blocks.view.columns[name])
-    assert sorted(path.name for path in whole.folder.iterdir()) == [
-        "features.json",
-        "page_times.npy",
-        "page_types.npy",
-        "sessions.parquet",
-    ]
+    names = ["features.json", "page_times.npy", "page_types.npy", "sessions.parquet"]
+    assert sorted(path.name for path in whole.folder.iterdir()) == names
 
 
 def test_what_is_there_is_replaced_only_by_a_whole_table(tmp_path: Path) -> None:
@@ -196,14 +190,14 @@ def test_what_is_there_is_replaced_only_by_a_whole_table(tmp_path: Path) -> None
 
 
 def test_options_that_cannot_be() -> None:
-    with pytest.raises(UnknownNameError, match="compat 'publishd'"):
-        FeatureOptions(compat="publishd")
-    with pytest.raises(UnknownNameError, match="feature 'hour'"):
-        FeatureOptions(also=("hour",))
-    with pytest.raises(UsageError, match="anyway"):
-        FeatureOptions(also=("channel",))
-    with pytest.raises(UsageError, match="0 page types"):
-        FeatureOptions(types=0)
+    for options, error, match in (
+        ({"compat": "publishd"}, UnknownNameError, "compat 'publishd'"),
+        ({"also": ("hour",)}, UnknownNameError, "feature 'hour'"),
+        ({"also": ("channel",)}, UsageError, "anyway"),
+        ({"types": 0}, UsageError, "0 page types"),
+    ):
+        with pytest.raises(error, match=match):
+            FeatureOptions(**options)
 
 
 def test_one_row_per_session_and_step_of_its_population(tmp_path: Path) -> None:

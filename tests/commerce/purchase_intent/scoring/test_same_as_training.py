@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import feature_oracle
 import numpy as np
 import pytest
 from events import canonical, write_log
@@ -85,19 +86,10 @@ def so_far(session: Session, step: int, everyone: list[Session]) -> dict[str, An
 
 
 def history_of(session: Session, everyone: list[Session]) -> dict[str, Any]:
-    of_visitor = [one for one in everyone if one.visitor == session.visitor]
-    earlier = sorted(
-        (one for one in of_visitor if one.visitor_known_us < session.start),
-        key=lambda one: (one.visitor_known_us, one.session_id),
-    )
-    bought = [
-        one.bought["t_us"] for one in of_visitor if one.bought and one.purchase_known_us < session.start
-    ]
-    history: dict[str, Any] = {"sessions": len(earlier), "orders": len(bought)}
-    history["devices"] = [one.device for one in earlier]
-    if bought:
-        history["last_purchase"] = max(bought) / 1e6
-    return history
+    """As a shop would send it."""
+    found = feature_oracle.history_of(session, everyone)
+    bought = {"last_purchase": found["last_purchase_us"] / 1e6} if found["orders"] else {}
+    return {name: found[name] for name in ("sessions", "orders")} | {"devices": found["earlier"]} | bought
 
 
 def test_every_step_of_every_kind_of_session(

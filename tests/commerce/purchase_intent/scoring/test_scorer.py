@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,59 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diptych.commerce.purchase_intent.features import FEATURES, FeatureTable
-from diptych.commerce.purchase_intent.features.view import SessionsView, text_array
+from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
-from diptych.commerce.purchase_intent.scoring.cell import replaced, value_in_words
 from diptych.commerce.purchase_intent.scoring.table_scores import (
     RunningSessions,
     score_events,
     score_sessions,
 )
 from diptych.core.errors import DataError, UsageError
-
-
-def test_a_linear_model_is_taken_apart() -> None:
-    random = np.random.default_rng(0)
-    background, row = random.normal(size=(50, 4)), random.normal(size=4)
-    weights = np.array([0.5, -2.0, 1.0, 0.0])
-    owners = ("one", "two", "three", "three")
-    found = replaced(row, background, owners)
-    effects = found.effects(found.rows @ weights + 3)
-    shares = weights * (row - background.mean(axis=0))
-    assert effects == pytest.approx({"one": shares[0], "two": shares[1], "three": shares[2:].sum()})
-    assert sum(effects.values()) == pytest.approx((row - background.mean(axis=0)) @ weights)
-
-
-NAN = math.nan
-
-
-def view(**columns: list[float] | list[str]) -> SessionsView:
-    n = len(next(iter(columns.values())))
-    arrays = {
-        name: text_array(values) if isinstance(values[0], str) else np.array(values)  # type: ignore[arg-type]
-        for name, values in columns.items()
-    }
-    nothing = np.zeros((n, 0), dtype=np.int64)
-    return SessionsView(arrays, nothing.astype(np.int32), nothing)
-
-
-@pytest.mark.parametrize(
-    ("feature", "given", "columns", "words"),
-    [
-        ("orders", {"orders": [3.0]}, [3.0], "3"),
-        ("orders", {"orders": [NAN]}, [NAN], "none"),
-        ("week-day", {"start_dow": [2.0]}, [0, 0, 1, 0, 0, 0, 0], "Wednesday"),
-        ("start-hour", {"start_hour": [19.0]}, [19.0], "19 h"),
-        ("hour-cyclic", {"start_hour": [19.0]}, [-0.97, 0.26], "19 h"),
-        ("channel", {"channel": ["paid"]}, [0, 1], "paid"),
-        ("device-rate", {"device": ["pc"]}, [0.12345678], "0.1235"),
-        ("days-since-purchase", {"days_since_purchase": [12.5], "orders": [1.0]}, [12.5, 0.0], "12.5"),
-    ],
-)
-def test_a_value(feature: str, given: dict[str, list[float]], columns: list[float], words: str) -> None:
-    assert value_in_words(FEATURES.get(feature), view(**given), np.array(columns)) == words
-
 
 HISTORY = {"sessions": 2, "devices": ["pc", "tablet"], "orders": 1, "days_since_purchase": 3.0, "since": 0}
 
