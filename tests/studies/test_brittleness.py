@@ -344,12 +344,6 @@ def sums(collection: str, clean: float, changed: Mapping[str, float]) -> dict[st
     return {f"{collection} none": clean, **{f"{collection} {name}": value for name, value in changed.items()}}
 
 
-# On the thesis's own numbers -----------------------------------------------------------------------
-
-
-# Made by hand --------------------------------------------------------------------------------------
-
-
 def test_chance_by_hand() -> None:
     assert chance_similarity([0.8, 0.8]) == pytest.approx(0.64 / 0.96)  # the two thirds that the note names
     assert chance_similarity([1.0, 0.5]) == pytest.approx(0.5)
