@@ -1,4 +1,4 @@
-"""Thesis chapter 7 held against itself: printed cells, what its text derives from them, how claims are judged."""
+"""Thesis chapter 7: printed arithmetic, settings, and how claims are judged."""
 
 from __future__ import annotations
 
@@ -33,9 +33,6 @@ from diptych.studies.verdict import Evidence, Figure, Measured, same_evaluation
 CHAPTER_7 = [study for study in STUDIES if study.paper.key == "cti"]
 
 
-# The tables against each other ----------------------------------------------------------------------------------
-
-
 def test_an_altered_cell_is_found() -> None:
     table = published_table("cti", "table-7.2")
     row = table.rows[0]
@@ -46,9 +43,6 @@ def test_an_altered_cell_is_found() -> None:
     first = text.rows[2]
     wrong = replace(first, cells={"stated": replace(first.cells["stated"], value=29.0)})
     assert arithmetic_faults(replace(text, rows=(wrong,))) == [(first.row, "stated")]
-
-
-# What is printed beside it ---------------------------------------------------------------------------------------
 
 
 def test_a_catalogue_is_described_by_its_products() -> None:

@@ -1,4 +1,4 @@
-"""Thesis chapter 6: printed cells, what its text derives from them, and what is counted in a log."""
+"""Thesis chapter 6: printed arithmetic, and what is counted in a log."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ from diptych.studies.intent_rows import (
     week_days,
 )
 from diptych.studies.study import PUBLISHED
-
-# The tables against each other ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -56,9 +54,6 @@ def test_a_wrong_digit_is_found(table: str, row: str, column: str, change: float
         for one in whole.rows
     )
     assert (row, column) in arithmetic_faults(replace(whole, rows=rows))
-
-
-# The text against the tables --------------------------------------------------------------------------------------
 
 
 Rows = Sequence[Mapping[str, Any]]
