@@ -35,7 +35,7 @@ from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.region_tower import RegionTowerConfig
 from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
-from .shades import BLOCK, Shades
+from .shades import BLOCK, Bars, Shades
 
 
 def test_nothing_is_encoded_twice_unless_something_changed(scenes_folder: Path, tmp_path: Path) -> None:
@@ -250,50 +250,15 @@ def test_asked_to_stop_it_keeps_what_it_has_and_says_so(
     with pytest.raises(StorageError, match="is not finished") as caught:
         EncodedCollection.open(tmp_path / "e")
     assert "resume" in caught.value.fix
-    told: list[tuple[str, int, int]] = []
-
-    class Bars:
-        def start(self, description: str, total: int | None, unit: str, done: int) -> Any:
-            told.append((description, total or 0, done))
-            return self
-
-        def advance(self, steps: int = 1, note: str = "") -> None:
-            description, total, done = told[-1]
-            told[-1] = (description, total, done + steps)
-
-        def finish(self, task: Any) -> None:
-            told.append(("", 0, 0))
-
-    with report_to(Bars()):
+    bars = Bars()
+    with report_to(bars):
         encode_collection(encoder, collection, tmp_path / "e")
-    assert [one for one in told if one[0]] == [
-        ("reading pictures", 16, 16),
-        ("embedding images", 16, 16),
-        ("embedding captions", 80, 80),
+    assert bars.told == [
+        ["reading pictures", 16, 16],
+        ["embedding images", 16, 16],
+        ["embedding captions", 80, 80],
     ]
     assert encoder.seen == [16, 80]
-
-
-def test_other_pictures_or_another_encoder_begin_anew(
-    scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", BLOCK)
-    collection = read_collection(scenes_folder).split("val")
-
-    class Others(Shades):
-        fingerprint = "others"  # type: ignore[assignment]
-
-    for encoder, part in (
-        (Shades(), collection),
-        (Others(), collection),
-        (Others(), collection.subset([0, 1, 2, 3, 4])),
-    ):
-        with stop_when(encoder.has_begun), pytest.raises(Interrupted):
-            encode_collection(encoder, part, tmp_path / "e")
-        assert encoder.seen[0] == BLOCK
-    encoder = Others()
-    encode_collection(encoder, part, tmp_path / "e")
-    assert encoder.seen == [1, 25]
 
 
 class Wrong(Shades):

@@ -78,24 +78,6 @@ def test_a_rectangle_of_the_right_size_and_shape_is_erased() -> None:
     assert 0.2 < ratios.min() < 0.5 < 2 < ratios.max() < 4.2
 
 
-def test_erasing_is_as_frequent_as_said() -> None:
-    augmentation = WHOLE.model_copy(update={"erasing": 0.2})
-    share = np.mean([erased(augmentation, seed).any() for seed in range(1000)])
-    assert abs(share - 0.2) < 0.06  # five standard deviations
-
-
-def test_crop_and_flip_do_not_depend_on_erasing() -> None:
-    preprocessing, picture = Preprocessing(size=24, resize=24), noise(50, 40)
-    for seed in range(10):
-        without = preprocessing.augmented(picture, Augmentation(), np.random.default_rng(seed))
-        certain = Augmentation(erasing=1.0)
-        with_it = preprocessing.augmented(picture, certain, np.random.default_rng(seed))
-        kept = with_it != 0
-        assert kept.any()
-        assert np.array_equal(with_it[kept], without[kept])
-        assert not kept.all()
-
-
 class Blocks:
     """Coloured noise at (3, 0), and over its right part a block that reaches the lower right corner."""
 

@@ -21,6 +21,8 @@ from diptych.encoders.encode import encode_collection
 from diptych.encoders.region_tower import RegionTowerConfig
 from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
+from .shades import Bars
+
 
 def encoder() -> TwoTowerEncoder:
     torch.manual_seed(0)
@@ -53,24 +55,6 @@ def collection(scenes_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Collecti
     monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", 5)
     monkeypatch.setattr("diptych.encoders.encode._TEXT_BLOCK", 30)
     return featured(read_collection(scenes_folder).split("train"))
-
-
-class Bars:
-    """What was told, bar after bar."""
-
-    def __init__(self) -> None:
-        self.told: list[list[Any]] = []
-
-    def start(self, description: str, total: int | None, unit: str, done: int) -> Any:
-        self.told.append([description, total, done])
-        return self
-
-    def advance(self, steps: int = 1, note: str = "") -> None:
-        assert steps > 0
-        self.told[-1][2] += steps
-
-    def finish(self, task: Any) -> None:
-        pass
 
 
 def test_two_processes_write_what_one_does_and_one_that_fails_ends_both(

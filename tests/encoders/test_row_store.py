@@ -26,14 +26,6 @@ def embeddings(rows: np.ndarray) -> Embeddings:
     return Embeddings(IDS[: len(rows)], rows, "e", "d", "image", {"split": "test"})
 
 
-@given(st.integers(0, 40), st.integers(1, 9), st.sets(st.integers(0, 39)))
-def test_blocks_are_the_rows_in_order(count: int, block: int, some: set[int]) -> None:
-    plan = dataclasses.replace(PLAN, count=count, block=block)
-    assert [row for number in range(plan.blocks) for row in plan.rows_of(number)] == list(range(count))
-    chosen = np.array(sorted(number for number in some if number < plan.blocks), dtype=np.int64)
-    assert plan.rows_in(chosen) == sum(len(plan.rows_of(number)) for number in chosen.tolist())
-
-
 def test_blocks_of_several_writers_in_any_order_become_an_artifact(tmp_path: Path) -> None:
     target = tmp_path / "e" / "images"
     embeddings(-ROWS).save(target)  # an older version stays until the new one is whole

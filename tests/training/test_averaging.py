@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from diptych.core.errors import RecipeError
-from diptych.training.averaging import WeightAverage, averaged_steps, batch_norms
+from diptych.training.averaging import WeightAverage, averaged_steps
 from diptych.training.sections import Averaging
 
 
@@ -78,9 +78,3 @@ def test_batch_norm_gets_the_statistics_of_the_mean(refresh: bool) -> None:
     # The mean weight is 3; the batches' means are 3·1 and 3·3, and their plain mean is 6.
     assert norm.running_mean.item() == pytest.approx(6.0 if refresh else stale)  # type: ignore[operator, union-attr]
     assert norm.momentum == 0.1
-
-
-def test_frozen_batch_norms_are_left_alone() -> None:
-    net = nn.Sequential(nn.BatchNorm1d(1), nn.BatchNorm1d(1))
-    net[0].eval()
-    assert batch_norms(net) == [net[1]]

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from diptych.core.errors import DataError
 from diptych.training.adaptation.gaussian import GaussianMoments
-from diptych.training.adaptation.span import Span
 
-from .planted import first_share, planted, unit
+from .planted import first_share, planted
 
 
 def slow_maps(
@@ -95,14 +94,3 @@ def test_a_planted_rotation_is_found() -> None:
 def test_rows_of_zeros_alone_are_refused() -> None:
     with pytest.raises(DataError, match="every row is zero"):
         GaussianMoments.of(np.zeros((3, 4)), np.zeros((3, 4)), np.eye(3, dtype=bool))
-
-
-def test_the_span_is_the_rows_and_no_more() -> None:
-    rows = np.array([[3.0, 0, 0, 4.0], [6.0, 0, 0, 8.0]])
-    span = Span.of(rows[:1], rows[1:])
-    assert span.basis.shape == (4, 1)
-    assert np.allclose(np.abs(span.coordinates(rows)), [[5.0], [10.0]])
-    direction = unit(rows[:1])
-    expected = 2 * direction.T @ direction + 3 * (np.eye(4) - direction.T @ direction)
-    assert np.allclose(span.whole(np.array([[2.0]]), 3.0), expected)
-    assert Span.of(np.eye(2), np.eye(2)).is_everything

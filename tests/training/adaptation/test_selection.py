@@ -84,15 +84,3 @@ def test_a_gain_within_chance_does_not_count_and_folds_are_never_seen() -> None:
     assert found.strength == math.inf  # doubling changes no cosine: the gain is a rounding error
     assert sum(MANY - count for count in seen) == MANY
     assert abs(found.losses[1.0] - found.losses[math.inf]) < 1e-6
-
-
-def test_so_many_pairs_need_fewer_folds() -> None:
-    images, texts = planted(5 * MANY)
-    asked: list[int] = []
-
-    def learner(fold_images: np.ndarray, fold_texts: np.ndarray, positives: np.ndarray) -> Spoiler:
-        asked.append(len(fold_images))
-        return Spoiler(asked)
-
-    select_strength(images, texts, np.eye(5 * MANY, dtype=bool), learner, (1.0,), 1024.0)
-    assert asked == [4 * MANY]
