@@ -313,7 +313,3 @@ def test_what_is_wrong_is_named_by_its_id(
     with pytest.raises(ImageError, match=f"image {ids[9]}: the third table of the archive") as caught:
         encode_collection(Shades(), damaged, tmp_path / "d")
     assert caught.value.fix == "fetch it again"
-    # What was encoded before is kept: pictures that are readable again cost nothing but themselves.
-    encoder = Shades()
-    encode_collection(encoder, replace(collection, source=Tall(99, 99), source_rows=rows), tmp_path / "d")
-    assert encoder.seen == [8, 80]

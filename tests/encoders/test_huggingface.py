@@ -111,19 +111,6 @@ def test_fingerprint_does_not_see_where_it_was_written(clip: HuggingFaceEncoder,
     assert HuggingFaceEncoder.open(str(copied), device="cpu").fingerprint == clip.fingerprint
 
 
-def test_folder_of_a_whole_processor(
-    sources: Callable[[str], Path], clip: HuggingFaceEncoder, tmp_path: Path
-) -> None:
-    """transformers 5 writes the image preprocessing into processor_config.json."""
-    from transformers import CLIPProcessor
-
-    model, tokenizer, processor = transformers_model("clip")
-    model.save_pretrained(tmp_path)
-    CLIPProcessor(processor, tokenizer).save_pretrained(tmp_path)
-    assert not (tmp_path / "preprocessor_config.json").exists()
-    assert DualEncoder.load(tmp_path, device="cpu").fingerprint == clip.fingerprint
-
-
 def test_a_row_that_is_not_finite_is_named(sources: Callable[[str], Path]) -> None:
     encoder = DualEncoder.load(sources("siglip"), device="cpu")
     assert isinstance(encoder, HuggingFaceEncoder)

@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +11,10 @@ from fake_matching import FakeMatching
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
+from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.encoders import rerank as module
-from diptych.encoders import rerank as rerank_work
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.matching import PairInputs
@@ -233,20 +231,6 @@ def test_a_head_that_does_not_keep_its_word(
     monkeypatch.setattr(module, "_TEXT_BLOCK", 32)
     with pytest.raises(error, match=message):
         rerank(Wrong(what), collection, encoded, 3, batch=10)
-
-
-def test_a_full_disk_keeps_what_was_scored(
-    collection: Collection, encoded: EncodedCollection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*given: object) -> Any:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(rerank_work, "create_array", full)
-        with pytest.raises(StorageError, match="No space left on device") as caught:
-            rerank(FakeMatching(), collection, encoded, 3, folder=tmp_path / "r")
-    assert "what was scored is kept" in caught.value.fix
-    assert rerank(FakeMatching(), collection, encoded, 3, folder=tmp_path / "r").k == 3
 
 
 @pytest.mark.parametrize(("k", "batch"), [(1, 64), (5, 3), (500, 7)])

@@ -60,34 +60,6 @@ def test_the_key_is_content(collection: Collection, tmp_path: Path) -> None:
     assert FeatureStore.of(tower(), collection, tmp_path, FeatureOptions(seed=9)).folder == base
 
 
-def test_killed_half_way_it_goes_on_where_it_stopped(
-    collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("diptych.encoders.store._BLOCK_IMAGES", 1)
-    whole = np.array(FeatureStore.of(tower(), collection, tmp_path / "whole", FeatureOptions()).rows)
-    calls = 0
-    features = ImageTower.features
-
-    def dying(self: ImageTower, pictures: torch.Tensor) -> torch.Tensor:
-        nonlocal calls
-        calls += 1
-        if calls == 3:
-            raise KeyboardInterrupt
-        return features(self, pictures)
-
-    monkeypatch.setattr(ImageTower, "features", dying)
-    with pytest.raises(KeyboardInterrupt):
-        FeatureStore.of(tower(), collection, tmp_path / "cut", FeatureOptions())
-    (folder,) = (tmp_path / "cut").glob("*.unfinished")
-    assert np.fromfile(folder / "finished.u1", np.uint8).tolist() == [1, 1, 0, 0]
-    calls = 10
-    resumed = FeatureStore.of(tower(), collection, tmp_path / "cut", FeatureOptions())
-    assert calls == 12  # the last eight pictures, in two blocks
-    assert np.array_equal(resumed.rows, whole)
-    FeatureStore.of(tower(), collection, tmp_path / "cut", FeatureOptions())
-    assert calls == 12
-
-
 def test_features_that_do_not_fit_float16_are_named(
     collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

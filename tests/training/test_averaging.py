@@ -42,10 +42,6 @@ def test_an_epoch_that_is_too_short_is_named(compat: str) -> None:
     assert averaged_steps(needed, Averaging(compat=compat))  # type: ignore[arg-type]
 
 
-def test_a_share_that_is_no_round_number_to_a_computer() -> None:
-    assert averaged_steps(100, Averaging(share=0.29, checkpoints=29)) == list(range(72, 101))
-
-
 def test_the_mean_of_the_weights_takes_their_place() -> None:
     layer = nn.Linear(1, 1)
     layer.bias.requires_grad = False

@@ -139,14 +139,3 @@ def test_a_warm_start_without_digits_is_refused(
     run = Run.prepare(tmp_path / "run", recipe)
     with pytest.raises(RecipeError, match="does not know the digits"):
         fit(run, collection)
-
-
-def test_words_are_decoded_with_their_digits_only_when_that_is_said(
-    scenes_folder: Path, collection: Collection, tmp_path: Path
-) -> None:
-    words = {"kind": "input", "word_width": 8}
-    with pytest.raises(ValidationError, match="in_targets"):
-        tiny(scenes_folder, stages=QUICK, shortcuts=UNIQUE, reconstruction=words)
-    said = tiny(scenes_folder, stages=QUICK, shortcuts={**UNIQUE, "in_targets": True}, reconstruction=words)
-    run = trained(tmp_path / "run", said, collection)
-    assert any("reconstruction" in line for line in run.metrics())
