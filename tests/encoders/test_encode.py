@@ -89,16 +89,6 @@ def test_half_a_folder_is_completed(
     assert np.array_equal(found.texts.rows, rows[1])
 
 
-def test_halves_of_different_encoders_are_refused(scenes_folder: Path, tmp_path: Path) -> None:
-    found = encode_collection(Shades(), read_collection(scenes_folder).split("val"), tmp_path / "e", "val")
-    for change in ({"encoder": "other"}, {"similarity": "order"}):
-        replace(found.texts, ids=list(found.texts.ids), **change).save(tmp_path / "e" / "texts")  # type: ignore[arg-type]
-        with pytest.raises(
-            StorageError, match=r"different values of (encoder|similarity): \w+ and (other|order)"
-        ):
-            EncodedCollection.open(tmp_path / "e")
-
-
 def test_a_folder_of_pictures_is_not_replaced(scenes_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "mine.jpg").write_text("precious")

@@ -29,7 +29,6 @@ from .tiny_pretrained import (
     bert_tokenizer,
     open_clip_folder,
     pictures,
-    transformers_folder,
 )
 
 WEIGHTS, CONFIG = "open_clip_model.safetensors", "open_clip_config.json"
@@ -152,10 +151,3 @@ def test_the_library_is_an_extra(monkeypatch: pytest.MonkeyPatch, folder: Path) 
     with pytest.raises(MissingExtraError) as caught:
         DualEncoder.load(folder)
     assert caught.value.fix == "pip install 'diptych[open-clip]'"
-
-
-def test_a_folder_in_both_layouts(copied: Path) -> None:
-    transformers_folder("clip", copied)
-    assert DualEncoder.load(copied, device="cpu").family == "huggingface"
-    assert DualEncoder.load(copied, device="cpu", family="open_clip").family == "open_clip"
-    assert DualEncoder.load(f"open_clip:{copied}", device="cpu").family == "open_clip"

@@ -35,14 +35,6 @@ def test_agrees_with_torchvision_on_resize_crop_normalise() -> None:
     assert np.abs(back - theirs).mean() < 2.0
 
 
-def test_a_picture_of_the_right_size_is_only_normalised() -> None:
-    picture = noise(16, 16)
-    values = Preprocessing(size=16, resize=16, **PLAIN)(picture)
-    assert values.shape == (3, 16, 16)
-    assert values.dtype == np.float32
-    np.testing.assert_allclose(values, np.asarray(picture).transpose(2, 0, 1) / 255, atol=1e-6)
-
-
 def test_whole_picture_and_certain_flip() -> None:
     picture = noise(16, 16)
     whole = Augmentation(scale=(1.0, 1.0), ratio=(1.0, 1.0), flip=1.0)

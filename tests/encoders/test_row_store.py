@@ -63,19 +63,6 @@ def test_another_plan_begins_anew(tmp_path: Path, change: dict[str, object]) -> 
     assert RowStore.begin(tmp_path / "images", dataclasses.replace(PLAN, **change)).done() == 0  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("file", ["plan.json", "rows.npy", "finished.u1"])
-@pytest.mark.parametrize("how", ["gone", "short", "empty"])
-def test_half_a_folder_begins_anew(tmp_path: Path, file: str, how: str) -> None:
-    with RowStore.begin(tmp_path / "images", PLAN) as store:
-        store.write(0, ROWS[:4])
-    path = store.folder / file
-    content = path.read_bytes()
-    path.unlink()
-    if how != "gone":
-        path.write_bytes(content[: len(content) // 2 if how == "short" else 0])
-    assert RowStore.begin(tmp_path / "images", PLAN).missing().tolist() == [0, 1, 2]
-
-
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))

@@ -12,7 +12,7 @@ import torch
 from safetensors.numpy import load_file
 
 from diptych.analysis.shortcuts import Shortcuts
-from diptych.core.errors import RecipeError, UsageError
+from diptych.core.errors import RecipeError
 from diptych.data.batches import BatchPlan
 from diptych.data.readers import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
@@ -262,15 +262,6 @@ def test_what_the_encoder_does_not_have_is_refused(
 ) -> None:
     with pytest.raises(RecipeError, match=message):
         trained(tmp_path / "run", recipe_of(shelf("clip"), scenes_folder, **changes), tmp_path)
-
-
-def test_an_encoder_that_cannot_learn_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    class Fixed:
-        pass
-
-    monkeypatch.setattr(DualEncoder, "load", lambda *given, **options: Fixed())
-    with pytest.raises(UsageError, match="holds a Fixed, which cannot be trained on"):
-        open_fine_tune("somewhere")
 
 
 def test_a_trained_mode_does_not_reach_validation(shelf: Callable[[str], Path]) -> None:

@@ -103,16 +103,6 @@ def test_captions_without_a_word() -> None:
         LatentSemanticAnalysis.learn(["", "  "], 2)
 
 
-def test_less_than_the_width_where_asked() -> None:
-    texts = ["a red dog", "a blue dog", "a cat", "a red cat"]
-    narrow = LatentSemanticAnalysis.learn(texts, 100, or_less=True)
-    same = LatentSemanticAnalysis.learn(texts, narrow.width)
-    assert narrow.width <= 3
-    assert narrow.describe()["asked_width"] == 100
-    assert narrow.fingerprint == same.fingerprint
-    assert np.array_equal(narrow.encode(texts), same.encode(texts))
-
-
 def test_titles_fold_plurals(tmp_path: Path) -> None:
     texts = ["Red dress", "Blue dress", "Men's T-shirt", "Red tshirt", "Blue belt"]
     titles = LatentSemanticAnalysis.learn(texts, 3, tokens="titles")

@@ -50,15 +50,6 @@ def test_many_pairs_are_cross_validated_and_chosen_where_they_help() -> None:
     assert found.losses[found.strength] < found.losses[math.inf]
 
 
-def test_many_pairs_that_are_known_stay_as_they_are() -> None:
-    random = np.random.default_rng(0)
-    rows = random.normal(size=(MANY, 64))
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    found = selected(rows, rows)
-    assert found.strength == math.inf
-    assert len(found.losses) == 6
-
-
 class Spoiler:
     """Gives maps that are better than nothing by a hair, and learns nothing."""
 
