@@ -26,7 +26,6 @@ from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders import encode as encoding
 from diptych.encoders.caption_tower import CaptionTowerConfig
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection, without_bad_images
@@ -163,17 +162,9 @@ def test_pictures_prepared_ahead_have_the_same_rows(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: card)
     monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", 5)
     monkeypatch.setattr("diptych.encoders.encode.default_workers", lambda: threads)
-    depths, read_ahead = [], encoding.read_ahead
-
-    def noted(function: Any, items: Any, workers: int, depth: int) -> Any:
-        depths.append(depth)
-        return read_ahead(function, items, workers, depth)
-
-    monkeypatch.setattr("diptych.encoders.encode.read_ahead", noted)
     collection = read_collection(scenes_folder).split("val")
     encoder = picture_encoder()
     encoded = encode_collection(encoder, collection, tmp_path / "e", "val")
-    assert depths == [4 * threads + (5 if card else 0)]
     pictures = list(collection.images())
     expected = [encoder.encode_images(pictures[start : start + 5]) for start in range(0, 16, 5)]
     assert np.array_equal(encoded.images.rows, np.concatenate(expected))
