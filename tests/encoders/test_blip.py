@@ -98,30 +98,6 @@ def test_matching_scores_are_those_of_the_library_with_the_published_first_token
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, expected, atol=1e-5)
     assert np.abs(got - wrong.numpy()).max() > 1e-3  # [CLS] instead of [ENC] is another model
-    rows = np.array([0, 0, 1, 3, 3])
-    repeated = {"states": images["states"][rows]}
-    np.testing.assert_allclose(blip.match_rows(images, rows, texts), blip.match(repeated, texts), atol=1e-5)
-    alone = [
-        blip.match(blip.image_inputs([picture]), blip.text_inputs([text]))[0]
-        for picture, text in zip(pictures(), CAPTIONS[:5], strict=True)
-    ]
-    np.testing.assert_allclose(alone, got, atol=1e-5)
-
-
-def test_captions_are_cleaned_and_cut_as_published(blip: BlipEncoder) -> None:
-    wild = ['A Dog, "on" the left!', "two  dogs (right)."]
-    clean = ["a dog, on the left", "two dogs right"]
-    np.testing.assert_array_equal(blip.encode_texts(wild), blip.encode_texts(clean))
-    for name, values in blip.text_inputs(wild).items():
-        np.testing.assert_array_equal(values, blip.text_inputs(clean)[name])
-    encoder = blip.cut_texts_at(None)
-    encoder.encode_texts(["dog " * 30, "dog " * 31])  # 30 words fit into 35 tokens, more are not kept
-    assert (encoder.texts_seen, encoder.texts_cut) == (2, 1)
-    np.testing.assert_allclose(*encoder.encode_texts(["dog " * 30, "dog " * 31]), atol=1e-6)
-    prefixed = blip.prefix_texts_with("a photo of a ")
-    np.testing.assert_array_equal(
-        prefixed.text_inputs(["dog"])["ids"], blip.text_inputs(["a photo of a dog"])["ids"]
-    )
 
 
 def test_a_clip_is_no_blip_and_the_other_way_round(folder: Path, tmp_path: Path) -> None:

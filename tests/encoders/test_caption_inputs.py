@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from diptych.core.errors import UsageError
 from diptych.data.vocabulary import END, PADDING, SPECIAL, START, UNKNOWN, Vocabulary
-from diptych.encoders.tower import TargetInputs, TokenInputs
+from diptych.encoders.tower import TokenInputs
 
 WORDS = [f"word{i}" for i in range(40)]
 VOCABULARY = Vocabulary([*SPECIAL, *WORDS])
@@ -69,18 +69,6 @@ def test_words_are_dropped_as_often_as_said_and_evenly() -> None:
     assert set(lengths.tolist()) == {20}
     gone = 1 - torch.bincount(tokens.flatten(), minlength=24)[4:24] / 4000
     assert torch.allclose(gone, torch.full((20,), 0.1), atol=0.03)
-
-
-def test_vectors_are_batched_and_have_no_words() -> None:
-    vectors = np.arange(12, dtype=np.float64).reshape(4, 3)
-    targets = TargetInputs(vectors)
-    rows, ones = targets.batch(np.array([3, 1]))
-    assert rows.dtype == torch.float32
-    assert rows.tolist() == [[9, 10, 11], [3, 4, 5]]
-    assert ones.tolist() == [1, 1]
-    assert targets.lengths.tolist() == [1, 1, 1, 1]
-    with pytest.raises(UsageError, match=r"no word can be unknown .*unknown 0.1, deleted 0.2"):
-        targets.augmented(np.array([0]), 0.1, 0.2, 0, 0)
 
 
 DIGITS = Vocabulary.build(["w0 w1 w2 w3 w4 w5 w6 w7 w8 w9"], 1, tuple("0123456789"))

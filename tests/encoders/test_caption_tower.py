@@ -10,7 +10,6 @@ from torch import nn
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.data.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary
 from diptych.encoders.caption_tower import CaptionTower, CaptionTowerConfig
-from diptych.encoders.tower import ProjectionConfig
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 VOCABULARY = Vocabulary([*SPECIAL, *(f"word{i}" for i in range(26))])
@@ -156,21 +155,3 @@ def test_published_weights_that_do_not_fit_are_named() -> None:
         model.load_published({name: value for name, value in weights.items() if name != "embed.weight"})
     with pytest.raises(MismatchError, match=r"embed\.weight has shape \(3, 6\)"):
         model.load_published({**weights, "embed.weight": torch.ones(3, 6)})
-
-
-def test_a_projection_stands_on_the_state_without_unit_length_between() -> None:
-    torch.manual_seed(0)
-    projection = ProjectionConfig(base=6, hidden=5, bias=False)
-    model = CaptionTower(CaptionTowerConfig(word_width=6), 3, VOCABULARY, projection=projection)
-    base = CaptionTower(CaptionTowerConfig(word_width=6), 6, VOCABULARY)
-    own = {name: value for name, value in model.state_dict().items() if not name.startswith("projection.")}
-    base.load_state_dict(own)  # a base model's weights fit exactly, and the other way round
-    tokens, lengths = torch.tensor([[1, 5, 6, 2]]), torch.tensor([4])
-    state = base.rnn(base.embed(tokens))[0][0, -1]
-    first, second = model.projection[0].weight, model.projection[2].weight
-    by_hand = nn.functional.normalize(second @ torch.relu(first @ state), dim=0)
-    torch.testing.assert_close(model(tokens, lengths)[0], by_hand)
-    assert [name for name, _ in model.named_parameters() if name.startswith("projection.")] == [
-        "projection.0.weight",
-        "projection.2.weight",
-    ]

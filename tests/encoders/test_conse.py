@@ -19,10 +19,9 @@ from diptych.core.errors import (
 )
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
-from diptych.encoders.conse import Classifier, ConseEncoder, class_texts, convex_combination
+from diptych.encoders.conse import ConseEncoder, class_texts, convex_combination
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.inputs import load_tensors, save_tensors
-from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 
 from .tiny_conse import NAMES, network_file
 from .tiny_pretrained import pictures
@@ -106,14 +105,6 @@ def test_what_changes_a_row_changes_the_fingerprint(
     assert not np.allclose(other.encode_images(pictures(3)), encoder.encode_images(pictures(3)), atol=1e-4)
 
 
-def test_any_target_model_makes_sentences(encoder: ConseEncoder, tmp_path: Path) -> None:
-    sentences = LatentSemanticAnalysis.learn([*NAMES, "a red ball", "blue cube"], 3)
-    other = ConseEncoder(encoder.classifier, NAMES, sentences, top=2)
-    assert other.encode_images(pictures(2)).shape == (2, 3)
-    assert np.array_equal(other.encode_texts(["zebra"]), np.zeros((1, 3)))
-    assert DualEncoder.load(other.save(tmp_path / "lsa")).fingerprint == other.fingerprint
-
-
 def test_weights_of_another_network_are_refused(folder: Path, tmp_path: Path) -> None:
     state = load_tensors(folder / "network.safetensors", "")
     save_tensors({name: value for name, value in state.items() if name[:3] != "fc."}, tmp_path / "headless")
@@ -124,11 +115,6 @@ def test_weights_of_another_network_are_refused(folder: Path, tmp_path: Path) ->
         ConseEncoder.open(edited(folder, tmp_path / "b", weights=str(tmp_path / "seven")))
     with pytest.raises(StorageError, match="does not exist"):
         ConseEncoder.open(edited(folder, tmp_path / "d", weights="nowhere.safetensors"))
-
-
-def test_another_number_of_names_is_told(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(MismatchError, match="test_resnet has 5 outputs, there are 1,000 names"):
-        ConseEncoder.open(edited(folder, tmp_path / "c", names="imagenet-1k"))
 
 
 @pytest.mark.parametrize(
@@ -175,18 +161,6 @@ def test_preprocessing_is_timms_where_nothing_is_said(folder: Path, tmp_path: Pa
     assert found.size == config["input_size"][1]
     assert found.resize == math.floor(found.size / config["crop_pct"])
     assert found.mean == tuple(config["mean"])
-
-
-def test_a_preprocessing_that_cannot_be_followed_is_told(encoder: ConseEncoder) -> None:
-    network = encoder.classifier.network
-    before = dict(network.pretrained_cfg)
-    network.pretrained_cfg = before | {"crop_mode": "squash"}
-    try:
-        config = encoder.classifier.config.model_copy(update={"preprocessing": None})
-        with pytest.raises(UsageError, match="a squash crop of"):
-            Classifier(network, config)
-    finally:
-        network.pretrained_cfg = before
 
 
 def test_imagenets_names_are_in_the_order_of_the_usual_outputs(tmp_path: Path) -> None:

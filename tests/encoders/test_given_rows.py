@@ -120,11 +120,3 @@ def test_parquet_of_another_kind_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": ["a", "b"], "emb": [[1.0], [1.0, 2.0]]}), tmp_path / "img_embs.parquet")
     with pytest.raises(StorageError, match=r"different lengths|ids"):
         GivenRows.open(tmp_path)
-
-
-def test_long_lists_are_lists_too(tmp_path: Path) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    parquet(tmp_path, ["a"], ["b"], width=2)
-    emb = pa.array([[1.0, 2.0]], pa.large_list(pa.float32()))
-    pq.write_table(pa.table({"id": ["a"], "emb": emb}), tmp_path / "img_embs.parquet")
-    assert GivenRows.open(tmp_path).width == 2

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import pickle
 import shutil
 from collections.abc import Callable
@@ -73,23 +72,6 @@ def test_rows_are_those_of_the_library(kind: str, sources: Callable[[str], Path]
     assert encoder.width == images.shape[1] == texts.shape[1]
 
 
-def test_long_texts_are_cut_counted_and_logged(
-    sources: Callable[[str], Path], caplog: pytest.LogCaptureFixture
-) -> None:
-    encoder = DualEncoder.load(sources("clip"), device="cpu")
-    assert isinstance(encoder, HuggingFaceEncoder)
-    fits = " ".join(["dog"] * 14)  # with start and end exactly 16 tokens
-    texts = ["dog " * 25_000, "a dog", fits, "x" * 100_000, fits + " dog"]
-    with caplog.at_level(logging.WARNING):
-        rows = encoder.encode_texts(texts)
-    assert (encoder.texts_seen, encoder.texts_cut) == (5, 3)
-    assert "3 of 5 texts were longer than 16 tokens" in caplog.text
-    np.testing.assert_allclose(rows[0], rows[2], atol=1e-6)
-    np.testing.assert_allclose(rows[4], rows[2], atol=1e-6)
-    encoder.encode_texts(["a dog"])
-    assert (encoder.texts_seen, encoder.texts_cut) == (6, 3)
-
-
 def _change_weight(folder: Path) -> None:
     weights = load_file(folder / "model.safetensors")
     weights["visual_projection.weight"][0, 0] += 1e-3
@@ -127,29 +109,6 @@ def test_fingerprint_sees(change: Callable[[Path], None], clip: HuggingFaceEncod
 def test_fingerprint_does_not_see_where_it_was_written(clip: HuggingFaceEncoder, copied: Path) -> None:
     edit(copied / "config.json", transformers_version="4.1.0", _name_or_path="elsewhere", dtype="float16")
     assert HuggingFaceEncoder.open(str(copied), device="cpu").fingerprint == clip.fingerprint
-
-
-def test_folder_of_a_whole_processor(
-    sources: Callable[[str], Path], clip: HuggingFaceEncoder, tmp_path: Path
-) -> None:
-    """transformers 5 writes the image preprocessing into processor_config.json."""
-    from transformers import CLIPProcessor
-
-    model, tokenizer, processor = transformers_model("clip")
-    model.save_pretrained(tmp_path)
-    CLIPProcessor(processor, tokenizer).save_pretrained(tmp_path)
-    assert not (tmp_path / "preprocessor_config.json").exists()
-    assert DualEncoder.load(tmp_path, device="cpu").fingerprint == clip.fingerprint
-
-
-def test_half_precision_files_are_computed_in_float32(copied: Path, clip: HuggingFaceEncoder) -> None:
-    weights = load_file(copied / "model.safetensors")
-    half = {name: value.half() if value.is_floating_point() else value for name, value in weights.items()}
-    save_file(half, copied / "model.safetensors", metadata={"format": "pt"})
-    edit(copied / "config.json", dtype="float16")
-    encoder = HuggingFaceEncoder.open(str(copied), device="cpu")
-    assert {value.dtype for value in encoder.model.parameters()} == {torch.float32}
-    np.testing.assert_allclose(encoder.encode_texts(CAPTIONS), clip.encode_texts(CAPTIONS), atol=1e-2)
 
 
 def test_a_row_that_is_not_finite_is_named(sources: Callable[[str], Path]) -> None:

@@ -11,7 +11,6 @@ from safetensors.torch import save_file
 from torch import nn
 
 from diptych.core.errors import ImageError, MismatchError, RecipeError, StorageError
-from diptych.data.images import OverlaidPicture, Patch
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.tower import ProjectionConfig, make_head
@@ -120,21 +119,6 @@ def test_a_picture_is_prepared_as_its_preprocessing_says() -> None:
     with pytest.raises(ImageError, match=r"image 4 is a float32 array of shape \(36, 2048\)") as caught:
         model.prepare(np.zeros((36, 2048), np.float32), 4)
     assert "region tower" in caught.value.fix
-
-
-def test_a_picture_is_prepared_with_what_is_laid_over_it() -> None:
-    class Corner:
-        key = "corner"
-
-        def patches(self, width: int, height: int) -> list[Patch]:
-            return [Patch(width - 3, 0, np.full((2, 3, 3), 250, np.uint8))]
-
-    model = tower(preprocessing=Preprocessing(size=16, resize=16))
-    picture = Image.new("L", (20, 30), 99)
-    found = model.prepare(OverlaidPicture(picture, Corner()), 0)
-    by_hand = np.full((16, 16, 3), 99, np.uint8)
-    by_hand[:2, 13:] = 250
-    assert np.array_equal(found, model.prepare(by_hand, 0))
 
 
 def test_a_grid_keeps_where_things_are() -> None:

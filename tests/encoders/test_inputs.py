@@ -11,22 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from PIL import Image
 
-from diptych.core.errors import CaptionError, ImageError, NumericalError, UsageError
+from diptych.core.errors import ImageError, NumericalError
 from diptych.data.images import OverlaidPicture
 from diptych.encoders.dual_encoder import unit_rows
-from diptych.encoders.inputs import MAX_ASPECT, as_picture, check_texts
+from diptych.encoders.inputs import MAX_ASPECT, as_picture
 from diptych.encoders.text_cleaning import ALBEF_CLEANING, BLIP_CLEANING, Cleaning
-
-
-def test_pictures_of_every_kind() -> None:
-    colours = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
-    picture = as_picture(colours, 0)
-    assert (picture.mode, picture.size) == ("RGB", (4, 2))
-    np.testing.assert_array_equal(np.asarray(picture), colours)
-    assert as_picture(picture, 0) is picture
-    grey = as_picture(colours[:, :, 0], 0)
-    np.testing.assert_array_equal(np.asarray(grey)[:, :, 2], colours[:, :, 0])
-    assert as_picture(Image.new("CMYK", (3, 3)), 0).mode == "RGB"
 
 
 @pytest.mark.parametrize(
@@ -50,23 +39,6 @@ def test_an_overlay_is_never_dropped() -> None:
     item = OverlaidPicture(Image.new("RGB", (3, 3)), SimpleNamespace(key="k", patches=lambda *_: []))
     with pytest.raises(ImageError, match=r"image 7 has something laid over it .* does not paste"):
         as_picture(item, 7)
-
-
-def test_texts() -> None:
-    texts = ["", "ein Hündchen", "🐶", np.str_("a dog")]
-    assert check_texts(texts) is texts
-    with pytest.raises(UsageError, match="got the text 'a dog'"):
-        check_texts("a dog")
-    with pytest.raises(CaptionError, match=r"text 1 is a bytes \(b'dog'\)"):
-        check_texts(["a", b"dog"])  # type: ignore[list-item]
-    with pytest.raises(CaptionError, match=r"text 0 .* holds half a surrogate pair"):
-        check_texts(["\udc00"])
-
-
-def test_by_hand() -> None:
-    rows = unit_rows(np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -2.0]]), "image", [0, 1, 2])
-    assert rows.dtype == np.float32
-    np.testing.assert_allclose(rows, [[0.6, 0.8], [0.0, 0.0], [0.0, -1.0]], atol=1e-7)
 
 
 @given(arrays.arrays(np.float32, (4, 3), elements=st.floats(-1e6, 1e6, width=32)))

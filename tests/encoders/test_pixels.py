@@ -92,24 +92,6 @@ def test_every_shape_is_cut_alike(width: int, height: int, seed: int) -> None:
     np.testing.assert_array_equal(DIRECT(picture), whole(CLIP, picture))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"do_pad": True, "pad_size": {"height": 40, "width": 40}},
-        {"do_resize": False},
-        {"size": {"longest_edge": 40, "shortest_edge": 32}},
-        {"crop_size": {"height": 48, "width": 48}},
-        {"do_rescale": False},
-    ],
-)
-def test_settings_that_say_more_are_left_to_the_library(changes: dict[str, Any]) -> None:
-    processor = transformers_model("clip")[2]
-    for name, value in changes.items():
-        setattr(processor, name, value)
-    picture = noise(50, 40)
-    np.testing.assert_array_equal(ProcessorPixels(processor)(picture), whole(processor, picture))
-
-
 def test_a_processor_that_does_something_else_is_believed() -> None:
     class Flipping(type(CLIP)):  # type: ignore[misc]
         def _preprocess(self, *args: Any, **options: Any) -> Any:
@@ -166,18 +148,6 @@ def test_a_compose_of_torchvision() -> None:
     random = steps.Compose([steps.Resize((32, 32)), steps.ToTensor(), steps.RandomErasing(p=1.0, value=9.0)])
     assert ComposedPixels(random).direct is None
     assert ComposedPixels(steps.Compose([steps.Resize(32)])).direct is None
-
-
-def test_every_byte_has_its_number_in_every_channel() -> None:
-    table = ByteTable(np.stack([np.arange(256), np.arange(256) * 2, np.arange(256) + 1000]))
-    pixels = np.array([[[0, 1, 2], [255, 254, 253]]], dtype=np.uint8)
-    assert table(pixels).tolist() == [[[0, 255]], [[2, 508]], [[1002, 1253]]]
-    assert table(pixels).dtype == np.float32
-    view = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)[3:12, ::2]
-    plain = ByteTable(np.tile(np.arange(256), (3, 1)))
-    np.testing.assert_array_equal(plain(view), view.transpose(2, 0, 1))
-    with pytest.raises(IndexError):
-        plain(view[:, :, 0])
 
 
 @given(

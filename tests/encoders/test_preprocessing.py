@@ -35,14 +35,6 @@ def test_agrees_with_torchvision_on_resize_crop_normalise() -> None:
     assert np.abs(back - theirs).mean() < 2.0
 
 
-def test_a_picture_of_the_right_size_is_only_normalised() -> None:
-    picture = noise(16, 16)
-    values = Preprocessing(size=16, resize=16, **PLAIN)(picture)
-    assert values.shape == (3, 16, 16)
-    assert values.dtype == np.float32
-    np.testing.assert_allclose(values, np.asarray(picture).transpose(2, 0, 1) / 255, atol=1e-6)
-
-
 def test_whole_picture_and_certain_flip() -> None:
     picture = noise(16, 16)
     whole = Augmentation(scale=(1.0, 1.0), ratio=(1.0, 1.0), flip=1.0)
@@ -76,24 +68,6 @@ def test_a_rectangle_of_the_right_size_and_shape_is_erased() -> None:
     # Sides are whole pixels, so that a range is exceeded by what rounding one pixel makes.
     assert 0.015 < areas.min() < 0.06 < 0.25 < areas.max() < 0.37
     assert 0.2 < ratios.min() < 0.5 < 2 < ratios.max() < 4.2
-
-
-def test_erasing_is_as_frequent_as_said() -> None:
-    augmentation = WHOLE.model_copy(update={"erasing": 0.2})
-    share = np.mean([erased(augmentation, seed).any() for seed in range(1000)])
-    assert abs(share - 0.2) < 0.06  # five standard deviations
-
-
-def test_crop_and_flip_do_not_depend_on_erasing() -> None:
-    preprocessing, picture = Preprocessing(size=24, resize=24), noise(50, 40)
-    for seed in range(10):
-        without = preprocessing.augmented(picture, Augmentation(), np.random.default_rng(seed))
-        certain = Augmentation(erasing=1.0)
-        with_it = preprocessing.augmented(picture, certain, np.random.default_rng(seed))
-        kept = with_it != 0
-        assert kept.any()
-        assert np.array_equal(with_it[kept], without[kept])
-        assert not kept.all()
 
 
 class Blocks:

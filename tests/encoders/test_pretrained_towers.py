@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.core.errors import CaptionError, UsageError
-from diptych.data.images import OverlaidPicture
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.preprocessing import Augmentation, randomly_cut
 from diptych.encoders.pretrained import PretrainedEncoder, shortened
 
-from .tiny_pretrained import CAPTIONS, Square, open_clip_folder, pictures, transformers_folder
+from .tiny_pretrained import CAPTIONS, open_clip_folder, pictures, transformers_folder
 
 KINDS = ["clip", "siglip", "altclip", "align", "groupvit", "chinese_clip", "metaclip_2", "open_clip"]
 LONG = "a dog on the left of a red cube sees two cats and a green ball on the right of a blue cube"
@@ -132,61 +129,6 @@ def test_the_limit_cuts_the_text_and_not_its_ending(
     assert encoder.token_ids([" ".join(words[: len(kept) + 1]) + f" {ENDING}"])[0].tolist()[-7:-1] != digits
     assert caplog.text.count("of 2 captions of a batch are shortened") == 1
     assert encoder.texts_shortened >= 3
-
-
-def test_threads_get_the_same_tokens(encoders: Callable[[str], Any]) -> None:
-    encoder = encoders("clip")
-    inputs = encoder.towers.text.inputs([LONG, *(caption for caption in CAPTIONS if caption)])
-    batches = [np.array([row, 0]) for row in range(6)] * 8
-
-    def tokens(rows: np.ndarray) -> list[list[int]]:
-        found: list[list[int]] = inputs.batch(rows, ["1 2", ENDING])[0].tolist()
-        return found
-
-    with ThreadPoolExecutor(6) as pool:
-        assert list(pool.map(tokens, batches)) == [tokens(rows) for rows in batches]
-
-
-def test_pictures_are_cut_before_and_pasted_after_the_librarys_preprocessing(
-    encoders: Callable[[str], Any],
-) -> None:
-    images = encoders("clip").towers.image
-    picture, augmentation = pictures(3)[2], Augmentation(scale=(0.3, 0.6))
-
-    def seeded() -> np.random.Generator:
-        return np.random.default_rng(7)
-
-    cut = randomly_cut(picture.convert("RGB"), augmentation, seeded())
-    assert cut.size != picture.size
-    plain = images.augmented(picture, 0, augmentation, seeded())
-    np.testing.assert_array_equal(plain, images.prepare(cut, 0))
-    laid = images.augmented(OverlaidPicture(picture, Square()), 0, augmentation, seeded())
-    np.testing.assert_array_equal(laid, images.prepare(OverlaidPicture(cut, Square()), 0))
-    assert np.ptp(laid[:, 5:13, 3:11], axis=(1, 2)).max() == 0.0  # whole, wherever the crop was
-    assert not np.array_equal(laid, plain)
-    with pytest.raises(UsageError, match=r"erasing 0\.2 with another library's preprocessing"):
-        images.augmented(picture, 0, Augmentation(erasing=0.2), seeded())
-
-
-@pytest.mark.parametrize(("kind", "options"), [("clip", 1), ("siglip", 2), ("align", 1), ("open_clip", 1)])
-def test_what_an_objective_learned_is_kept_with_the_weights(kind: str, options: int, tmp_path: Path) -> None:
-    write = open_clip_folder if kind == "open_clip" else None
-    folder = write(tmp_path / kind) if write else transformers_folder(kind, tmp_path / kind)
-    encoder = DualEncoder.load(folder, device="cpu")
-    assert isinstance(encoder, PretrainedEncoder)
-    before, rows = encoder.fingerprint, encoder.encode_texts(["a dog"])
-    assert len(encoder.learned_options) == options
-    trained = encoder.as_trained("mine", 0.03, -5.0)
-    assert trained.fingerprint != before
-    again = DualEncoder.load(trained.save(tmp_path / "saved"), device="cpu")
-    assert isinstance(again, PretrainedEncoder)
-    assert again.name == "mine"
-    assert again.fingerprint == trained.fingerprint
-    assert again.learned_options["temperature"] == pytest.approx(0.03)
-    assert again.learned_options.get("bias", -5.0) == -5.0
-    np.testing.assert_array_equal(again.encode_texts(["a dog"]), rows)
-    kept = again.as_trained("other", None)
-    assert kept.learned_options == again.learned_options
 
 
 def at_most(letters: int) -> object:

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch import nn
 
 from diptych.core.errors import ImageError
-from diptych.encoders.region_tower import GraphConvolution, RegionTower, RegionTowerConfig
+from diptych.encoders.region_tower import RegionTower, RegionTowerConfig
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "vsrn_image_encoder.npz", allow_pickle=False)
 FORMS: dict[str, dict[str, Any]] = {
@@ -52,27 +51,6 @@ def test_gradients_agree_with_the_published_tower(form: str) -> None:
         ("theta1", model.head.get_parameter("Rs_GCN_1.theta.weight")),
     ):
         np.testing.assert_allclose(parameter.grad, GOLDEN[f"{form}.train.grad_{name}_weight"], atol=1e-9)
-
-
-def test_a_graph_convolution_by_hand() -> None:
-    torch.manual_seed(0)
-    layer = GraphConvolution(3).double().eval()
-    nn.init.constant_(layer.W[1].weight, 0.5)
-    picture = torch.randn(3, 4, dtype=torch.float64)  # four regions
-
-    def through(convolution: nn.Conv1d, region: torch.Tensor) -> torch.Tensor:
-        return convolution.weight[:, :, 0] @ region + convolution.bias
-
-    for i in range(4):
-        gathered = torch.zeros(3, dtype=torch.float64)
-        for j in range(4):
-            related = through(layer.theta, picture[:, i]) @ through(layer.phi, picture[:, j]) / 4
-            gathered += related * through(layer.g, picture[:, j])
-        norm = layer.W[1]
-        expected = (
-            through(layer.W[0], gathered) / torch.sqrt(norm.running_var + norm.eps) * 0.5 + picture[:, i]
-        )
-        torch.testing.assert_close(layer(picture[None])[0, :, i], expected)
 
 
 def test_the_default_normalises_features_the_published_way_regions() -> None:

@@ -26,14 +26,6 @@ def embeddings(rows: np.ndarray) -> Embeddings:
     return Embeddings(IDS[: len(rows)], rows, "e", "d", "image", {"split": "test"})
 
 
-@given(st.integers(0, 40), st.integers(1, 9), st.sets(st.integers(0, 39)))
-def test_blocks_are_the_rows_in_order(count: int, block: int, some: set[int]) -> None:
-    plan = dataclasses.replace(PLAN, count=count, block=block)
-    assert [row for number in range(plan.blocks) for row in plan.rows_of(number)] == list(range(count))
-    chosen = np.array(sorted(number for number in some if number < plan.blocks), dtype=np.int64)
-    assert plan.rows_in(chosen) == sum(len(plan.rows_of(number)) for number in chosen.tolist())
-
-
 def test_blocks_of_several_writers_in_any_order_become_an_artifact(tmp_path: Path) -> None:
     target = tmp_path / "e" / "images"
     embeddings(-ROWS).save(target)  # an older version stays until the new one is whole
@@ -69,19 +61,6 @@ def test_another_plan_begins_anew(tmp_path: Path, change: dict[str, object]) -> 
         store.write(0, ROWS[:4])
     assert RowStore.begin(tmp_path / "images", PLAN).done() == 4
     assert RowStore.begin(tmp_path / "images", dataclasses.replace(PLAN, **change)).done() == 0  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("file", ["plan.json", "rows.npy", "finished.u1"])
-@pytest.mark.parametrize("how", ["gone", "short", "empty"])
-def test_half_a_folder_begins_anew(tmp_path: Path, file: str, how: str) -> None:
-    with RowStore.begin(tmp_path / "images", PLAN) as store:
-        store.write(0, ROWS[:4])
-    path = store.folder / file
-    content = path.read_bytes()
-    path.unlink()
-    if how != "gone":
-        path.write_bytes(content[: len(content) // 2 if how == "short" else 0])
-    assert RowStore.begin(tmp_path / "images", PLAN).missing().tolist() == [0, 1, 2]
 
 
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from diptych.encoders.huggingface import HuggingFaceEncoder, SentenceTransformer
 from .tiny_pretrained import CAPTIONS, pictures
 
 CLIP = {"idx": 0, "name": "0", "path": "0_CLIPModel", "type": "sentence_transformers.models.CLIPModel"}
-NORMALIZE = {"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"}
 DENSE = {"idx": 1, "name": "1", "path": "1_Dense", "type": "sentence_transformers.models.Dense"}
 
 
@@ -77,12 +76,6 @@ def test_rows_of_a_folder_that_the_library_of_today_writes(folder: Path, tmp_pat
     assert DualEncoder.load(folder, device="cpu").encode_texts(CAPTIONS).tolist() == (
         again.encode_texts(CAPTIONS).tolist()
     )
-
-
-def test_a_module_that_divides_by_the_length_may_follow(copied: Path) -> None:
-    write(copied / "modules.json", [CLIP, NORMALIZE])
-    (copied / "1_Normalize").mkdir()
-    check_rows(copied)
 
 
 def test_the_default_prompt_stands_before_every_text(copied: Path, folder: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from diptych.core.errors import RecipeError
-from diptych.training.averaging import WeightAverage, averaged_steps, batch_norms
+from diptych.training.averaging import WeightAverage, averaged_steps
 from diptych.training.sections import Averaging
 
 
@@ -40,10 +40,6 @@ def test_an_epoch_that_is_too_short_is_named(compat: str) -> None:
     needed = 50 if compat == "none" else 51
     assert f"at least {needed} steps" in caught.value.fix
     assert averaged_steps(needed, Averaging(compat=compat))  # type: ignore[arg-type]
-
-
-def test_a_share_that_is_no_round_number_to_a_computer() -> None:
-    assert averaged_steps(100, Averaging(share=0.29, checkpoints=29)) == list(range(72, 101))
 
 
 def test_the_mean_of_the_weights_takes_their_place() -> None:
@@ -78,9 +74,3 @@ def test_batch_norm_gets_the_statistics_of_the_mean(refresh: bool) -> None:
     # The mean weight is 3; the batches' means are 3·1 and 3·3, and their plain mean is 6.
     assert norm.running_mean.item() == pytest.approx(6.0 if refresh else stale)  # type: ignore[operator, union-attr]
     assert norm.momentum == 0.1
-
-
-def test_frozen_batch_norms_are_left_alone() -> None:
-    net = nn.Sequential(nn.BatchNorm1d(1), nn.BatchNorm1d(1))
-    net[0].eval()
-    assert batch_norms(net) == [net[1]]

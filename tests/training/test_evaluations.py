@@ -85,16 +85,6 @@ def test_an_evaluation_is_found_where_it_is(tmp_path: Path) -> None:
     assert [one.value("R@1", "i2t") for one in evaluations_of(tmp_path / "run")] == [1.0]
 
 
-def test_of_several_evaluations_one_has_to_be_named(tmp_path: Path) -> None:
-    for name in ("scenes-val", "scenes-test", "scenes-test-cxc"):
-        small(1.0).save(tmp_path / "run" / "evaluation" / name)
-    with pytest.raises(
-        UsageError, match="3 evaluations: scenes-test, scenes-test-cxc, scenes-val.*--evaluation"
-    ):
-        evaluations_of(tmp_path / "run")
-    assert len(evaluations_of(tmp_path / "run", "scenes-val")) == 1
-
-
 def test_a_run_means_its_test_split(run_folder: Path, tmp_path: Path) -> None:
     """The run folder is shared with other tests: look at a copy of its recipe only."""
     run = tmp_path / "run"

@@ -54,6 +54,9 @@ def test_every_recipe_of_the_repository_can_be_read() -> None:
             "stage 1 trains the backbone",
         ),
         ("[features]\n[augmentation]\n" + MINIMAL, "set features.views instead"),
+        ("fine_tune = 'a'\n[model]\nwidth = 8\n" + MINIMAL, r"leave the section \[model\] out"),
+        ("fine_tune = 'a'\n[features]\nviews = 1\n" + MINIMAL, r"leave \[features\] out"),
+        ("fine_tune = 'a'\nwarm_start = 'b'\n" + MINIMAL, "two beginnings"),
     ],
 )
 def test_what_is_wrong_is_named_in_one_line(text: str, message: str) -> None:
@@ -78,3 +81,15 @@ def test_overrides_reach_everywhere(tmp_path: Path) -> None:
 def test_an_unknown_recipe_lists_those_that_come_along() -> None:
     with pytest.raises(UnknownNameError, match="unknown recipe 'scens'.*did you mean 'scenes'"):
         load_recipe("scens")
+
+
+def test_the_recipe_differs_from_the_one_it_controls_for_in_the_tower_alone() -> None:
+    control = load_recipe("bag-of-words").model_dump()
+    other = load_recipe(Path(__file__).parents[2] / "recipes" / "flickr8k.toml").model_dump()
+    assert control["model"].pop("text")["kind"] == "bag"
+    assert other["model"].pop("text")["kind"] == "gru"
+    assert control["model"]["image"].pop("weights") is not None
+    assert other["model"]["image"].pop("weights") is None
+    for text in ("name", "description"):
+        assert control.pop(text) != other.pop(text)
+    assert control == other

@@ -216,25 +216,6 @@ def test_pictures_are_prepared_as_torchvision_does(encoder: OfficialEncoder) -> 
     )
 
 
-def test_padding_does_not_matter(encoder: OfficialEncoder) -> None:
-    """The published code fills every text to the limit; here the mask hides whatever it is filled to."""
-    tokenizer, limit = bert_tokenizer(), encoder.text_limit
-    full = tokenizer(CAPTIONS, padding="max_length", truncation=True, max_length=limit, return_tensors="pt")
-    with torch.inference_mode():
-        rows = unit(encoder.token_features(full["input_ids"], full["attention_mask"])).numpy()
-    np.testing.assert_allclose(encoder.encode_texts(CAPTIONS, 2), rows, atol=1e-5)
-    padded = encoder.token_inputs(full["input_ids"], full["attention_mask"])
-    short = encoder.text_inputs(CAPTIONS, 2)
-    np.testing.assert_array_equal(short["mask"], padded["mask"])
-    np.testing.assert_allclose(short["states"], padded["states"], atol=1e-4)
-    seen = {"states": encoder.image_inputs(pictures(6))["states"]}
-    published = {
-        "states": encoder.token_states(full["input_ids"], full["attention_mask"]).detach().numpy(),
-        "mask": full["attention_mask"].numpy().astype(bool),
-    }
-    np.testing.assert_allclose(encoder.match(seen, short), encoder.match(seen, published), atol=1e-5)
-
-
 def test_texts_are_cleaned_cut_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     encoder = made("xvlm")
     assert encoder.text_limit == 40
@@ -288,42 +269,3 @@ def test_load_by_name(encoder: OfficialEncoder, tmp_path: Path) -> None:
         np.testing.assert_allclose(again.encode_texts(CAPTIONS), encoder.encode_texts(CAPTIONS), atol=1e-5)
         assert again.describe()["name"] == "tuned.pth"
         assert again.describe()["checkpoint"]["file"] == "tuned.pth"
-    (tmp_path / "more").mkdir()
-    for file in ("config.json", "tokenizer.json", "tokenizer_config.json"):
-        (tmp_path / "more" / file).write_bytes((tmp_path / file).read_bytes())
-    save_file(make(stage="pre-training"), tmp_path / "more" / "step_199999.safetensors")
-    started = tmp_path / "more" / "step_199999.safetensors"
-    with pytest.raises(MismatchError, match=r"checkpoint of pre-training") as caught:
-        DualEncoder.load(f"{encoder.family}:{started}", device="cpu")
-    assert f"{encoder.family}:pretraining:FILE" in caught.value.fix
-    assert DualEncoder.load(f"{encoder.family}:pretraining:{started}", device="cpu").describe()["stage"] == (
-        "pre-training"
-    )
-    with pytest.raises(MismatchError, match="is a fine-tuned"):
-        DualEncoder.load(f"{encoder.family}:pretraining:{tmp_path / 'tuned.pth'}", device="cpu")
-
-
-def test_without_a_tokenizer(encoder: OfficialEncoder, tmp_path: Path) -> None:
-    """Prepared inputs need none; a checkpoint asked for by name is refused at once."""
-    bare = made(encoder.family, tokenizer=None)
-    _, tokens, mask = inputs()
-    assert bare.width == 12
-    assert bare.token_inputs(tokens, mask)["states"].shape == (7, 10, 32)
-    with pytest.raises(UsageError, match="the tokenizer bert-base-uncased could not be loaded") as caught:
-        bare.encode_texts(["a dog"])
-    assert "beside the checkpoint" in caught.value.fix
-    bert_tokenizer().save_pretrained(tmp_path / "words")
-    words = made(encoder.family, tokenizer=tmp_path / "words")
-    np.testing.assert_array_equal(words.encode_texts(CAPTIONS), encoder.encode_texts(CAPTIONS))
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(StorageError, match="tokenizer"):
-        made(encoder.family, tokenizer=str(tmp_path / "empty")).encode_texts(["a dog"])
-
-
-def test_another_models_tokenizer(encoder: OfficialEncoder) -> None:
-    from transformers import BertTokenizer
-
-    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"] + [f"word{place}" for place in range(100)]
-    other = BertTokenizer(vocab={name: place for place, name in enumerate(names)})
-    with pytest.raises(MismatchError, match="knows 90"):
-        made(encoder.family, tokenizer=other).encode_texts(["word97"])

@@ -24,22 +24,6 @@ def test_golden() -> None:
     np.testing.assert_allclose(positions, GOLDEN["vit_dst_1_37_12"], atol=1e-6)
 
 
-@pytest.mark.parametrize(("old", "new"), [(3, 4), (7, 12), (12, 7), (2, 3)])
-def test_biases_of_near_neighbours_stay(old: int, new: int) -> None:
-    """The places 0 and ±1 are those of before; symmetric tables stay symmetric."""
-    generator = torch.Generator().manual_seed(1)
-    table = torch.randn((2 * old - 1) ** 2, 2, generator=generator)
-    small = table.reshape(2 * old - 1, 2 * old - 1, 2).numpy()
-    large = relative_bias_table(table, new).reshape(2 * new - 1, 2 * new - 1, 2).numpy()
-    np.testing.assert_allclose(
-        large[new - 2 : new + 1, new - 2 : new + 1], small[old - 2 : old + 1, old - 2 : old + 1], atol=1e-5
-    )
-    mirrored = torch.from_numpy(np.ascontiguousarray(small[::-1])).reshape(-1, 2)
-    np.testing.assert_allclose(
-        relative_bias_table(mirrored, new).reshape(large.shape), large[::-1], atol=1e-5
-    )
-
-
 def test_tables_of_no_square() -> None:
     with pytest.raises(StorageError, match=r"position table of shape \(1, 12, 3\)"):
         position_table(torch.zeros(1, 12, 3), 4)

@@ -13,38 +13,22 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
-from transformers import BlipConfig, BlipForImageTextRetrieval
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.encoders.official.checkpoint import (
     FOLLOWING,
     LAYOUTS,
     find_checkpoint,
-    looks_like,
     read_checkpoint,
     retrieval_weights,
 )
-from diptych.encoders.official.inputs import Configuration, read_configuration
+from diptych.encoders.official.inputs import read_configuration
 from diptych.encoders.official.model import MatchingConfig, MatchingModel, filled, model_config_of
 
-from ..tiny_pretrained import transformers_model
 from .tiny_official import State, albef_state, xvlm_state
 
 PUBLISHED = Path(__file__).parents[4] / "shared" / "checkpoint-layouts"
 NONE = torch.zeros(0)
-
-
-def blip_of_transformers() -> State:
-    small = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = BlipConfig(
-        text_config={**small, "vocab_size": 30, "encoder_hidden_size": 16, "max_position_embeddings": 8},
-        vision_config={**small, "image_size": 16, "patch_size": 8},
-    )
-    return dict(BlipForImageTextRetrieval(config).state_dict())
-
-
-def of_transformers(kind: str) -> State:
-    return dict(transformers_model(kind)[0].state_dict())
 
 
 OTHERS = {
@@ -59,30 +43,6 @@ OTHERS = {
     "bert": {"bert.embeddings.word_embeddings.weight": NONE, "cls.predictions.bias": NONE},
     "x-vlm with a ViT": {"vision_encoder.pos_embed.weight": NONE, "text_encoder.embeddings.x": NONE},
 }
-
-
-@pytest.mark.parametrize(
-    ("state", "expected"),
-    [
-        (albef_state(), "albef"),
-        (albef_state(stage="pre-training"), "albef"),
-        (xvlm_state(), "xvlm"),
-        (xvlm_state(stage="pre-training"), "xvlm"),
-        (OTHERS["blip"], "blip"),
-        (OTHERS["a BLIP captioner"], "blip"),
-        (blip_of_transformers(), "blip of transformers"),
-        (of_transformers("clip"), "clip"),
-        (of_transformers("siglip"), "clip"),
-        (OTHERS["clip of OpenAI"], "clip"),
-        (OTHERS["vit"], "vit"),
-        (OTHERS["swin"], "swin"),
-        (OTHERS["bert"], "bert"),
-        (OTHERS["x-vlm with a ViT"], ""),
-        ({"fc.weight": NONE}, ""),
-    ],
-)
-def test_what_a_file_looks_like(state: State, expected: str) -> None:
-    assert looks_like(state) == expected
 
 
 @pytest.mark.parametrize(
@@ -148,27 +108,6 @@ def test_published_names(kind: str, count: int) -> None:
 
 
 VIT, BERT = {"depth": 2}, {"num_attention_heads": 4, "hidden_size": 32}
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        ({}, Configuration()),
-        (BERT, Configuration(text=BERT)),
-        ({"bert_config": BERT, "vit": VIT}, Configuration(VIT, BERT)),
-        (
-            {"bert_config": "configs/bert.json", "image_res": 384, "embed_dim": 256, "max_tokens": 40},
-            Configuration({"image_size": 384}, {}, 256, 40),
-        ),
-        (
-            {"config": {"image_res": 48, "embed_dim": 16}, "vit": {"img_size": 48}, "text_config": BERT},
-            Configuration({"img_size": 48, "image_size": 48}, BERT, 16),
-        ),
-        ({"config": {"vision_config": VIT, "text_config": BERT}}, Configuration(VIT, BERT)),
-    ],
-)
-def test_forms(content: dict[str, Any], expected: Configuration) -> None:
-    assert read_configuration(content) == expected
 
 
 def test_two_sizes() -> None:

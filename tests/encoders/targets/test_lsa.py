@@ -9,11 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
-from diptych.core.files import write_json
-from diptych.core.reading import read_json
+from diptych.core.errors import DataError, UsageError
 from diptych.data.vocabulary import words
-from diptych.encoders.inputs import load_tensors, save_tensors
 from diptych.encoders.targets import open_target_model
 from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 
@@ -86,26 +83,6 @@ def test_what_the_directions_leave_out_is_zero_not_rounding() -> None:
     assert LatentSemanticAnalysis.learn([*captions, "c b"], 2).encode(["c"]).any()
 
 
-def test_what_is_damaged_is_not_opened(tmp_path: Path) -> None:
-    folder = LatentSemanticAnalysis.learn(CAPTIONS, 5).save(tmp_path / "targets")
-    tensors = load_tensors(folder / "lsa.safetensors", "")
-    changed = {name: value.clone() for name, value in tensors.items()}
-    changed["components"][0, 0] += 1
-    save_tensors(changed, folder / "lsa.safetensors")
-    with pytest.raises(MismatchError, match=r"when it was saved and is [0-9a-f]{16} now"):
-        open_target_model(folder)
-    save_tensors({"components": tensors["components"]}, folder / "lsa.safetensors")
-    with pytest.raises(StorageError, match="inverse_frequencies"):
-        open_target_model(folder)
-    save_tensors(tensors, folder / "lsa.safetensors")
-    write_json(folder / "words.json", read_json(folder / "words.json")[1:])
-    with pytest.raises(StorageError, match="words and components for"):
-        open_target_model(folder)
-    (folder / "lsa.safetensors").write_bytes(b"\0")
-    with pytest.raises(StorageError, match="not a safetensors file"):
-        open_target_model(folder)
-
-
 @pytest.mark.parametrize(
     ("captions", "width", "message"),
     [
@@ -124,16 +101,6 @@ def test_a_width_that_the_captions_do_not_have(captions: list[str], width: int, 
 def test_captions_without_a_word() -> None:
     with pytest.raises(DataError, match="no word in 2 captions"):
         LatentSemanticAnalysis.learn(["", "  "], 2)
-
-
-def test_less_than_the_width_where_asked() -> None:
-    texts = ["a red dog", "a blue dog", "a cat", "a red cat"]
-    narrow = LatentSemanticAnalysis.learn(texts, 100, or_less=True)
-    same = LatentSemanticAnalysis.learn(texts, narrow.width)
-    assert narrow.width <= 3
-    assert narrow.describe()["asked_width"] == 100
-    assert narrow.fingerprint == same.fingerprint
-    assert np.array_equal(narrow.encode(texts), same.encode(texts))
 
 
 def test_titles_fold_plurals(tmp_path: Path) -> None:

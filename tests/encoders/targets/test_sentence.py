@@ -84,17 +84,6 @@ def test_saved_it_is_a_reference_that_is_checked(copied: Path, tmp_path: Path) -
         open_target_model(saved)
 
 
-def test_an_unused_pooler_that_is_random_changes_nothing(copied: Path) -> None:
-    whole = SentenceEncoder.load(str(copied)).encode(CAPTIONS)
-    weights = load_tensors(copied / "model.safetensors", "")
-    kept = {name: value for name, value in weights.items() if not name.startswith("pooler.")}
-    assert len(kept) == len(weights) - 2
-    save_tensors(kept, copied / "model.safetensors")
-    first, second = (SentenceEncoder.load(str(copied)) for _ in range(2))
-    assert first.fingerprint == second.fingerprint
-    assert np.array_equal(first.encode(CAPTIONS), whole)
-
-
 def test_weights_that_are_missing_are_named(copied: Path) -> None:
     weights = load_tensors(copied / "model.safetensors", "")
     name = "encoder.layer.1.output.dense.weight"
