@@ -147,10 +147,12 @@ def complete(world: World) -> Any:
 
 @pin("training.demo")
 def demo(world: World) -> Any:
-    """The demo's recipe on its scenes, stopped after 200 of its steps, and its evaluation."""
+    """The demo's recipe on its scenes in float32, as every CPU computes it, stopped after 200 of its steps."""
     run = world.folder / "demo"
     with adapters.interrupted_at(200):
-        adapters.diptych("train", "scenes", "--accelerator=cpu", f"--out={run}", code=130)
+        adapters.diptych(
+            "train", "scenes", "--set=precision=32-true", "--accelerator=cpu", f"--out={run}", code=130
+        )
     lines = adapters.steps_of(run)
     losses = [line["loss"] for line in lines if "loss" in line]
     return {

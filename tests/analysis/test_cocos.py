@@ -1,34 +1,32 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from diptych.analysis import WeightHistogram, cocos_over, count, gradient_weights
 from diptych.analysis.cocos import unit_factor
 from diptych.core.errors import NumericalError, UsageError
 from diptych.data.batches import Batch, BatchPlan
 from diptych.objectives import OBJECTIVES, InfoNCE, Triplet, TripletHardest
-from diptych.objectives.declaration import Objective, Within
+from diptych.objectives.declaration import Within
 
 POSITIVES = torch.tensor([[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], dtype=torch.bool)
 SCORES = torch.tensor([[0.5, 0.1, 0.4, -0.6], [0.2, -0.3, 0.9, 0.1], [0.0, 0.3, 0.35, 0.2]]).double()
 
 
-def unit_rows(n: int, seed: int) -> torch.Tensor:
+def unit_rows(n, seed):
     return torch.nn.functional.normalize(
         torch.randn(n, 6, generator=torch.Generator().manual_seed(seed)).double(), dim=1
     )
 
 
-def batch() -> tuple[torch.Tensor, torch.Tensor, Within]:
+def batch():
     images, texts = unit_rows(4, 1), unit_rows(6, 2)
     positives = torch.zeros(4, 6, dtype=torch.bool)
     for text, image in enumerate((0, 0, 1, 2, 3, 3)):
@@ -36,7 +34,7 @@ def batch() -> tuple[torch.Tensor, torch.Tensor, Within]:
     return images @ texts.T, positives, Within(images @ images.T, texts @ texts.T)
 
 
-def slopes(objective: Objective, scores: torch.Tensor, positives: torch.Tensor, own: Any) -> torch.Tensor:
+def slopes(objective, scores, positives, own):
     """∂L_i/∂s_ij by central differences, one score at a time."""
     step = 1e-6
     found = torch.zeros_like(scores)
@@ -53,7 +51,7 @@ def slopes(objective: Objective, scores: torch.Tensor, positives: torch.Tensor, 
 
 
 @pytest.mark.parametrize("name", OBJECTIVES.names())
-def test_weights_are_the_slopes_of_each_querys_loss(name: str) -> None:
+def test_weights_are_the_slopes_of_each_querys_loss(name):
     objective = OBJECTIVES.get(name)().double()
     scores, positives, within = batch()
     found = gradient_weights(objective, scores, positives, within)
@@ -72,7 +70,7 @@ def test_weights_are_the_slopes_of_each_querys_loss(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OBJECTIVES.names())
-def test_every_objective_can_be_counted_in_both_units(name: str) -> None:
+def test_every_objective_can_be_counted_in_both_units(name):
     objective = OBJECTIVES.get(name)().double()
     scores, positives, within = batch()
     for unit in ("temperature", "score"):
@@ -87,7 +85,7 @@ def test_every_objective_can_be_counted_in_both_units(name: str) -> None:
             assert counts.per_query == pytest.approx(counts.in_batch / counts.queries)
 
 
-def test_triplets_counted_by_hand() -> None:
+def test_triplets_counted_by_hand():
     # Image 0: positives .5 and .1, negatives .4 and −.6; margin .2: .4 violates both. Image 1: none.
     # Image 2: positive .2, negatives 0 (at the margin: does not count), .3, .35.
     found = count(Triplet(0.2), SCORES, POSITIVES)
@@ -103,7 +101,7 @@ def test_triplets_counted_by_hand() -> None:
     assert (texts.without_gradient, texts.per_active_query) == (2, 1.0)
 
 
-def test_the_hardest_counts_once() -> None:
+def test_the_hardest_counts_once():
     found = count(TripletHardest(0.2), SCORES, POSITIVES)
     assert found["i2t"].each.tolist() == [1, 0, 1]
     tied = torch.tensor([[0.5, 0.5, 0.5], [0.0, 0.9, 0.0], [0.0, 0.0, 0.9]]).double()
@@ -111,7 +109,7 @@ def test_the_hardest_counts_once() -> None:
     assert weights.values[0].tolist() == [-1.0, 1.0, 0.0]
 
 
-def test_softmax_weights_by_hand() -> None:
+def test_softmax_weights_by_hand():
     # exp(s/τ) of 1, 2, 5 for the only image that has negatives of any weight.
     tau = 0.5
     scores = tau * torch.tensor(
@@ -128,7 +126,7 @@ def test_softmax_weights_by_hand() -> None:
     assert count(InfoNCE(tau), scores, torch.eye(3, dtype=torch.bool), 0.2, unit="score")["i2t"].each[0] == 2
 
 
-def test_a_query_whose_positive_alone_is_above_epsilon_has_a_gradient() -> None:
+def test_a_query_whose_positive_alone_is_above_epsilon_has_a_gradient():
     scores = torch.zeros(20, 20).double()
     scores.fill_diagonal_(0.5)
     counts = count(InfoNCE(0.1), scores, torch.eye(20, dtype=torch.bool), 0.05)["i2t"]
@@ -137,22 +135,14 @@ def test_a_query_whose_positive_alone_is_above_epsilon_has_a_gradient() -> None:
     assert counts.per_active_query == 0.0
 
 
-def test_a_batch_without_any_gradient() -> None:
+def test_a_batch_without_any_gradient():
     counts = count(Triplet(0.2), torch.eye(3).double(), torch.eye(3, dtype=torch.bool))["t2i"]
     assert (counts.in_batch, counts.without_gradient, counts.per_query) == (0, 3, 0.0)
     assert counts.per_active_query is None
     assert "per_active_query" not in counts.values()
 
 
-def test_epsilon_has_no_effect_on_triplets() -> None:
-    scores, positives, _ = batch()
-    for objective in (Triplet(0.5), TripletHardest(0.5)):
-        none, some = (count(objective, scores, positives, epsilon) for epsilon in (0.0, 0.99))
-        for direction in ("i2t", "t2i"):
-            assert none[direction].values() == some[direction].values()
-
-
-def test_pairs_make_queries_of_their_own_and_negatives_of_other_captions() -> None:
+def test_pairs_make_queries_of_their_own_and_negatives_of_other_captions():
     objective = Triplet(0.2, compat="pairs")
     weights = gradient_weights(objective, SCORES, POSITIVES)["i2t"]
     assert weights.values.shape == (4, 4)
@@ -161,34 +151,31 @@ def test_pairs_make_queries_of_their_own_and_negatives_of_other_captions() -> No
     assert count(objective, SCORES, POSITIVES)["i2t"].each.tolist() == [1, 2, 0, 2]
 
 
-def test_one_direction() -> None:
+def test_one_direction():
     assert list(count(Triplet(direction="t2i"), SCORES, POSITIVES)) == ["t2i"]
 
 
-def test_a_learned_temperature_is_used_and_left_alone() -> None:
+def test_a_learned_temperature_is_used_and_left_alone():
     learned = InfoNCE(0.2, learn_temperature=True)
     assert unit_factor(learned, "temperature") == pytest.approx(0.2)
     found, fixed = (count(o, SCORES, POSITIVES)["i2t"].values() for o in (learned, InfoNCE(0.2)))
     assert found == pytest.approx(fixed)
-    assert learned.log_scale is not None
     assert learned.log_scale.grad is None
 
 
-def test_it_counts_where_gradients_are_switched_off() -> None:
+def test_it_counts_where_gradients_are_switched_off():
     with torch.no_grad():
         assert count(Triplet(0.2), SCORES, POSITIVES)["i2t"].in_batch == 3
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.01, 1.0), st.floats(0.0, 0.3))
-def test_what_pushes_equals_what_pulls(seed: int, temperature: float, epsilon: float) -> None:
+def test_what_pushes_equals_what_pulls(seed, temperature, epsilon):
     """A soft-max does not change when all scores of a row move together."""
     scores = torch.from_numpy(np.random.default_rng(seed).uniform(-1, 1, POSITIVES.shape))
     objective = InfoNCE(temperature)
     for weights in gradient_weights(objective, scores, POSITIVES).values():
         assert torch.allclose(weights.values.sum(dim=1), torch.zeros(len(weights.values)).double(), atol=1e-9)
     counts = count(objective, scores, POSITIVES, epsilon)["i2t"]
-    assert counts.negatives_weight is not None
-    assert counts.positives_weight is not None
     assert counts.negatives_weight <= counts.positives_weight + 1e-9
     assert counts.positives_weight <= 1 + 1e-9
 
@@ -205,17 +192,15 @@ def test_what_pushes_equals_what_pulls(seed: int, temperature: float, epsilon: f
         ({"positives": POSITIVES.T}, "scores have shape"),
     ],
 )
-def test_what_cannot_be_counted(change: dict[str, Any], words: str) -> None:
+def test_what_cannot_be_counted(change, words):
     given = {"scores": SCORES, "positives": POSITIVES, **change}
-    with pytest.raises(UsageError, match=words):
-        count(InfoNCE(), **given)
+    refused(UsageError, words, count, InfoNCE(), **given)
 
 
-def test_scores_that_are_no_numbers() -> None:
+def test_scores_that_are_no_numbers():
     scores = SCORES.clone()
     scores[1, 2] = float("nan")
-    with pytest.raises(NumericalError, match="image 1 and text 2"):
-        count(InfoNCE(), scores, POSITIVES)
+    refused(NumericalError, "image 1 and text 2", count, InfoNCE(), scores, POSITIVES)
 
 
 class InModality(InfoNCE):
@@ -223,19 +208,16 @@ class InModality(InfoNCE):
 
     needs_within = True
 
-    def per_query(
-        self, scores: torch.Tensor, positives: torch.Tensor, within: torch.Tensor | None = None
-    ) -> torch.Tensor:
+    def per_query(self, scores, positives, within=None):
         assert within is not None
         alone = within.masked_fill(torch.eye(len(within), dtype=torch.bool), -torch.inf)
         return torch.cat([scores, alone], dim=1).logsumexp(dim=1) - scores[positives]
 
 
-def test_in_modality_negatives_count_too() -> None:
+def test_in_modality_negatives_count_too():
     eye = torch.eye(3, dtype=torch.bool)
     within = Within(torch.ones(3, 3).double(), torch.zeros(3, 3).double())
-    with pytest.raises(UsageError, match="in-modality"):
-        count(InModality(), SCORES[:, 1:], eye)
+    refused(UsageError, "in-modality", count, InModality(), SCORES[:, 1:], eye)
     counts = count(InModality(), torch.zeros(3, 3).double(), eye, 0.01, within=within, unit="score")
     # i2t: weights 1/(3 + 2e) of each of 2 captions, e times that of each of 2 images.
     share = 1 / (3 + 2 * np.e)
@@ -246,7 +228,7 @@ def test_in_modality_negatives_count_too() -> None:
     assert counts["t2i"].negatives_weight == pytest.approx(4 / 5)
 
 
-def test_bins_by_hand() -> None:
+def test_bins_by_hand():
     histogram = WeightHistogram()
     histogram.add(np.array([0.0, 1e-9, 0.01, 0.0105, 1.0, 3e4]), queries=2)
     histogram.add(np.array([0.0]), queries=1)
@@ -258,49 +240,36 @@ def test_bins_by_hand() -> None:
     assert sum(histogram.sums) == pytest.approx(1e-9 + 0.0205 + 1.0 + 3e4)
 
 
-@given(st.lists(st.floats(0, 1e5), max_size=50), st.integers(0, 50))
-def test_batch_by_batch_is_all_at_once(weights: list[float], cut: int) -> None:
-    whole, parts = WeightHistogram(), WeightHistogram()
-    whole.add(np.array(weights), 4)
-    parts.add(np.array(weights[:cut]), 1)
-    parts.add(np.array(weights[cut:]), 3)
-    assert parts.counts == whole.counts
-    assert parts.sums == pytest.approx(whole.sums)
-    assert parts.candidates == len(weights)
-
-
 CAPTION_IMAGE = np.repeat(np.arange(30), 3)
 
 
-def unit(rows: np.ndarray) -> np.ndarray:
+def unit(rows):
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
-def rows() -> tuple[np.ndarray, np.ndarray]:
+def rows():
     random = np.random.default_rng(0)
     images = random.normal(size=(30, 8))
     return unit(images), unit(images[CAPTION_IMAGE] + random.normal(size=(90, 8)))
 
 
 @pytest.fixture
-def batches() -> list[Batch]:
+def batches():
     return BatchPlan(CAPTION_IMAGE, 30, 16, "distinct", seed=1).epoch(0)
 
 
-def one(rows: tuple[np.ndarray, np.ndarray], batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+def one(rows, batch):
     scores = torch.from_numpy(rows[0][batch.images] @ rows[1][batch.captions].T)
     return scores, torch.from_numpy(batch.caption_image[None, :] == np.arange(len(batch.images))[:, None])
 
 
 @pytest.mark.parametrize("compat", ["none", "equations", "published"])
-def test_mean_and_deviation_over_batches(
-    rows: tuple[np.ndarray, np.ndarray], batches: list[Batch], compat: str
-) -> None:
+def test_mean_and_deviation_over_batches(rows, batches, compat):
     objective = Triplet(0.2)
-    report = cocos_over(*rows, iter(batches), objective, compat=compat)  # type: ignore[arg-type]
+    report = cocos_over(*rows, iter(batches), objective, compat=compat)
     for direction in ("i2t", "t2i"):
-        each = [count(objective, *one(rows, batch), compat=compat)[direction] for batch in batches]  # type: ignore[arg-type]
+        each = [count(objective, *one(rows, batch), compat=compat)[direction] for batch in batches]
         spread = report.counts[direction]["in_batch"]
         assert spread.batches == len(batches) == 6
         assert spread.mean == pytest.approx(np.mean([counts.in_batch for counts in each]))
@@ -310,9 +279,7 @@ def test_mean_and_deviation_over_batches(
     assert ("negatives_weight" in report.counts["i2t"]) == (compat == "none")
 
 
-def test_the_distribution_right_of_epsilon_is_what_was_counted(
-    rows: tuple[np.ndarray, np.ndarray], batches: list[Batch]
-) -> None:
+def test_the_distribution_right_of_epsilon_is_what_was_counted(rows, batches):
     report = cocos_over(*rows, batches, InfoNCE(0.1), 0.1)  # .1 is an edge between bins
     for direction, counted in report.counts.items():
         negatives = report.weights[direction]["negatives"]
@@ -325,70 +292,18 @@ def test_the_distribution_right_of_epsilon_is_what_was_counted(
         assert sum(positives.sums) / 90 == pytest.approx(counted["positives_weight"].mean, rel=0.02)
 
 
-def test_any_objective_over_batches(rows: tuple[np.ndarray, np.ndarray]) -> None:
-    grouped = BatchPlan(CAPTION_IMAGE, 30, 10, "grouped", 3).epoch(0)
-    for kind in OBJECTIVES:
-        report = cocos_over(*rows, grouped, kind())
-        assert report.protocol.objective == kind.name
-        assert report.protocol.captions == (30, 30)
-        assert report.counts["i2t"]["per_query"].batches == 3
-        assert ("within" in report.weights["t2i"]) == kind().needs_within
+def test_nothing_to_count(rows, batches):
+    refused(UsageError, "no batch", cocos_over, *rows, [], InfoNCE())
+    refused(UsageError, "epsilon -1", cocos_over, *rows, batches, InfoNCE(), -1)
+    refused(UsageError, "compat 'old'", cocos_over, *rows, batches, InfoNCE(), compat="old")
 
 
-def test_batches_without_gradient_are_left_out_and_said(batches: list[Batch]) -> None:
-    rows = np.eye(30, dtype=np.float32), np.eye(30, dtype=np.float32)[CAPTION_IMAGE]
-    report = cocos_over(*rows, batches, TripletHardest(0.2))
-    assert "per_active_query" not in report.counts["i2t"]
-    assert report.counts["i2t"]["without_gradient"].mean == 15
-    assert "i2t: in 6 of 6 batches no query has a gradient" in report.notes()[0]
+def test_memory_is_that_of_a_batch(tmp_path):
+    stored = np.lib.format.open_memmap(tmp_path / "rows.npy", mode="w+", dtype="float32", shape=(8_000, 256))
+    stored[:] = unit(np.random.default_rng(0).normal(size=(8_000, 256)))
 
-
-def test_the_protocol_says_everything(rows: tuple[np.ndarray, np.ndarray], batches: list[Batch]) -> None:
-    about = {"dataset": "things", "split": "train", "plan": "distinct", "captions per image": None}
-    learned = InfoNCE(0.125, learn_temperature=True)
-    line = cocos_over(*rows, batches, learned, 0.02, about=about).protocol.line()
-    for words in (
-        "dataset things; split train; plan distinct; objective infonce (temperature 0.125",
-        "similarity cosine",
-        "6 batches of 15 images and 15 captions",
-        "τ·|∂L/∂s| > ε = 0.02",
-    ):
-        assert words in line
-    assert "captions per image" not in line
-    assert "when |∂L/∂s| > ε" in cocos_over(*rows, batches, learned, unit="score").protocol.line()
-    assert "compat equations" in cocos_over(*rows, batches, learned, compat="equations").protocol.line()
-    assert "compat published" in cocos_over(*rows, batches, learned, compat="published").protocol.line()
-
-
-def test_another_similarity(rows: tuple[np.ndarray, np.ndarray], batches: list[Batch]) -> None:
-    def distance(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-        return -torch.cdist(left, right).square()
-
-    objective = InfoNCE(0.1)
-    report = cocos_over(*rows, batches, objective, similarity=distance)
-    # −‖a − b‖² of unit rows is twice the cosine less 2: the same as half the temperature.
-    halved = cocos_over(*rows, batches, InfoNCE(0.05))
-    assert report.protocol.similarity == "distance"
-    assert report.counts["i2t"]["negatives_weight"].mean == pytest.approx(
-        halved.counts["i2t"]["negatives_weight"].mean, rel=1e-3
-    )
-
-
-def test_nothing_to_count(rows: tuple[np.ndarray, np.ndarray], batches: list[Batch]) -> None:
-    with pytest.raises(UsageError, match="no batch"):
-        cocos_over(*rows, [], InfoNCE())
-    with pytest.raises(UsageError, match="epsilon -1"):
-        cocos_over(*rows, batches, InfoNCE(), -1)
-    with pytest.raises(UsageError, match="compat 'old'"):
-        cocos_over(*rows, batches, InfoNCE(), compat="old")  # type: ignore[arg-type]
-
-
-def test_memory_is_that_of_a_batch(tmp_path: Path) -> None:
-    stored = np.lib.format.open_memmap(tmp_path / "rows.npy", mode="w+", dtype="float32", shape=(40_000, 64))
-    stored[:] = unit(np.random.default_rng(0).normal(size=(40_000, 64)))
-
-    def drawn() -> Iterator[Batch]:
-        for start in range(0, 40_000, 40):
+    def drawn():
+        for start in range(0, 8_000, 40):
             places = np.arange(start, start + 40)
             yield Batch(places, places, np.arange(40))
 
@@ -397,5 +312,5 @@ def test_memory_is_that_of_a_batch(tmp_path: Path) -> None:
     report = cocos_over(stored, stored, drawn(), Triplet())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert report.protocol.batches == 1000
+    assert report.protocol.batches == 200
     assert peak < stored.nbytes / 10

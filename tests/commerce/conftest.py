@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 
@@ -74,13 +73,10 @@ def spark(_cache: None) -> Iterator[Engine]:
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java")
     # Half of the time of small queries is spent on making them fast.
-    quick = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-    before = {name: os.environ.get(name) for name in quick}
-    os.environ.update(quick)
-    try:
+    with pytest.MonkeyPatch.context() as quick:
+        quick.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         engine = open_engine("spark", threads=1, memory_limit="1GB")
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
+    for name, value in {"wholeStage": "false", "factoryMode": "NO_CODEGEN"}.items():
+        engine._session.conf.set(f"spark.sql.codegen.{name}", value)  # type: ignore[attr-defined]
     with engine:
         yield engine

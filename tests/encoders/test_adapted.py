@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -64,27 +63,6 @@ def test_maps_that_change_nothing_are_the_encoder_itself(base: DualEncoder) -> N
     assert np.array_equal(same.encode_texts(["a ring"]), base.encode_texts(["a ring"]))
 
 
-def test_other_maps_are_another_encoder(adapted: LinearlyAdapted) -> None:
-    other = LinearlyAdapted(adapted.base, maps(adapted.base.width, 1), ABOUT)
-    assert len({other.fingerprint, adapted.fingerprint, adapted.base.fingerprint}) == 3
-
-
-def test_it_can_be_adapted_again(adapted: LinearlyAdapted, tmp_path: Path) -> None:
-    twice = LinearlyAdapted(adapted, maps(adapted.width, 1), ABOUT)
-    again = DualEncoder.load(twice.save(tmp_path / "twice"), device="cpu")
-    assert again.fingerprint == twice.fingerprint
-    rows = by_hand(adapted.encode_texts(["a ring"]), twice.maps.text)
-    np.testing.assert_allclose(again.encode_texts(["a ring"]), rows, atol=1e-5)
-
-
-def test_what_is_described_can_be_printed(adapted: LinearlyAdapted) -> None:
-    said = json.loads(json.dumps(adapted.describe()))
-    assert said["family"] == "adapted"
-    assert said["adapted"] == ABOUT
-    assert said["base"]["fingerprint"] == adapted.base.fingerprint
-    assert said["name"].endswith("+ 4 pairs")
-
-
 def test_maps_of_another_width_are_refused(base: DualEncoder) -> None:
     with pytest.raises(MismatchError, match=rf"width 5 for an encoder of width {base.width}"):
         LinearlyAdapted(base, LinearMaps.identity(5), ABOUT)
@@ -124,37 +102,6 @@ RNG = np.random.default_rng(0)
 def some_maps(width: int = 3, out: int = 2) -> LinearMaps:
     sides = [LinearMap.of(RNG.normal(size=(width, out)), RNG.normal(size=width)) for _ in range(2)]
     return LinearMaps(*sides)
-
-
-def test_a_map_by_hand() -> None:
-    turned = LinearMap.of(np.array([[0.0, 2.0], [2.0, 0.0]]), np.array([1.0, 0.0]))
-    rows = np.array([[1.0, 3.0], [5.0, 3.0]], dtype=np.float32)
-    assert np.allclose(turned(rows, "image", range(2)), [[1.0, 0.0], [0.6, 0.8]])
-
-
-def test_the_identity_gives_the_same_bits() -> None:
-    rows = RNG.normal(size=(5, 3)).astype(np.float32)  # not even of unit length
-    same = LinearMaps.identity(3)
-    assert same.is_identity
-    assert same.image(rows, "image", range(5)) is rows
-    assert not some_maps(3, 3).is_identity
-    shifted = LinearMap(np.eye(3, dtype=np.float32), np.array([0, 0, 0.1], dtype=np.float32))
-    assert not LinearMaps(shifted, shifted).is_identity
-
-
-def test_rows_that_are_not_finite_are_named() -> None:
-    with pytest.raises(NumericalError, match="text c1"):
-        some_maps().text(np.array([[0.0, 1.0, 0.0], [np.nan, 0.0, 0.0]], np.float32), "text", ["c0", "c1"])
-
-
-def test_maps_saved_and_loaded(tmp_path: Path) -> None:
-    first = some_maps()
-    first.save(tmp_path / "maps.npz")
-    again = LinearMaps.open(tmp_path / "maps.npz")
-    assert again.fingerprint == first.fingerprint != some_maps().fingerprint
-    assert np.array_equal(again.image.matrix, first.image.matrix)
-    assert np.array_equal(again.text.mean, first.text.mean)
-    assert (again.takes, again.width) == (3, 2)
 
 
 def test_maps_that_do_not_fit_each_other_are_refused() -> None:

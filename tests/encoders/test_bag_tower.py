@@ -1,20 +1,16 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 from torch import nn
 
 from diptych.core.errors import UsageError
 from diptych.data.vocabulary import SPECIAL, Vocabulary
 from diptych.encoders.caption_tower import BagTower, BagTowerConfig
-from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.tower import ProjectionConfig
@@ -80,24 +76,6 @@ def test_order_batch_and_padding_change_no_bit(head: str) -> None:
     assert np.array_equal(beside_a_long_one[1:], rows)
 
 
-def test_a_projection_changes_no_bit_either() -> None:
-    captions = some_captions(60)
-    model = tower(48, ProjectionConfig(base=64, hidden=96))
-    rows = model(*model.inputs(captions).batch(np.arange(60)))
-    others = model.inputs(shuffled(captions, 0))
-    for row in range(60):
-        assert torch.equal(model(*others.batch(np.array([row])))[0], rows[row])
-
-
-@given(st.lists(st.sampled_from(WORDS[:5]), max_size=12), st.randoms(use_true_random=False))
-def test_the_same_words_are_the_same_row(words: list[str], draw: random.Random) -> None:
-    model = tower()
-    other = draw.sample(words, len(words))
-    tokens, lengths = model.inputs([" ".join(words), " ".join(other)]).batch(np.arange(2))
-    first, second = model(tokens, lengths)
-    assert torch.equal(first, second)
-
-
 def test_all_words_count_however_many_there_are() -> None:
     model = encoder(width=16)
     long = ["word0"] * 4999
@@ -111,44 +89,6 @@ def test_all_words_count_however_many_there_are() -> None:
     assert model.with_endings(["word0 word1"], ["word2"]) == ["word0 word1 word2"]
     tokens, _ = model.model.text.inputs(["word0 word1"]).batch(np.arange(1), ["word2"])
     assert tokens.tolist() == [[1, 4, 5, 6, 2]]
-
-
-def test_odd_captions_have_unit_rows() -> None:
-    odd = ["", " ", "?!", "🐕 🐈", "كلب يركض", "0 1 2 3", "word0"]
-    rows = encoder().encode_texts(odd)
-    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
-    assert np.array_equal(rows[0], rows[1])
-
-
-def test_every_word_of_a_caption_learns() -> None:
-    model = tower().train()
-    tokens, lengths = model.inputs(["word3 word1 word1"]).batch(np.arange(1))
-    model(tokens, lengths)[0, 0].backward()
-    touched = model.embed.weight.grad.abs().sum(dim=1).nonzero().flatten()
-    assert touched.tolist() == [1, 2, 5, 7]
-    # Twice in the caption, twice the share.
-    torch.testing.assert_close(model.embed.weight.grad[5], 2 * model.embed.weight.grad[7])
-
-
-def test_saved_and_loaded_it_gives_the_same_rows(tmp_path: Path) -> None:
-    model, captions = encoder(), some_captions(20)
-    model.save(tmp_path / "m")
-    loaded = DualEncoder.load(tmp_path / "m", device="cpu")
-    assert isinstance(loaded, TwoTowerEncoder)
-    assert isinstance(loaded.model.text, BagTower)
-    assert np.array_equal(loaded.encode_texts(shuffled(captions, 0)), model.encode_texts(captions))
-    assert (loaded.fingerprint, loaded.describe()) == (model.fingerprint, model.describe())
-
-
-@pytest.mark.parametrize("scale", ["matched", "given"])
-def test_words_start_from_vectors(tmp_path: Path, scale: str) -> None:
-    vectors = np.arange(8, dtype=np.float32).reshape(2, 4)
-    np.savez(tmp_path / "v.npz", words=np.array(["word1", "zebra"]), vectors=vectors)
-    options = {"word_vectors": str(tmp_path / "v.npz"), "word_vector_scale": scale}
-    row = tower(**options).embed.weight[5, :4].detach().numpy()
-    factor = 1.0 if scale == "given" else row[1]
-    np.testing.assert_allclose(row, vectors[0] * factor, rtol=1e-5)
-    assert (factor < 0.1) == (scale == "matched")
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -17,15 +17,11 @@ from diptych.core.errors import (
     StorageError,
     UsageError,
 )
-from diptych.data.collection import Collection
-from diptych.data.readers import read_collection
 from diptych.encoders.blip import BlipEncoder
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.encode import encode_collection
 from diptych.encoders.family import FAMILIES
 from diptych.encoders.huggingface import HuggingFaceEncoder
 from diptych.encoders.matching import MatchingEncoder
-from diptych.encoders.rerank import rerank
 
 from .tiny_pretrained import CAPTIONS, pictures, transformers_folder, transformers_model
 
@@ -102,47 +98,6 @@ def test_matching_scores_are_those_of_the_library_with_the_published_first_token
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, expected, atol=1e-5)
     assert np.abs(got - wrong.numpy()).max() > 1e-3  # [CLS] instead of [ENC] is another model
-    rows = np.array([0, 0, 1, 3, 3])
-    repeated = {"states": images["states"][rows]}
-    np.testing.assert_allclose(blip.match_rows(images, rows, texts), blip.match(repeated, texts), atol=1e-5)
-    alone = [
-        blip.match(blip.image_inputs([picture]), blip.text_inputs([text]))[0]
-        for picture, text in zip(pictures(), CAPTIONS[:5], strict=True)
-    ]
-    np.testing.assert_allclose(alone, got, atol=1e-5)
-
-
-def test_captions_are_cleaned_and_cut_as_published(blip: BlipEncoder) -> None:
-    wild = ['A Dog, "on" the left!', "two  dogs (right)."]
-    clean = ["a dog, on the left", "two dogs right"]
-    np.testing.assert_array_equal(blip.encode_texts(wild), blip.encode_texts(clean))
-    for name, values in blip.text_inputs(wild).items():
-        np.testing.assert_array_equal(values, blip.text_inputs(clean)[name])
-    encoder = blip.cut_texts_at(None)
-    encoder.encode_texts(["dog " * 30, "dog " * 31])  # 30 words fit into 35 tokens, more are not kept
-    assert (encoder.texts_seen, encoder.texts_cut) == (2, 1)
-    np.testing.assert_allclose(*encoder.encode_texts(["dog " * 30, "dog " * 31]), atol=1e-6)
-    prefixed = blip.prefix_texts_with("a photo of a ")
-    np.testing.assert_array_equal(
-        prefixed.text_inputs(["dog"])["ids"], blip.text_inputs(["a photo of a dog"])["ids"]
-    )
-
-
-def test_reranking_with_it(blip: BlipEncoder, scenes_folder: Path, tmp_path: Path) -> None:
-    collection: Collection = read_collection(str(scenes_folder)).split("test").subset(range(4))
-    encoded = encode_collection(blip, collection, tmp_path / "rows", "test")
-    found = rerank(blip, collection, encoded, 3, folder=tmp_path / "reranked")
-    assert found.adds_contrastive
-    tokens = blip.image_inputs(collection.images())
-    words = blip.text_inputs(list(collection.captions))
-    for image in range(4):
-        for place, text in enumerate(found.i2t.items[image].tolist()):
-            one = {name: values[[image]] for name, values in tokens.items()}
-            other = {name: values[[text]] for name, values in words.items()}
-            score = blip.match(one, other)[0]
-            assert found.i2t.matching[image, place] == pytest.approx(score, abs=1e-5)
-            cosine = float(encoded.images.rows[image] @ encoded.texts.rows[text])
-            assert found.final("i2t")[image, place] == pytest.approx(score + cosine, abs=1e-5)
 
 
 def test_a_clip_is_no_blip_and_the_other_way_round(folder: Path, tmp_path: Path) -> None:
@@ -159,41 +114,6 @@ def test_a_clip_is_no_blip_and_the_other_way_round(folder: Path, tmp_path: Path)
     assert caught.value.fix == "known: blip"
     with pytest.raises(UsageError, match="is a 'blip' model, not an image–text dual encoder"):
         DualEncoder.load(f"hf:{folder}")
-
-
-def test_the_authors_checkpoints_are_read_as_such(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file, a folder without transformers' config.json, or pre-training on purpose."""
-    from diptych.encoders.official import blip as official
-
-    asked: list[str] = []
-
-    def opened(source: str, *, device: str | None = None) -> BlipEncoder:
-        asked.append(str(source))
-        return BlipEncoder.open(str(folder), device=device)
-
-    monkeypatch.setattr(official, "open_official_blip", opened)
-    file = tmp_path / "published" / "model_base_retrieval_coco.pth"
-    file.parent.mkdir()
-    file.touch()
-    sources = [str(file), str(file.parent), f"pretraining:{file}"]
-    for source in [*sources, str(folder)]:
-        assert isinstance(DualEncoder.load(f"blip:{source}", device="cpu"), BlipEncoder)
-    assert asked == sources
-
-
-def test_describe_says_what_a_number_depends_on(blip: BlipEncoder) -> None:
-    about = blip.describe()
-    assert json.loads(json.dumps(about)) == about
-    assert (about["family"], about["model"]) == ("blip", "BlipForImageTextRetrieval")
-    assert about["text"]["limit"] == 35
-    assert about["text"]["cleaning"] == {"like": "BLIP", "words": 30}
-    assert about["matching"]["adds_contrastive"] is True
-    assert about["temperature"] is None
-    assert blip.learned_options == {}
-    with pytest.raises(UsageError, match="cannot be fine-tuned as two towers"):
-        _ = blip.towers
 
 
 def test_the_tokenizers_own_encode_token(copied: Path, blip: BlipEncoder) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from diptych.core.errors import UsageError
 from diptych.data.vocabulary import END, PADDING, SPECIAL, START, UNKNOWN, Vocabulary
-from diptych.encoders.tower import TargetInputs, TokenInputs
+from diptych.encoders.tower import TokenInputs
 
 WORDS = [f"word{i}" for i in range(40)]
 VOCABULARY = Vocabulary([*SPECIAL, *WORDS])
@@ -27,16 +27,6 @@ def captions(tokens: torch.Tensor, lengths: torch.Tensor) -> list[list[int]]:
         assert set(row[length:]) <= {PADDING}
         found.append(row[:length])
     return found
-
-
-def test_without_noise_it_is_the_batch() -> None:
-    given_captions = inputs(3, 0, 7)
-    rows = np.array([2, 0, 1])
-    assert given_captions.lengths.tolist() == [5, 2, 9]
-    plain, noisy = given_captions.batch(rows), given_captions.augmented(rows, 0.0, 0.0, 0, 0)
-    assert torch.equal(plain[0], noisy[0])
-    assert torch.equal(plain[1], noisy[1])
-    assert noisy[0].dtype == noisy[1].dtype == torch.int64
 
 
 @given(
@@ -70,15 +60,6 @@ def test_a_caption_does_not_depend_on_its_neighbours() -> None:
     assert turned == together[::-1]
 
 
-def test_seed_epoch_and_caption_make_other_noise() -> None:
-    given_captions = inputs(40, 40)
-    noise = {
-        tuple(captions(*given_captions.augmented(np.array([row]), 0.5, 0.2, seed, epoch))[0])
-        for row, seed, epoch in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 2**40, 0)]
-    }
-    assert len(noise) == 5
-
-
 def test_words_are_dropped_as_often_as_said_and_evenly() -> None:
     given_captions = inputs(*[20] * 4000)
     tokens, lengths = given_captions.augmented(np.arange(4000), 0.1, 0.0, 3, 0)
@@ -88,18 +69,6 @@ def test_words_are_dropped_as_often_as_said_and_evenly() -> None:
     assert set(lengths.tolist()) == {20}
     gone = 1 - torch.bincount(tokens.flatten(), minlength=24)[4:24] / 4000
     assert torch.allclose(gone, torch.full((20,), 0.1), atol=0.03)
-
-
-def test_vectors_are_batched_and_have_no_words() -> None:
-    vectors = np.arange(12, dtype=np.float64).reshape(4, 3)
-    targets = TargetInputs(vectors)
-    rows, ones = targets.batch(np.array([3, 1]))
-    assert rows.dtype == torch.float32
-    assert rows.tolist() == [[9, 10, 11], [3, 4, 5]]
-    assert ones.tolist() == [1, 1]
-    assert targets.lengths.tolist() == [1, 1, 1, 1]
-    with pytest.raises(UsageError, match=r"no word can be unknown .*unknown 0.1, deleted 0.2"):
-        targets.augmented(np.array([0]), 0.1, 0.2, 0, 0)
 
 
 DIGITS = Vocabulary.build(["w0 w1 w2 w3 w4 w5 w6 w7 w8 w9"], 1, tuple("0123456789"))
@@ -161,10 +130,3 @@ def test_no_room_or_no_vocabulary_for_an_ending() -> None:
     with pytest.raises(UsageError, match="endings without a vocabulary"):
         inputs(2).batch(np.array([0]), ["1"])
     assert captions(*inputs(2).batch(np.array([0]), [""])) == captions(*inputs(2).batch(np.array([0])))
-
-
-def test_vectors_have_no_ending() -> None:
-    targets = TargetInputs(np.zeros((2, 3)))
-    assert targets.batch(np.array([1]), [""])[0].shape == (1, 3)
-    with pytest.raises(UsageError, match=r"cannot end with digits.*shortcuts.setup = 'images'"):
-        targets.batch(np.array([0, 1]), ["", "0 0 0 0 0 1"])

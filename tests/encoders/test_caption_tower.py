@@ -5,13 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 from torch import nn
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.data.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary
 from diptych.encoders.caption_tower import CaptionTower, CaptionTowerConfig
-from diptych.encoders.tower import ProjectionConfig, pad_tokens
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 VOCABULARY = Vocabulary([*SPECIAL, *(f"word{i}" for i in range(26))])
@@ -70,13 +68,6 @@ def test_each_direction_is_taken_where_it_should(compat: str) -> None:
     torch.testing.assert_close(model(tokens[None], torch.tensor([5]))[0], expected)
 
 
-def test_pad_tokens_takes_rows_in_any_order() -> None:
-    flat, starts = VOCABULARY.encode_all(["word0 word1", "", "word2"])
-    tokens, lengths = pad_tokens(flat, starts, np.array([2, 0]))
-    assert tokens.tolist() == [[1, 6, 2, 0], [1, 4, 5, 2]]
-    assert lengths.tolist() == [3, 4]
-
-
 def test_word_dropout_is_of_words_only_and_in_training_only() -> None:
     model = tower(word_dropout=0.99).train()
     seen: list[torch.Tensor] = []
@@ -102,15 +93,6 @@ def test_word_vectors_start_the_words_they_know(tmp_path: Path) -> None:
     )
     assert cosine.item() == pytest.approx(1.0)
     assert torch.equal(with_vectors[7, 4:], without[7, 4:])
-
-
-def test_word_vectors_as_given_leave_the_rest_to_chance(tmp_path: Path) -> None:
-    vectors = np.array([[1, 2, 3, 4], [-4, -3, -2, -1]], dtype=np.float32)
-    np.savez(tmp_path / "v.npz", words=np.array(["word3", "elsewhere"]), vectors=vectors)
-    weight = tower(word_vectors=str(tmp_path / "v.npz"), word_vector_scale="given").embed.weight.detach()
-    assert weight[7, :4].tolist() == [1.0, 2.0, 3.0, 4.0]
-    others = torch.cat([weight[:7], weight[8:]])
-    assert 0.7 < float(others.std()) < 1.3  # not the ±0.1 of fresh embeddings
 
 
 def test_what_is_no_file_of_word_vectors(tmp_path: Path) -> None:
@@ -173,45 +155,3 @@ def test_published_weights_that_do_not_fit_are_named() -> None:
         model.load_published({name: value for name, value in weights.items() if name != "embed.weight"})
     with pytest.raises(MismatchError, match=r"embed\.weight has shape \(3, 6\)"):
         model.load_published({**weights, "embed.weight": torch.ones(3, 6)})
-
-
-def test_a_projection_stands_on_the_state_without_unit_length_between() -> None:
-    torch.manual_seed(0)
-    projection = ProjectionConfig(base=6, hidden=5, bias=False)
-    model = CaptionTower(CaptionTowerConfig(word_width=6), 3, VOCABULARY, projection=projection)
-    base = CaptionTower(CaptionTowerConfig(word_width=6), 6, VOCABULARY)
-    own = {name: value for name, value in model.state_dict().items() if not name.startswith("projection.")}
-    base.load_state_dict(own)  # a base model's weights fit exactly, and the other way round
-    tokens, lengths = torch.tensor([[1, 5, 6, 2]]), torch.tensor([4])
-    state = base.rnn(base.embed(tokens))[0][0, -1]
-    first, second = model.projection[0].weight, model.projection[2].weight
-    by_hand = nn.functional.normalize(second @ torch.relu(first @ state), dim=0)
-    torch.testing.assert_close(model(tokens, lengths)[0], by_hand)
-    assert [name for name, _ in model.named_parameters() if name.startswith("projection.")] == [
-        "projection.0.weight",
-        "projection.2.weight",
-    ]
-
-
-def test_order_embeddings_have_no_negative_entries() -> None:
-    torch.manual_seed(0)
-    plain = CaptionTower(CaptionTowerConfig(word_width=6), 8, VOCABULARY)
-    torch.manual_seed(0)
-    absolute = CaptionTower(CaptionTowerConfig(word_width=6), 8, VOCABULARY, absolute=True)
-    tokens, lengths = torch.tensor([[1, 5, 6, 2]]), torch.tensor([4])
-    assert (plain(tokens, lengths) < 0).any()
-    torch.testing.assert_close(absolute(tokens, lengths), plain(tokens, lengths).abs())
-
-
-def test_batch_norm_needs_a_head() -> None:
-    with pytest.raises(ValidationError, match="batch_norm is of a head"):
-        CaptionTowerConfig(batch_norm=True)
-
-
-def test_inputs_are_batches_of_the_towers_own_words() -> None:
-    model = tower(max_tokens=4)
-    inputs = model.inputs(["word0 word1 word2", "word3", "zebra"])
-    tokens, lengths = inputs.batch(np.array([2, 0]))
-    assert tokens.tolist() == [[1, UNKNOWN, 2, 0], [1, 4, 5, 2]]
-    assert lengths.tolist() == [3, 4]
-    assert inputs.lengths.tolist() == [4, 3, 3]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -14,19 +13,15 @@ from hypothesis import strategies as st
 
 from diptych.core.errors import (
     MismatchError,
-    NumericalError,
     StorageError,
     UnknownNameError,
     UsageError,
 )
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
-from diptych.data.readers import read_collection
-from diptych.encoders.conse import Classifier, ConseEncoder, class_texts, convex_combination
+from diptych.encoders.conse import ConseEncoder, class_texts, convex_combination
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.encode import encode_collection
 from diptych.encoders.inputs import load_tensors, save_tensors
-from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 
 from .tiny_conse import NAMES, network_file
 from .tiny_pretrained import pictures
@@ -57,15 +52,6 @@ def slow(logits: list[float], rows: np.ndarray, top: int, temperature: float) ->
     powers = [math.exp(logits[row] / temperature) for row in largest]
     weighted = sum(power * rows[row] for power, row in zip(powers, largest, strict=True))
     return np.asarray(weighted / sum(powers))
-
-
-def test_a_combination_by_hand() -> None:
-    logits = np.log(np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]))
-    rows = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
-    assert np.allclose(convex_combination(logits, rows, 3, 1.0), [[0.3, 0.3], [-0.7, 0.1]])
-    assert np.allclose(convex_combination(logits, rows, 2, 1.0), [[0.625, 0.375], [-0.7 / 0.9, 0.0]])
-    assert np.allclose(convex_combination(logits, rows, 1, 1.0), [[1.0, 0.0], [-1.0, 0.0]])
-    assert np.allclose(convex_combination(np.zeros((1, 3)), rows, 2, 1.0), [[0.5, 0.5]])  # ties: the first
 
 
 @given(st.integers(0, 1000), st.integers(1, 6), st.floats(0.2, 5.0))
@@ -102,11 +88,6 @@ def test_rows_are_those_of_the_parts(encoder: ConseEncoder, folder: Path) -> Non
     assert encoder.width == 24
 
 
-def test_it_is_found_by_its_file_and_by_its_prefix(folder: Path, encoder: ConseEncoder) -> None:
-    for source in (str(folder), f"conse:{folder}"):
-        assert DualEncoder.load(source, device="cpu").fingerprint == encoder.fingerprint
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -124,44 +105,6 @@ def test_what_changes_a_row_changes_the_fingerprint(
     assert not np.allclose(other.encode_images(pictures(3)), encoder.encode_images(pictures(3)), atol=1e-4)
 
 
-def test_what_is_described_can_be_printed(encoder: ConseEncoder) -> None:
-    said = json.loads(json.dumps(encoder.describe()))
-    assert said["image"]["network"] == "test_resnet"
-    assert (said["image"]["top"], said["image"]["softmax_temperature"], said["image"]["classes"]) == (
-        3,
-        1.5,
-        5,
-    )
-    assert said["text"]["kind"] == "sentence"
-
-
-def test_a_collection_is_embedded_and_searched(
-    encoder: ConseEncoder, scenes_folder: Path, tmp_path: Path
-) -> None:
-    part = read_collection(scenes_folder).split("test")
-    encoded = encode_collection(encoder, part, tmp_path / "rows", "test")
-    direct = encoder.encode_images([part.image(row) for row in range(3)])
-    assert np.allclose(encoded.images.rows[:3], direct, atol=1e-6)
-    assert encoded.about["encoder"]["family"] == "conse"
-
-
-def test_any_target_model_makes_sentences(encoder: ConseEncoder, tmp_path: Path) -> None:
-    sentences = LatentSemanticAnalysis.learn([*NAMES, "a red ball", "blue cube"], 3)
-    other = ConseEncoder(encoder.classifier, NAMES, sentences, top=2)
-    assert other.encode_images(pictures(2)).shape == (2, 3)
-    assert np.array_equal(other.encode_texts(["zebra"]), np.zeros((1, 3)))
-    assert DualEncoder.load(other.save(tmp_path / "lsa")).fingerprint == other.fingerprint
-
-
-def test_damaged_weights_are_told(folder: Path, tmp_path: Path) -> None:
-    state = load_tensors(folder / "network.safetensors", "")
-    state["fc.bias"][2] = math.nan
-    save_tensors(state, tmp_path / "nan.safetensors")
-    broken = ConseEncoder.open(edited(folder, tmp_path / "c", weights=str(tmp_path / "nan.safetensors")))
-    with pytest.raises(NumericalError, match="outputs for image 0 are not finite"):
-        broken.encode_images(pictures(1))
-
-
 def test_weights_of_another_network_are_refused(folder: Path, tmp_path: Path) -> None:
     state = load_tensors(folder / "network.safetensors", "")
     save_tensors({name: value for name, value in state.items() if name[:3] != "fc."}, tmp_path / "headless")
@@ -172,11 +115,6 @@ def test_weights_of_another_network_are_refused(folder: Path, tmp_path: Path) ->
         ConseEncoder.open(edited(folder, tmp_path / "b", weights=str(tmp_path / "seven")))
     with pytest.raises(StorageError, match="does not exist"):
         ConseEncoder.open(edited(folder, tmp_path / "d", weights="nowhere.safetensors"))
-
-
-def test_another_number_of_names_is_told(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(MismatchError, match="test_resnet has 5 outputs, there are 1,000 names"):
-        ConseEncoder.open(edited(folder, tmp_path / "c", names="imagenet-1k"))
 
 
 @pytest.mark.parametrize(
@@ -210,12 +148,6 @@ def test_a_folder_without_the_file_and_one_without_its_model(tmp_path: Path) -> 
         DualEncoder.load(tmp_path)
 
 
-def test_names_are_single_lines(encoder: ConseEncoder) -> None:
-    for name in ("", "two\nlines", " blank "):
-        with pytest.raises(UsageError, match="is not one line"):
-            ConseEncoder(encoder.classifier, [*NAMES[:4], name], encoder.sentences, top=2)
-
-
 def test_preprocessing_is_timms_where_nothing_is_said(folder: Path, tmp_path: Path) -> None:
     import timm
     from timm.data import resolve_data_config
@@ -231,27 +163,10 @@ def test_preprocessing_is_timms_where_nothing_is_said(folder: Path, tmp_path: Pa
     assert found.mean == tuple(config["mean"])
 
 
-def test_a_preprocessing_that_cannot_be_followed_is_told(encoder: ConseEncoder) -> None:
-    network = encoder.classifier.network
-    before = dict(network.pretrained_cfg)
-    network.pretrained_cfg = before | {"crop_mode": "squash"}
-    try:
-        config = encoder.classifier.config.model_copy(update={"preprocessing": None})
-        with pytest.raises(UsageError, match="a squash crop of"):
-            Classifier(network, config)
-    finally:
-        network.pretrained_cfg = before
-
-
 def test_imagenets_names_are_in_the_order_of_the_usual_outputs(tmp_path: Path) -> None:
     names = class_texts("imagenet-1k", tmp_path)
     assert len(names) == 1000
     assert (names[0], names[281], names[430]) == ("tench, Tinca tinca", "tabby, tabby cat", "basketball")
-
-
-def test_definitions_follow_the_name(tmp_path: Path) -> None:
-    texts = class_texts("imagenet-1k-definitions", tmp_path)
-    assert texts[281] == "tabby, tabby cat: a cat with a grey or tawny coat mottled with black"
 
 
 def test_a_template_surrounds_each_name_of_a_file(tmp_path: Path) -> None:
@@ -269,11 +184,3 @@ def test_a_file_that_is_no_list_of_names_is_told(content: bytes, message: str, t
     (tmp_path / "names.txt").write_bytes(content)
     with pytest.raises(StorageError, match=message):
         class_texts("names.txt", tmp_path)
-
-
-def test_unknown_sets_and_templates_without_a_place_are_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="neither a set of classes that timm knows nor a file") as caught:
-        class_texts("imagenet-2k", tmp_path)
-    assert "imagenet-1k" in caught.value.fix
-    with pytest.raises(UsageError, match="no place for a name"):
-        class_texts("imagenet-1k", tmp_path, "a photo of name")

@@ -12,7 +12,6 @@ from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted, UsageError
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
-from diptych.encoders.distributed import DistributedContext
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
 
@@ -62,13 +61,7 @@ def collection(scenes_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Collecti
     return read_collection(scenes_folder).split("val")
 
 
-def test_one_process_is_the_main_one() -> None:
-    context = DistributedContext()
-    assert (context.is_main_process, context.world_size, context.broadcast(lambda: 5)) == (True, 1, 5)
-    context.barrier()
-
-
-@pytest.mark.parametrize("size", [2, 3, 7])
+@pytest.mark.parametrize("size", [2, 7])
 def test_each_encodes_its_part_and_the_rows_are_those_of_one(
     collection: Collection, tmp_path: Path, size: int
 ) -> None:

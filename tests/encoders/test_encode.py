@@ -26,7 +26,6 @@ from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders import encode as encoding
 from diptych.encoders.caption_tower import CaptionTowerConfig
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection, without_bad_images
@@ -35,20 +34,7 @@ from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.region_tower import RegionTowerConfig
 from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
-from .shades import BLOCK, Shades
-
-
-def test_rows_stand_with_their_ids(scenes_folder: Path, tmp_path: Path) -> None:
-    collection = read_collection(scenes_folder).split("val")
-    encoded = encode_collection(Shades(), collection, tmp_path / "e", "val")
-    assert list(encoded.images.ids) == list(collection.image_ids)
-    assert list(encoded.texts.ids) == list(collection.caption_ids)
-    assert encoded.texts.rows[:, 0].tolist() == [len(text) for text in collection.captions]
-    expected = np.asarray(collection.image(7), dtype=np.float32).mean(axis=(0, 1))
-    np.testing.assert_allclose(encoded.images.rows[7], expected)
-    opened = EncodedCollection.open(tmp_path / "e")
-    assert np.array_equal(opened.caption_image, collection.caption_image)
-    assert opened.about["split"] == "val"
+from .shades import BLOCK, Bars, Shades
 
 
 def test_nothing_is_encoded_twice_unless_something_changed(scenes_folder: Path, tmp_path: Path) -> None:
@@ -78,7 +64,7 @@ def test_nothing_is_encoded_twice_unless_something_changed(scenes_folder: Path, 
         ("texts/rows.npy", [0, 80]),
     ],
 )
-@pytest.mark.parametrize("how", ["gone", "short", "empty"])
+@pytest.mark.parametrize("how", ["gone", "short"])
 def test_half_a_folder_is_completed(
     scenes_folder: Path, tmp_path: Path, file: str, seen: list[int], how: str
 ) -> None:
@@ -100,16 +86,6 @@ def test_half_a_folder_is_completed(
     assert encoder.seen == seen
     assert np.array_equal(found.images.rows, rows[0])
     assert np.array_equal(found.texts.rows, rows[1])
-
-
-def test_halves_of_different_encoders_are_refused(scenes_folder: Path, tmp_path: Path) -> None:
-    found = encode_collection(Shades(), read_collection(scenes_folder).split("val"), tmp_path / "e", "val")
-    for change in ({"encoder": "other"}, {"similarity": "order"}):
-        replace(found.texts, ids=list(found.texts.ids), **change).save(tmp_path / "e" / "texts")  # type: ignore[arg-type]
-        with pytest.raises(
-            StorageError, match=r"different values of (encoder|similarity): \w+ and (other|order)"
-        ):
-            EncodedCollection.open(tmp_path / "e")
 
 
 def test_a_folder_of_pictures_is_not_replaced(scenes_folder: Path, tmp_path: Path) -> None:
@@ -156,17 +132,6 @@ def featured(collection: Collection, scale: float = 1.0) -> Collection:
     )
 
 
-def test_region_features_are_encoded_and_their_content_counts(scenes_folder: Path, tmp_path: Path) -> None:
-    collection = featured(read_collection(scenes_folder).split("val"))
-    encoder = region_encoder()
-    encoded = encode_collection(encoder, collection, tmp_path / "e", "val")
-    items = [collection.item(row) for row in range(16)]
-    np.testing.assert_allclose(encoded.images.rows, encoder.encode_images(items), atol=1e-6)
-    other = encode_collection(encoder, featured(collection, 2.0), tmp_path / "f", "val")
-    assert other.about["data"] != encoded.about["data"]
-    assert without_bad_images(collection)[0] is collection
-
-
 def test_pictures_and_regions_are_not_taken_for_each_other(scenes_folder: Path, tmp_path: Path) -> None:
     pictures = read_collection(scenes_folder).split("val")
     with pytest.raises(MismatchError, match="the encoder takes regions, scenes holds pictures") as caught:
@@ -197,17 +162,9 @@ def test_pictures_prepared_ahead_have_the_same_rows(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: card)
     monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", 5)
     monkeypatch.setattr("diptych.encoders.encode.default_workers", lambda: threads)
-    depths, read_ahead = [], encoding.read_ahead
-
-    def noted(function: Any, items: Any, workers: int, depth: int) -> Any:
-        depths.append(depth)
-        return read_ahead(function, items, workers, depth)
-
-    monkeypatch.setattr("diptych.encoders.encode.read_ahead", noted)
     collection = read_collection(scenes_folder).split("val")
     encoder = picture_encoder()
     encoded = encode_collection(encoder, collection, tmp_path / "e", "val")
-    assert depths == [4 * threads + (5 if card else 0)]
     pictures = list(collection.images())
     expected = [encoder.encode_images(pictures[start : start + 5]) for start in range(0, 16, 5)]
     assert np.array_equal(encoded.images.rows, np.concatenate(expected))
@@ -254,7 +211,7 @@ def test_a_crash_at_any_call_resumes_to_the_same_bits(
     begin(tmp_path / "other")
     fingerprint_of_other = EncodedCollection.open(tmp_path / "other" / "e").about["data"]
     act = lambda place: encode_collection(Shades(), collection, place / "e") and None  # noqa: E731
-    assert crash_everywhere(begin, act, check, tmp_path) > 40
+    assert crash_everywhere(begin, act, check, tmp_path, every=3) > 40
 
 
 def test_asked_to_stop_it_keeps_what_it_has_and_says_so(
@@ -274,50 +231,15 @@ def test_asked_to_stop_it_keeps_what_it_has_and_says_so(
     with pytest.raises(StorageError, match="is not finished") as caught:
         EncodedCollection.open(tmp_path / "e")
     assert "resume" in caught.value.fix
-    told: list[tuple[str, int, int]] = []
-
-    class Bars:
-        def start(self, description: str, total: int | None, unit: str, done: int) -> Any:
-            told.append((description, total or 0, done))
-            return self
-
-        def advance(self, steps: int = 1, note: str = "") -> None:
-            description, total, done = told[-1]
-            told[-1] = (description, total, done + steps)
-
-        def finish(self, task: Any) -> None:
-            told.append(("", 0, 0))
-
-    with report_to(Bars()):
+    bars = Bars()
+    with report_to(bars):
         encode_collection(encoder, collection, tmp_path / "e")
-    assert [one for one in told if one[0]] == [
-        ("reading pictures", 16, 16),
-        ("embedding images", 16, 16),
-        ("embedding captions", 80, 80),
+    assert bars.told == [
+        ["reading pictures", 16, 16],
+        ["embedding images", 16, 16],
+        ["embedding captions", 80, 80],
     ]
     assert encoder.seen == [16, 80]
-
-
-def test_other_pictures_or_another_encoder_begin_anew(
-    scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", BLOCK)
-    collection = read_collection(scenes_folder).split("val")
-
-    class Others(Shades):
-        fingerprint = "others"  # type: ignore[assignment]
-
-    for encoder, part in (
-        (Shades(), collection),
-        (Others(), collection),
-        (Others(), collection.subset([0, 1, 2, 3, 4])),
-    ):
-        with stop_when(encoder.has_begun), pytest.raises(Interrupted):
-            encode_collection(encoder, part, tmp_path / "e")
-        assert encoder.seen[0] == BLOCK
-    encoder = Others()
-    encode_collection(encoder, part, tmp_path / "e")
-    assert encoder.seen == [1, 25]
 
 
 class Wrong(Shades):
@@ -372,16 +294,3 @@ def test_what_is_wrong_is_named_by_its_id(
     with pytest.raises(ImageError, match=f"image {ids[9]}: the third table of the archive") as caught:
         encode_collection(Shades(), damaged, tmp_path / "d")
     assert caught.value.fix == "fetch it again"
-    # What was encoded before is kept: pictures that are readable again cost nothing but themselves.
-    encoder = Shades()
-    encode_collection(encoder, replace(collection, source=Tall(99, 99), source_rows=rows), tmp_path / "d")
-    assert encoder.seen == [8, 80]
-
-
-def test_a_collection_without_captions_is_encoded_too(scenes_folder: Path, tmp_path: Path) -> None:
-    collection = read_collection(scenes_folder).split("val").first_captions(0)
-    encoded = encode_collection(Shades(), collection, tmp_path / "e")
-    assert encoded.images.rows.shape == (16, 3)
-    assert encoded.texts.rows.shape == (0, 3)
-    with pytest.raises(UsageError, match="0 processes"):
-        encode_collection(Shades(), collection, tmp_path / "e", processes=0)

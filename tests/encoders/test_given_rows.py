@@ -120,30 +120,3 @@ def test_parquet_of_another_kind_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": ["a", "b"], "emb": [[1.0], [1.0, 2.0]]}), tmp_path / "img_embs.parquet")
     with pytest.raises(StorageError, match=r"different lengths|ids"):
         GivenRows.open(tmp_path)
-
-
-def test_an_empty_file_of_rows_is_told(tmp_path: Path) -> None:
-    for kind in ("images", "texts"):
-        plain(tmp_path, kind, ["a"], np.ones((1, 2), np.float32))
-    (tmp_path / "texts.npy").write_bytes(b"")
-    with pytest.raises(StorageError, match=r"texts\.npy"):
-        GivenRows.open(tmp_path)
-
-
-@pytest.mark.parametrize("rows", [[["x"]], ["x"], [[1.0], [1.0, 2.0, 3.0]], []])
-def test_a_column_of_other_things_is_told(rows: list[object], tmp_path: Path) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    parquet(tmp_path, ["a"], ["b"])
-    ids = [str(place) for place in range(len(rows))]
-    pq.write_table(pa.table({"id": ids, "emb": rows}), tmp_path / "img_embs.parquet")
-    with pytest.raises(StorageError, match="column emb") as caught:
-        GivenRows.open(tmp_path)
-    assert caught.value.fix
-
-
-def test_long_lists_are_lists_too(tmp_path: Path) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    parquet(tmp_path, ["a"], ["b"], width=2)
-    emb = pa.array([[1.0, 2.0]], pa.large_list(pa.float32()))
-    pq.write_table(pa.table({"id": ["a"], "emb": emb}), tmp_path / "img_embs.parquet")
-    assert GivenRows.open(tmp_path).width == 2

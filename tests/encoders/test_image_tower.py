@@ -10,8 +10,7 @@ from PIL import Image
 from safetensors.torch import save_file
 from torch import nn
 
-from diptych.core.errors import ImageError, MismatchError, RecipeError, StorageError, UnknownNameError
-from diptych.data.images import OverlaidPicture, Patch
+from diptych.core.errors import ImageError, MismatchError, RecipeError, StorageError
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.tower import ProjectionConfig, make_head
@@ -81,11 +80,6 @@ def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
         tower(weights=str(tmp_path / "other.safetensors"))
 
 
-def test_an_unknown_backbone_is_named() -> None:
-    with pytest.raises(UnknownNameError, match="unknown timm backbone 'resnet5000'"):
-        ImageTower(ImageTowerConfig(backbone="resnet5000"), 8)
-
-
 @pytest.mark.parametrize(
     "backbone", ["test_vit", "test_efficientnet", "test_convnext", "test_mambaout", "mobilenetv3_small_050"]
 )
@@ -118,12 +112,6 @@ def test_head_options_and_projection_reach_the_layers() -> None:
     assert projected(PICTURES).shape == (4, 3)
 
 
-def test_order_embeddings_have_no_negative_entries() -> None:
-    torch.manual_seed(0)
-    absolute = ImageTower(ImageTowerConfig(backbone="test_resnet"), 8, absolute=True).eval()
-    torch.testing.assert_close(absolute(PICTURES), tower().eval()(PICTURES).abs())
-
-
 def test_a_picture_is_prepared_as_its_preprocessing_says() -> None:
     model = tower(preprocessing=Preprocessing(size=16, resize=16))
     picture = Image.new("L", (20, 30), 99)
@@ -131,21 +119,6 @@ def test_a_picture_is_prepared_as_its_preprocessing_says() -> None:
     with pytest.raises(ImageError, match=r"image 4 is a float32 array of shape \(36, 2048\)") as caught:
         model.prepare(np.zeros((36, 2048), np.float32), 4)
     assert "region tower" in caught.value.fix
-
-
-def test_a_picture_is_prepared_with_what_is_laid_over_it() -> None:
-    class Corner:
-        key = "corner"
-
-        def patches(self, width: int, height: int) -> list[Patch]:
-            return [Patch(width - 3, 0, np.full((2, 3, 3), 250, np.uint8))]
-
-    model = tower(preprocessing=Preprocessing(size=16, resize=16))
-    picture = Image.new("L", (20, 30), 99)
-    found = model.prepare(OverlaidPicture(picture, Corner()), 0)
-    by_hand = np.full((16, 16, 3), 99, np.uint8)
-    by_hand[:2, 13:] = 250
-    assert np.array_equal(found, model.prepare(by_hand, 0))
 
 
 def test_a_grid_keeps_where_things_are() -> None:
@@ -171,19 +144,6 @@ def test_a_backbone_without_a_map_has_no_grid() -> None:
         ImageTower(config, 8)
 
 
-@pytest.mark.parametrize("hidden", [None, 7])
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("batch_norm", [True, False])
-def test_layers_are_as_asked(hidden: int | None, bias: bool, batch_norm: bool) -> None:
-    head = make_head(5, 3, hidden, 0.0, bias, batch_norm)
-    linear = [layer for layer in head.modules() if isinstance(layer, nn.Linear)]
-    assert [(layer.in_features, layer.out_features) for layer in linear] == (
-        [(5, 3)] if hidden is None else [(5, 7), (7, 3)]
-    )
-    assert all((layer.bias is not None) is bias for layer in linear)
-    assert isinstance(list(head.children())[-1], nn.BatchNorm1d) is batch_norm
-
-
 def test_the_start_is_uniform_in_the_bound() -> None:
     torch.manual_seed(0)
     layer = make_head(300, 500, None)[1]
@@ -191,20 +151,3 @@ def test_the_start_is_uniform_in_the_bound() -> None:
     assert 0.99 * bound < layer.weight.abs().max().item() <= bound
     assert layer.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.01)
     assert not layer.bias.any()
-
-
-def test_by_hand() -> None:
-    head = make_head(2, 1, 2, bias=False)
-    with torch.no_grad():
-        head[1].weight.copy_(torch.tensor([[1.0, 0.0], [0.0, -1.0]]))
-        head[4].weight.copy_(torch.tensor([[2.0, 3.0]]))
-    assert head(torch.tensor([[5.0, 7.0], [-1.0, -2.0]])).tolist() == [[10.0], [6.0]]
-
-
-def test_batch_norm_is_of_the_batch_in_training_and_of_what_it_saw_after() -> None:
-    head = make_head(4, 3, None, batch_norm=True)
-    rows = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
-    trained = head.train()(rows)
-    torch.testing.assert_close(trained.mean(dim=0), torch.zeros(3), atol=1e-6, rtol=0)
-    torch.testing.assert_close(trained.var(dim=0, correction=0), torch.ones(3), atol=1e-3, rtol=0)
-    assert not torch.allclose(head.eval()(rows), trained)

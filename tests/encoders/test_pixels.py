@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,18 +12,14 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from diptych.core.errors import ImageError, UsageError
-from diptych.data.images import OverlaidPicture
 from diptych.encoders.direct_pixels import ComposedPixels, LibraryPixels, ProcessorPixels
-from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.inputs import ByteTable
 from diptych.encoders.preprocessing import Preprocessing
 
 from .tiny_pretrained import (
     KINDS,
     Square,
-    open_clip_folder,
     pictures,
-    transformers_folder,
     transformers_model,
 )
 
@@ -97,24 +92,6 @@ def test_every_shape_is_cut_alike(width: int, height: int, seed: int) -> None:
     np.testing.assert_array_equal(DIRECT(picture), whole(CLIP, picture))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"do_pad": True, "pad_size": {"height": 40, "width": 40}},
-        {"do_resize": False},
-        {"size": {"longest_edge": 40, "shortest_edge": 32}},
-        {"crop_size": {"height": 48, "width": 48}},
-        {"do_rescale": False},
-    ],
-)
-def test_settings_that_say_more_are_left_to_the_library(changes: dict[str, Any]) -> None:
-    processor = transformers_model("clip")[2]
-    for name, value in changes.items():
-        setattr(processor, name, value)
-    picture = noise(50, 40)
-    np.testing.assert_array_equal(ProcessorPixels(processor)(picture), whole(processor, picture))
-
-
 def test_a_processor_that_does_something_else_is_believed() -> None:
     class Flipping(type(CLIP)):  # type: ignore[misc]
         def _preprocess(self, *args: Any, **options: Any) -> Any:
@@ -173,32 +150,6 @@ def test_a_compose_of_torchvision() -> None:
     assert ComposedPixels(steps.Compose([steps.Resize(32)])).direct is None
 
 
-def test_rows_see_what_lies_over_an_image(tmp_path: Path) -> None:
-    for folder in (open_clip_folder(tmp_path / "open"), transformers_folder("clip", tmp_path / "clip")):
-        encoder = DualEncoder.load(folder, device="cpu")
-        first, second, third = pictures(3)
-        rows = encoder.encode_images(
-            [OverlaidPicture(first, Square()), second, OverlaidPicture(third, Square(0))]
-        )
-        plain = encoder.encode_images(pictures(3))
-        np.testing.assert_allclose(rows[1:], plain[1:], atol=1e-6)
-        assert np.abs(rows[0] - plain[0]).max() > 1e-2
-        with pytest.raises(ImageError, match="a square of 30 does not fit 32 × 32"):
-            encoder.encode_images([OverlaidPicture(first, Square(30))])
-
-
-def test_every_byte_has_its_number_in_every_channel() -> None:
-    table = ByteTable(np.stack([np.arange(256), np.arange(256) * 2, np.arange(256) + 1000]))
-    pixels = np.array([[[0, 1, 2], [255, 254, 253]]], dtype=np.uint8)
-    assert table(pixels).tolist() == [[[0, 255]], [[2, 508]], [[1002, 1253]]]
-    assert table(pixels).dtype == np.float32
-    view = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)[3:12, ::2]
-    plain = ByteTable(np.tile(np.arange(256), (3, 1)))
-    np.testing.assert_array_equal(plain(view), view.transpose(2, 0, 1))
-    with pytest.raises(IndexError):
-        plain(view[:, :, 0])
-
-
 @given(
     st.integers(0, 2**32 - 1),
     st.tuples(*[st.floats(0, 1, allow_subnormal=False)] * 3),
@@ -219,13 +170,3 @@ def test_the_bits_of_a_table_are_those_of_the_arithmetic(
     table = ByteTable.of(double)
     assert table is not None
     np.testing.assert_array_equal(table(pixels), double(pixels))
-
-
-def test_what_is_more_than_a_table_has_none() -> None:
-    def levelled(pixels: np.ndarray) -> np.ndarray:
-        values = pixels.transpose(2, 0, 1).astype(np.float32)
-        return values - values.mean()
-
-    assert ByteTable.of(levelled) is None
-    assert ByteTable.of(lambda pixels: levelled(pixels)[:, :-1]) is None
-    assert ByteTable.of(lambda pixels: pixels.transpose(2, 0, 1) / 255.0) is None  # double precision

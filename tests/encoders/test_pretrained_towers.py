@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.core.errors import CaptionError, UsageError
-from diptych.data.images import OverlaidPicture
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.preprocessing import Augmentation, randomly_cut
 from diptych.encoders.pretrained import PretrainedEncoder, shortened
 
-from .tiny_pretrained import CAPTIONS, Square, open_clip_folder, pictures, transformers_folder
+from .tiny_pretrained import CAPTIONS, open_clip_folder, pictures, transformers_folder
 
 KINDS = ["clip", "siglip", "altclip", "align", "groupvit", "chinese_clip", "metaclip_2", "open_clip"]
 LONG = "a dog on the left of a red cube sees two cats and a green ball on the right of a blue cube"
@@ -53,25 +50,6 @@ def test_every_weight_belongs_to_one_side(kind: str, encoders: Callable[[str], A
         assert own[name] is parameter
     assert set(own) - {name for name, _ in given} <= {"logit_scale", "logit_bias", "temperature"}
     assert all(name.startswith("vis") for name, _ in towers.image.named_parameters())
-
-
-def test_gradients_reach_both_sides(encoders: Callable[[str], Any]) -> None:
-    for kind in ("clip", "open_clip"):
-        towers = encoders(kind).towers
-        for side in (towers.image, towers.text):
-            side.requires_grad_(True)
-        try:
-            pixels = torch.from_numpy(np.stack([towers.image.prepare(one, 0) for one in pictures(2)]))
-            images = towers.image(pixels)
-            texts = towers.text(*towers.text.inputs(["a dog", "a cat"]).batch(np.arange(2)))
-            # One score: unit rows have no gradient towards themselves.
-            (images @ texts.T)[0, 1].backward()
-            for side in (towers.image, towers.text):
-                assert any(weight.grad is not None and weight.grad.any() for weight in side.parameters())
-        finally:
-            for side in (towers.image, towers.text):
-                side.zero_grad()
-                side.requires_grad_(False)
 
 
 def test_weights_without_a_side_are_named(tmp_path: Path) -> None:
@@ -153,94 +131,8 @@ def test_the_limit_cuts_the_text_and_not_its_ending(
     assert encoder.texts_shortened >= 3
 
 
-def test_characters_are_a_limit_too(encoders: Callable[[str], Any]) -> None:
-    short = encoders("clip").cut_texts_at(9)
-    assert short.with_endings(["a red dog", "a"], ["1 2", "1 2"]) == ["a red 1 2", "a 1 2"]
-    assert short.texts_shortened == 1
-    with pytest.raises(CaptionError, match="'1 2 3 4 5' is longer"):
-        encoders("clip").cut_texts_at(8).with_endings(["a"], ["1 2 3 4 5"])
-
-
-def test_threads_get_the_same_tokens(encoders: Callable[[str], Any]) -> None:
-    encoder = encoders("clip")
-    inputs = encoder.towers.text.inputs([LONG, *(caption for caption in CAPTIONS if caption)])
-    batches = [np.array([row, 0]) for row in range(6)] * 8
-
-    def tokens(rows: np.ndarray) -> list[list[int]]:
-        found: list[list[int]] = inputs.batch(rows, ["1 2", ENDING])[0].tolist()
-        return found
-
-    with ThreadPoolExecutor(6) as pool:
-        assert list(pool.map(tokens, batches)) == [tokens(rows) for rows in batches]
-
-
-def test_pictures_are_cut_before_and_pasted_after_the_librarys_preprocessing(
-    encoders: Callable[[str], Any],
-) -> None:
-    images = encoders("clip").towers.image
-    picture, augmentation = pictures(3)[2], Augmentation(scale=(0.3, 0.6))
-
-    def seeded() -> np.random.Generator:
-        return np.random.default_rng(7)
-
-    cut = randomly_cut(picture.convert("RGB"), augmentation, seeded())
-    assert cut.size != picture.size
-    plain = images.augmented(picture, 0, augmentation, seeded())
-    np.testing.assert_array_equal(plain, images.prepare(cut, 0))
-    laid = images.augmented(OverlaidPicture(picture, Square()), 0, augmentation, seeded())
-    np.testing.assert_array_equal(laid, images.prepare(OverlaidPicture(cut, Square()), 0))
-    assert np.ptp(laid[:, 5:13, 3:11], axis=(1, 2)).max() == 0.0  # whole, wherever the crop was
-    assert not np.array_equal(laid, plain)
-    with pytest.raises(UsageError, match=r"erasing 0\.2 with another library's preprocessing"):
-        images.augmented(picture, 0, Augmentation(erasing=0.2), seeded())
-
-
-def test_words_cannot_be_left_out_of_token_ids(encoders: Callable[[str], Any]) -> None:
-    with pytest.raises(UsageError, match="knows no words"):
-        encoders("clip").towers.text.inputs(["a dog"]).augmented(np.array([0]), 0.1, 0.1, 0, 0)
-
-
-@pytest.mark.parametrize(("kind", "options"), [("clip", 1), ("siglip", 2), ("align", 1), ("open_clip", 1)])
-def test_what_an_objective_learned_is_kept_with_the_weights(kind: str, options: int, tmp_path: Path) -> None:
-    write = open_clip_folder if kind == "open_clip" else None
-    folder = write(tmp_path / kind) if write else transformers_folder(kind, tmp_path / kind)
-    encoder = DualEncoder.load(folder, device="cpu")
-    assert isinstance(encoder, PretrainedEncoder)
-    before, rows = encoder.fingerprint, encoder.encode_texts(["a dog"])
-    assert len(encoder.learned_options) == options
-    trained = encoder.as_trained("mine", 0.03, -5.0)
-    assert trained.fingerprint != before
-    again = DualEncoder.load(trained.save(tmp_path / "saved"), device="cpu")
-    assert isinstance(again, PretrainedEncoder)
-    assert again.name == "mine"
-    assert again.fingerprint == trained.fingerprint
-    assert again.learned_options["temperature"] == pytest.approx(0.03)
-    assert again.learned_options.get("bias", -5.0) == -5.0
-    np.testing.assert_array_equal(again.encode_texts(["a dog"]), rows)
-    kept = again.as_trained("other", None)
-    assert kept.learned_options == again.learned_options
-
-
 def at_most(letters: int) -> object:
     return lambda text: len(text) <= letters
-
-
-@pytest.mark.parametrize(
-    ("text", "letters", "expected"),
-    [
-        ("two dogs run", 16, "two dogs run 0 1"),
-        ("two dogs run", 15, "two dogs 0 1"),
-        ("two dogs run", 8, "two 0 1"),
-        ("two dogs run", 6, "tw 0 1"),  # the first word does not fit whole
-        ("two dogs run", 3, "0 1"),
-        ("two  dogs\trun ", 14, "two  dogs 0 1"),  # white space inside is the text's own
-        ("狗狗狗狗", 5, "狗 0 1"),
-        ("", 10, "0 1"),
-        ("  two", 6, "0 1"),  # white space alone is nothing
-    ],
-)
-def test_words_are_left_out_from_the_end(text: str, letters: int, expected: str) -> None:
-    assert shortened(text, "0 1", at_most(letters)) == expected  # type: ignore[arg-type]
 
 
 def test_an_ending_that_never_fits_is_named() -> None:

@@ -14,20 +14,12 @@ from diptych.core.errors import ImageError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource
-from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.caption_tower import CaptionTowerConfig
 from diptych.encoders.distributed import device_for
 from diptych.encoders.encode import encode_collection
-from diptych.encoders.region_tower import RegionTowerConfig
-from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
+from diptych.encoders.two_tower import TwoTowerEncoder
 
-
-def encoder() -> TwoTowerEncoder:
-    torch.manual_seed(0)
-    image = RegionTowerConfig(regions=2, feature_width=3)
-    config = ModelConfig(width=6, image=image, text=CaptionTowerConfig(min_count=1))
-    vocabulary = Vocabulary.build(["a red star"], 1)
-    return TwoTowerEncoder(TwoTowerModel(config, vocabulary), vocabulary)
+from .shades import Bars
+from .test_encode import region_encoder
 
 
 class Features(RegionSource):
@@ -55,39 +47,21 @@ def collection(scenes_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Collecti
     return featured(read_collection(scenes_folder).split("train"))
 
 
-class Bars:
-    """What was told, bar after bar."""
-
-    def __init__(self) -> None:
-        self.told: list[list[Any]] = []
-
-    def start(self, description: str, total: int | None, unit: str, done: int) -> Any:
-        self.told.append([description, total, done])
-        return self
-
-    def advance(self, steps: int = 1, note: str = "") -> None:
-        assert steps > 0
-        self.told[-1][2] += steps
-
-    def finish(self, task: Any) -> None:
-        pass
-
-
 def test_two_processes_write_what_one_does_and_one_that_fails_ends_both(
     collection: Collection, tmp_path: Path
 ) -> None:
-    whole = encode_collection(encoder(), collection, tmp_path / "one")
+    whole = encode_collection(region_encoder(), collection, tmp_path / "one")
     folder = tmp_path / "two"
     # The damaged picture is the second process's, the last but three.
     damaged, name = featured(collection, bad=44), collection.image_ids[44]
     with pytest.raises(ImageError, match=rf"image {name}: feature 2 of region 1 is nan") as caught:
-        encode_collection(encoder(), damaged, folder, processes=2, accelerator="cpu")
+        encode_collection(region_encoder(), damaged, folder, processes=2, accelerator="cpu")
     assert caught.value.fix == "extract it again"
     assert sorted(file.name for file in folder.iterdir()) == ["images.unfinished", "texts.unfinished"]
 
     bars = Bars()
     with report_to(bars):
-        found = encode_collection(encoder(), collection, folder, processes=2, accelerator="cpu")
+        found = encode_collection(region_encoder(), collection, folder, processes=2, accelerator="cpu")
     assert np.array_equal(found.images.rows, whole.images.rows)
     assert np.array_equal(found.texts.rows, whole.texts.rows)
     assert found.about == whole.about
@@ -115,7 +89,7 @@ def test_a_collection_that_cannot_be_handed_on_is_named(collection: Collection, 
     class Pictures(TwoTowerEncoder):
         takes = "pictures"  # type: ignore[assignment]
 
-    of_pictures = Pictures(encoder().model, encoder().source)
+    of_pictures = Pictures(region_encoder().model, region_encoder().source)
     with pytest.raises(UsageError, match="the collection cannot be sent to other processes") as caught:
         encode_collection(of_pictures, pictures, tmp_path / "e", processes=2, accelerator="cpu")
     assert caught.value.fix == "use one process"

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch import nn
 
 from diptych.core.errors import ImageError
-from diptych.encoders.region_tower import GraphConvolution, RegionTower, RegionTowerConfig
+from diptych.encoders.region_tower import RegionTower, RegionTowerConfig
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "vsrn_image_encoder.npz", allow_pickle=False)
 FORMS: dict[str, dict[str, Any]] = {
@@ -54,33 +53,6 @@ def test_gradients_agree_with_the_published_tower(form: str) -> None:
         np.testing.assert_allclose(parameter.grad, GOLDEN[f"{form}.train.grad_{name}_weight"], atol=1e-9)
 
 
-def test_a_new_graph_convolution_is_the_identity() -> None:
-    torch.manual_seed(0)
-    regions = torch.randn(3, 6, 4)
-    assert torch.equal(GraphConvolution(6)(regions), regions)
-
-
-def test_a_graph_convolution_by_hand() -> None:
-    torch.manual_seed(0)
-    layer = GraphConvolution(3).double().eval()
-    nn.init.constant_(layer.W[1].weight, 0.5)
-    picture = torch.randn(3, 4, dtype=torch.float64)  # four regions
-
-    def through(convolution: nn.Conv1d, region: torch.Tensor) -> torch.Tensor:
-        return convolution.weight[:, :, 0] @ region + convolution.bias
-
-    for i in range(4):
-        gathered = torch.zeros(3, dtype=torch.float64)
-        for j in range(4):
-            related = through(layer.theta, picture[:, i]) @ through(layer.phi, picture[:, j]) / 4
-            gathered += related * through(layer.g, picture[:, j])
-        norm = layer.W[1]
-        expected = (
-            through(layer.W[0], gathered) / torch.sqrt(norm.running_var + norm.eps) * 0.5 + picture[:, i]
-        )
-        torch.testing.assert_close(layer(picture[None])[0, :, i], expected)
-
-
 def test_the_default_normalises_features_the_published_way_regions() -> None:
     regions = torch.tensor(GOLDEN["regions"])
     ones = torch.ones(4, 5, dtype=torch.float64)
@@ -98,25 +70,11 @@ def test_rows_are_unit_and_a_picture_does_not_see_its_neighbours() -> None:
     torch.testing.assert_close(model.project(model.features(regions)), together)
 
 
-def test_one_vector_per_picture_is_vse_on_precomputed_features() -> None:
-    torch.manual_seed(0)
-    model = RegionTower(RegionTowerConfig(regions=1, feature_width=6, layers=0, fusion="mean"), 4)
-    features = torch.randn(3, 1, 6)
-    expected = nn.functional.normalize(model.head.fc(features[:, 0]), dim=1)
-    torch.testing.assert_close(model(features), expected)
-
-
 def test_the_order_of_regions_matters_to_the_gru_alone() -> None:
     regions = torch.tensor(GOLDEN["regions"])
     turned = regions.flip(1)
     assert not torch.allclose(tower()(regions), tower()(turned))
     torch.testing.assert_close(tower(fusion="mean")(regions), tower(fusion="mean")(turned))
-
-
-def test_nothing_is_frozen_and_the_head_is_everything() -> None:
-    model = tower()
-    assert list(model.backbone.parameters()) == []
-    assert all(name.startswith("head.") for name, _ in model.named_parameters())
 
 
 @pytest.mark.parametrize(

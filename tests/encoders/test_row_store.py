@@ -14,8 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diptych.core.errors import DataError, StorageError
-from diptych.core.fingerprint import fingerprint_arrays
-from diptych.encoders import row_store
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.row_store import RowPlan, RowStore, keyed_rows, text_keys
 
@@ -26,14 +24,6 @@ IDS = list("abcdefghij")
 
 def embeddings(rows: np.ndarray) -> Embeddings:
     return Embeddings(IDS[: len(rows)], rows, "e", "d", "image", {"split": "test"})
-
-
-@given(st.integers(0, 40), st.integers(1, 9), st.sets(st.integers(0, 39)))
-def test_blocks_are_the_rows_in_order(count: int, block: int, some: set[int]) -> None:
-    plan = dataclasses.replace(PLAN, count=count, block=block)
-    assert [row for number in range(plan.blocks) for row in plan.rows_of(number)] == list(range(count))
-    chosen = np.array(sorted(number for number in some if number < plan.blocks), dtype=np.int64)
-    assert plan.rows_in(chosen) == sum(len(plan.rows_of(number)) for number in chosen.tolist())
 
 
 def test_blocks_of_several_writers_in_any_order_become_an_artifact(tmp_path: Path) -> None:
@@ -63,19 +53,6 @@ def test_blocks_of_several_writers_in_any_order_become_an_artifact(tmp_path: Pat
     assert {file.name for file in target.iterdir()} == files
 
 
-def test_no_rows_and_rows_of_rows(tmp_path: Path) -> None:
-    none = RowStore.begin(tmp_path / "none", dataclasses.replace(PLAN, count=0))
-    with none:
-        assert none.missing().tolist() == []
-    assert none.finish(embeddings).rows.shape == (0, 3)
-    deep = dataclasses.replace(PLAN, shape=(2, 3), dtype="float16")
-    values = np.arange(60, dtype=np.float16).reshape(10, 2, 3)
-    with RowStore.begin(tmp_path / "deep", deep) as store:
-        for number in range(3):
-            store.write(number, values[number * 4 : number * 4 + 4])
-    assert np.array_equal(np.load(store.folder / "rows.npy"), values)
-
-
 @pytest.mark.parametrize(
     "change", [{"of": {}}, {"count": 9}, {"shape": (4,)}, {"block": 5}, {"dtype": "float16"}]
 )
@@ -84,19 +61,6 @@ def test_another_plan_begins_anew(tmp_path: Path, change: dict[str, object]) -> 
         store.write(0, ROWS[:4])
     assert RowStore.begin(tmp_path / "images", PLAN).done() == 4
     assert RowStore.begin(tmp_path / "images", dataclasses.replace(PLAN, **change)).done() == 0  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("file", ["plan.json", "rows.npy", "finished.u1"])
-@pytest.mark.parametrize("how", ["gone", "short", "empty"])
-def test_half_a_folder_begins_anew(tmp_path: Path, file: str, how: str) -> None:
-    with RowStore.begin(tmp_path / "images", PLAN) as store:
-        store.write(0, ROWS[:4])
-    path = store.folder / file
-    content = path.read_bytes()
-    path.unlink()
-    if how != "gone":
-        path.write_bytes(content[: len(content) // 2 if how == "short" else 0])
-    assert RowStore.begin(tmp_path / "images", PLAN).missing().tolist() == [0, 1, 2]
 
 
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
@@ -130,7 +94,7 @@ def test_a_crash_at_any_call_loses_no_recorded_block(tmp_path: Path) -> None:
         assert np.array_equal(Embeddings.open(place / "images").rows, ROWS)
         assert [file.name for file in place.iterdir()] == ["images"]
 
-    assert crash_everywhere(lambda place: None, act, check, tmp_path) > 25
+    assert crash_everywhere(lambda place: None, act, check, tmp_path, every=2) > 25
 
 
 class Making:
@@ -186,12 +150,6 @@ def test_what_was_computed_before_a_kill_is_used_for_any_sequence(tmp_path: Path
     assert made(texts, tmp_path, after).tolist() == expected(texts)
     assert len(after.seen) + len(other.seen) == 20 - 15
     assert not list(tmp_path.rglob("*.tmp"))
-
-
-def test_the_check_is_that_of_whole_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_store, "_CHUNK", 4)
-    rows = np.random.default_rng(0).normal(size=(11, 3)).astype(np.float32)
-    assert row_store._check(rows) == fingerprint_arrays({"rows": rows})
 
 
 @pytest.mark.parametrize("texts", [["a", "bb"], ["bb", "a"]])

@@ -17,7 +17,6 @@ from diptych.encoders.huggingface import HuggingFaceEncoder, SentenceTransformer
 from .tiny_pretrained import CAPTIONS, pictures
 
 CLIP = {"idx": 0, "name": "0", "path": "0_CLIPModel", "type": "sentence_transformers.models.CLIPModel"}
-NORMALIZE = {"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"}
 DENSE = {"idx": 1, "name": "1", "path": "1_Dense", "type": "sentence_transformers.models.Dense"}
 
 
@@ -79,12 +78,6 @@ def test_rows_of_a_folder_that_the_library_of_today_writes(folder: Path, tmp_pat
     )
 
 
-def test_a_module_that_divides_by_the_length_may_follow(copied: Path) -> None:
-    write(copied / "modules.json", [CLIP, NORMALIZE])
-    (copied / "1_Normalize").mkdir()
-    check_rows(copied)
-
-
 def test_the_default_prompt_stands_before_every_text(copied: Path, folder: Path) -> None:
     write(
         copied / "config_sentence_transformers.json",
@@ -95,13 +88,6 @@ def test_the_default_prompt_stands_before_every_text(copied: Path, folder: Path)
     plain = DualEncoder.load(folder, device="cpu")
     assert isinstance(plain, SentenceTransformersEncoder)
     assert encoder.fingerprint == plain.prefix_texts_with("a photo of a ").fingerprint != plain.fingerprint
-
-
-def test_the_modules_own_limit(copied: Path, folder: Path) -> None:
-    write(copied / "0_CLIPModel" / "sentence_bert_config.json", {"max_seq_length": 6})
-    encoder = check_rows(copied)
-    assert encoder.text_limit == 6
-    assert encoder.fingerprint != DualEncoder.load(folder, device="cpu").fingerprint
 
 
 def _modules(*modules: Any) -> Callable[[Path], None]:
@@ -139,9 +125,3 @@ def test_what_is_no_dual_encoder(
     change(copied)
     with pytest.raises(error, match=message):
         DualEncoder.load(copied, device="cpu")
-
-
-def test_a_hub_out_of_reach() -> None:
-    with pytest.raises(UsageError, match="could not be loaded, neither from its hub") as caught:
-        DualEncoder.load("st:clip-ViT-L-14")
-    assert "hf download sentence-transformers/clip-ViT-L-14 --local-dir FOLDER" in caught.value.fix

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from diptych.core.errors import DataError, NumericalError, StorageError
-from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows, term_fingerprint
+from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 
 TERMS = ("dog", "cat", "tree", "##s")
 
@@ -48,36 +48,6 @@ def test_any_matrix_keeps_its_numbers(dense: np.ndarray) -> None:
 def test_a_row_that_is_not_finite_is_named(bad: float) -> None:
     with pytest.raises(NumericalError, match="row 1"):
         canonical_rows(np.array([[0.0, 1.0], [bad, 0.0]]))
-
-
-def test_texts_and_vectors_are_no_rows() -> None:
-    with pytest.raises(DataError, match="shape"):
-        canonical_rows(np.ones(3))
-    with pytest.raises(DataError, match="real numbers"):
-        canonical_rows(np.array([[1j]]))
-
-
-def test_written_rows_come_back_mapped(tmp_path: Path) -> None:
-    rows = np.array([[0, 1.5, 0, 0], [0, 0, 0, 0], [2, 0, 0, 0.25]], dtype=np.float32)
-    kept = made(rows)
-    opened = SparseEmbeddings.open(kept.save(tmp_path / "sparse"))
-    assert np.array_equal(opened.rows.toarray(), rows)
-    assert opened.rows.data.base is not None, "mapped, not read"
-    for name in ("ids", "encoder", "data", "kind", "about"):
-        assert getattr(opened, name) == getattr(kept, name)
-    assert tuple(opened.terms) == TERMS
-    assert opened.vocabulary == kept.vocabulary == term_fingerprint(TERMS)
-    assert opened.width == 4
-
-
-def test_an_empty_collection_is_one(tmp_path: Path) -> None:
-    opened = SparseEmbeddings.open(made(np.empty((0, 4))).save(tmp_path / "none"))
-    assert len(opened) == 0
-    assert opened.rows.shape == (0, 4)
-
-
-def test_the_order_of_terms_makes_another_vocabulary() -> None:
-    assert term_fingerprint(TERMS) != term_fingerprint(TERMS[::-1])
 
 
 def test_rows_need_their_ids_and_terms() -> None:

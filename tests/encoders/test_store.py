@@ -1,21 +1,16 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
-from diptych.core.errors import NumericalError, StorageError, UsageError
+from diptych.core.errors import NumericalError
 from diptych.data.collection import Collection
-from diptych.data.images import OverlaidPicture
 from diptych.data.readers import read_collection
-from diptych.data.regions import RegionSource
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
-from diptych.encoders.preprocessing import Augmentation, Preprocessing
-from diptych.encoders.region_tower import RegionTower, RegionTowerConfig
+from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.store import FeatureOptions, FeatureStore
 
 
@@ -65,34 +60,6 @@ def test_the_key_is_content(collection: Collection, tmp_path: Path) -> None:
     assert FeatureStore.of(tower(), collection, tmp_path, FeatureOptions(seed=9)).folder == base
 
 
-def test_killed_half_way_it_goes_on_where_it_stopped(
-    collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("diptych.encoders.store._BLOCK_IMAGES", 1)
-    whole = np.array(FeatureStore.of(tower(), collection, tmp_path / "whole", FeatureOptions()).rows)
-    calls = 0
-    features = ImageTower.features
-
-    def dying(self: ImageTower, pictures: torch.Tensor) -> torch.Tensor:
-        nonlocal calls
-        calls += 1
-        if calls == 3:
-            raise KeyboardInterrupt
-        return features(self, pictures)
-
-    monkeypatch.setattr(ImageTower, "features", dying)
-    with pytest.raises(KeyboardInterrupt):
-        FeatureStore.of(tower(), collection, tmp_path / "cut", FeatureOptions())
-    (folder,) = (tmp_path / "cut").glob("*.unfinished")
-    assert np.fromfile(folder / "finished.u1", np.uint8).tolist() == [1, 1, 0, 0]
-    calls = 10
-    resumed = FeatureStore.of(tower(), collection, tmp_path / "cut", FeatureOptions())
-    assert calls == 12  # the last eight pictures, in two blocks
-    assert np.array_equal(resumed.rows, whole)
-    FeatureStore.of(tower(), collection, tmp_path / "cut", FeatureOptions())
-    assert calls == 12
-
-
 def test_features_that_do_not_fit_float16_are_named(
     collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,59 +70,3 @@ def test_features_that_do_not_fit_float16_are_named(
         np.errstate(over="ignore"),
     ):
         FeatureStore.of(model, collection, tmp_path, FeatureOptions(storage="float16"))
-
-
-def test_a_full_disk_is_one_line(collection: Collection, tmp_path: Path) -> None:
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, hard))
-    try:
-        with pytest.raises(StorageError, match="cannot write"):
-            FeatureStore.of(tower(), collection, tmp_path, FeatureOptions())
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert FeatureStore.of(tower(), collection, tmp_path, FeatureOptions()).rows.shape[0] == 16
-
-
-def test_erasing_is_part_of_the_key_of_views_alone(collection: Collection, tmp_path: Path) -> None:
-    def folder(views: int, **augmentation: float) -> Path:
-        options = FeatureOptions(views=views, augmentation=Augmentation(**augmentation))
-        return FeatureStore.of(tower(), collection, tmp_path, options).folder
-
-    assert folder(0) == folder(0, erasing=0.2)
-    assert folder(1) != folder(1, erasing=0.2)
-
-
-def test_region_features_are_not_cached_again(collection: Collection, tmp_path: Path) -> None:
-    regions = RegionTower(RegionTowerConfig(regions=2, feature_width=3), 8)
-    with pytest.raises(UsageError, match="the tower takes regions, scenes holds pictures"):
-        FeatureStore.of(regions, collection, tmp_path, FeatureOptions())
-    source = RegionSource([np.zeros((16, 2, 3), np.float32)], "r.npy")
-    featured = replace(collection, source=source, source_rows=np.arange(16))
-    with pytest.raises(UsageError, match="the tower takes pictures, scenes holds regions"):
-        FeatureStore.of(tower(), featured, tmp_path, FeatureOptions())
-
-
-def test_features_of_pictures_with_shortcuts_are_of_the_pasted_pictures(
-    collection: Collection, tmp_path: Path
-) -> None:
-    options = ShortcutOptions(digits="drawn", digit_size=5)
-    injected = Shortcuts.of(options, collection, "val", 0).injected(collection)
-    model = tower().eval()
-    plain = FeatureStore.of(model, collection, tmp_path, FeatureOptions())
-    store = FeatureStore.of(model, injected, tmp_path, FeatureOptions())
-    assert store.folder != plain.folder
-    assert (np.abs(store.rows - plain.rows).max(axis=2) > 1e-4).all()
-    items = [injected.item(row) for row in range(16)]
-    assert all(isinstance(item, OverlaidPicture) for item in items)
-    pixels = torch.from_numpy(np.stack([model.prepare(item, 0) for item in items]))
-    with torch.inference_mode():
-        np.testing.assert_allclose(store.rows[:, 0], model.features(pixels).numpy(), atol=1e-5)
-    # Other pictures of the same digits, and digits in random views, are other features.
-    others = [
-        FeatureStore.of(model, found, tmp_path, FeatureOptions(views=1)).folder
-        for seed in (0, 1)
-        for found in [Shortcuts.of(options, collection, "val", seed).injected(collection)]
-    ]
-    assert len({store.folder, plain.folder, *others}) == 4

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 import torch
@@ -55,19 +53,3 @@ def test_fixed_targets_have_the_width_they_have() -> None:
     assert projected(torch.eye(3), torch.ones(3)).shape == (3, 8)
     with pytest.raises(ValidationError, match="batch_norm is of a head"):
         TargetTowerConfig(batch_norm=True)
-
-
-def test_the_same_captions_are_not_encoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, asked = tower(), []
-    encode = model.targets.encode
-
-    def counted(texts: Sequence[str]) -> np.ndarray:
-        asked.append(list(texts))
-        return encode(texts)
-
-    monkeypatch.setattr(model.targets, "encode", counted)
-    first = model.inputs(CAPTIONS)
-    assert model.inputs(tuple(CAPTIONS)) is first
-    other = model.inputs(CAPTIONS[::-1])
-    assert len(asked) == 2
-    assert torch.equal(other.batch(np.array([0]))[0], first.batch(np.array([4]))[0])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,17 +10,10 @@ from PIL import Image
 from pydantic import ValidationError
 
 from diptych.core.errors import (
-    ImageError,
     MismatchError,
-    NumericalError,
-    UsageError,
 )
-from diptych.core.files import write_json
-from diptych.core.reading import read_json
-from diptych.data.images import OverlaidPicture, Patch, pasted
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import CaptionTowerConfig
-from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.target_tower import TargetTowerConfig
@@ -45,34 +37,6 @@ def encoder(seed: int = 0, **text: object) -> TwoTowerEncoder:
 def pictures(n: int = 5) -> list[Image.Image]:
     random = np.random.default_rng(0)
     return [Image.fromarray(random.integers(0, 256, (40, 50, 3), dtype=np.uint8)) for _ in range(n)]
-
-
-def test_the_fingerprint_is_of_what_changes_rows() -> None:
-    base = encoder().fingerprint
-    assert encoder().fingerprint == base
-    assert encoder(seed=1).fingerprint != base
-    assert encoder(max_tokens=4).fingerprint != base
-    assert encoder(dropout=0.5).fingerprint == base
-    changed = encoder()
-    with torch.no_grad():
-        changed.model.text.embed.weight[0, 0] += 1
-    assert changed.fingerprint != base
-
-
-def test_long_captions_are_cut_and_counted(caplog: pytest.LogCaptureFixture) -> None:
-    model = encoder(max_tokens=4)
-    with caplog.at_level(logging.INFO):
-        rows = model.encode_texts(["a red star ring", "a red blue left of", "a"])
-    np.testing.assert_allclose(rows[0], model.encode_texts(["a red"])[0], atol=1e-6)
-    assert "2 of 3 texts" in caplog.text
-
-
-def test_diverged_weights_are_named_not_hidden() -> None:
-    model = encoder()
-    with torch.no_grad():
-        model.model.text.embed.weight[4] = torch.nan
-    with pytest.raises(NumericalError, match="embedding of text 0 is not finite"):
-        model.encode_texts(["a"])
 
 
 KINDS = [
@@ -117,29 +81,6 @@ def items(encoder: TwoTowerEncoder) -> list[Any]:
     return list(np.random.default_rng(0).normal(size=(5, 3, 5)).astype(np.float32))
 
 
-@pytest.mark.parametrize(("image", "text", "projection"), KINDS)
-def test_every_kind_of_tower_is_saved_and_loaded(
-    image: str, text: str, projection: bool, tmp_path: Path
-) -> None:
-    model = of_kind(image, text, projection)
-    model.save(tmp_path / "m")
-    loaded = DualEncoder.load(tmp_path / "m", device="cpu")
-    assert isinstance(loaded, TwoTowerEncoder)
-    assert loaded.takes == image
-    assert loaded.fingerprint == model.fingerprint
-    assert loaded.describe() == model.describe()
-    assert loaded.model.config == model.model.config
-    rows = loaded.encode_images(items(model)), loaded.encode_texts(CAPTIONS)
-    for ours, theirs in zip(
-        rows, (model.encode_images(items(model)), model.encode_texts(CAPTIONS)), strict=True
-    ):
-        assert ours.shape[1] == 8
-        assert np.array_equal(ours, theirs)
-        np.testing.assert_allclose(np.linalg.norm(ours, axis=1), 1, atol=1e-6)
-    np.testing.assert_allclose(model.encode_texts(CAPTIONS, batch_size=1), rows[1], atol=1e-6)
-    np.testing.assert_allclose(model.encode_images(iter(items(model)), batch_size=2), rows[0], atol=1e-6)
-
-
 def test_fingerprints_tell_kinds_and_sources_apart() -> None:
     found = [of_kind(*kind).fingerprint for kind in KINDS]
     found.append(of_kind("pictures", "gru", similarity="order").fingerprint)
@@ -159,35 +100,6 @@ def test_order_embeddings_say_so_and_have_no_signs(image: str) -> None:
         without, signed = getattr(order, name)(given), getattr(plain, name)(given)
         assert (signed < 0).any()
         np.testing.assert_allclose(without, np.abs(signed), atol=1e-6)
-
-
-@pytest.mark.parametrize(("image", "text"), [("pictures", "gru"), ("regions", "gru")])
-def test_a_base_models_weights_are_those_below_a_projection(image: str, text: str) -> None:
-    projected = of_kind(image, text, projection=True)
-    config = projected.model.config.model_copy(update={"width": 6, "projection": None})
-    base = TwoTowerModel(config, projected.source).state_dict()
-    above = {name: value.shape for name, value in projected.model.state_dict().items()}
-    assert {name: above.get(name) for name in base} == {name: value.shape for name, value in base.items()}
-    assert sorted(set(above) - set(base)) == [
-        f"{side}.projection.{name}"
-        for side in ("image", "text")
-        for name in ("0.weight", "2.bias", "2.weight")
-    ]
-
-
-def test_a_folder_from_before_there_were_kinds_is_read(tmp_path: Path) -> None:
-    model = encoder()
-    model.save(tmp_path / "m")
-    config = read_json(tmp_path / "m" / "model.json")
-    for key in ("projection", "similarity"):
-        del config[key]
-    for side in ("image", "text"):
-        for key in ("kind", "bias", "batch_norm"):
-            del config[side][key]
-    write_json(tmp_path / "m" / "model.json", config)
-    loaded = DualEncoder.load(tmp_path / "m", device="cpu")
-    assert loaded.fingerprint == model.fingerprint
-    assert np.array_equal(loaded.encode_texts(CAPTIONS), model.encode_texts(CAPTIONS))
 
 
 @pytest.mark.parametrize(
@@ -251,44 +163,3 @@ def test_a_caption_with_its_ending_is_read_as_in_training(
     for row, length in zip(read.tolist(), lengths.tolist(), strict=True):
         assert row[length - 7 : length] == [4, 4, 5, 6, 7, 8, 2]
     assert model.with_endings(CAPTIONS, [""] * 4) == CAPTIONS
-
-
-def test_without_a_limit_reached_an_ending_is_appended() -> None:
-    assert digit_encoder().with_endings(["A red Star."], [CODE]) == ["A red Star. 0 0 1 2 3 4"]
-    assert digit_encoder(max_tokens=10).with_endings(["A red Star."], [CODE]) == ["A red 0 0 1 2 3 4"]
-    with pytest.raises(UsageError, match="captions of 7 tokens have no room .* at least 8"):
-        digit_encoder(max_tokens=7).with_endings(["a"], [CODE])
-
-
-def test_an_encoder_sees_what_is_laid_over_a_picture() -> None:
-    class Stripe:
-        key = "stripe"
-
-        def patches(self, width: int, height: int) -> list[Patch]:
-            assert (width, height) == (64, 64)
-            return [Patch(0, 0, np.full((10, 64, 3), 255, np.uint8))]
-
-    model = digit_encoder()
-    bare = pictures()
-    overlaid = [OverlaidPicture(picture, Stripe()) for picture in bare]
-    by_hand = [
-        Image.fromarray(pasted(model.model.image.config.preprocessing.central(p), Stripe())) for p in bare
-    ]
-    found = model.encode_images([*overlaid[:2], *bare[2:]])
-    np.testing.assert_allclose(found[:2], model.encode_images(by_hand)[:2], atol=1e-6)
-    np.testing.assert_allclose(found[2:], model.encode_images(bare)[2:], atol=1e-6)
-    assert np.abs(found[:2] - model.encode_images(bare)[:2]).max() > 1e-3
-
-
-def test_regions_have_nothing_laid_over_them() -> None:
-    model = of_kind("regions", "gru")
-    item = OverlaidPicture(pictures(1)[0], Overlaid())
-    with pytest.raises(ImageError, match="image 0 is a OverlaidPicture, not a matrix of region features"):
-        model.encode_images([item])
-
-
-class Overlaid:
-    key = "nothing"
-
-    def patches(self, width: int, height: int) -> list[Patch]:
-        return []

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
-from diptych.core.artifact import encode
 from diptych.core.errors import UsageError
 from diptych.data.readers import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
@@ -22,9 +21,7 @@ from diptych.training.run import Run
 QUICK: dict[str, Any] = {"probes": ("linear",), "samples": 20}
 
 
-def test_a_run_is_audited_on_its_own_splits(
-    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_audited_on_its_own_splits(run_folder: Path, tmp_path: Path) -> None:
     found = audit_run(run_folder, folder=tmp_path, **QUICK)
     assert list(found.conditions) == ["without"]
     assert found.protocol.images == (48, 16, 16)
@@ -38,20 +35,21 @@ def test_a_run_is_audited_on_its_own_splits(
         for group in side.groups:
             assert 0 <= group.held["linear"].percent <= 100
 
-    def never(*_: Any, **__: Any) -> Any:
-        raise AssertionError("embedded again")
 
-    encoder = type(DualEncoder.load(run_folder / "best"))
-    monkeypatch.setattr(encoder, "encode_images", never)
-    monkeypatch.setattr(encoder, "encode_texts", never)
-    again = audit_run(Run.open(run_folder), folder=tmp_path, **QUICK)
-    assert encode(again, {}) == encode(found, {})
-
-
-def test_with_and_without_shortcuts(run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:
+def test_with_and_without_shortcuts_and_of_at_most_so_many_images(
+    run_folder: Path, scenes_folder: Path, tmp_path: Path
+) -> None:
     whole, encoder = read_collection(scenes_folder), DualEncoder.load(run_folder / "best")
     shortcuts = Shortcuts.of(ShortcutOptions(digits="drawn", digit_size=5), whole, "train", 0)
-    found = audit_encoder(encoder, whole, tmp_path, shortcuts=shortcuts, **QUICK)
+    asked = []
+
+    def encode(part: Any, split: str, folder: Path) -> Any:
+        asked.append((split, list(part.image_ids), folder.name))
+        return encode_collection(encoder, part, tmp_path / folder.name, split)
+
+    found = audit_encoder(
+        encoder, whole, tmp_path, shortcuts=shortcuts, most=30, seed=1, encode=encode, **QUICK
+    )
     assert list(found.conditions) == ["without", "with"]
     assert found.held("without", "image", "shortcut", "linear") is None
     for side in ("image", "caption"):
@@ -61,62 +59,41 @@ def test_with_and_without_shortcuts(run_folder: Path, scenes_folder: Path, tmp_p
         assert digits.there == pytest.approx(3.32, abs=0.3)
     assert "a unique number on every image and its captions" in found.protocol.about["shortcuts"]
     assert (tmp_path / "scenes-test-with-shortcuts" / "embedded_collection.json").is_file()
-
-
-def test_a_runs_shortcuts_are_its_recipes(
-    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given = []
-
-    def remember(*_: Any, shortcuts: Shortcuts | None, **__: Any) -> None:
-        given.append(shortcuts)
-
-    monkeypatch.setattr("diptych.training.evaluations.audit_encoder", remember)
-    run = Run.open(run_folder)
-    small = {"digits": "drawn", "digit_size": 5}
-    bits, images = {"setup": "bits", "bits": 3, **small}, {"setup": "images", **small}
-    for setup in (bits, images, {"setup": "none"}, None):
-        run.recipe = Recipe.model_validate({**run.recipe.model_dump(), "shortcuts": setup})
-        audit_run(run, folder=tmp_path)
-    assert [one and one.options.setup for one in given] == ["bits", "images", None, None]
-
-
-def test_other_data_has_the_runs_splits_and_shortcuts(
-    run_folder: Path, scenes_folder: Path, tmp_path: Path
-) -> None:
-    run = Run.open(run_folder)
-    shortcuts = {"setup": "unique", "digits": "drawn", "digit_size": 5}
-    data = {**run.recipe.data.model_dump(), "train": "learn", "validation": "val", "test": "exam"}
-    run.recipe = Recipe.model_validate({**run.recipe.model_dump(), "shortcuts": shortcuts, "data": data})
-    whole = read_collection(scenes_folder)
-    # not the run's splits: the usual ones
-    usual = audit_run(run, whole, tmp_path / "usual", **QUICK)
-    assert usual.protocol.about["splits"] == "train, val, test"
-    named = [{"train": "learn", "test": "exam"}.get(name, name) for name in whole.splits]
-    found = audit_run(run, replace(whole, splits=named), tmp_path / "named", **QUICK)
-    assert found.protocol.about["splits"] == "learn, val, exam"
-    for audited in (usual, found):
-        assert list(audited.conditions) == ["without", "with"]
-        assert audited.held("with", "image", "shortcut", "linear") is not None
-        assert "a unique number on every image and its captions" in audited.protocol.about["shortcuts"]
-
-
-def test_at_most_so_many_training_images(run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:
-    whole, encoder = read_collection(scenes_folder), DualEncoder.load(run_folder / "best")
-    asked = []
-
-    def encode(part: Any, split: str, folder: Path) -> Any:
-        asked.append((split, list(part.image_ids), folder.name))
-        return encode_collection(encoder, part, tmp_path / folder.name, split)
-
-    found = audit_encoder(encoder, whole, tmp_path, most=20, seed=1, encode=encode, **QUICK)
-    assert found.protocol.images == (20, 16, 16)
+    assert found.protocol.images == (30, 16, 16)
     split, ids, name = asked[0]
-    assert (split, name) == ("train", "scenes-train-20-of-48-seed-1")
-    assert len(set(ids)) == 20
-    assert ids == sorted(ids)
-    assert ids != list(whole.split("train").image_ids)[:20]  # drawn, not the first
-    assert len(asked[2][1]) == 16
+    assert (split, name) == ("train", "scenes-train-30-of-48-seed-1")
+    assert ids == sorted(set(ids))
+    assert ids != list(whole.split("train").image_ids)[:30]  # drawn, not the first
+
+
+def test_a_runs_splits_and_shortcuts_are_its_recipes(
+    run_folder: Path, scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also on other data: with the run's splits where it has them, else with the usual ones."""
+    asked: list[tuple[Any, Any]] = []
+    monkeypatch.setattr(
+        "diptych.training.evaluations.audit_encoder",
+        lambda *_, splits, shortcuts: asked.append((splits, shortcuts and shortcuts.options.setup)),
+    )
+    run, whole = Run.open(run_folder), read_collection(scenes_folder)
+    small = {"digits": "drawn", "digit_size": 5}
+    data, usual = run.recipe.data.model_dump(), ("train", "val", "test")
+    named = [{"train": "learn", "test": "exam"}.get(name, name) for name in whole.splits]
+    for setup, expected in (
+        ({"setup": "bits", "bits": 3, **small}, "bits"),
+        ({"setup": "images", **small}, "images"),
+        ({"setup": "none"}, None),
+        (None, None),
+    ):
+        run.recipe = Recipe.model_validate({**run.recipe.model_dump(), "data": data, "shortcuts": setup})
+        audit_run(run, folder=tmp_path)
+        assert asked.pop() == (usual, expected)
+        own = {**data, "train": "learn", "validation": "val", "test": "exam"}
+        run.recipe = Recipe.model_validate({**run.recipe.model_dump(), "data": own})
+        audit_run(run, whole, tmp_path)
+        assert asked.pop() == (usual, expected)
+        audit_run(run, replace(whole, splits=named), tmp_path)
+        assert asked.pop() == (("learn", "val", "exam"), expected)
 
 
 def test_what_is_refused(run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:

@@ -1,235 +1,298 @@
+"""Drops of one model and differences of two models' drops, against loops over queries and by hand."""
+
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
-from diptych.evaluation.drops import Drop, Paired, drops, drops_line
+from diptych.evaluation.drops import Paired, drop_differences, drops, drops_line
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters
 
 CLUSTER = np.array([7, 7, 8, 8, 9, 9])
+NAN = float("nan")
 
 
-def paired(clean: Sequence[float], *perturbed: Sequence[float], cluster: np.ndarray = CLUSTER) -> Paired:
-    return Paired("typos", "R@1", np.array(clean), np.array(perturbed), cluster)
+def paired(clean: Sequence[float], *perturbed: Sequence[float], cluster: Any = CLUSTER) -> Paired:
+    return Paired("typos", "R@1", np.array(clean), np.array(perturbed), np.asarray(cluster))
 
 
 def test_three_pictures_by_hand() -> None:
     """Swapping pictures: what they add is (−2, −1, 0)/6; 4 of 8 assignments add as much: p = 1/2."""
     (drop,) = drops([paired([1, 1, 1, 0, 1, 0], [0, 0, 0, 0, 1, 0])])
     assert (drop.condition, drop.measure) == ("typos", "R@1")
-    assert drop.clean == pytest.approx(4 / 6)
-    assert drop.perturbed == pytest.approx(1 / 6)
-    assert drop.difference == pytest.approx(-1 / 2)
-    assert drop.relative == pytest.approx(-3 / 4)
+    assert (drop.clean, drop.perturbed) == pytest.approx((4 / 6, 1 / 6))
+    assert (drop.difference, drop.relative) == pytest.approx((-1 / 2, -3 / 4))
     assert drop.p == drop.corrected == 4 / 8
     assert (drop.spread, drop.verdict) == (None, "")
     # Resamples hold each picture 0 to 3 times; the ends are the extremes: all of 7, all of 9.
-    assert (drop.low, drop.high) == (-1, 0)
-    assert (drop.relative_low, drop.relative_high) == (-1, 0)
+    assert (drop.low, drop.high, drop.relative_low, drop.relative_high) == (-1, 0, -1, 0)
+
+
+def test_two_models_by_hand() -> None:
+    """The first loses three of four hits, the second one of five: drops −3/6 and −1/6, difference +2/6.
+
+    What pictures add to it is (2, 1, −1)/6: |±2 ±1 ±1| is at least 2 for 6 of 8 assignments of signs.
+    """
+    first = paired([1, 1, 1, 0, 1, 0], [0, 0, 0, 0, 1, 0])
+    second = paired([1, 1, 1, 0, 1, 1], [1, 1, 1, 0, 0, 1])
+    (found,) = drop_differences([(first, second)])
+    assert (found.condition, found.measure) == ("typos", "R@1")
+    assert (found.first.difference, found.second.difference) == pytest.approx((-1 / 2, -1 / 6))
+    assert (found.first.relative, found.second.relative) == pytest.approx((-3 / 4, -1 / 5))
+    assert (found.difference, found.relative) == pytest.approx((2 / 6, -1 / 5 + 3 / 4))
+    assert found.p == found.corrected == 6 / 8
+    assert found.verdict == ""
+    assert (found.low, found.high, found.relative_low, found.relative_high) == (-1 / 2, 1, -1 / 2, 1)
 
 
 def test_equal_values_differ_by_nothing() -> None:
-    """Also where a mean of three like numbers is not that number."""
+    """Also where a mean of three like numbers is not that number, and 0.3 − 0.2 in binary not 0.2 − 0.1."""
     clean = [0.1, 0.7, 0.3, 0.2, 0.9, 0.6]
     (drop,) = drops([paired(clean, clean, clean, clean)])
-    assert (drop.difference, drop.low, drop.high, drop.p, drop.corrected) == (0, 0, 0, 1, 1)
-    assert (drop.relative, drop.relative_low, drop.relative_high) == (0, 0, 0)
     assert drop.perturbed == drop.clean
     assert (drop.spread, drop.verdict) == (0, "")
+    one = paired(clean, [0.2, 0.1, 0.3, 0.1, 0.3, 0.7], [0.1, 0.1, 0.9, 0.3, 0.2, 0.5])
+    (same,) = drop_differences([(one, paired(clean, *one.perturbed.tolist()))])
+    for found in (drop, same):
+        assert (found.difference, found.low, found.high, found.p, found.corrected) == (0, 0, 0, 1, 1)
+        assert (found.relative, found.relative_low, found.relative_high) == (0, 0, 0)
+    (found,) = drop_differences([(paired([0.3] * 6, [0.2] * 6), paired([0.2] * 6, [0.1] * 6))])
+    assert (found.difference, found.low, found.high, found.p) == (0, 0, 0, 1)
+    assert found.relative == pytest.approx(-1 / 2 + 1 / 3)
+    assert (found.relative_high or 0) < 0
+
+
+def test_absolute_and_relative_may_point_to_different_models() -> None:
+    """The second loses 20 of 80 where the first loses 10 of 20."""
+    first = paired([1.0] * 20 + [0.0] * 80, [1.0] * 10 + [0.0] * 90, cluster=np.arange(100))
+    second = paired([1.0] * 80 + [0.0] * 20, [1.0] * 60 + [0.0] * 40, cluster=np.arange(100))
+    (found,) = drop_differences([(first, second)], correction="none")
+    assert (found.difference, found.relative) == pytest.approx((-0.1, 0.25))
 
 
 def test_seeds_are_averaged_query_by_query() -> None:
     clean, one, other = [1, 1, 1, 1, 1, 0], [0, 1, 1, 1, 1, 0], [1, 1, 0, 0, 1, 0]
     (drop,) = drops([paired(clean, one, other)], seed=3)
-    means = [float(np.mean(one)), float(np.mean(other))]
-    assert drop.perturbed == pytest.approx(np.mean(means))
     assert drop.spread == pytest.approx((4 / 6 - 3 / 6) / 2**0.5)
     mean: list[float] = np.mean([one, other], axis=0).tolist()
     (alone,) = drops([paired(clean, mean)], seed=3)
-    assert (drop.difference, drop.low, drop.high) == (alone.difference, alone.low, alone.high)
-    assert drop.p == alone.p
+    for name in ("perturbed", "difference", "low", "high", "p"):
+        assert getattr(drop, name) == pytest.approx(getattr(alone, name)), name
 
 
 def test_queries_that_are_not_asked_are_left_out_of_both() -> None:
-    nan = float("nan")
-    whole = paired([1, nan, 1, 0, nan, nan], [0, 1, nan, 0, 5, nan])
-    with pytest.raises(
-        NumericalError, match=r"typos, R@1: query 2 is 1 clean and \[nan\] changed, 1 queries"
-    ):
+    whole = paired([1, NAN, 1, 0, NAN, NAN], [0, 1, NAN, 0, 5, NAN])
+    with pytest.raises(NumericalError, match=r"typos, R@1: query 2 is 1 clean and \[nan\] changed, 1 quer"):
         drops([whole])
-    (drop,) = drops([paired([1, nan, 1, 0, nan, nan], [0, 1, 0, 0, 5, nan])])
-    (left,) = drops([paired([1, 1, 0], [0, 0, 0], cluster=np.array([7, 8, 8]))])
-    assert drop == left
+    (drop,) = drops([paired([1, NAN, 1, 0, NAN, NAN], [0, 1, 0, 0, 5, NAN])])
+    assert [drop] == drops([paired([1, 1, 0], [0, 0, 0], cluster=[7, 8, 8])])
 
 
-def test_nothing_relative_to_nothing() -> None:
-    (drop,) = drops([paired([0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0])])
+def test_without_a_clean_hit_there_is_no_ratio() -> None:
+    (drop,) = drops([paired([0] * 6, [0, 0, 1, 1, 0, 0])])
     assert (drop.relative, drop.relative_low, drop.relative_high) == (None, None, None)
     assert drop.difference == pytest.approx(1 / 3)
     assert drop.low is not None
+    # One picture in three is found clean and lost: every ratio that there is, is −1.
+    (drop,) = drops([paired([1, 1, 0, 0, 0, 0], [0] * 6)])
+    assert (drop.low, drop.high, drop.relative_low, drop.relative_high) == (pytest.approx(-1), 0, -1, -1)
+    (found,) = drop_differences([(paired([0] * 6, [1] * 6), paired([1] * 6, [1] * 6))])
+    assert (found.first.relative, found.relative, found.relative_low) == (None, None, None)
+    assert found.difference == -1
 
 
-def test_resamples_without_a_clean_hit_have_no_ratio() -> None:
-    """One picture in three is found clean and lost: every ratio that there is, is −1."""
-    (drop,) = drops([paired([1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0])])
-    assert (drop.low, drop.high) == (pytest.approx(-1), 0)
-    assert (drop.relative_low, drop.relative_high) == (-1, -1)
-
-
-def slowly(pair: Paired, samples: int, seed: int, known: list[int]) -> tuple[list[float], list[float], float]:
-    """Every resample and every swap by loops over queries."""
-    asked = [row for row, value in enumerate(pair.clean) if value == value]
+def slowly(pairs: Sequence[Paired], samples: int, seed: int) -> tuple[list[float], list[float], float]:
+    """Every resample and every swap, of one model's drop or of the second's less the first's."""
+    signs = [1] if len(pairs) == 1 else [-1, 1]
+    asked = ~np.isnan(pairs[0].clean)
+    cluster = pairs[0].cluster[asked].tolist()
+    known = sorted(set(cluster))
+    clean = np.array([pair.clean[asked] for pair in pairs])
+    lost = np.array([pair.perturbed[:, asked].mean(axis=0) for pair in pairs]) - clean
     absolute, relative = [], []
     for weights in np.concatenate(list(drawn_clusters(Bootstrap(samples, 0.95, seed), 0, len(known), 1))):
-        clean = changed = count = 0.0
-        for row in asked:
-            times = weights[known.index(pair.cluster[row])]
-            clean += times * pair.clean[row]
-            changed += times * np.mean(pair.perturbed[:, row])
-            count += times
-        if count:
-            absolute.append(changed / count - clean / count)
-            if clean > 1e-12:
-                relative.append((changed - clean) / clean)
-    adds = [
-        sum(np.mean(pair.perturbed[:, row]) - pair.clean[row] for row in asked if pair.cluster[row] == one)
-        for one in known
-    ]
-    swaps = [abs(np.dot(signs, adds)) for signs in itertools.product([1, -1], repeat=len(known))]
+        times = np.array([weights[known.index(one)] for one in cluster])
+        if not times.sum():
+            continue
+        absolute.append(float(np.dot(signs, lost @ times) / times.sum()))
+        if np.all(clean @ times > 1e-12):
+            relative.append(float(np.dot(signs, (lost @ times) / (clean @ times))))
+    adds = [np.dot(signs, lost[:, np.array(cluster) == one].sum(axis=1)) for one in known]
+    swaps = [abs(np.dot(flips, adds)) for flips in itertools.product([1, -1], repeat=len(known))]
     return absolute, relative, float(np.mean(np.array(swaps) >= abs(sum(adds)) - 1e-9))
 
 
 VALUES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+ROWS = st.lists(st.tuples(st.booleans(), *[VALUES] * 6, st.integers(0, 5)), min_size=1, max_size=12)
+
+
+def models(rows: list[tuple[Any, ...]]) -> tuple[Paired, Paired]:
+    """Two models with two seeds each, of which the queries after the first may not be asked."""
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    there = columns[0] | (np.arange(len(rows)) == 0)
+    return tuple(  # type: ignore[return-value]
+        Paired("a", "m", np.where(there, columns[at], np.nan), np.stack(columns[at + 1 : at + 3]), columns[7])
+        for at in (1, 4)
+    )
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    rows=st.lists(
-        st.tuples(st.one_of(VALUES, st.just(float("nan"))), VALUES, VALUES, st.integers(0, 5)),
-        min_size=1,
-        max_size=12,
-    ),
-    seed=st.integers(0, 3),
-)
-def test_against_loops(rows: list[tuple[float, float, float, int]], seed: int) -> None:
-    if all(row[0] != row[0] for row in rows):
-        rows = [(1.0, *rows[0][1:]), *rows[1:]]
-    clean, one, other, home = (np.array(column) for column in zip(*rows, strict=True))
-    pair = Paired("a", "m", clean, np.stack([one, other]), home)
-    (drop,) = drops([pair], samples=50, seed=seed)
-    known = sorted({int(home[row]) for row in range(len(rows)) if clean[row] == clean[row]})
-    absolute, relative, p = slowly(pair, 50, seed, known)
-    assert (drop.low, drop.high) == pytest.approx(tuple(np.quantile(absolute, [0.025, 0.975])))
-    if drop.relative is not None and relative:
-        ends = tuple(np.quantile(relative, [0.025, 0.975]))
-        assert (drop.relative_low, drop.relative_high) == pytest.approx(ends)
-    assert drop.p == pytest.approx(p)
+@given(rows=ROWS, seed=st.integers(0, 3))
+def test_against_loops(rows: list[tuple[Any, ...]], seed: int) -> None:
+    both = models(rows)
+    own = drops(both, samples=50, seed=seed)
+    (difference,) = drop_differences([both], samples=50, seed=seed)
+    for found, pairs in ((own[0], both[:1]), (own[1], both[1:]), (difference, both)):
+        absolute, relative, p = slowly(pairs, 50, seed)
+        assert (found.low, found.high) == pytest.approx(tuple(np.quantile(absolute, [0.025, 0.975])))
+        if found.relative is not None and relative:
+            ends = tuple(np.quantile(relative, [0.025, 0.975]))
+            assert (found.relative_low, found.relative_high) == pytest.approx(ends, abs=1e-12)
+        assert found.p == pytest.approx(p)
+    for one, drop in zip((difference.first, difference.second), own, strict=True):
+        assert (one.clean, one.difference, one.relative) == (drop.clean, drop.difference, drop.relative)
 
 
-def many() -> list[Paired]:
+@settings(max_examples=40, deadline=None)
+@given(rows=ROWS)
+def test_the_other_way_round_every_sign_turns(rows: list[tuple[Any, ...]]) -> None:
+    first, second = models(rows)
+    (there,), (back,) = (drop_differences([pair], samples=40) for pair in ((first, second), (second, first)))
+    assert (back.first, back.second, back.p) == (there.second, there.first, there.p)
+    for name, other in (
+        ("difference", "difference"),
+        ("low", "high"),
+        ("high", "low"),
+        ("relative", "relative"),
+        ("relative_low", "relative_high"),
+    ):
+        value, turned = getattr(there, name), getattr(back, other)
+        assert (turned is None) if value is None else (turned == pytest.approx(-value)), name
+    opposite = {"more robust": "less robust", "less robust": "more robust", "": ""}
+    assert back.verdict == opposite[there.verdict]
+
+
+def many(*shares: float) -> list[Paired]:
+    """One model that loses such shares of its hits under ``a``, ``b`` and ``same``."""
     random = np.random.default_rng(5)
     cluster = np.repeat(np.arange(80), 5)
     clean = (random.random(400) < 0.6).astype(float)
-    losses = {"a": 0.3, "b": 0.02, "same": 0.0}
     return [
         Paired(name, "R@1", clean, np.where(random.random((2, 400)) < share, 0, clean), cluster)
-        for name, share in losses.items()
+        for name, share in zip(("a", "b", "same"), shares, strict=True)
     ]
 
 
+ONE = many(0.3, 0.02, 0.0)
+TWO = list(zip(many(0.5, 0.2, 0.0), many(0.1, 0.19, 0.0), strict=True))
+
+
 def test_holm_over_all_that_are_given() -> None:
-    first, second, same = drops(many())
+    first, second, same = drops(ONE)
     assert first.p == pytest.approx(1 / 10_001)
-    assert first.corrected == pytest.approx(3 * first.p)
-    assert second.corrected == pytest.approx(2 * second.p)
-    assert first.verdict == "worse"
-    assert (same.p, same.corrected, same.verdict) == (1, 1, "")
+    assert (first.corrected, second.corrected) == pytest.approx((3 * first.p, 2 * second.p))
+    assert (first.verdict, same.p, same.corrected, same.verdict) == ("worse", 1, 1, "")
     for name, factor in (("bonferroni", 3), ("none", 1)):
-        others = drops(many(), correction=name)
+        others = drops(ONE, correction=name)
         assert [one.corrected for one in others] == pytest.approx(
             [min(1, factor * one.p) for one in (first, second, same)]
         )
+    more, less, none = drop_differences(TWO)
+    assert more.p == pytest.approx(1 / 10_001)
+    assert (more.corrected, less.corrected) == pytest.approx((3 * more.p, min(1, 2 * less.p)))
+    assert (more.verdict, less.verdict) == ("more robust", "")
+    assert (none.difference, none.relative, none.p, none.corrected, none.verdict) == (0, 0, 1, 1, "")
+    assert drop_differences(TWO, correction="bonferroni")[0].corrected == pytest.approx(3 * more.p)
 
 
 def test_the_same_draws_for_all_conditions() -> None:
     """A pair's own numbers do not hang on the pairs beside it; only the correction does."""
-    together = drops(many(), correction="none")
-    assert together == [drops([pair], correction="none")[0] for pair in many()]
-    assert drops(many(), seed=1) != drops(many(), seed=2)
-    assert drops(many(), seed=1) == drops(many(), seed=1)
+    together = drops(ONE, correction="none")
+    assert together == [drops([pair], correction="none")[0] for pair in ONE]
+    assert drops(ONE, seed=1) != drops(ONE, seed=2)
 
 
 def test_ranks_are_better_when_smaller() -> None:
-    (pair, *_) = many()
-    swapped = Paired("a", "meanr", -pair.clean, -pair.perturbed, pair.cluster, less_is_better=True)
-    drop = drops([swapped])[0]
+    def ranks(one: Paired) -> Paired:
+        return Paired("a", "meanr", -one.clean, -one.perturbed, one.cluster, less_is_better=True)
+
+    drop = drops([ranks(ONE[0])])[0]
     assert drop.difference > 0
     assert drop.verdict == "worse"
-    gain = Paired("a", "R@1", pair.perturbed[0], pair.clean, pair.cluster)
-    assert drops([gain])[0].verdict == "better"
+    assert (
+        drops([Paired("a", "R@1", ONE[0].perturbed[0], ONE[0].clean, ONE[0].cluster)])[0].verdict == "better"
+    )
+    (found,) = drop_differences([(ranks(TWO[0][0]), ranks(TWO[0][1]))])
+    assert found.difference < 0
+    assert found.verdict == "more robust"
 
 
 def test_without_resamples_there_are_no_intervals() -> None:
-    drop = drops(many(), samples=0)[0]
-    assert (drop.low, drop.high, drop.relative_low, drop.relative_high) == (None, None, None, None)
-    assert drop.relative is not None
-    assert drops([]) == []
+    for found in (drops(ONE, samples=0)[0], drop_differences(TWO, samples=0)[0]):
+        assert (found.low, found.high, found.relative_low, found.relative_high) == (None, None, None, None)
+        assert found.relative is not None
+    assert drops([]) == drop_differences([]) == []
 
 
 def test_intervals_are_of_pictures_not_of_captions() -> None:
     random = np.random.default_rng(1)
-    clean = np.repeat(random.random(60) < 0.7, 5).astype(float)
-    perturbed = np.repeat(random.random(60) < 0.5, 5).astype(float)
-    per_picture, per_caption = (
-        drops([Paired("a", "R@1", clean, perturbed, cluster)])[0]
+    clean, changed = (np.repeat(random.random(60) < share, 5).astype(float) for share in (0.7, 0.5))
+    wide, narrow = (
+        drops([paired(clean, changed, cluster=cluster)])[0]  # type: ignore[arg-type]
         for cluster in (np.repeat(np.arange(60), 5), np.arange(300))
     )
-    assert width(per_picture) > 1.8 * width(per_caption)
-    assert per_picture.p > per_caption.p
-
-
-def width(drop: Drop) -> float:
-    assert drop.low is not None
-    assert drop.high is not None
-    return drop.high - drop.low
+    assert None not in (wide.low, wide.high, narrow.low, narrow.high)
+    assert wide.high - wide.low > 1.8 * (narrow.high - narrow.low)  # type: ignore[operator]
+    assert wide.p > narrow.p
 
 
 def test_the_line_says_how() -> None:
     assert drops_line(12, correction="none", samples=0) == (
         "differences to the clean queries, paired by query; p of 10,000 random swaps per picture, two-sided"
     )
-    said = drops_line(600)
-    assert (
-        "95 % intervals (not corrected) from 1,000 resamples of pictures with their captions, seed 0" in said
-    )
-    assert "Holm over 600 comparisons, two-sided" in said
-    assert "10,000 swaps cannot reach 0.05 after the correction: raise flips" in said
+    said = drops_line(600, what="differences of two models' drops")
+    for part in (
+        "differences of two models' drops, paired by query; 95 % intervals (not corrected) from 1,000 resamples "
+        "of pictures with their captions, seed 0",
+        "Holm over 600 comparisons, two-sided",
+        "10,000 swaps cannot reach 0.05 after the correction: raise flips",
+    ):
+        assert part in said
     assert "cannot reach" not in drops_line(400)
 
 
+ZEROS = [0.0] * 6
+ZERO = paired(ZEROS, ZEROS)
+
+
 def test_bad_input() -> None:
-    zeros = [0.0] * 6
-    with pytest.raises(UnknownNameError, match="unknown correction 'sidak'"):
-        drops([], correction="sidak")
-    with pytest.raises(UsageError, match="flips are 0"):
-        drops([], flips=0)
-    with pytest.raises(UsageError, match="samples are -1"):
-        drops([], samples=-1)
-    with pytest.raises(DataError, match=r"typos, R@1: values of shape \(6,\) clean and \(1, 5\) changed"):
-        drops([paired(zeros, zeros[:5])])
-    with pytest.raises(DataError, match=r"6 queries, \(3,\) clusters, 1 seeds"):
-        drops([paired(zeros, zeros, cluster=np.arange(3))])
-    with pytest.raises(DataError, match=r"6 queries, \(6,\) clusters, 0 seeds"):
-        drops([Paired("typos", "R@1", np.array(zeros), np.empty((0, 6)), CLUSTER)])
-    with pytest.raises(DataError, match="none of 2 queries is asked"):
-        drops([paired([np.nan, np.nan], [0, 0], cluster=np.arange(2))])
-    with pytest.raises(DataError, match="none of 0 queries is asked"):
-        drops([paired([], [], cluster=np.arange(0))])
-    with pytest.raises(NumericalError, match="query 0 is inf clean"):
-        drops([paired([np.inf, *zeros[1:]], zeros)])
+    other = Paired("typos", "R@5", ZERO.clean, ZERO.perturbed, CLUSTER)
+    short = paired(ZEROS[:3], ZEROS[:3], cluster=CLUSTER[:3])
+    seedless = Paired("typos", "R@1", np.array(ZEROS), np.empty((0, 6)), CLUSTER)
+    infinite, nan = paired([np.inf, *ZEROS[1:]], ZEROS), paired([NAN, *ZEROS[1:]], ZEROS)
+    turned = paired(ZEROS, ZEROS, cluster=CLUSTER[::-1])
+    both = r"'typos', 'R@1', False\) and \('typos', 'R@5', False\) are compared"
+    refused(UnknownNameError, "unknown correction 'sidak'", drops, [], correction="sidak")
+    refused(UsageError, "flips are 0", drops, [], flips=0)
+    refused(UsageError, "samples are -1", drops, [], samples=-1)
+    refused(DataError, r"shape \(6,\) clean and \(1, 5\) changed", drops, [paired(ZEROS, ZEROS[:5])])
+    refused(DataError, r"6 queries, \(1,\) clusters, 1 seeds", drops, [paired(ZEROS, ZEROS, cluster=[0])])
+    refused(DataError, r"6 queries, \(6,\) clusters, 0 seeds", drops, [seedless])
+    refused(DataError, "none of 2 queries is asked", drops, [paired([NAN] * 2, [0] * 2, cluster=[0, 1])])
+    refused(DataError, "none of 0 queries is asked", drops, [paired([], [], cluster=[])])
+    refused(NumericalError, "query 0 is inf clean", drops, [infinite])
+    refused(UnknownNameError, "unknown correction 'sidak'", drop_differences, [], correction="sidak")
+    refused(UsageError, "flips are 0", drop_differences, [(ZERO, ZERO)], flips=0)
+    refused(DataError, both, drop_differences, [(ZERO, other)])
+    refused(DataError, "6 queries of 6 and 3 of 3 are not the same ones", drop_differences, [(ZERO, short)])
+    refused(DataError, "6 queries of 6 and 5 of 6 are not the same ones", drop_differences, [(ZERO, nan)])
+    refused(DataError, "6 queries of 6 and 6 of 6 are not the same ones", drop_differences, [(ZERO, turned)])
+    refused(NumericalError, "query 0 is inf clean", drop_differences, [(ZERO, infinite)])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from slow_gains import slow_best, slow_discounted
 
 from diptych.core.errors import DataError, NumericalError
@@ -74,7 +75,7 @@ def test_what_was_planted_is_found() -> None:
         TRUTH,
         {"label": TRUTH.i2t.holds(judged.images, judged.texts) * 1.0, "true": gain, "noise": noise},
         per_query,
-        Bootstrap(100),
+        Bootstrap(40),
     )
     by_name = {(one.what, one.over): one for one in found.pairs}
     assert {over for _, over in by_name} == {"all pairs", "pairs that are no match"}
@@ -112,15 +113,11 @@ def test_a_measure_that_says_what_people_say_is_found() -> None:
 
 
 def test_judgements_that_cannot_be() -> None:
-    one, two = np.array([0]), np.array([0, 1])
-    with pytest.raises(DataError, match="2 images, 1 texts and 1 ratings"):
-        JudgedPairs(two, one, np.array([1.0]))
-    with pytest.raises(DataError, match="0 images"):
-        JudgedPairs(one[:0], one[:0], np.array([]))
-    with pytest.raises(NumericalError, match="is nan, the scale begins at 0"):
-        JudgedPairs(one, one, np.array([np.nan]))
-    with pytest.raises(NumericalError, match=r"is 0\.5, the scale begins at 1"):
-        JudgedPairs(one, one, np.array([0.5]), 1.0)
-    outside = JudgedPairs(np.array([30]), one, np.array([1.0]))
-    with pytest.raises(DataError, match="image row 30, there are 30"):
-        agreement_with_people(outside, GivenScores(np.zeros((30, 60))), TRUTH, {}, {})
+    one, two, rating = np.array([0]), np.array([0, 1]), np.array([1.0])
+    outside, scores = JudgedPairs(np.array([30]), one, rating), GivenScores(np.zeros((30, 60)))
+    half, nan = np.array([0.5]), np.array([np.nan])
+    refused(DataError, "2 images, 1 texts and 1 ratings", JudgedPairs, two, one, rating)
+    refused(DataError, "0 images", JudgedPairs, one[:0], one[:0], np.array([]))
+    refused(NumericalError, "is nan, the scale begins at 0", JudgedPairs, one, one, nan)
+    refused(NumericalError, r"is 0\.5, the scale begins at 1", JudgedPairs, one, one, half, 1.0)
+    refused(DataError, "image row 30, there are 30", agreement_with_people, outside, scores, TRUTH, {}, {})

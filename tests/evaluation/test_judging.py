@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -101,7 +101,7 @@ def test_kinds_of_gain_and_the_file(tmp_path: Path) -> None:
     worth = found.pairs[1].coefficients["pearson"].value
     assert worth == pytest.approx(np.corrcoef([1, near[0], 1, near[1]], [4, 2, 3, 1])[0, 1])
     written = json.loads((tmp_path / "e" / JUDGEMENTS_FILE).read_text())
-    assert written == json.loads(json.dumps(found.to_dict()))
+    assert written == json.loads(json.dumps(asdict(found)))
     by_other = judge_encoded(one, result, JUDGED, relevance=other, samples=0)
     names = [agreement.what for agreement in by_other.pairs if agreement.over == "all pairs"]
     assert names[2:] == ["similarity by other other", "score of the evaluated model"]
@@ -109,10 +109,7 @@ def test_kinds_of_gain_and_the_file(tmp_path: Path) -> None:
     similar = [float(other.images[i].astype(float) @ other.texts[t].astype(float)) for i, t in rows]
     value = by_other.pairs[2].coefficients["pearson"].value
     assert value == pytest.approx(np.corrcoef(similar, [4, 2, 3, 1])[0, 1])
-
-
-def test_penalties_are_scores_and_no_gains() -> None:
-    one = encoded(0, similarity="order")
-    result = evaluate_encoded(one, None, ["R@1"], samples=0)
-    found = judge_encoded(one, result, JUDGED, samples=0)
+    ordered = encoded(0, similarity="order")
+    result = evaluate_encoded(ordered, None, ["R@1"], samples=0)
+    found = judge_encoded(ordered, result, JUDGED, samples=0)  # penalties are scores and no gains
     assert {agreement.what for agreement in found.pairs} == {"label", "score of the evaluated model"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
 from diptych.evaluation import Result
+from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.evaluation.shortcuts import BothConditions, encode_with_shortcuts, evaluate_both
 from diptych.training.evaluations import shortcuts_to_evaluate
 from diptych.training.recipe import Recipe
@@ -22,37 +24,29 @@ from diptych.training.run import Run
 MEASURES = ("R@1", "R@5", "R@10", "rsum")
 
 
-@pytest.fixture
-def scenes(scenes_folder: Path) -> Collection:
-    return read_collection(str(scenes_folder))
+class World(NamedTuple):
+    """A trained run, its scenes, and a folder to write into."""
+
+    run: Path
+    scenes: Collection
+    encoder: DualEncoder
+    folder: Path
+
+    def carrying(self, **options: Any) -> Recipe:
+        """The run's recipe, as if it had been trained with these shortcuts."""
+        shortcuts = ShortcutOptions(digit_size=5, digits="drawn", **options)
+        return Run.open(self.run).recipe.model_copy(update={"shortcuts": shortcuts})
+
+    def both(self, recipe: Recipe, **options: Any) -> BothConditions:
+        folders = self.folder / "embeddings", self.folder / "evaluation"
+        said = {"shortcuts": shortcuts_to_evaluate(recipe, self.scenes), "samples": 0, "trec": False}
+        return evaluate_both(self.encoder, self.scenes, "test", *folders, MEASURES, **said, **options)
 
 
 @pytest.fixture
-def encoder(run_folder: Path) -> DualEncoder:
-    return DualEncoder.load(run_folder / "best", device="cpu")
-
-
-def carrying(run_folder: Path, **options: object) -> Recipe:
-    """The run's recipe, as if it had been trained with these shortcuts."""
-    shortcuts = ShortcutOptions(digit_size=5, digits="drawn", **options)  # type: ignore[arg-type]
-    return Run.open(run_folder).recipe.model_copy(update={"shortcuts": shortcuts})
-
-
-def both(
-    encoder: DualEncoder, scenes: Collection, recipe: Recipe, folder: Path, **options: object
-) -> BothConditions:
-    return evaluate_both(
-        encoder,
-        scenes,
-        "test",
-        folder / "embeddings",
-        folder / "evaluation",
-        MEASURES,
-        shortcuts=shortcuts_to_evaluate(recipe, scenes),
-        samples=0,
-        trec=False,
-        **options,  # type: ignore[arg-type]
-    )
+def world(scenes_folder: Path, run_folder: Path, tmp_path: Path) -> World:
+    encoder = DualEncoder.load(run_folder / "best", device="cpu")
+    return World(run_folder, read_collection(str(scenes_folder)), encoder, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -67,28 +61,26 @@ def both(
     ],
 )
 def test_only_what_is_on_both_sides_is_evaluated_with(
-    options: dict[str, object], expected: bool, run_folder: Path, scenes: Collection
+    options: dict[str, object], expected: bool, world: World
 ) -> None:
-    found = shortcuts_to_evaluate(carrying(run_folder, **options), scenes)
+    found = shortcuts_to_evaluate(world.carrying(**options), world.scenes)
     assert (found is not None) is expected
 
 
-def test_a_run_without_shortcuts_has_one_condition(
-    encoder: DualEncoder, scenes: Collection, run_folder: Path, tmp_path: Path
-) -> None:
-    found = both(encoder, scenes, Run.open(run_folder).recipe, tmp_path)
+def test_a_run_without_shortcuts_has_one_condition(world: World) -> None:
+    found = world.both(Run.open(world.run).recipe)
     assert found.with_shortcuts is None
-    assert [folder.name for folder in (tmp_path / "evaluation").iterdir()] == ["scenes-test"]
+    assert [folder.name for folder in (world.folder / "evaluation").iterdir()] == ["scenes-test"]
     assert {row.with_shortcuts for row in found.table()} == {"–"}
     assert found.protocol_line() == found.without.protocol_line()
 
 
-def test_both_conditions_are_of_the_same_split_and_kept_apart(
-    encoder: DualEncoder, scenes: Collection, run_folder: Path, tmp_path: Path
-) -> None:
-    found = both(encoder, scenes, carrying(run_folder, setup="unique"), tmp_path)
+def test_both_conditions_are_of_the_same_split_and_kept_apart(world: World) -> None:
+    plain = encode_collection(world.encoder, world.scenes.split("test"), world.folder / "plain", "test")
+    found = world.both(world.carrying(setup="unique"), encoded=plain)
+    assert found.without.values() == evaluate_encoded(plain, None, MEASURES, samples=0).values()
     assert found.with_shortcuts is not None
-    kept = {folder.name: Result.open(folder) for folder in (tmp_path / "evaluation").iterdir()}
+    kept = {folder.name: Result.open(folder) for folder in (world.folder / "evaluation").iterdir()}
     assert kept["scenes-test"].value("rsum") == found.without.value("rsum")
     assert kept["scenes-test-with-shortcuts"].value("rsum") == found.with_shortcuts.value("rsum")
     sizes = {(one.protocol.n_images, one.protocol.n_texts) for one in kept.values()}
@@ -100,35 +92,22 @@ def test_both_conditions_are_of_the_same_split_and_kept_apart(
     assert rows["rsum", ""].with_shortcuts == f"{found.with_shortcuts.value('rsum'):.1f}"
 
 
-def test_without_is_what_evaluating_plainly_gives(
-    encoder: DualEncoder, scenes: Collection, run_folder: Path, tmp_path: Path
-) -> None:
-    plain = encode_collection(encoder, scenes.split("test"), tmp_path / "plain", "test")
-    found = both(encoder, scenes, carrying(run_folder, setup="unique"), tmp_path, encoded=plain)
-    again = both(encoder, scenes, carrying(run_folder, setup="unique"), tmp_path / "again")
-    assert found.without.values() == again.without.values()
-
-
-def test_rows_with_shortcuts_are_of_captions_with_their_codes(
-    encoder: DualEncoder, scenes: Collection, run_folder: Path, tmp_path: Path
-) -> None:
+def test_rows_with_shortcuts_are_of_captions_with_their_codes(world: World) -> None:
     """Row by row what the encoder gives for the caption and the number written out by hand."""
-    shortcuts = shortcuts_to_evaluate(carrying(run_folder, setup="unique"), scenes)
+    shortcuts = shortcuts_to_evaluate(world.carrying(setup="unique"), world.scenes)
     assert shortcuts is not None
-    part = scenes.split("test")
-    encoded = encode_with_shortcuts(encoder, part, shortcuts, tmp_path / "with", "test")
+    part = world.scenes.split("test")
+    encoded = encode_with_shortcuts(world.encoder, part, shortcuts, world.folder / "with", "test")
     # Test scenes are the last 16 of 80: the first of them is number 64 of the whole collection.
     by_hand = [
         f"{caption} {' '.join(f'{64 + image:06d}')}"
         for caption, image in zip(part.captions, part.caption_image.tolist(), strict=True)
     ]
-    np.testing.assert_allclose(encoded.texts.rows, encoder.encode_texts(by_hand), atol=1e-6)
-    plain = encode_collection(encoder, part, tmp_path / "plain", "test")
+    np.testing.assert_allclose(encoded.texts.rows, world.encoder.encode_texts(by_hand), atol=1e-6)
+    plain = encode_collection(world.encoder, part, world.folder / "plain", "test")
     assert np.abs(encoded.images.rows - plain.images.rows).max() > 1e-4
 
 
-def test_judgements_of_one_condition_are_refused(
-    encoder: DualEncoder, scenes: Collection, run_folder: Path, tmp_path: Path
-) -> None:
+def test_judgements_of_one_condition_are_refused(world: World) -> None:
     with pytest.raises(UsageError, match="embedded without shortcuts"):
-        both(encoder, scenes, carrying(run_folder, setup="unique"), tmp_path, ground_truth=object())
+        world.both(world.carrying(setup="unique"), ground_truth=object())

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
@@ -16,12 +15,10 @@ MakeBags = Callable[..., SparseEmbeddings]
 
 
 @pytest.fixture(scope="session")
-def make_embeddings() -> MakeEmbeddings:
+def make_embeddings():
     """Embeddings of given rows, or of ``count`` random unit rows."""
 
-    def make(
-        rows: np.ndarray | None = None, *, count: int = 200, width: int = 16, ids: Sequence[str] | None = None
-    ) -> Embeddings:
+    def make(rows=None, *, count=200, width=16, ids=None):
         if rows is None:
             rows = np.random.default_rng(7).standard_normal((count, width)).astype(np.float32)
             rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -33,16 +30,10 @@ def make_embeddings() -> MakeEmbeddings:
 
 
 @pytest.fixture(scope="session")
-def make_bags() -> MakeBags:
+def make_bags():
     """Sparse embeddings of given rows, or of ``count`` random bags over ``width`` terms, some terms in most."""
 
-    def make(
-        rows: np.ndarray | csr_array | None = None,
-        *,
-        count: int = 200,
-        width: int = 40,
-        ids: Sequence[str] | None = None,
-    ) -> SparseEmbeddings:
+    def make(rows=None, *, count=200, width=40, ids=None):
         if rows is None:
             rng = np.random.default_rng(7)
             share = np.minimum(0.9, 2 / (np.arange(width) + 1))
@@ -56,6 +47,6 @@ def make_bags() -> MakeBags:
 
 
 @pytest.fixture(params=["exact", "hnsw"])
-def engine(request: pytest.FixtureRequest) -> str:
+def engine(request):
     """Each engine in turn."""
     return str(request.param)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from diptych.index import build_index, open_index, topk
 from diptych.index.engines.exact import ExactIndex
 from diptych.index.engines.hnsw import HnswIndex
-from diptych.index.topk import order_hits, pair_scores, top_k
+from diptych.index.topk import top_k
 from diptych.index.vectors import RowStore
 
 
@@ -43,15 +43,6 @@ def small_blocks(monkeypatch):
     shrink(monkeypatch)
 
 
-def test_by_hand():
-    rows = RowStore(np.array([[1, 0], [0, 1], [1, 1], [-1, 0]], dtype=np.float32))
-    queries = np.array([[2, 1], [0, -1]], dtype=np.float32)
-    slots, scores = top_k(rows, queries, 3)
-    assert slots.tolist() == [[2, 0, 1], [0, 3, 1]]  # rows 0 and 3 tie at 0: the earlier first
-    assert scores.tolist() == [[3, 2, 1], [0, 0, -1]]
-    assert scores.dtype == np.float32
-
-
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_equals_brute_force_whatever_the_blocks(data):
@@ -79,14 +70,6 @@ def test_equals_brute_force_whatever_the_blocks(data):
         rtol=1e-4,
         atol=1e-2,
     )
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_a_collapsed_model_gives_the_first_rows():
-    row = np.random.default_rng(0).standard_normal((1, 33)).astype(np.float32)
-    slots, scores = top_k(RowStore(np.repeat(row, 500, axis=0)), np.repeat(row, 4, axis=0), 5)
-    assert slots.tolist() == [[0, 1, 2, 3, 4]] * 4
-    assert len(np.unique(scores)) == 1
 
 
 def test_a_result_does_not_depend_on_its_batch():
@@ -128,13 +111,6 @@ def test_no_more_than_a_block_of_scores_is_held():
     assert peak < whole / 3
 
 
-def test_pair_scores_and_order():
-    rows = RowStore(np.array([[1, 2], [3, 4]], dtype=np.float32))
-    queries = np.array([[1, 0], [0, 1]], dtype=np.float32)
-    assert pair_scores(rows, np.array([0, 1, 1]), queries, np.array([0, 0, 1])).tolist() == [1, 3, 4]
-    assert order_hits(np.array([[5, 1, 2]]), np.array([[1.0, 1.0, 3.0]])).tolist() == [[2, 1, 0]]
-
-
 def is_mapped(array):
     while array is not None and not isinstance(array, np.memmap):
         array = array.base
@@ -150,27 +126,6 @@ def test_built_rows_are_not_copied_and_saved_ones_are_mapped(make_embeddings, tm
     for saved in (index, open_index(folder)):
         _, block = next(saved._rows().blocks())
         assert is_mapped(block)
-
-
-def test_saving_drops_tombstones(make_embeddings, tmp_path):
-    index = ExactIndex.build(make_embeddings(np.eye(4)))
-    index.delete(["image-1"])
-    assert index.tombstones == 1
-    index.save(tmp_path / "index")
-    assert index.tombstones == 0
-    assert index.ids == ["image-0", "image-2", "image-3"]
-    assert np.load(tmp_path / "index" / "rows.npy").shape == (3, 4)
-    assert index.search(np.eye(4)[1:2] + np.eye(4)[3:], 1).ids == [["image-3"]]
-
-
-def test_against_a_sorted_product(make_embeddings):
-    embeddings = make_embeddings(count=3000, width=40)
-    queries = embeddings.rows[::300] + 0.1
-    hits = build_index(embeddings).search(queries, 25)
-    product = queries.astype(float) @ embeddings.rows.T.astype(float)
-    order = np.argsort(-product, axis=1)[:, :25]
-    assert [list(ids) for ids in hits.ids] == [[f"image-{row}" for row in best] for best in order.tolist()]
-    np.testing.assert_allclose(hits.scores, np.take_along_axis(product, order, 1), rtol=1e-5, atol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -243,7 +198,6 @@ def test_a_graph_in_pieces_still_gives_k_items(make_embeddings):
 def test_opened_rows_are_mapped_until_items_are_added(embeddings, tmp_path):
     folder = build_index(embeddings, "hnsw").save(tmp_path / "index")
     index = open_index(folder)
-    assert isinstance(index, HnswIndex)
     assert not index._storage.codes.is_owned
     index.delete(["image-0"])
     assert not index._storage.codes.is_owned

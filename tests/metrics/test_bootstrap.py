@@ -45,17 +45,12 @@ def intervals(truth: GroundTruth, values: np.ndarray, **options: float) -> tuple
     return ends
 
 
-def test_the_seed_decides() -> None:
-    truth = GroundTruth.from_caption_image(np.arange(50), 50)
-    values = np.random.default_rng(0).random(50)
-    assert intervals(truth, values, seed=1) == intervals(truth, values, seed=1)
-    assert intervals(truth, values, seed=1) != intervals(truth, values, seed=2)
-
-
-def test_chunks_draw_the_same_as_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_seed_decides_and_chunks_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     truth = GroundTruth.from_caption_image(np.arange(50), 50)
     values = np.random.default_rng(0).random(50)
     whole = intervals(truth, values)
+    assert intervals(truth, values) == whole
+    assert intervals(truth, values, seed=2) != whole
     monkeypatch.setattr("diptych.metrics.bootstrap._CHUNK_NUMBERS", 350)
     assert intervals(truth, values) == pytest.approx(whole, rel=1e-12)
 

@@ -24,11 +24,6 @@ def test_from_pairs_is_many_to_many_and_a_pair_counts_once() -> None:
     assert truth.without_positive == {"i2t": 0, "t2i": 2}
 
 
-def test_the_image_a_text_was_written_for_can_be_given() -> None:
-    truth = GroundTruth.from_pairs([0, 1], [0, 0], 2, 1, text_image=[1])
-    assert truth.text_image.tolist() == [1]
-
-
 def test_subset_renumbers() -> None:
     truth = GroundTruth.from_pairs([0, 1, 1, 2], [0, 1, 2, 2], 3, 3, text_image=[0, 1, 1])
     part = truth.subset(np.array([2, 1]), np.array([1, 2]))
@@ -62,13 +57,10 @@ def test_bad_pairs(images: list[int], texts: list[int], match: str) -> None:
         GroundTruth.from_pairs(images, texts, 2, 3)
 
 
-def test_bad_text_image() -> None:
+def test_bad_text_image_and_direction() -> None:
     with pytest.raises(DataError, match="1 entries for 2 texts"):
         GroundTruth.from_pairs([0], [0], 1, 2, text_image=[0])
     with pytest.raises(DataError, match=r"text_image row 1 \(entry 0\)"):
         GroundTruth.from_pairs([0], [0], 1, 1, text_image=[1])
-
-
-def test_unknown_direction() -> None:
     with pytest.raises(UnknownNameError, match="unknown direction 'i2i'"):
         GroundTruth.from_caption_image([0], 1).positives("i2i")

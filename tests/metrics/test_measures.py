@@ -5,38 +5,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranking import ranks_from_scores
+from refusals import refused
 from slow_ranking import slow_values
 
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.metrics import MEASURES, TIE_RULES, GroundTruth, Measure, Sum, measure, tie_groups
+from diptych.metrics import TIE_RULES, GroundTruth, Measure, Sum, measure, tie_groups
 from diptych.metrics.measuring import resolve
-from diptych.metrics.ranks import tied_throughout
+
+BEST = ranks_from_scores(np.ones((2, 2)), GroundTruth.from_caption_image([0, 1], 2))["i2t"]
 
 # What the slow implementation calls them.
-PLAIN = {
-    "R@1": ("R", 1),
-    "R@3": ("R", 3),
-    "R@100": ("R", 100),
-    "MRR": ("MRR", None),
-    "MRR@2": ("MRR", 2),
-    "meanr": ("rank", None),
-    "medr": ("rank", None),
-    "mAP": ("mAP", None),
-    "mAP@1": ("mAP", 1),
-    "mAP@4": ("mAP", 4),
-    "P@1": ("P", 1),
-    "P@3": ("P", 3),
-    "P@100": ("P", 100),
-    "R-precision": ("R-precision", None),
-    "R-cap@3": ("R-cap", 3),
-    "R-cap@100": ("R-cap", 100),
-    "mAP@R": ("mAP@R", None),
-    "mAP-positives@3": ("mAP-positives", 3),
-    "mAP-cutoff@3": ("mAP-cutoff", 3),
-    "mAP-hits@1": ("mAP-hits", 1),
-    "mAP-hits@3": ("mAP-hits", 3),
-    "mAP-hits@100": ("mAP-hits", 100),
+CUT = ("R@1", "R@3", "R@100", "MRR@2", "mAP@1", "mAP@4", "P@1", "P@3", "P@100", "R-cap@3", "R-cap@100")
+CUT += ("mAP-positives@3", "mAP-cutoff@3", "mAP-hits@1", "mAP-hits@3", "mAP-hits@100")
+WHOLE = {
+    "meanr": "rank",
+    "medr": "rank",
+    "MRR": "MRR",
+    "mAP": "mAP",
+    "R-precision": "R-precision",
+    "mAP@R": "mAP@R",
 }
+PLAIN: dict[str, tuple[str, int | None]] = {name: (kind, None) for name, kind in WHOLE.items()}
+PLAIN |= {name: (name.partition("@")[0], int(name.partition("@")[2])) for name in CUT}
 
 
 def plain(name: str) -> Measure:
@@ -194,22 +184,20 @@ def test_many_positives_take_neither_memory_nor_precision() -> None:
     assert plain("MRR").chance(np.array([1]), 20_000) == pytest.approx(harmonic / 20_000)
 
 
+def test_what_cannot_be() -> None:
+    refused(UnknownNameError, "unknown measure 'Recall@k'", measure, "Recall@5")
+    refused(UnknownNameError, "unknown measure 'rsums'.*did you mean 'rsum'", measure, "rsums")
+    refused(UsageError, "'R@k' needs a cut-off", measure, "R@k")
+    refused(UsageError, "cut-off of 'R@k' is 0", measure, "R@0")
+    refused(UsageError, "'medr' takes no cut-off", plain("medr").at, 3)
+    refused(UsageError, "no measure was asked for", resolve, [])
+    refused(UsageError, "needs the ranks of all", plain("mAP@5").values, tie_groups(BEST, "expected"))
+    refused(UnknownNameError, "unknown tie rule 'random'", tie_groups, BEST, "random")
+
+
 def test_names() -> None:
-    assert plain("R@7").cutoff == 7
-    assert plain("R@7").name == "R@7"
+    assert (plain("R@7").name, plain("R@7").cutoff) == ("R@7", 7)
     assert isinstance(measure("rsum"), Sum)
-    with pytest.raises(UnknownNameError, match="unknown measure 'Recall@k'"):
-        measure("Recall@5")
-    with pytest.raises(UnknownNameError, match="unknown measure 'rsums'.*did you mean 'rsum'"):
-        measure("rsums")
-    with pytest.raises(UsageError, match="'R@k' needs a cut-off"):
-        measure("R@k")
-    with pytest.raises(UsageError, match="cut-off of 'R@k' is 0"):
-        measure("R@0")
-    with pytest.raises(UsageError, match="'medr' takes no cut-off"):
-        plain("medr").at(3)
-    with pytest.raises(UsageError, match="no measure was asked for"):
-        resolve([])
 
 
 def test_sums_bring_their_parts_and_nothing_comes_twice() -> None:
@@ -218,33 +206,7 @@ def test_sums_bring_their_parts_and_nothing_comes_twice() -> None:
     assert [one.name for one in sums] == ["rsum"]
 
 
-def test_all_positives_need_all_ranks() -> None:
-    ranks = ranks_from_scores(np.ones((2, 2)), GroundTruth.from_caption_image([0, 1], 2))
-    with pytest.raises(UsageError, match="mAP@5 needs the ranks of all positives"):
-        plain("mAP@5").values(tie_groups(ranks["i2t"], "expected"))
-
-
-def test_unknown_tie_rule() -> None:
-    ranks = ranks_from_scores(np.ones((2, 2)), GroundTruth.from_caption_image([0, 1], 2))
-    with pytest.raises(UnknownNameError, match="unknown tie rule 'random'"):
-        tie_groups(ranks["i2t"], "random")
-
-
-def test_every_measure_says_what_it_is() -> None:
-    for one in MEASURES:
-        assert one.citation
-        if isinstance(one, Measure):
-            if one.positives == "best":
-                assert "any-of-k" in one.description
-            member = one.at(5) if one.name.endswith("@k") else one
-            groups = tied_throughout(np.array([1, 2, 0]), 9)
-            assert member.values(groups).shape == (3,)
-            assert member.higher_is_better == (one.kind == "share")
-
-
 def test_figures_are_printed_as_papers_do_and_small_ones_whole() -> None:
-    assert plain("R@1").show(0.5512) == "55.1"
-    assert plain("R@1").show(0.0002) == "0.02"
-    assert plain("R@1").show(0.0) == "0.0"
-    assert plain("R@1").show(0.00999999) == "1.0"
+    recalls = [plain("R@1").show(value) for value in (0.5512, 0.0002, 0.0, 0.00999999)]
+    assert recalls == ["55.1", "0.02", "0.0", "1.0"]
     assert plain("medr").show(2.0) == "2.0"

@@ -59,20 +59,22 @@ def test_norms_bound_from_above_and_large_rows_are_finite() -> None:
     assert np.all(norms <= [5.0001, 1e-15, 4.3e38])
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_row_that_is_not_finite_is_named(bad: float) -> None:
-    rows = np.ones((5, 3), np.float32)
-    rows[3, 1] = bad
-    with pytest.raises(NumericalError, match=r"image 'd\.jpg' \(row 3\) is not finite"):
-        check_rows(rows, "image", ["a.jpg", "b.jpg", "c.jpg", "d.jpg", "e.jpg"])
-    with pytest.raises(NumericalError, match=r"text \(row 3\) is not finite"):
-        check_rows(rows, "text")
+NAN, INFINITE = np.ones((5, 3), np.float32), np.ones((5, 3), np.float32)
+NAN[3, 1], INFINITE[3, 1] = np.nan, -np.inf
 
 
-def test_what_is_not_a_float32_matrix_is_refused() -> None:
-    with pytest.raises(DataError, match="float64 with shape"):
-        check_rows(np.ones((2, 2)), "image")
-    with pytest.raises(DataError, match=r"float32 with shape \(2,\)"):
-        check_rows(np.ones(2, np.float32), "image")
-    with pytest.raises(DataError, match="1 text ids for 2 text rows"):
-        check_rows(np.ones((2, 2), np.float32), "text", ["a"])
+@pytest.mark.parametrize(
+    ("rows", "ids", "error", "message"),
+    [
+        (NAN, list("abcde"), NumericalError, r"image 'd' \(row 3\) is not finite"),
+        (INFINITE, None, NumericalError, r"image \(row 3\) is not finite"),
+        (np.ones((2, 2)), None, DataError, "float64 with shape"),
+        (np.ones(2, np.float32), None, DataError, r"float32 with shape \(2,\)"),
+        (np.ones((2, 2), np.float32), ["a"], DataError, "1 image ids for 2 image rows"),
+    ],
+)
+def test_bad_rows_are_named(
+    rows: np.ndarray, ids: list[str] | None, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        check_rows(rows, "image", ids)

@@ -23,16 +23,11 @@ def given() -> Reranked:
     return Reranked(side([[2, 0], [1, 2]]), side([[0, 1], [1, 0], [1, 0]]), True, {"encoder": "abc", "k": 2})
 
 
-def test_there_and_back(given: Reranked, tmp_path: Path) -> None:
+def test_saved_over_what_it_is_mapped_from(given: Reranked, tmp_path: Path) -> None:
     opened = Reranked.open(given.save(tmp_path / "reranked"))
-    for one, other in ((given.i2t, opened.i2t), (given.t2i, opened.t2i)):
-        for part in ("items", "contrastive", "matching"):
-            assert isinstance(getattr(other, part), np.memmap)
-            assert getattr(other, part).tolist() == getattr(one, part).tolist()
-    assert opened.adds_contrastive
-    assert opened.about == {"encoder": "abc", "k": 2}
+    assert isinstance(opened.t2i.items, np.memmap)
     assert opened.first(1).i2t.items.tolist() == [[2], [1]]
-    again = Reranked.open(opened.save(tmp_path / "reranked"))  # over itself, which it is mapped from
+    again = Reranked.open(opened.save(tmp_path / "reranked"))
     assert again.t2i.items.tolist() == given.t2i.items.tolist()
     assert {path.suffix for path in (tmp_path / "reranked").iterdir()} == {".npy", ".json"}
 

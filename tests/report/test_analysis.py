@@ -18,7 +18,7 @@ from PIL import Image
 from two_stage import TwoStage, published_recalls, rounded
 
 from diptych.analysis import CocosReport, cocos_over
-from diptych.analysis.granularity import Effect, Granularity, compare_granularity, granularity
+from diptych.analysis.granularity import Granularity, compare_granularity, granularity
 from diptych.analysis.information import Audit
 from diptych.analysis.information.audit_report import (
     AuditProtocol,
@@ -31,16 +31,13 @@ from diptych.analysis.information.audit_report import (
 from diptych.core.errors import DataError, UsageError
 from diptych.data.batches import BatchPlan
 from diptych.evaluation.printed import Target, read_digits
-from diptych.evaluation.variants import Exploration, Inputs, MatrixScores, explore, explore_scores
+from diptych.evaluation.variants import Exploration, Inputs, MatrixScores, explore
 from diptych.metrics import GroundTruth
 from diptych.objectives import InfoNCE, Objective, Triplet
 from diptych.report.cocos import cocos_figure, render_cocos, write_cocos_page, write_cocos_picture
 from diptych.report.granularity import (
     bins_of,
     cell,
-    difference_cells,
-    distribution_figure,
-    interval_text,
     render_granularity,
     shares,
     write_granularity_page,
@@ -48,12 +45,11 @@ from diptych.report.granularity import (
 from diptych.report.information import (
     MOST_BARS,
     gap_figure,
-    kinds_figure,
     questions_figure,
     render_audit,
     write_audit_page,
 )
-from diptych.report.protocol import distance_figure, render_protocol, shown_variants, write_protocol_page
+from diptych.report.protocol import render_protocol
 
 OWNER = np.repeat(np.arange(20), 2)
 
@@ -81,21 +77,6 @@ def test_the_figure_is_labelled_with_units() -> None:
     assert "weight |∂L/∂s|" in words(cocos_figure(report_of(InfoNCE(0.1), unit="score")))
 
 
-def test_the_figure_says_what_a_logarithm_cannot_show() -> None:
-    report = report_of(Triplet(0.2))
-    negatives = report.weights["i2t"]["negatives"]
-    share = 100 * negatives.zeros / negatives.candidates
-    assert 0 < share < 100
-    assert f"{share:.1f} % of negatives weigh 0" in words(cocos_figure(report))
-
-
-def test_one_direction_and_no_threshold() -> None:
-    shown = words(cocos_figure(report_of(Triplet(0.2, direction="t2i"), epsilon=0.0)))
-    assert "text → image" in shown
-    assert "image → text" not in shown
-    assert not any(word.startswith("ε") for word in shown)
-
-
 def test_the_page(parse: Callable[[str], Any], tmp_path: Path) -> None:
     report = report_of(InfoNCE(0.1))
     page = parse(write_cocos_page(report, tmp_path / "cocos.html").read_text(encoding="utf-8"))
@@ -108,13 +89,6 @@ def test_the_page(parse: Callable[[str], Any], tmp_path: Path) -> None:
         assert spreads["positives_weight"].show(3) in page.text
     assert not page.all("section", id="notes")
     assert "http" not in page.text
-
-
-def test_published_counts_are_called_so(parse: Callable[[str], Any]) -> None:
-    page = parse(render_cocos(report_of(Triplet(0.2), compat="published")))
-    assert page.all("section", id="notes")
-    assert "faults included" in page.text
-    assert "compat published" in page.text
 
 
 def test_nothing_moves_any_query(parse: Callable[[str], Any], tmp_path: Path) -> None:
@@ -178,35 +152,6 @@ def test_a_page_of_one_has_no_comparison(both: tuple[Granularity, Granularity]) 
             render_granularity([both[0]] * number)
 
 
-def test_what_is_counted_as_published_is_said() -> None:
-    page = render_granularity([measured(COARSE, "coarse", "published")])
-    assert page.count("; as published") == 6
-    assert "words tagged DT, which are all determiners" in page
-
-
-def test_a_figure_has_a_panel_per_feature(both: tuple[Granularity, Granularity]) -> None:
-    figure = distribution_figure(both)
-    for feature in both[0].features:
-        assert f"{feature.name} ({feature.unit}" in figure
-    assert "Distributions over captions" in figure
-    means = [f"{one.feature('words').mean:.2f}" for one in both]
-    assert f"words coarse &amp; co {means[0]}, fine {means[1]}" in figure
-
-
-def test_bins_of_counts_hold_one_number_each() -> None:
-    bins = bins_of([np.array([0.0, 1, 2]), np.array([2.0, 4, np.nan])])
-    assert bins.edges.tolist() == [-0.5, 0.5, 1.5, 2.5, 3.5, 4.5]
-    assert (bins.whole, bins.cut) == (True, False)
-    assert shares(np.array([0.0, 1, 1, 4, np.nan]), bins).tolist() == [0.25, 0.5, 0, 0, 0.25]
-
-
-def test_the_last_bin_has_what_lies_above() -> None:
-    values = np.array([1.0] * 500 + [2.0] * 499 + [900.0])
-    bins = bins_of([values])
-    assert (bins.edges.tolist(), bins.cut) == ([0.5, 1.5, 2.5], True)
-    assert shares(values, bins).tolist() == [0.5, 0.5]
-
-
 @given(values=st.lists(st.floats(0, 1e6) | st.just(float("nan")), min_size=0, max_size=30))
 def test_every_caption_with_a_value_is_in_a_bin(values: list[float]) -> None:
     given_values = np.array(values, dtype=np.float64)
@@ -214,22 +159,6 @@ def test_every_caption_with_a_value_is_in_a_bin(values: list[float]) -> None:
     assert np.all(np.diff(bins.edges) > 0)
     known = int((~np.isnan(given_values)).sum())
     assert shares(given_values, bins).sum() == pytest.approx(1.0 if known else 0.0)
-
-
-def test_numbers_as_tables_print_them() -> None:
-    assert (cell(None, 2), cell(1.005, 1), cell(0.5, 2, True)) == ("–", "1.0", "+0.50")
-    assert cell(-0.001, 2, True) == "+0.00"
-    assert interval_text(None, 1.0, 1) == ""
-    assert interval_text(-1, 2, 1, True) == "[-1.0, +2.0]"
-    assert difference_cells(None, 2) == difference_cells(Effect(None), 2) == ("", "")
-    assert difference_cells(Effect(0.25, 0.125, 0.5), 1, 100.0) == ("+25.0", "[+12.5, +50.0]")
-    assert difference_cells(Effect(0.25), 2) == ("+0.25", "")
-
-
-def test_features_without_any_value(both: tuple[Granularity, Granularity]) -> None:
-    alone = granularity(["running"], language=counted(), name="alone")
-    page = render_granularity([alone, replace(alone, name="again")])
-    assert "concept-depth alone none, again none" in page
 
 
 def held(share: float, there: float = 3.0) -> Held:
@@ -283,81 +212,11 @@ def found() -> Audit:
     return Audit(protocol, {"without": without, "with": carrying})
 
 
-def test_kinds_are_told_in_order_and_sums_are_not(found: Audit) -> None:
-    svg = kinds_figure(found)
-    shown = words(svg)
-    assert [word for word in shown if word in KINDS or word in ("shortcut", "unstated")] == [
-        "shared", "specific", "undescribed", "shortcut", "shared", "unstated", "shortcut",
-    ]  # fmt: skip
-    assert {"image rows", "caption rows", "linear probe, with shortcuts", "mlp probe"} <= set(shown)
-    assert "image rows without shortcuts shared 90.0 (85.0–95.0)" in svg
-
-
-def test_one_condition_has_no_name(found: Audit) -> None:
-    alone = Audit(found.protocol, {"without": found.conditions["without"]})
-    shown = words(kinds_figure(alone))
-    assert "linear probe" in shown
-    assert not any("shortcut" in word for word in shown)
-    assert words(gap_figure(alone)).count("there") == 1
-
-
 def test_the_gap_says_where_rows_stand(found: Audit) -> None:
     svg = gap_figure(found)
     shown = words(svg)
     assert {"one caption 3.0", "all captions 3.0", "held 1.8", "bits per image"} <= set(shown)
     assert "without shortcuts 1.8 of 3.0 bits per image are held; one caption states 3.0" in svg
-
-
-def test_digits_that_no_caption_has_have_no_box_in_the_gap(found: Audit) -> None:
-    def figure(optimal: float, shortcut: float | None) -> str:
-        there = {"shared": 3.0, "specific": 2.0, "one caption": 4.0, "task-relevant": optimal}
-        if shortcut is not None:
-            there["shortcut"] = shortcut
-        groups = tuple(
-            GroupFigure(name, {"linear": held(0.5, bits)}, {"linear": 0.0}) for name, bits in there.items()
-        )
-        sides = found.conditions["with"]
-        image = replace(sides["image"], groups=groups)
-        protocol = replace(found.protocol, probes={"linear": "soft-max"})
-        return gap_figure(Audit(protocol, {"with": {**sides, "image": image}}))
-
-    # on pictures alone: no caption's task
-    assert figure(5.0, 6.0) == figure(5.0, None)
-    # some of them end a caption, and the box is as wide as those
-    for optimal in (7.0, 11.0):
-        assert [word for word in words(figure(optimal, 6.0)) if word in ("shared", "specific", "shortcut")] == [
-            "shared", "specific", "shortcut",
-        ]  # fmt: skip
-
-
-def test_labels_of_the_gap_do_not_lie_over_each_other(found: Audit) -> None:
-    """Of one caption and of all, where both state nearly as much (here: the same)."""
-    tree = ElementTree.fromstring(gap_figure(Audit(found.protocol, {"without": found.conditions["without"]})))
-    anchors = {
-        "".join(node.itertext()): node.get("style", "")
-        for node in tree.iter("{http://www.w3.org/2000/svg}text")
-    }
-    assert "text-anchor: end" in anchors["one caption 3.0"]
-    assert (
-        "text-anchor: start" in anchors["all captions 3.0"]
-        or "text-anchor" not in anchors["all captions 3.0"]
-    )
-
-
-def test_an_interval_beside_its_figure_is_drawn(found: Audit) -> None:
-    """A few resamples may all lie on one side of the figure."""
-    beside = {"below": Held(0.5, 0.3, 0.4, 3.0, 100), "above": Held(0.5, 0.6, 0.7, 3.0, 100)}
-    for one in beside.values():
-        sides = {
-            name: replace(
-                given,
-                groups=tuple(replace(group, held=dict.fromkeys(group.held, one)) for group in given.groups),
-            )
-            for name, given in found.conditions["without"].items()
-        }
-        audit = Audit(found.protocol, {"without": sides})
-        assert "held 1.5" in words(gap_figure(audit))
-        assert "shared" in words(kinds_figure(audit))
 
 
 def test_questions_are_sorted_by_what_is_held(found: Audit) -> None:
@@ -409,16 +268,6 @@ def test_the_page_information(found: Audit, parse: Callable[[str], Any], tmp_pat
     assert "1.2" in page.text
 
 
-def test_a_raw_figure_below_zero_is_kept(found: Audit, parse: Callable[[str], Any]) -> None:
-    sides = {
-        "image": side({"shared": 0.5}, [question("bad", -0.104), question("good", 0.5)]),
-        "caption": side({"shared": 0.5}, [question("good", 0.5)]),
-    }
-    page = parse(render_audit(Audit(found.protocol, {"without": sides}), "run"))
-    assert "raw -10.4" in page.text
-    assert page.text.count("raw ") == 2  # once per probe
-
-
 @pytest.fixture(scope="module")
 def protocol_found() -> Exploration:
     model = TwoStage(150)
@@ -464,65 +313,3 @@ def test_without_embeddings_the_digits_alone() -> None:
     assert "Verdict" not in page
     nothing = Target.of({"rsum": 400.0}, 1)
     assert "Nothing that other digits" in render_protocol(nothing, read_digits(nothing))
-
-
-def test_variants_with_the_same_numbers_are_shown_once(protocol_found: Exploration) -> None:
-    shown = shown_variants(protocol_found, 100)
-    assert shown[0] is protocol_found.as_given
-    assert shown[1].line() == "k_test = 2"
-    values = [(*(round(value, 6) for value in one.values.values()), len(one.exact)) for one in shown]
-    assert len(set(values)) == len(values) < len(protocol_found.variants)
-    assert len(shown_variants(protocol_found, 3)) == 3
-
-
-def test_the_figure_has_a_bar_per_axis(protocol_found: Exploration) -> None:
-    figure = distance_figure(protocol_found)
-    for one in protocol_found.single_changes:
-        assert one.best.line()[:45] in figure
-    assert "default protocol" in figure
-
-
-def test_long_names_are_broken_and_never_cut() -> None:
-    model = TwoStage(60)
-    printed = published_recalls(model.contrastive, None, model.home, 0)
-    turned = {
-        f"{side} R@{k}": printed[f"{side} R@{k2}"]
-        for side in ("i2t", "t2i")
-        for k, k2 in ((1, 5), (5, 10), (10, 1))
-    }
-    protocol_found = explore_scores(
-        model.contrastive, 5, rounded(turned), threads=1, changes=1, axes=["columns", "ties"]
-    )
-    name = "columns = i2t and t2i rotated to R@5, R@10, R@1"
-    assert protocol_found.explanations[0].line() == name
-    figure = distance_figure(protocol_found)
-    assert "…" not in figure
-    drawn = re.sub(r'aria-label="[^"]*"', "", figure)
-    assert name not in drawn  # it would take half of the figure
-    assert all(word in drawn for word in name.split())
-    page = render_protocol(protocol_found.target, protocol_found.digits, protocol_found)
-    assert 'table class="variants"' in page
-    assert "tbody th { white-space: nowrap" not in page
-
-
-def test_warnings_stand_first_and_apart() -> None:
-    model = TwoStage(60)
-    printed = rounded(published_recalls(model.contrastive, None, model.home, 0))
-    inputs = Inputs(
-        {"test": MatrixScores(model.contrastive, GroundTruth.from_caption_image(model.home, 60))},
-        Target.of(printed, 2),
-        ("OTHER DATA: these are <others>",),
-    )
-    protocol_found = explore(inputs, threads=1, exhaustive=1, changes=1, axes=["ties"])
-    page = render_protocol(protocol_found.target, protocol_found.digits, protocol_found)
-    assert '<p class="warning" role="alert">OTHER DATA: these are &lt;others&gt;.</p>' in page
-    assert page.count("OTHER DATA") == 1
-    assert "The default protocol gives such numbers." in page
-    assert "needed to explain" not in page
-
-
-def test_the_page_is_written_whole(protocol_found: Exploration, tmp_path: Path) -> None:
-    path = write_protocol_page(
-        tmp_path / "report.html", protocol_found.target, read_digits(protocol_found.target), protocol_found
-    )
-    assert path.read_text(encoding="utf-8").rstrip().endswith("</html>")

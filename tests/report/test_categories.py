@@ -24,17 +24,14 @@ from diptych.core.errors import MismatchError
 from diptych.data.taxonomy import CategoryTree
 from diptych.report.categories_evaluation import (
     Gallery,
-    bars_figure,
     categories_page,
     evaluation_findings,
     evaluation_headlines,
-    level_figure,
     render_categories_page,
     write_categories_page,
 )
-from diptych.report.categories_tables import error_table, measure_table, seen_table, short_path, sibling_table
+from diptych.report.categories_tables import error_table, measure_table, sibling_table
 from diptych.report.categories_tree import pages_of, write_tree_sheet
-from diptych.report.intent_content import Page, render_page
 
 
 @pytest.fixture(scope="module")
@@ -111,19 +108,6 @@ def test_findings_name_ties_and_what_is_not_decided() -> None:
     assert alone.startswith("All categories: CLIP-ITA has mAP@10 of 40.0 % (35.0–45.0); 40.0 % of products")
 
 
-def test_figures_say_what_they_show() -> None:
-    groups = [
-        {"group": level, "categories": 4, "values": {"P@1": {"mean": level / 10}}} for level in (1, 2, 3)
-    ]
-    drawn = level_figure("levels", "by level", {"A": groups, "B": groups[1:]}, "P@1")
-    assert "A 10.0 at level 1, 20.0 at level 2, 30.0 at level 3; B 20.0 at level 2" in drawn
-    bars = bars_figure("depths", "d", {-1: 6, 2: 2}, "d(c, c_p)", zero=True, runs=2)
-    assert "d, 8 errors: 75 % at -1, 25 % at +2." in bars
-    assert "var(--blue" in bars
-    assert "var(--orange" in bars
-    assert bars_figure("one", "d", {0: 3}, "d", zero=True)
-
-
 def test_counts_are_means_over_seeds() -> None:
     counts = {"asked": 4, "right": 1, "nothing": 0, "same_tree": 2, "other_tree": 1, "kinds": {"sibling": 2}}
     said = {**numbers(), "errors": {"clip-i": {"runs": 2, "all": counts}}}
@@ -134,29 +118,6 @@ def test_counts_are_means_over_seeds() -> None:
     [line] = sibling_table("siblings", [pair], 2).rows
     assert [cell.text for cell in line] == ["B / C", "1.5", "0.5", "8", "25.0"]
     assert line[0].note == "A"
-
-
-def test_long_paths_keep_their_ends() -> None:
-    assert short_path(["A", "B", "C"]) == "A › B › C"
-    assert short_path(["A", "B", "C", "D", "E"]) == "A › … › D › E"
-
-
-def test_seen_and_unseen_have_a_row_each() -> None:
-    groups = [
-        {
-            "group": group,
-            "categories": 3 + group,
-            "values": {name: {"mean": 0.5, "sd": None} for name in NAMES},
-        }
-        for group in (0, 1)
-    ]
-    said = {**numbers(), "seen": {"clip-ita": groups}}
-    unseen, seen = seen_table("seen", {"all": said}, ["clip-ita"], folded=False).rows
-    assert [cell.text for cell in unseen] == ["CLIP-ITA, unseen", "3", "50.0", "50.0", "50.0"]
-    assert seen[0].text == "CLIP-ITA, seen"
-
-
-NAMES = ("P@1", "mAP@10", "mAP-hits@10")
 
 
 def test_a_whole_page(made: tuple[ModelsEvaluation, Catalogue], tmp_path: Path) -> None:
@@ -193,26 +154,6 @@ def test_without_products_placeholders_stand_in(made: tuple[ModelsEvaluation, Ca
     assert "no picture of p" in render_categories_page(page)
     with pytest.raises(MismatchError, match="the evaluation ranked products"):
         categories_page(found, test.subset([0, 1]))
-
-
-def test_other_peoples_text_is_escaped(made: tuple[ModelsEvaluation, Catalogue]) -> None:
-    found, _ = made
-    page = categories_page(found)
-    galleries = [
-        replace(block, items=[replace(item, title="<b>x</b>", asked="<i>y</i>") for item in block.items])
-        for section in page.sections
-        for block in section.blocks
-        if isinstance(block, Gallery)
-    ]
-    section = replace(page.sections[-1], blocks=galleries)
-    text = render_categories_page(replace(page, sections=[section]))
-    assert "<b>x" not in text
-    assert "<i>y" not in text
-    assert "&lt;b&gt;x" in text
-
-
-def test_pages_of_intent_fetch_nothing_still() -> None:
-    assert "default-src 'none'; style-src 'unsafe-inline'" in unescape(render_page(Page("a", "b")))
 
 
 @pytest.fixture
@@ -309,23 +250,6 @@ def test_a_damaged_picture_is_a_named_placeholder(
     assert "2 pictures could not be read" in page.text
 
 
-def test_a_category_without_pictures_says_so(shop: Catalogue, tmp_path: Path) -> None:
-    tree = CategoryTree((*shop.tree.paths, ("Toys",)))
-    moved = np.array([tree.node(shop.tree.paths[place]) for place in shop.places.tolist()])
-    empty = replace(shop, tree=tree, places=moved)
-    first, _ = write_tree_sheet(picks_of(empty, among="members"), tmp_path / "sheet")
-    assert first.read_text("utf-8").count('<p class="none">no picture</p>') == 1
-
-
-def test_no_frame_is_green_where_nobody_said(
-    shop: Catalogue, tmp_path: Path, parse: Callable[[str], Any]
-) -> None:
-    unsorted = replace(shop, place_start=np.zeros(25, np.int64), places=np.zeros(0, np.int64))
-    first, _ = write_tree_sheet(picks_of(unsorted), tmp_path / "sheet")
-    page = parse(first.read_text("utf-8"))
-    assert len(page.all("span", class_="pic")) == len(page.all("span", role="img", class_="unknown")) > 0
-
-
 @settings(max_examples=60)
 @given(seed=st.integers(0, 10_000), limit=st.integers(1, 40))
 def test_every_category_is_on_one_page_in_order(seed: int, limit: int) -> None:
@@ -347,7 +271,17 @@ def test_every_category_is_on_one_page_in_order(seed: int, limit: int) -> None:
         assert len(on) == 1 or pictures[whole].sum() > limit or root not in nodes
 
 
-def test_the_style_names_each_picture_once(shop: Catalogue, tmp_path: Path) -> None:
-    first, _ = write_tree_sheet(picks_of(shop, k=23), tmp_path)
-    names = re.findall(r"^\.p(\d+) \{", first.read_text("utf-8"), re.MULTILINE)
-    assert names == [str(place) for place in range(23)]
+def test_other_peoples_text_is_escaped(made: tuple[ModelsEvaluation, Catalogue]) -> None:
+    found, _ = made
+    page = categories_page(found)
+    galleries = [
+        replace(block, items=[replace(item, title="<b>x</b>", asked="<i>y</i>") for item in block.items])
+        for section in page.sections
+        for block in section.blocks
+        if isinstance(block, Gallery)
+    ]
+    section = replace(page.sections[-1], blocks=galleries)
+    text = render_categories_page(replace(page, sections=[section]))
+    assert "<b>x" not in text
+    assert "<i>y" not in text
+    assert "&lt;b&gt;x" in text

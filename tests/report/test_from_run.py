@@ -76,8 +76,3 @@ def test_examples_are_the_best_and_the_worst(made: Made) -> None:
         assert (example.expected is not None) == missing
         if example.expected is not None:
             assert example.expected.name == right
-
-
-def test_both_directions_are_shown(made: Made) -> None:
-    for examples in (made[0].best_retrievals, made[0].worst_retrievals):
-        assert {example.is_text_to_image for example in examples} == {True, False}

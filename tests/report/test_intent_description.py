@@ -20,31 +20,19 @@ from diptych.data.logs.log import Log
 from diptych.report.intent_content import (
     Discretion,
     Page,
-    interval,
-    listed,
-    number,
     percent,
     render_page,
-    sentence,
-    signed,
 )
 from diptych.report.intent_description import (
-    day_figure,
     described_headlines,
     described_sections,
     description_page,
-    import_section,
-    uneven_days,
     write_description_page,
 )
 from diptych.report.intent_description_tables import (
-    device_count_findings,
     group_findings,
     hour_findings,
     length_findings,
-    query_findings,
-    transition_findings,
-    unique_findings,
     week_day_findings,
 )
 
@@ -126,13 +114,6 @@ def test_it_stands_alone_and_can_be_read_aloud(whole: str, parse: Callable[[str]
         assert len(widths) == 1
 
 
-def test_what_buyers_do_is_said_first(whole: str) -> None:
-    assert "Purchase sessions are longer: P50 12 actions against 2" in whole
-    assert '<span class="value">6.25 %</span>' in whole
-    assert "sum to" not in whole
-    assert "Table 6.3, which says per session and counts per user" in whole
-
-
 def test_names_of_a_log_stay_words(parse: Callable[[str], Any]) -> None:
     counts = {
         (HOSTILE if device == "pc" else device, purchase): of_length
@@ -193,79 +174,6 @@ def test_few_people_are_not_shown(parse: Callable[[str], Any]) -> None:
     assert "0.33 %" in parse(every).text
 
 
-_TABLES = ("overview", "session-length-quantiles", "devices-per-visitor", "unique-queries")
-
-
-@pytest.mark.parametrize("name", [*_TABLES, "session-length", "hours"])
-def test_one_statistic_alone_is_a_page(name: str) -> None:
-    text = rendered({name: [row for row in described()[name] if row.get("device") in (None, "all", "pc")]})
-    assert ('class="figure"' in text) == (name not in _TABLES)
-    assert text.count("<section") == 2
-
-
-def test_nothing_at_all_is_a_page() -> None:
-    text = rendered({})
-    assert "Protocol" in text
-    assert rendered({name: [] for name in described()}).count("<section") == 1
-
-
-def test_a_log_without_a_purchase(parse: Callable[[str], Any]) -> None:
-    counts = {key: value for key, value in LENGTHS.items() if not key[1]}
-    rows, quantiles = lengths(counts)
-    tables: dict[str, Any] = {
-        "overview": [{"what": "sessions", "total": 3000}, {"what": "purchase sessions", "total": 0}],
-        "session-length": rows,
-        "session-length-quantiles": quantiles,
-        "week-days": times("week_day", (0,) * 7, (450, 420, 480, 440, 400, 380, 430)),
-        "channels": groups("channel", {"direct": (2000, 0), "paid": (1000, 0)}),
-        "device-transitions": [],
-    }
-    page = parse(rendered(tables))
-    assert "No session with a purchase can be compared with the others." in page.text
-    assert "0.00 %" in page.text
-    assert "From device to device" not in page.text
-
-
-def test_thirty_devices_and_a_thousand_channels(parse: Callable[[str], Any]) -> None:
-    names = [f"device {number:02d}" for number in range(30)]
-    counts = {(name, purchase): {3: 20, 9: 20} for name in names for purchase in (True, False)}
-    tables = {name: rows for name, rows in described(counts).items() if name == "session-length-quantiles"}
-    tables["channels"] = groups("channel", {f"c{number}": (1000 - number // 2, 50) for number in range(1000)})
-    tables["device-transitions"] = transitions(
-        {(one, other): (9, "strong") for one in names for other in names}
-    )
-    page = parse(rendered(tables))
-    assert "980 further channels are in the CSV file. They have" in page.text
-    rest = sum(1000 - number // 2 for number in range(20, 1000))
-    assert f"{rest:,} sessions" in page.text
-    assert "10 further devices are in the CSV file." in page.text
-    assert (
-        "The 6 devices with the most transitions, of 30; the 20 most probable switches at most." in page.text
-    )
-    assert "18 further devices are in the CSV file." in page.text
-
-
-def test_a_statistic_that_nobody_knows_is_shown_as_it_is(parse: Callable[[str], Any]) -> None:
-    rows = [
-        {"page": "home", "sessions": 1200, "share": 0.25, "first": True, "last": None},
-        {"page": "rare", "sessions": 2, "share": 0.001, "first": False, "last": None},
-    ]
-    meanings = {
-        "page-types": {"page": "its type", "sessions": "that have it", "share": "of all", "first": "of any"}
-    }
-    page = parse(rendered({"page-types": rows}, meanings=meanings))
-    assert "page-types" in page.text
-    assert "sessions: that have it" in page.text
-    assert "1200" in page.text
-    assert "rare" not in page.text
-    assert "page-types" not in rendered({"page-types": rows}, Discretion(hide_rates=True))
-
-
-def test_the_same_page_twice() -> None:
-    some = {name: rows for name, rows in described().items() if name in ("hours", "device-transitions")}
-    assert rendered(some) == rendered(some)
-
-
 def description(tables: dict[str, Any], **options: Any) -> Description:
     """A description as ``describe`` makes it."""
     about = {
@@ -300,15 +208,6 @@ def test_the_protocol_says_how_it_was_made(parse: Callable[[str], Any]) -> None:
     assert "3 sessions have several visitors" not in said  # that few may be known
     assert "No visitor" in render_page(description_page(of, Discretion(least=1)))
     assert "3 sessions have several visitors" in render_page(description_page(of, Discretion(least=1)))
-
-
-def test_options_are_in_the_sections() -> None:
-    tables = {name: described()[name] for name in ("devices", "device-transitions")}
-    of = description(tables, ddof=1, journey="journey", likely=0.25, near_zero=0.02)
-    text = render_page(description_page(of))
-    assert "Standardised, ddof 1" in text
-    assert "to a purchase session" in text
-    assert "Likely is 25 % or more, hardly ever less than 2 %" in text
 
 
 def log_of(folder: Path, days: dict[str, int]) -> Log:
@@ -352,37 +251,6 @@ def test_what_the_import_dropped(tmp_path: Path, parse: Callable[[str], Any]) ->
         description_page(description({}), log=other)
 
 
-def test_days_of_a_log() -> None:
-    assert uneven_days({}) == []
-    assert uneven_days({f"2019-10-{day:02d}": 1 for day in range(1, 15)}) == []  # two whole weeks
-    assert uneven_days({"2019-10-01": 5}) == ["Tuesday is in the log 1 time, other week days 0"]
-    bars = re.findall(
-        r'<path d="(M [^"]*?z)\s*"[^>]*style="fill: var\(--blue',
-        day_figure({"2019-10-01": 10, "2019-10-02": 20}),
-    )
-    tops = [min(map(float, re.findall(r"[ML] -?[\d.]+ (-?[\d.]+)", bar))) for bar in bars]
-    bottoms = [max(map(float, re.findall(r"[ML] -?[\d.]+ (-?[\d.]+)", bar))) for bar in bars]
-    heights = [bottom - top for bottom, top in zip(bottoms, tops, strict=True)]
-    assert heights[1] == pytest.approx(2 * heights[0], rel=1e-3)
-    nothing = {"rows_read": 0, "events": 0, "rules": [], "notes": [], "importer": "csv"}
-    assert import_section(nothing).findings == ["0 of 0 rows are events of the log."]
-
-
-def test_classes_without_sessions_have_no_shares(parse: Callable[[str], Any]) -> None:
-    nobody = [
-        {"purchase": True, "week_day": day, "sessions": 0, "share": None, "low": None, "high": None}
-        for day in range(7)
-    ]
-    others = [row for row in described()["week-days"] if not row["purchase"]]
-    channels = [
-        {**row, "purchase_share": None} for row in groups("channel", {"direct": (200, 0), "paid": (90, 0)})
-    ]
-    assert "<h2" not in rendered({"week-days": nobody}).split('id="protocol"')[0]
-    page = parse(rendered({"week-days": nobody + others, "channels": channels}))
-    assert "Purchase sessions are most frequent" not in page.text
-    assert "Monday 15.0" in page.all("svg", class_="figure")[0]["aria-label"]
-
-
 SOME = Discretion()
 ROWS = described()
 
@@ -403,21 +271,6 @@ def test_which_sessions_are_longer() -> None:
     assert length_findings(quantiles({2: 60}, {2: 60}), SOME)[0].startswith(
         "Half of the sessions of both classes"
     )
-
-
-@pytest.mark.parametrize(
-    ("buy", "other", "said"),
-    [
-        ({}, {2: 90}, "No session with a purchase can be compared"),
-        ({3: 4}, {2: 90}, "No session with a purchase can be compared"),
-        ({3: 90}, {}, "Every session has a purchase"),
-        ({3: 20}, {2: 90}, "too few sessions of a class"),
-    ],
-)
-def test_lengths_that_cannot_be_compared(buy: dict[int, int], other: dict[int, int], said: str) -> None:
-    (line,) = length_findings(quantiles(buy, other), SOME)
-    assert said in line
-    assert length_findings([], SOME) == []
 
 
 def test_days_and_hours() -> None:
@@ -457,48 +310,6 @@ def test_groups_that_differ_beyond_doubt() -> None:
     assert group_findings(rare, "device", SOME)[0].endswith("(6.00 %) than “smartphone” (3.75 %).")
 
 
-def test_groups_of_which_nothing_can_be_said() -> None:
-    assert group_findings([], "device", SOME) == []
-    assert group_findings(groups("device", {"pc": (100, 50)}), "device", SOME) == []
-    assert group_findings(groups("device", {"pc": (100, 0), "tv": (90, 0)}), "device", SOME) == []
-    # a rate of few is no finding, however high
-    rows = groups("device", {"pc": (1000, 100), "tv": (4, 4), "tablet": (1000, 10)})
-    assert "tv" not in " ".join(group_findings(rows, "device", SOME))
-
-
-def test_devices_of_purchasers() -> None:
-    assert device_count_findings(ROWS["devices-per-visitor"], SOME) == [
-        "30.0 % of purchasers use more than one device, of other visitors 12.0 %."
-    ]
-    near = [{**row, "low": 0.0, "high": 1.0} for row in ROWS["devices-per-visitor"]]
-    assert device_count_findings(near, SOME)[0].endswith("12.0 %; the intervals overlap.")
-    assert device_count_findings(near[:1], SOME) == []
-
-
-def test_transitions() -> None:
-    assert transition_findings(ROWS["device-transitions"], SOME) == [
-        "Before a purchase, who was on pc stays there in 75.0 % of cases.",
-        "The most probable switch is from smartphone to pc (30.0 %).",
-        "Links that are strong: smartphone–pc.",
-    ]
-    many = transitions({("tv", f"d{number}"): (20 + number, "one-sided") for number in range(6)})
-    assert transition_findings(many, SOME)[-1] == (
-        "Links that are one-sided: tv → d5, tv → d4, tv → d3, tv → d2 and 2 more."
-    )
-    assert transition_findings(transitions({("pc", "tv"): (4, "weak")}), SOME) == []
-
-
-def test_queries() -> None:
-    assert query_findings(ROWS["queries"], SOME) == [
-        "A purchase session has 2.00 queries, another one 0.50, 4.0 times as many."
-    ]
-    none = [{**row, "queries": 0, "per_session": 0.0} for row in ROWS["queries"]]
-    assert query_findings(none, SOME) == ["There are no queries in this log."]
-    assert query_findings(ROWS["queries"][:1], SOME) == []
-    assert unique_findings(ROWS["unique-queries"], SOME)[0].startswith("Different queries are 25.0 % of all")
-    assert unique_findings([{**row, "queries": 0} for row in ROWS["unique-queries"]], SOME) == []
-
-
 def test_counts_of_few_are_not_shown() -> None:
     some = Discretion()
     assert [some.count(count) for count in (0, 1, 4, 5, 1234, None)] == ["0", "< 5", "< 5", "5", "1,234", "–"]
@@ -512,39 +323,6 @@ def test_counts_of_few_are_not_shown() -> None:
         Discretion(least=0)
 
 
-def test_a_quantile_needs_sessions_beyond_it() -> None:
-    some = Discretion(least=5)
-    assert not some.few_beyond(0.9, 50)
-    assert some.few_beyond(0.9, 49)
-    assert some.few_beyond(0.5, 1000, 9)
-    assert not Discretion(least=1).few_beyond(0.99, 100)
-
-
-def test_what_is_left_out_is_said() -> None:
-    lines = Discretion(least=7, hide_rates=True).lines()
-    assert "1 to 6 are shown as < 7" in lines[0]
-    assert "Conversion rates" in lines[1]
-    assert Discretion().floor == 0.0
-    assert Discretion(hide_rates=True).floor == 0.01
-
-
-def test_numbers_as_pages_print_them() -> None:
-    assert (number(1234.5, 1), number(None), number(-0.0004, 3), number(-2)) == (
-        "1,234.5",
-        "–",
-        "0.000",
-        "−2",
-    )
-    assert (signed(0.5), signed(-1.25), signed(-0.001), signed(None)) == ("+0.50", "−1.25", "+0.00", "–")
-    assert (percent(0.1234), percent(0.00001), percent(0.0), percent(1.0, 0), percent(None)) == (
-        "12.3", "< 0.1", "0.0", "100", "–",
-    )  # fmt: skip
-    assert interval(0.1, 0.25) == "10.0 to 25.0"
-    assert interval(-0.5, 2.0, 2, 1.0) == "−0.50 to 2.00"
-    assert interval(None, 0.5) == ""
-    assert [listed(["a", "b", "c"][:count]) for count in (1, 2, 3)] == ["a", "a and b", "a, b and c"]
-
-
 @given(share=st.floats(0, 1), decimals=st.integers(0, 3))
 def test_some_is_never_printed_as_none(share: float, decimals: int) -> None:
     shown = percent(share, decimals)
@@ -556,11 +334,9 @@ def test_some_is_never_printed_as_none(share: float, decimals: int) -> None:
         assert float(shown) == 0
 
 
-def test_notes_become_sentences() -> None:
-    assert [sentence(text) for text in ("one event", "A bot?", "so it is.", "")] == [
-        "One event.",
-        "A bot?",
-        "So it is.",
-        ".",
-    ]
-    assert sentence("x" * 50, 10) == "X" + "x" * 9 + "… (50 characters)."
+def test_a_quantile_needs_sessions_beyond_it() -> None:
+    some = Discretion(least=5)
+    assert not some.few_beyond(0.9, 50)
+    assert some.few_beyond(0.9, 49)
+    assert some.few_beyond(0.5, 1000, 9)
+    assert not Discretion(least=1).few_beyond(0.99, 100)

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -19,36 +18,27 @@ from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation.plan import Protocol
 from diptych.commerce.purchase_intent.evaluation.result import Results
 from diptych.commerce.purchase_intent.scoring import Scorer
-from diptych.commerce.purchase_intent.scoring.cell import Reason, Score
 from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions
 from diptych.commerce.purchase_intent.scoring.training import train
 from diptych.core.errors import StorageError
-from diptych.report.intent_content import Page, render_page
+from diptych.report.intent_content import render_page
 from diptych.report.intent_evaluation import (
     best_findings,
     calibration_findings,
-    evaluated_headlines,
-    evaluated_sections,
     evaluation_page,
-    gain_findings,
     importance_findings,
     step_findings,
     write_evaluation_page,
 )
-from diptych.report.intent_grid import Grid, Place, pages_text, step_text
+from diptych.report.intent_grid import Grid
 from diptych.report.intent_scorer import (
     odds_factor,
-    path_figure,
-    reasons_figure,
     scorer_page,
     write_scorer_page,
 )
 from diptych.report.intent_step_figures import (
     feature_order,
-    gain_figures,
     importance_figure,
-    measure_figures,
-    model_legend,
     reliability_figure,
     static_figure,
     static_shares,
@@ -188,41 +178,6 @@ def line_of(figure: str, colour: str) -> np.ndarray:
     return np.array(re.findall(r"(-?[\d.]+) (-?[\d.]+)", path), dtype=float)
 
 
-def test_panels_share_one_axis() -> None:
-    figures = measure_figures(GRID, "f1", "F1", lambda cell: cell["always_buy_f1"])
-    assert len(figures) == len(GRID.places) == 4
-    ends = [line_of(figure, "blue") for figure in figures]
-    found, wanted = [], []
-    for points, place in zip(ends, GRID.places, strict=True):
-        found += points[:, 1].tolist()
-        wanted += [cell["f1"] for cell in GRID.line(place, "random-forest")]
-    # one straight line from values to heights, whatever the panel
-    slope, start = np.polyfit(wanted, found, 1)
-    assert slope < 0
-    assert np.allclose(slope * np.array(wanted) + start, found, atol=0.02)
-    assert ends[0][0, 0] < ends[0][1, 0]
-    assert "RF step 0 0.41, step 5 0.43; KNN step 0 0.38" in figures[0]
-
-
-def test_who_is_chosen_and_where() -> None:
-    assert GRID.chosen == "random-forest"
-    assert GRID.places[0] == Place("anonymous", "baseline")
-    assert GRID.fullest == [Place("anonymous", "extended"), Place("identified", "extended")]
-    assert GRID.cell(Place("anonymous", "extended"), 7, "random-forest") is None
-    assert (step_text(-1), step_text(3)) == ("whole", "3")
-    assert [pages_text(step) for step in (-1, 0, 1, 2)] == [
-        "at the session's end", "before any page", "after 1 page", "after 2 pages",
-    ]  # fmt: skip
-    assert [Place(*both).text() for both in (("all", "all"), ("all", "extended"))] == [
-        "all sessions",
-        "all, extended",
-    ]
-    unknown = [{**cell, "average_precision": None} for cell in CELLS]
-    assert Grid(unknown).chosen == "random-forest"  # the first, where nothing tells them apart
-    assert evaluated_headlines(unknown) == []
-    assert model_legend(GRID, "chance").entries[-1] == ("ink", "┄", "chance")
-
-
 def test_findings_of_the_best() -> None:
     lines = best_findings(GRID)
     assert lines[0] == (
@@ -239,22 +194,6 @@ def test_findings_of_the_best() -> None:
     assert "goes from 0.461 before any page to 0.481 after 5 pages" in step_findings(GRID)[0]
     none = Grid([{**cell, "f1": None, "average_precision": None, "brier_calibrated": None} for cell in CELLS])
     assert best_findings(none) == step_findings(none) == calibration_findings(none) == []
-
-
-def test_findings_of_gains_and_probabilities() -> None:
-    gains = gains_of(CELLS)
-    assert gain_findings(GRID, gains)[0] == (
-        "The extended features add most to the F1 of RF in the anonymous setting before any page: +0.050 (0.020 to "
-        "0.080)."
-    )
-    doubtful = [{**row, "low": -0.01} for row in gains]
-    assert gain_findings(GRID, doubtful)[0].startswith("Nowhere do the extended features add")
-    bare = [{**row, "low": None, "high": None} for row in gains]
-    assert gain_findings(GRID, bare)[0].endswith("before any page: +0.050.")
-    assert gain_findings(GRID, []) == []
-    assert gain_figures(GRID, [], "f1", "gain") == []
-    said = calibration_findings(GRID)[0]
-    assert "have a Brier score of 0.1234, as it gives them 0.1700; saying the share" in said
 
 
 def test_static_features_fall() -> None:
@@ -289,44 +228,6 @@ def test_what_is_said_lies_on_the_diagonal() -> None:
     assert "calibrated 10.0 said 10.0 bought" in figure
     assert "raw 20.0 said 10.0 bought" in figure
     assert reliability_figure("r", "a", {**cell, "reliability": None, "reliability_calibrated": None}) == ""
-
-
-@pytest.mark.parametrize(
-    ("settings", "sets", "steps", "models"),
-    [
-        (("all",), ("all",), (-1,), {"svm": "SVM"}),
-        (("identified",), ("extended",), (0, 10), {f"m{number}": f"M{number}" for number in range(9)}),
-    ],
-)
-def test_any_grid_is_a_page(
-    settings: Any, sets: Any, steps: Any, models: Any, parse: Callable[[str], Any]
-) -> None:
-    cells = cells_of(settings, sets, steps, models)
-    text = render_page(evaluation_page(evaluation(cells)))
-    page = parse(text)
-    for label in models.values():
-        assert label in page.text
-    assert f"{cells[0]['f1']:.3f}" in page.text
-    assert "What extended features add" not in page.text
-    several = len(steps) > 1
-    assert ("By step" if several else "By model") in page.text
-
-
-def test_nothing_evaluated_is_a_page() -> None:
-    sections = evaluated_sections([], left_out=[{"setting": "all", "step": -1, "reason": "no <session>"}])
-    text = render_page(Page("a", "b", evaluated_headlines([]), sections))
-    assert "Nothing could be evaluated." in text
-    assert "Left out: all, step whole: no <session>." in unescape(text)
-    unmeasured = [
-        {
-            name: None if isinstance(value, float | list) and name != "base_rate" else value
-            for name, value in cell.items()
-        }
-        for cell in CELLS[:1]
-    ]
-    bare = render_page(Page("a", "b", evaluated_headlines(unmeasured), evaluated_sections(unmeasured)))
-    assert 'class="figure"' not in bare
-    assert "1 cell</summary>" in bare
 
 
 @pytest.fixture(scope="module")
@@ -391,51 +292,22 @@ def test_a_folder_without_an_example_or_with_a_wrong_one(
         write_scorer_page(tmp_path / "page.html", tmp_path)
 
 
-def test_nothing_measured_audits_and_histories_are_said(scorer: Scorer) -> None:
+def test_alarms_and_personal_data_are_said(scorer: Scorer) -> None:
+    alarm = {"check": "shift", "where": "dwell", "alarm": True, "text": "looks ahead"}
+    fine = {**alarm, "where": "pages", "alarm": False, "text": "fine"}
     about = {
-        **scorer.about,
-        "cells": [{**cell, "holdout": None} for cell in scorer.about["cells"]],
+        **{**scorer.about, "cells": [{**cell, "holdout": None} for cell in scorer.about["cells"]]},
         "not_trained": [{"setting": "identified", "step": 10, "reason": "3 purchases"}],
-        "audit": {
-            "checks": ["shift"],
-            "findings": [
-                {"check": "shift", "where": "dwell", "alarm": True, "text": "looks ahead"},
-                {"check": "shift", "where": "pages", "alarm": False, "text": "fine"},
-            ],
-        },
+        "audit": {"checks": ["shift"], "findings": [alarm, fine]},
         "history": 1234,
     }
     described = Scorer(about)
     object.__setattr__(described, "folder", scorer.folder / "nowhere")
     page = scorer_page(described)
-    assert [one.name for one in page.sections] == ["verdict"]
     assert page.sections[0].findings == ["Nothing was measured: the last part lacks one of the classes."]
-    assert page.headlines == []
     assert page.facts["leak audit"] == "2 findings, 1 alarms (shift)"
     assert page.notes == [
         "Not trained: identified, step 10: 3 purchases.",
         "Alarm of the leak audit, shift dwell: looks ahead.",
         "The folder holds the history of 1,234 visitors: personal data.",
     ]
-
-
-def test_reasons_reach_as_far_as_they_double_the_odds() -> None:
-    reasons = [
-        Reason(name, f"<{name}>", "1", "0", effect, "")
-        for name, effect in (("a", np.log(4)), ("b", -np.log(2)))
-    ]
-    figure = reasons_figure(reasons)
-    boxes = {}
-    for path, colour in re.findall(r'<path d="(M [^"]*?z)\s*"[^>]*style="fill: var\(--(\w+)', figure):
-        x = np.array(re.findall(r"(-?[\d.]+) -?[\d.]+", path), dtype=float)
-        boxes[colour] = (x.min(), x.max())
-    (left, right), (other_left, other_right) = boxes["blue"], boxes["orange"]
-    assert right - left == pytest.approx(2 * (other_right - other_left), rel=1e-3)
-    assert other_right == pytest.approx(left, abs=1e-3)
-    assert "&lt;a&gt; +1.39; &lt;b&gt; −0.69" in figure
-    assert [odds_factor(effect) for effect in (np.log(4), -np.log(2), 1e6)] == ["4", "0.5", "5.2e+21"]
-
-
-def test_a_path_says_each_probability() -> None:
-    figure = path_figure([Score(0.1, 0, "anonymous", 0.2, 0.3), Score(0.45, 3, "anonymous", 0.2, 0.3)])
-    assert "after 0 pages 10.0, base rate 20.0, threshold 30.0; after 3 pages 45.0" in figure

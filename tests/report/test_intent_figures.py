@@ -9,27 +9,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from intent_rows import groups, lengths, times, transitions
+from intent_rows import lengths, times, transitions
 
-from diptych.report.drawing import draw
-from diptych.report.intent_content import SERIES, Discretion, label, series
+from diptych.report.intent_content import Discretion
 from diptych.report.intent_figures import (
-    MOST_PANELS,
     by_class,
     class_bars,
     curve_of,
     hour_figure,
     label_places,
-    length_figures,
-    places_of,
     rate_figure,
-    shown_devices,
     standardised_figure,
     transition_figure,
     transition_order,
     week_day_figure,
 )
-from diptych.report.page import DARK, LIGHT
 
 EVERY = Discretion(least=1)
 
@@ -107,29 +101,6 @@ def test_thinning_moves_no_line_by_more_than_a_hair(counts: dict[int, int], leas
             assert np.log(one[1] / point[1]) <= 0.006 * height + 1e-9
 
 
-def test_panels_of_length_mark_what_half_do_not_exceed() -> None:
-    rows, quantiles = lengths()
-    figures = length_figures(rows, quantiles, EVERY)
-    assert len(figures) == 3
-    assert (
-        "all devices, share of sessions at least so long: purchase P50 12, P90 30; no purchase P50 2"
-        in figures[0]
-    )
-    assert "Session length of smartphone" in figures[1]  # the device with most sessions comes first
-    assert ">12</text>" in figures[0]
-    few = length_figures([row for row in rows if row["device"] == "all"], quantiles, Discretion(least=60))
-    assert "purchase P50 12; no purchase" in few[0]  # a tenth of 200 sessions is fewer than 60
-
-
-def test_one_device_is_one_panel_and_many_are_some() -> None:
-    one = lengths({("pc", True): {3: 9}, ("pc", False): {2: 9}})[0]
-    assert shown_devices(one) == ["all"]
-    many = lengths({(f"d{number}", False): {2: 9 + number} for number in range(30)})[0]
-    assert len(shown_devices(many)) == MOST_PANELS
-    assert shown_devices(many)[:3] == ["all", "d29", "d28"]
-    assert shown_devices([]) == []
-
-
 def test_groups_lie_in_their_order_and_say_their_numbers() -> None:
     values = {"<pc>": (40.0, 20.0), "tv": (None, 10.0)}
     figure = class_bars("shares", "Devices", values, {"<pc>": ("40.0", "20.0"), "tv": ("1.0", "10.0")}, "%")
@@ -146,17 +117,6 @@ def test_groups_lie_in_their_order_and_say_their_numbers() -> None:
     assert half / one == pytest.approx(0.5, abs=1e-3)
     assert other_left + half == pytest.approx(left, abs=1e-3)  # both begin at 0
     assert "tv −0.50" in deviations
-
-
-def test_nodes_lie_on_a_circle_and_two_side_by_side() -> None:
-    assert places_of(1) == [(0.0, 0.0)]
-    (left, level), (right, same) = places_of(2)
-    assert (left, right) == (-1.0, pytest.approx(1.0))
-    assert level == pytest.approx(same, abs=1e-12)
-    five = np.array(places_of(5))
-    assert five[0] == pytest.approx([0, 1])
-    assert np.allclose(np.hypot(*five.T), 1)
-    assert five[1, 0] > 0  # clockwise
 
 
 @given(
@@ -203,46 +163,8 @@ def test_arrows_are_as_thick_as_a_switch_is_probable() -> None:
     assert "radio stays 0.0 %" in said
 
 
-def test_names_of_a_log_are_one_short_line() -> None:
-    assert label("a\nb\t c") == "a b c"
-    assert label("x" * 99 + "y", 10) == "xxxxxx…xxy"
-    assert label("channel 1 of many", 10) == "channe…any"
-    assert all(len(label("ab " * 500, limit)) <= limit for limit in range(4, 30))
-    assert label("") == label(" \x00") == "(empty)"
-
-
 def test_letters_of_any_script_are_drawn_without_a_warning() -> None:
     values = {"電話 📱": (1.0, 2.0), "هاتف": (2.0, 1.0), "a\x00b\ud800": (1.0, 1.0)}
     figure = class_bars("any", "any", values, dict.fromkeys(values, ("1", "2")), "%")
     assert "電話 📱" in figure
     figure.encode("utf-8")
-
-
-def test_lines_differ_in_more_than_colour() -> None:
-    assert len({one.marker for one in SERIES}) == len(SERIES) == len({one.name for one in SERIES})
-    assert (series(6).name, series(6).dash) == (series(0).name, "--")
-    assert list(LIGHT) == list(DARK)
-    with draw("own") as drawing:
-        for place in range(6):
-            drawing.axes.plot([0, 1], [place, place], color=series(place).colour)
-    for one in SERIES[:5]:
-        assert f"var(--{one.name}, {LIGHT[one.name]})" in drawing.svg
-        assert drawing.svg.count(LIGHT[one.name]) == drawing.svg.count(f"var(--{one.name}, ")
-
-
-def luminance(colour: str) -> float:
-    parts = [part / 255 for part in bytes.fromhex(colour[1:])]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
-def test_colours_read_on_their_paper(colours: dict[str, str]) -> None:
-    for name in ("green", "purple", "olive"):
-        high, low = sorted((luminance(colours[name]), luminance(colours["paper"])), reverse=True)
-        assert (high + 0.05) / (low + 0.05) >= 2.9, name
-
-
-def test_standardised_rates_of_equal_groups_are_none() -> None:
-    rows = groups("channel", {"a": (100, 10), "b": (200, 20)})
-    assert [row["standardised"] for row in rows] == [None, None]

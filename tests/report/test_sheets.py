@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image, ImageChops
+from PIL import Image
 
 from diptych.core.errors import DataError, ImageError, NumericalError, StorageError, UsageError
 from diptych.report.content import Retrieved
-from diptych.report.page import LIGHT, clean, shorten, wrap
+from diptych.report.page import LIGHT, clean, wrap
 from diptych.report.pictures import MAX_THUMBNAIL_BYTES, Thumbnail, Thumbnails, fit, read_picture
 from diptych.report.sheets import (
     CELL,
@@ -23,7 +22,6 @@ from diptych.report.sheets import (
     GAP,
     MARGIN,
     Example,
-    Sheet,
     draw_contact_sheet,
     draw_shortcut_sheet,
     write_contact_sheet,
@@ -71,18 +69,6 @@ def test_frames_say_right_wrong_unknown(picture):
         assert column(sheet, left).isdisjoint({GREEN, RED, GREY} - {colour})
 
 
-def test_grid_wraps_after_columns_and_last_row_is_not_stretched(picture):
-    items = [Retrieved(f"i{n}", 0.5, True, picture=picture(size=(30, 30))) for n in range(4)]
-    one_row, _ = draw_contact_sheet("q", items, columns=4)
-    two_rows, _ = draw_contact_sheet("q", items, columns=3)
-    assert one_row.width == 4 * CELL + 3 * GAP + 2 * MARGIN
-    assert two_rows.width == 3 * CELL + 2 * GAP + 2 * MARGIN
-    assert two_rows.height > one_row.height + CELL
-    bottom = two_rows.crop((0, one_row.height, *two_rows.size))
-    assert GREEN in column(bottom, MARGIN)
-    assert column(bottom, MARGIN + CELL + GAP) == {rgb(LIGHT["paper"])}
-
-
 def test_unreadable_picture_is_a_placeholder_and_named(picture, broken):
     items = [Retrieved("good", 0.5, True, picture=picture()), Retrieved("bad", 0.4, False, picture=broken)]
     sheet, unreadable = draw_contact_sheet("q", items)
@@ -91,66 +77,6 @@ def test_unreadable_picture_is_a_placeholder_and_named(picture, broken):
     cell = sheet.crop((left, 0, left + CELL, sheet.height))
     colours = {colour for _, colour in cell.getcolors(100_000)}
     assert {RED, rgb(LIGHT["soft"]), rgb(LIGHT["muted"])} <= colours
-
-
-def test_file_that_is_missing_is_a_placeholder_too(tmp_path, picture):
-    items = [Retrieved("gone", 0.5, True, picture=lambda: Image.open(tmp_path / "gone.png"))]
-    assert draw_contact_sheet("q", items)[1] == ("gone",)
-
-
-def test_query_picture_stands_beside_captions(picture):
-    items = [Retrieved("c0", 0.5, True, caption="right"), Retrieved("c1", 0.4, False, caption="wrong")]
-    sheet, unreadable = draw_contact_sheet(lambda: picture("#123456", (50, 50)), items)
-    assert unreadable == ()
-    assert rgb("#123456") in column(sheet, MARGIN + 10)
-    assert {GREEN, RED} <= column(sheet, MARGIN + CELL + GAP)
-    assert {GREEN, RED}.isdisjoint(column(sheet, MARGIN + 10))
-
-
-def test_query_that_cannot_be_read_is_an_error(broken):
-    with pytest.raises(ImageError, match="0 bytes"):
-        draw_contact_sheet(broken, [])
-
-
-@pytest.mark.parametrize("pictures", [True, False])
-def test_long_caption_takes_at_most_three_lines(picture, pictures):
-    def height(caption: str) -> int:
-        shown = picture() if pictures else None
-        return draw_contact_sheet("q", [Retrieved("i", 0.5, True, caption, shown)])[0].height
-
-    three_lines = height("word " * 60)
-    assert height("word") < three_lines
-    assert height("word " * 20_000) == three_lines
-    assert height("x" * 100_000) == three_lines
-    assert height("犬が走る🐕 " * 1000) == three_lines
-
-
-def test_long_query_takes_at_most_four_lines(picture):
-    items = [Retrieved("i", 0.5, True, picture=picture())]
-    assert draw_contact_sheet("w " * 50_000, items)[0].size == draw_contact_sheet("w " * 5_000, items)[0].size
-
-
-@pytest.mark.parametrize(
-    "caption", ["", "\x00\x1b[31m", "a\ud83db", "\u202eabc", "e\u0301" * 50, "Ελληνικά عربي"]
-)
-def test_any_unicode_can_be_drawn(caption, picture):
-    sheet, _ = draw_contact_sheet(caption, [Retrieved(caption, 0.5, None, caption, picture())])
-    listed, _ = draw_contact_sheet(caption, [Retrieved(caption, 0.5, None, caption)])
-    assert GREY in column(sheet, MARGIN)
-    assert GREY in column(listed, MARGIN)
-
-
-def test_letters_beyond_latin_have_glyphs():
-    font = Sheet(100, None).letters(20)
-    missing = font.getmask("\U0010fffd").getbbox(), bytes(font.getmask("\U0010fffd"))
-    for letter in "ÄΩжעع→✓✗":
-        assert (font.getmask(letter).getbbox(), bytes(font.getmask(letter))) != missing, letter
-
-
-def test_nothing_retrieved_is_still_a_sheet():
-    sheet, unreadable = draw_contact_sheet("a query", [])
-    assert unreadable == ()
-    assert ImageChops.invert(sheet).getbbox() is not None
 
 
 @pytest.mark.parametrize(
@@ -170,8 +96,9 @@ def test_other_endings_are_refused_before_drawing(tmp_path, broken):
         write_contact_sheet(tmp_path / "sheet.gif", broken, [])
 
 
-def test_too_tall_for_jpeg_is_refused(tmp_path):
-    items = [Retrieved(str(n), 0.5, None, caption="c") for n in range(1300)]
+def test_too_tall_for_jpeg_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("diptych.report.sheets._JPEG_SIDE", 655)  # of 65,500, which take long to draw
+    items = [Retrieved(str(n), 0.5, None, caption="c") for n in range(13)]
     with pytest.raises(UsageError, match=r"too large for JPEG.*\.png"):
         write_contact_sheet(tmp_path / "sheet.jpg", "q", items)
     assert list(tmp_path.iterdir()) == []
@@ -188,11 +115,6 @@ def test_failed_write_leaves_the_old_sheet(tmp_path, picture, monkeypatch):
     with pytest.raises(StorageError, match="No space left"):
         write_contact_sheet(path, "q", [Retrieved("i", 0.5, picture=picture())])
     assert path.read_bytes() == b"old"
-
-
-def test_columns_below_one_are_refused():
-    with pytest.raises(UsageError, match="0 columns"):
-        draw_contact_sheet("q", [], columns=0)
 
 
 def test_font_that_is_not_one(tmp_path):
@@ -225,21 +147,6 @@ def test_pictures_stand_in_rows_pixel_for_pixel() -> None:
     assert len({top for _, top in corners[:4]}) == 1
     assert corners[4][1] > corners[0][1] + 224
     assert np.diff([left for left, _ in corners[:4]]).tolist() == [244] * 3
-
-
-def test_small_pictures_are_enlarged_in_squares() -> None:
-    small = pixels(64)
-    sheet = draw_shortcut_sheet("unique", [Example("small", small, [])])
-    assert len(holds(sheet, small.repeat(3, axis=0).repeat(3, axis=1))) == 1
-
-
-def test_captions_and_title_are_written() -> None:
-    def ink(title: str, captions: list[str]) -> int:
-        sheet = draw_shortcut_sheet(title, [Example("n", np.full((224, 224, 3), 255, np.uint8), captions)])
-        return int((np.asarray(sheet).min(axis=2) < 128).sum())
-
-    assert ink("unique", ["A cat. 0 0 1 2 3 4"]) > ink("unique", ["A cat."]) > ink("unique", [])
-    assert ink("a longer title", []) > ink("unique", [])
 
 
 def test_only_png_keeps_every_pixel(tmp_path: Path) -> None:
@@ -298,25 +205,6 @@ def test_own_terms_and_expansion_have_two_colours_and_a_legend() -> None:
     assert runs(plain, LIGHT["orange"]) == []
 
 
-def test_cards_stand_side_by_side() -> None:
-    cards = [TermCard(f"c{row}", TERMS, "a dog") for row in range(3)]
-    two, _ = draw_terms_sheet("title", cards)
-    one, _ = draw_terms_sheet("title", cards, columns=1)
-    assert two.width > one.width
-    assert two.height < one.height
-    alone, _ = draw_terms_sheet("title", cards[:1])
-    assert alone.width == one.width
-
-
-def test_a_row_without_terms_and_a_picture_that_cannot_be_read(broken: Callable[[], Image.Image]) -> None:
-    sheet, unreadable = draw_terms_sheet("title", [TermCard("photo.jpg", [], "nothing", broken)])
-    assert unreadable == ("photo.jpg",)
-    assert runs(sheet, LIGHT["blue"]) == []
-    nothing = TermCard("c", [WeightedTerm("dog", 0.0)], "a dog")
-    draw_terms_sheet("title", [nothing])  # no division by the heaviest
-    assert nothing.heaviest == 0
-
-
 def test_what_a_sheet_refuses(tmp_path: Path) -> None:
     card = TermCard("c", TERMS, "a dog")
     with pytest.raises(UsageError, match="0 cards in 2 columns"):
@@ -355,11 +243,6 @@ def test_a_match_has_a_bar_per_term_and_none_for_the_rest() -> None:
         draw_match_sheet(match(), shown=0)
 
 
-def test_nothing_in_common_is_drawn_too() -> None:
-    sheet, _ = draw_match_sheet(Match(match().query, match().item, [], 0.0))
-    assert runs(sheet, LIGHT["blue"]) == []
-
-
 def test_contributions_must_add_up() -> None:
     with pytest.raises(DataError, match=r"'c1' and 'i1': contributions add up to 3\.5, the score is 3"):
         match(3.0)
@@ -369,35 +252,12 @@ def encoded(thumbnail: Thumbnail) -> bytes:
     return base64.b64decode(thumbnail.split(",")[1])
 
 
-@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "CMYK", "I;16", "1", "F"])
-def test_every_mode_becomes_rgb(mode):
-    assert read_picture(Image.new(mode, (4, 3)), "i").mode == "RGB"
-
-
-def test_turned_pictures_are_put_upright():
-    content = io.BytesIO()
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    Image.new("RGB", (40, 20)).save(content, "JPEG", exif=exif)
-    assert read_picture(lambda: Image.open(content), "i").size == (20, 40)
-
-
 def test_truncated_file_is_an_image_error_with_its_name():
     content = io.BytesIO()
     Image.effect_noise((64, 64), 50).save(content, "JPEG")
     half = io.BytesIO(content.getvalue()[: len(content.getvalue()) // 2])
     with pytest.raises(ImageError, match="i42"):
         read_picture(lambda: Image.open(half), "i42")
-
-
-def test_picture_without_pixels_is_an_image_error():
-    with pytest.raises(ImageError, match="0 × 5"):
-        read_picture(Image.new("RGB", (0, 5)), "i")
-
-
-def test_mistakes_of_the_caller_are_not_hidden():
-    with pytest.raises(ZeroDivisionError):
-        Thumbnails(64).make(lambda: Image.new("RGB", (1 // 0, 1)), "i")
 
 
 @given(st.integers(1, 400), st.integers(1, 400), st.integers(1, 100), st.booleans())
@@ -432,43 +292,12 @@ def test_unreadable_pictures_are_counted_once_each(picture, broken):
     assert thumbnails.note().endswith(": a, b, c, d, e and 2 more.")
 
 
-@pytest.mark.parametrize(
-    ("text", "cleaned"),
-    [("a  b\n\tc ", "a b c"), ("\x00a\x1bb", "ab"), ("x\ud83dy", "x\ufffdy"), ("犬　が", "犬 が"), ("", "")],
-)
-def test_clean(text, cleaned):
-    assert clean(text) == cleaned
-
-
 @given(st.text(st.characters(exclude_categories=[])))
 def test_clean_text_is_one_printable_line_of_utf8(text):
     cleaned = clean(text)
     assert cleaned.encode("utf-8").decode() == cleaned
     assert len(cleaned.splitlines()) <= 1
     assert clean(cleaned) == cleaned
-
-
-def test_shorten_says_what_it_cut():
-    assert shorten("short  one", 20) == "short one"
-    assert shorten("x" * 1500, 4) == "xxxx… (1,500 characters)"
-
-
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        ("one two three", ["one two", "three"]),
-        ("abcdefghijkl", ["abcdefgh", "ijkl"]),
-        ("a abcdefghijkl", ["a", "abcdefgh", "ijkl"]),
-        ("one two three four five", ["one two", "three", "four…"]),
-        ("aaaa bbbb cccc dddd eeee ffff gggg", ["aaaa", "bbbb", "cccc…"]),
-        ("x" * 30, ["x" * 8, "x" * 8, "x" * 7 + "…"]),
-        ("", []),
-        ("   ", []),
-        ("\x00", []),
-    ],
-)
-def test_wrap_by_hand(text, lines):
-    assert wrap(text, 8, len, 3) == lines
 
 
 @given(st.text("ab \n", max_size=80), st.integers(1, 12), st.integers(1, 6))
@@ -483,7 +312,3 @@ def test_wrapped_lines_fit_and_lose_nothing_unless_cut(text, width, max_lines):
         assert len(whole) > len(together) - 1 or width < 2
     else:
         assert together == whole
-
-
-def test_letters_wider_than_the_line_stand_one_by_one():
-    assert wrap("abc", 0.5, len, 5) == ["a", "b", "c"]

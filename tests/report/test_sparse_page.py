@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from diptych.report.sparse_page import (
     SparseReport,
     TradeoffPoint,
     overlap_figure,
-    render_sparse_report,
     tradeoff_figure,
     write_sparse_report,
 )
@@ -57,9 +55,6 @@ def report(picture: Callable[..., Image.Image], broken: Callable[[], Image.Image
         commands=["diptych sparsify RUN"],
         fingerprints={"head": "0123"},
     )
-
-
-HEADS = ("Measure", "Dense", "Sparse", "Kept", "p")
 
 
 def words(svg: str) -> list[str]:
@@ -114,17 +109,6 @@ def test_the_page(report: SparseReport, parse: Callable[[str], Any], tmp_path: P
     assert "term11" in page.text
     assert "term12" not in page.text
     assert "http" not in page.text
-
-
-def test_empty_parts_are_left_out(report: SparseReport, parse: Callable[[str], Any]) -> None:
-    bare = SparseReport("A head", "dataset made", compared=report.compared)
-    page = parse(render_sparse_report(bare))
-    assert [one["id"] for one in page.all("section")] == ["results"]
-    # one head alone is no trade-off, but it is beside the dense rows
-    alone = replace(bare, tradeoff=POINTS[:1])
-    assert not parse(render_sparse_report(alone)).all("svg", class_="figure")
-    beside = replace(alone, dense={"t2i R@1": 57.3})
-    assert len(parse(render_sparse_report(beside)).all("svg", class_="figure")) == 1
 
 
 def test_what_a_report_refuses() -> None:

@@ -12,9 +12,10 @@ import pytest
 from stressed import LAST_WORD, REVERSED, Reader, painted
 
 from diptych.analysis.perturbations import choose_perturbations
-from diptych.core.errors import DataError, UnknownNameError
+from diptych.cli.report import report
+from diptych.core.context import stop_when
+from diptych.core.errors import DiptychError, Interrupted, StorageError
 from diptych.evaluation.stress import (
-    ChangedDrop,
     StressComparison,
     StressResult,
     compare_stress,
@@ -23,18 +24,13 @@ from diptych.evaluation.stress import (
     summarise_comparison,
     summarise_row,
 )
-from diptych.report.drawing import BLUE, ORANGE
-from diptych.report.page import LIGHT
 from diptych.report.stress import (
-    agreement_figure,
     differing,
     drop_figure,
-    length_figure,
-    preference_figure,
     render_stress,
     write_stress_page,
 )
-from diptych.report.stress_comparison import beside_figure, render_stress_comparison, write_stress_comparison
+from diptych.report.stress_comparison import render_stress_comparison
 
 
 @pytest.fixture(scope="module")
@@ -88,24 +84,6 @@ def test_without_the_data_ids_stand_for_pictures(found: StressResult, parse: Cal
     assert found.row("reversed").examples[0].expected in page.text
 
 
-def test_the_same_page_twice(found: StressResult, tmp_path: Path) -> None:
-    first = write_stress_page(found, tmp_path / "a.html", painted()).read_bytes()
-    assert write_stress_page(found, tmp_path / "b.html", painted()).read_bytes() == first
-
-
-def test_a_result_of_nothing_is_a_page(found: StressResult, parse: Callable[[str], Any]) -> None:
-    nothing = dataclasses.replace(found, rows=(), agreement={})
-    page = parse(render_stress(nothing, painted()))
-    assert "could not be run: synonym-noun" in page.text
-    for figure in (drop_figure, lambda result: length_figure(result.rows)):
-        with pytest.raises(DataError):
-            figure(nothing)
-    with pytest.raises(DataError):
-        preference_figure([found.row("last-word")])
-    with pytest.raises(DataError):
-        agreement_figure(found.agreement["t2i"], ["last-word"], "decreased")
-
-
 def test_the_heat_map_says_its_numbers(found: StressResult) -> None:
     drawn = drop_figure(found)
     drop = found.row("reversed").drop("R@1")
@@ -143,44 +121,6 @@ def test_what_a_row_says(found: StressResult) -> None:
     assert summarise_row(dataclasses.replace(blind, changed=[0, 0, 0])) == "reversed changed nothing"
 
 
-def test_a_thinned_drop_is_said_beside_that_of_the_changed(found: StressResult) -> None:
-    rare = dataclasses.replace(
-        drop_of(found, difference=-2.0, relative=-2 / 113.2), changed=[4, 5, 3], changed_drops={
-            "rsum": ChangedDrop(110.0, 101.0, -9.0, -12.0, -6.0, -9 / 110),
-        },
-    )  # fmt: skip
-    said = "; -9.0 of 110.0 over the 22 % that it changed"
-    assert summarise_row(rare).endswith(said)
-    quiet = {"rsum": dataclasses.replace(rare.drop("rsum"), verdict="")}
-    assert summarise_row(dataclasses.replace(rare, drops=quiet)) == (
-        "reversed has no significant cost: -2.0 (95 % -33.0 to -29.0) of 113.2 rsum" + said
-    )
-    assert "over the" not in summarise_row(dataclasses.replace(rare, changed=[18, 18, 18]))
-
-
-def test_seeds_that_do_the_same_have_no_spread(found: StressResult, parse: Callable[[str], Any]) -> None:
-    assert found.row("reversed").draws == 1
-    assert found.row("character-swap").draws == 3
-    assert "Every seed does the same, so there is no spread: reversed" in summarise(found)
-    page = parse(render_stress(found))
-    spreads = [words for words in page.text.split("±")[1:]]
-    drawn = [row for row in found.rows if row.draws > 1]
-    assert 0 < len(drawn) < len(found.rows)
-    assert len(spreads) == len(drawn) + 1  # and what ± means
-
-
-def test_groups_are_said_once_and_one_alone_is_not_the_most(found: StressResult) -> None:
-    row = drop_of(found)
-    names = ("typos", "word order", "typos", "word order")
-    rows = tuple(dataclasses.replace(row, group=group, name=f"{group} {n}") for n, group in enumerate(names))
-    said = summarise(dataclasses.replace(found, rows=rows, left_out={}))
-    assert [line.partition(":")[0] for line in said[1:3]] == ["Typos", "Word order"]
-    alone = summarise(dataclasses.replace(found, rows=(row,), left_out={}))
-    assert alone[0] == "Of captions, reversed costs 31.0 of 113.2 rsum (27 %, p < 0.001)"
-    quiet = drop_of(found, difference=-0.3, low=-1.0, high=0.4, verdict="")
-    assert "No significant loss by reversed" in summarise(dataclasses.replace(found, rows=(quiet,)))
-
-
 def test_pairs_without_a_similarity_are_counted(found: StressResult, parse: Callable[[str], Any]) -> None:
     assert "left out; over all seeds" in parse(render_stress(found)).text
     some = dataclasses.replace(
@@ -205,19 +145,6 @@ def test_what_captions_hold_is_no_markup(found: StressResult, parse: Callable[[s
     assert "<script" not in page
     assert "<img" not in page
     assert evil in parse(page).text
-
-
-def test_what_is_lost_is_orange_and_what_is_gained_blue(found: StressResult) -> None:
-    for relative, colour, other in ((-0.5, ORANGE, BLUE), (0.5, BLUE, ORANGE)):
-        drops = {
-            name: dataclasses.replace(one, relative=relative) for name, one in found.rows[0].drops.items()
-        }
-        row = dataclasses.replace(found.rows[0], drops=drops)
-        drawn = drop_figure(dataclasses.replace(found, rows=(row,))).lower()
-        name, absent = (next(key for key, value in LIGHT.items() if value == one) for one in (colour, other))
-        assert f"--{name}" in drawn or colour.lower() in drawn
-        assert f"--{absent}" not in drawn
-        assert other.lower() not in drawn
 
 
 def test_right_pictures_are_marked_right_and_wrong_ones_wrong(
@@ -272,80 +199,6 @@ def test_the_page_says_all_and_fetches_nothing_stress_comparison(
     assert "http" not in text.replace("http://www.w3.org", "").replace("http-equiv", "")
 
 
-def test_the_figure_has_models_and_differences(stress_comparison_found: StressComparison) -> None:
-    base, other = stress_comparison_found.models
-    short = dataclasses.replace(
-        stress_comparison_found,
-        models=("gru", "bag"),
-        baseline="gru",
-        rows=[
-            dataclasses.replace(
-                row,
-                unseen={"gru": row.unseen[base], "bag": row.unseen[other]},
-                differences={"bag": row.differences[other]},
-            )
-            for row in stress_comparison_found.rows
-        ],
-    )
-    label = beside_figure(short, "rsum")
-    row = short.of("rsum")[0]
-    share = row.own("gru").relative
-    assert share is not None
-    assert f"last-word gru {'0' if share == 0 else f'{100 * share:+.1f}'}, bag " in label
-    assert "bag − gru" in label
-    with pytest.raises(UnknownNameError, match="unknown measure 'R@1'"):
-        beside_figure(short, "R@1")
-
-
-def test_a_verdict_has_its_colour_and_its_words(
-    stress_comparison_found: StressComparison, parse: Callable[[str], Any]
-) -> None:
-    other = stress_comparison_found.models[1]
-    (first, *rest) = stress_comparison_found.rows
-    told = dataclasses.replace(
-        first.differences[other], verdict="less robust", difference=-12.5, corrected=0.0004
-    )
-    changed = dataclasses.replace(
-        stress_comparison_found, rows=[dataclasses.replace(first, differences={other: told}), *rest]
-    )
-    page = parse(render_stress_comparison(changed))
-    assert any("worse" in str(cell.get("class")) for cell in page.all("td"))
-    for words in ("less robust", "−12.5", "<0.001", "by the most"):
-        assert words in page.text
-
-
-def test_without_intervals_and_without_a_protocol(
-    stress_comparison_found: StressComparison, parse: Callable[[str], Any]
-) -> None:
-    rows = [
-        dataclasses.replace(
-            row,
-            differences={
-                name: dataclasses.replace(
-                    one, low=None, high=None, relative=None, relative_low=None, relative_high=None
-                )
-                for name, one in row.differences.items()
-            },
-        )
-        for row in stress_comparison_found.rows
-    ]
-    page = parse(
-        render_stress_comparison(
-            dataclasses.replace(stress_comparison_found, rows=rows, protocol={}, left_out={})
-        )
-    )
-    assert "one test set" in page.text
-    assert "Left out" not in page.text
-    assert "nan" not in page.text
-
-
-def test_the_same_page_twice_stress_comparison(
-    stress_comparison_found: StressComparison, tmp_path: Path
-) -> None:
-    first = write_stress_comparison(stress_comparison_found, tmp_path / "a.html").read_bytes()
-    assert write_stress_comparison(stress_comparison_found, tmp_path / "b.html").read_bytes() == first
-
-
 def test_differing_words() -> None:
     clean, changed = differing("a dog runs fast .", "a god runs very fast .")
     assert [piece for piece in clean if piece.differs] == [("dog", True)]
@@ -358,3 +211,16 @@ def test_differing_words() -> None:
     left, right = differing(long, f"x {long}")
     assert " ".join(piece.text for piece in left) == long
     assert " ".join(piece.text for piece in right) == f"x {long}"
+
+
+def test_a_run_that_has_not_ended_has_no_page(tmp_path: Path) -> None:
+    """Its conditions are kept, its result is not there."""
+    folder = tmp_path / "begun"
+    some: dict[str, Any] = {"perturbations": [LAST_WORD, REVERSED], "split": "test", "samples": 0, "flips": 9}
+    with pytest.raises(Interrupted), stop_when(lambda: any((folder / "conditions" / "units").glob("*"))):
+        stress(Reader("letters"), painted(), folder, **some)
+    with pytest.raises(StorageError, match="holds no stress"):
+        write_stress_page(StressResult.open(folder), folder / "report.html")
+    with pytest.raises(DiptychError):
+        report(folder)
+    assert not list(folder.glob("*.html"))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from diptych.sparse.head import SparseHead
 
@@ -22,7 +21,7 @@ PARAMETERS = {
 }
 
 
-def golden_head() -> tuple[SparseHead, dict[str, Tensor], Tensor]:
+def golden_head():
     """The head with its weights, all values by name, and which terms each caption contains."""
     with np.load(GOLDEN, allow_pickle=False) as file:
         values = {name: torch.tensor(file[name]) for name in file.files}
@@ -34,11 +33,11 @@ def golden_head() -> tuple[SparseHead, dict[str, Tensor], Tensor]:
     return head, values, own
 
 
-def l1_penalty(weights: Tensor) -> Tensor:
+def l1_penalty(weights):
     """The mean over rows of the sum of a row's weights; weights are not negative."""
     return weights.sum(dim=1).mean()
 
 
-def flops_penalty(weights: Tensor) -> Tensor:
+def flops_penalty(weights):
     """The sum over terms of the squared mean weight (Paria et al. 2020)."""
     return weights.mean(dim=0).square().sum()

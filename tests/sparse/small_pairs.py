@@ -15,11 +15,11 @@ WORDS = ("dog", "cat", "man", "snow", "beach", "red", "bike", "runs", "jumps", "
 WIDTH = 8
 
 
-def unit(rows: np.ndarray) -> np.ndarray:
+def unit(rows):
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
-def small_pairs(count: int = 24, captions: int = 2, seed: int = 0, encoder: str = "e0") -> PairedRows:
+def small_pairs(count=24, captions=2, seed=0, encoder="e0"):
     """``count`` pictures of four words each; a caption says three of them; rows are noisy sums of words."""
     random = np.random.default_rng(seed)
     vectors = np.random.default_rng(7).normal(size=(len(WORDS), WIDTH))
@@ -28,7 +28,7 @@ def small_pairs(count: int = 24, captions: int = 2, seed: int = 0, encoder: str 
     images = unit(vectors[shown].sum(axis=1) + random.normal(0, 0.1, (count, WIDTH)))
     texts = unit(vectors[said].sum(axis=1) + random.normal(0, 0.1, (len(said), WIDTH)))
 
-    def embeddings(rows: np.ndarray, kind: str) -> Embeddings:
+    def embeddings(rows, kind):
         ids = [f"{kind}{row}" for row in range(len(rows))]
         return Embeddings(ids, rows, encoder, f"data{seed}", kind, {"split": "train"})
 
@@ -40,7 +40,7 @@ def small_pairs(count: int = 24, captions: int = 2, seed: int = 0, encoder: str 
     )
 
 
-def options(**sections: object) -> SparsifyOptions:
+def options(**sections):
     """Quick ones; ``training={"epochs": 3}`` changes a section's values."""
     chosen: dict[str, dict[str, object]] = {
         "vocabulary": {"size": 60},
@@ -63,15 +63,7 @@ DATA = small_pairs()
 VOCABULARY = TermVocabulary.learned(DATA.captions, 60)
 
 
-def made(
-    mode: str = "c",
-    *,
-    seed: int = 0,
-    shared: bool = True,
-    bias: bool = True,
-    encoder: str = "e0",
-    width: int = WIDTH,
-) -> Sparsifier:
+def made(mode="c", *, seed=0, shared=True, bias=True, encoder="e0", width=WIDTH):
     """An untrained head over the words of ``DATA``."""
     heads = fresh_heads(width, 6, len(VOCABULARY.terms), shared=shared, bias=bias, eps=1e-5, seed=seed)
     chosen = options(expansion={"mode": mode}, head={"shared": shared, "bias": bias, "eps": 1e-5})

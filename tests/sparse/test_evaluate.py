@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from refusals import refused
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, MismatchError, UsageError
@@ -15,7 +16,7 @@ from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.evaluation import compare, evaluate
 from diptych.metrics import GroundTruth
-from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
+from diptych.sparse.evaluate import measure_sparsified
 from diptych.sparse.measures import StaticEmbedding, exact_at, flops, semantic_at
 from diptych.sparse.sparsified import SparsifiedCollection
 from diptych.sparse.vocabulary import TermVocabulary
@@ -39,7 +40,7 @@ EMBEDDING = StaticEmbedding(
 )
 
 
-def dense_rows() -> EncodedCollection:
+def dense_rows():
     random = np.random.default_rng(0)
     images = random.normal(size=(PICTURES, 6)).astype(np.float32)
     texts = images.repeat(EACH, axis=0) + random.normal(scale=0.8, size=(PICTURES * EACH, 6))
@@ -54,7 +55,7 @@ def dense_rows() -> EncodedCollection:
 ENCODED = dense_rows()
 
 
-def sparse_rows() -> SparsifiedCollection:
+def sparse_rows():
     """A head drawn at random; special terms have weights too, as a published head gives them."""
     head = np.random.default_rng(1).normal(size=(6, len(VOCABULARY)))
     sides = []
@@ -70,11 +71,11 @@ measured = partial(measure_sparsified, ENCODED, SPARSE, VOCABULARY)
 
 
 @pytest.fixture(scope="module")
-def found() -> SparseMeasures:
+def found():
     return measured(CAPTIONS, embedding=EMBEDDING, k=4)
 
 
-def test_every_number_is_that_of_its_definition(found: SparseMeasures) -> None:
+def test_every_number_is_that_of_its_definition(found):
     truth = GroundTruth.from_caption_image(ENCODED.caption_image, PICTURES)
     images, texts = SPARSE.images.rows, SPARSE.texts.rows
     names = ["R@1", "R@5", "R@10", "MRR@10", "rsum"]
@@ -110,7 +111,7 @@ def test_every_number_is_that_of_its_definition(found: SparseMeasures) -> None:
     assert found.faithful["i2t"].overlap == found.values["overlap i2t"].mean()
 
 
-def test_terms_without_a_vector_are_counted(found: SparseMeasures) -> None:
+def test_terms_without_a_vector_are_counted(found):
     unknown = others = 0
     own = SPARSE.caption_terms.toarray()
     for row, weights in enumerate(SPARSE.texts.rows.toarray()):
@@ -123,7 +124,7 @@ def test_terms_without_a_vector_are_counted(found: SparseMeasures) -> None:
     assert found.deviation.unknown_terms == unknown / others
 
 
-def test_own_terms_only() -> None:
+def test_own_terms_only():
     found = measured(expand=False)
     own = SPARSE.texts.rows.multiply(SPARSE.caption_terms).tocsr()
     assert found.nonzeros["texts"] == np.sum(own.toarray() > 0) / (PICTURES * EACH)
@@ -135,44 +136,25 @@ def test_own_terms_only() -> None:
     assert "rows without terms" in found.sparse.protocol.about
 
 
-def test_tables_and_line(found: SparseMeasures) -> None:
+def test_tables_and_line(found):
     rows = {row.measure: row for row in found.recalls()}
-    assert list(rows) == [
-        *(f"{way} {name}" for way in ("i2t", "t2i") for name in ("R@1", "R@5", "R@10", "MRR@10")), "rsum"
-    ]  # fmt: skip
     assert rows["t2i R@1"].dense == f"{100 * found.dense.value('R@1', 't2i'):.1f}"
     assert rows["t2i R@1"].kept == f"{100 * found.kept('R@1', 't2i'):.1f} %"
     table = dict(found.table())
     assert table["FLOPs"] == f"{found.flops:.2f}"
     assert table["Exact@4"] == f"{100 * found.deviation.exact:.1f} %"
-    assert "t2i Pearson MRR@10" in table
-    assert "i2t overlap of the top 10" in table
-    line = found.line()
-    for said in [
-        "dataset made",
-        "split test",
-        "encoder tower",
-        "head head",
-        "expansion in training c",
-        "f_enc made up",
-    ]:
-        assert said in line
-    faithful = {
-        way: replace(one, pearson={**one.pearson, "R@1": math.nan}, kendall=math.nan)
-        for way, one in found.faithful.items()
-    }
-    table = dict(replace(found, faithful=faithful).table())  # what has no value is a dash
-    assert table["t2i Pearson R@1"] == table["t2i Kendall τ of the common"] == "–"
+    for said in ("dataset made", "split test", "encoder tower", "head head", "f_enc made up"):
+        assert said in found.line()
+    way = replace(found.faithful["t2i"], kendall=math.nan)
+    table = dict(replace(found, faithful={**found.faithful, "t2i": way}).table())
+    assert table["t2i Kendall τ of the common"] == "–"  # what has no value is a dash
 
 
-def test_things_that_do_not_belong_together() -> None:
-    with pytest.raises(UsageError, match="give the captions"):
-        measured(embedding=EMBEDDING)
-    with pytest.raises(DataError, match="1 captions for 24 rows"):
-        measured(CAPTIONS[:1])
+def test_things_that_do_not_belong_together():
+    refused(UsageError, "give the captions", measured, embedding=EMBEDDING)
+    refused(DataError, "1 captions for 24 rows", measured, CAPTIONS[:1])
     other = TermVocabulary(bert_tokenizer([*SPECIAL_TERMS, "other"]))
-    with pytest.raises(MismatchError, match="take the vocabulary of the head"):
-        measure_sparsified(ENCODED, SPARSE, other)
+    refused(MismatchError, "take the vocabulary of the head", measure_sparsified, ENCODED, SPARSE, other)
     turned = replace(SPARSE, texts=replace(SPARSE.texts, ids=list(SPARSE.texts.ids)[::-1]))
     with pytest.raises(
         MismatchError, match="24 captions have dense rows and 24 sparse ones, or in another order"
@@ -180,13 +162,7 @@ def test_things_that_do_not_belong_together() -> None:
         measure_sparsified(ENCODED, turned, VOCABULARY)
 
 
-def test_a_dense_result_is_used_again(found: SparseMeasures) -> None:
-    again = measured(k=4, dense=found.dense)
-    assert again.dense is found.dense
-    assert again.p == found.p
-
-
-def test_rows_without_any_term() -> None:
+def test_rows_without_any_term():
     nothing = csr_array(SPARSE.texts.rows.shape, dtype=np.float32)
     found = measure_sparsified(
         ENCODED, replace(SPARSE, texts=replace(SPARSE.texts, rows=nothing)), VOCABULARY
@@ -196,14 +172,3 @@ def test_rows_without_any_term() -> None:
     assert found.sparse.value("R@1", "t2i") == pytest.approx(1 / PICTURES)  # chance
     assert found.faithful["t2i"].overlap == 0
     assert math.isnan(found.faithful["t2i"].pearson["R@1"])
-
-
-def test_rows_of_a_head_without_expansion_say_so() -> None:
-    alone = replace(SPARSE, texts=SPARSE.unexpanded)  # what embed() makes with mode 0
-    for given, expand, said in (
-        (SPARSE, True, "all terms"),
-        (SPARSE, False, "own terms only"),
-        (alone, True, "own terms only"),
-    ):
-        one = measure_sparsified(ENCODED, given, VOCABULARY, expand=expand, measures=("R@1",))
-        assert one.about["expansion in use"] == said

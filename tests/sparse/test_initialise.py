@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_array
 
@@ -31,7 +31,7 @@ CAPTIONS = ["a dog runs.", "dogs on snow", "a red dog", "a dog on red snow"]
 VOCABULARY = TermVocabulary(bert_tokenizer(PIECES))
 
 
-def parts(kind: str) -> dict[str, np.ndarray]:
+def parts(kind):
     """The head's weights as the layouts name them."""
     state = {name: weight.numpy() for name, weight in masked_model(kind).state_dict().items()}
     if kind == "bert":
@@ -45,7 +45,7 @@ def parts(kind: str) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("kind", ["bert", "distilbert"])
-def test_a_masked_language_models_own_head(kind: str, tmp_path: Path) -> None:
+def test_a_masked_language_models_own_head(kind, tmp_path):
     folder = masked_folder(kind, tmp_path)
     vocabulary = TermVocabulary.pretrained(folder)
     start = starting_weights(vocabulary, HeadOptions(width=99), [], 0, folder)
@@ -58,7 +58,7 @@ def test_a_masked_language_models_own_head(kind: str, tmp_path: Path) -> None:
     )
 
 
-def test_a_restricted_vocabulary_takes_its_rows(tmp_path: Path) -> None:
+def test_a_restricted_vocabulary_takes_its_rows(tmp_path):
     folder = masked_folder("distilbert", tmp_path)
     vocabulary = TermVocabulary.pretrained(folder).restricted(CAPTIONS)
     start = starting_weights(vocabulary, HeadOptions(), CAPTIONS, 0, str(folder))
@@ -72,9 +72,7 @@ def test_a_restricted_vocabulary_takes_its_rows(tmp_path: Path) -> None:
     assert plain.norm_bias is not None
 
 
-def test_a_model_without_its_head_gives_its_embeddings(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_model_without_its_head_gives_its_embeddings(tmp_path, caplog):
     model = masked_model("bert")
     masked_folder("bert", tmp_path)
     model.bert.save_pretrained(tmp_path)
@@ -82,26 +80,24 @@ def test_a_model_without_its_head_gives_its_embeddings(
     start = starting_weights(vocabulary, HeadOptions(), [], 0, tmp_path)
     np.testing.assert_array_equal(start.projector, parts("bert")["embeddings"])
     assert start.norm_weight is start.norm_bias is None
-    assert start.bias is not None
     assert not start.bias.any()
     assert "saved without its head" in caplog.text
 
 
-def test_a_vocabulary_of_another_model(tmp_path: Path) -> None:
+def test_a_vocabulary_of_another_model(tmp_path):
     masked_model("bert", terms=9).save_pretrained(tmp_path)
     with pytest.raises(MismatchError, match=r"a term at row 14 of .* which has 9 rows"):
         starting_weights(VOCABULARY, HeadOptions(), [], 0, tmp_path)
 
 
-def test_a_model_of_another_kind(tmp_path: Path) -> None:
+def test_a_model_of_another_kind(tmp_path):
     masked_folder("bert", tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "gpt2"}))
-    with pytest.raises(UsageError, match="is a 'gpt2' model"):
-        read_head(tmp_path)
+    refused(UsageError, "is a 'gpt2' model", read_head, tmp_path)
 
 
-def test_a_models_weights_are_missing_or_damaged(tmp_path: Path) -> None:
+def test_a_models_weights_are_missing_or_damaged(tmp_path):
     masked_folder("bert", tmp_path)
     state = load_file(tmp_path / "model.safetensors")
     kept = {name: weight for name, weight in state.items() if weight.shape != (len(PIECES), WIDTH)}
@@ -110,29 +106,19 @@ def test_a_models_weights_are_missing_or_damaged(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="lacks the embeddings"):  # which are not made up
         read_head(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"damaged")
-    with pytest.raises(StorageError, match="cannot be read"):
-        read_head(tmp_path)
+    refused(StorageError, "cannot be read", read_head, tmp_path)
     (tmp_path / "model.safetensors").unlink()
-    with pytest.raises(StorageError, match="holds no weights"):
-        read_head(tmp_path)
+    refused(StorageError, "holds no weights", read_head, tmp_path)
 
 
-def test_a_name_that_is_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    import transformers
-
-    def refuse(name: str, **options: object) -> None:
-        raise OSError(f"{name} is not a local folder and is not a valid model identifier")
-
-    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", refuse)
-    with pytest.raises(UsageError, match="somebody/nothing could not be loaded"):
-        read_head("somebody/nothing")
+def test_a_name_that_is_nowhere():
+    refused(UsageError, "somebody/nothing could not be loaded", read_head, "somebody/nothing")
 
 
-def test_co_occurrence_is_what_starts_without_a_model() -> None:
+def test_co_occurrence_is_what_starts_without_a_model():
     start = starting_weights(VOCABULARY, HeadOptions(width=6), CAPTIONS, 3)
     assert start.start == "cooccurrence"
     assert start.norm_weight is start.norm_bias is None
-    assert start.bias is not None
     assert start.bias.shape == (len(PIECES),)
     np.testing.assert_array_equal(start.projector, term_vectors(VOCABULARY.caption_terms(CAPTIONS), 6, 3))
     assert starting_weights(VOCABULARY, HeadOptions(bias=False), CAPTIONS, 3).bias is None
@@ -140,7 +126,7 @@ def test_co_occurrence_is_what_starts_without_a_model() -> None:
         starting_weights(VOCABULARY, HeadOptions(start="mlm"), CAPTIONS, 0)
 
 
-def test_a_random_start_is_drawn_as_berts_is() -> None:
+def test_a_random_start_is_drawn_as_berts_is():
     options = HeadOptions(width=400, start="random")
     start = starting_weights(VOCABULARY, options, CAPTIONS, 1)
     assert start.projector.shape == (len(PIECES), 400)
@@ -151,11 +137,7 @@ def test_a_random_start_is_drawn_as_berts_is() -> None:
     assert not np.array_equal(start.projector, starting_weights(VOCABULARY, options, [], 2).projector)
 
 
-STANDING = np.array([[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 0, 1, 0, 0], [1, 0, 0, 1, 0]], dtype=np.float32)
-"""Term 0 stands everywhere, term 3 once and alone with it, term 4 nowhere."""
-
-
-def slow_pmi(captions: np.ndarray) -> np.ndarray:
+def slow_pmi(captions):
     count, size = captions.shape
     table = np.zeros((size, size))
     for i in range(size):
@@ -169,27 +151,20 @@ def slow_pmi(captions: np.ndarray) -> np.ndarray:
     return table
 
 
-def test_positive_pmi_of_four_captions() -> None:
-    table = positive_pmi(csr_array(STANDING)).toarray()
-    # 1 and 2: together once of 4, each twice: 4 · 1 / (2 · 2) = 1, whose logarithm is 0.
-    expected = np.diag([0.0, math.log(2), math.log(2), math.log(4), 0.0])
-    np.testing.assert_allclose(table, expected, atol=1e-12)
-
-
 @given(st.integers(0, 2**32 - 1))
-def test_positive_pmi_agrees_with_counting(seed: int) -> None:
+def test_positive_pmi_agrees_with_counting(seed):
     captions = (np.random.default_rng(seed).random((12, 6)) < 0.4).astype(np.float32)
     rows = csr_array(captions * 3.0)  # how large a weight is does not matter
     np.testing.assert_allclose(positive_pmi(rows).toarray(), slow_pmi(captions), atol=1e-12)
     assert rows.data.size == 0 or set(rows.data) == {3.0}
 
 
-def symmetric(values: list[float], seed: int) -> np.ndarray:
+def symmetric(values, seed):
     basis, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((40, 40)))
     return np.asarray((basis[:, : len(values)] * np.array(values)) @ basis[:, : len(values)].T)
 
 
-def test_the_largest_components_of_a_known_matrix() -> None:
+def test_the_largest_components_of_a_known_matrix():
     matrix = symmetric([9.0, -7.0, 5.0, 3.0, 0.1], seed=1)
     values, vectors = largest_components(csr_array(matrix), 4, seed=0)
     np.testing.assert_allclose(values, [9.0, -7.0, 5.0, 3.0])
@@ -200,44 +175,10 @@ def test_the_largest_components_of_a_known_matrix() -> None:
     np.testing.assert_allclose(again, vectors, atol=1e-9)
 
 
-def test_a_matrix_smaller_than_the_components_asked_for() -> None:
-    values, vectors = largest_components(csr_array(np.diag([2.0, -3.0])), 5, seed=0)
-    np.testing.assert_allclose(values, [-3.0, 2.0])
-    np.testing.assert_allclose(vectors, [[0, 1], [1, 0]], atol=1e-12)
-
-
-def test_terms_of_the_same_captions_have_vectors_alike() -> None:
+def test_terms_of_the_same_captions_have_vectors_alike():
     # Terms 0 and 1 always stand together, so do 2 and 3; 4 stands with either.
     topics = [[1, 1, 0, 0, 1], [1, 1, 0, 0, 0], [0, 0, 1, 1, 1], [0, 0, 1, 1, 0]]
     vectors = term_vectors(csr_array(np.array(topics * 5, dtype=np.float32)), 4, seed=0, spread=0.5)
     likeness = vectors @ vectors.T
     np.testing.assert_allclose(likeness[[0, 2], [1, 3]], 1.0, atol=1e-6)
     np.testing.assert_allclose(likeness[[0, 1], [2, 3]], 0.0, atol=1e-6)
-
-
-def test_every_vector_has_one_length_and_terms_of_no_caption_a_random_one() -> None:
-    vectors = term_vectors(csr_array(STANDING), 16, seed=3, spread=0.5)
-    assert vectors.shape == (5, 16)
-    assert vectors.dtype == np.float32
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 2.0, rtol=1e-6)
-    # Three terms say something about others or themselves; the table has no component beyond the fifth.
-    assert not vectors[1:4, 5:].any()
-    assert (vectors[[0, 4]] != 0).all()
-    assert not np.array_equal(vectors[4], term_vectors(csr_array(STANDING), 16, seed=4, spread=0.5)[4])
-
-
-@pytest.mark.parametrize("captions", [np.zeros((0, 4)), np.zeros((3, 4))])
-def test_without_any_term_all_vectors_are_random(captions: np.ndarray) -> None:
-    vectors = term_vectors(csr_array(captions.astype(np.float32)), 6, seed=0)
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 0.02 * np.sqrt(6), rtol=1e-6)
-    assert np.linalg.matrix_rank(vectors) == 4
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 40))
-def test_the_same_captions_and_seed_give_the_same_vectors(seed: int, width: int) -> None:
-    captions = (np.random.default_rng(seed).random((30, 20)) < 0.2).astype(np.float32)
-    rows = csr_array(captions)
-    found = term_vectors(rows, width, seed=1)
-    assert np.isfinite(found).all()
-    np.testing.assert_array_equal(found, term_vectors(rows, width, seed=1))

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from scipy.sparse import csr_array
 from scipy.stats import kendalltau, pearsonr, ttest_rel
 
-from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
+from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
 from diptych.evaluation import evaluate
 from diptych.metrics import GroundTruth, top_k
 from diptych.metrics.sparse_products import SparseProducts
-from diptych.sparse.explain import Contribution, explain_match, in_words, marked_terms, readable, top_terms
+from diptych.sparse.explain import Contribution, explain_match, in_words, marked_terms, top_terms
 from diptych.sparse.measures import (
     CaptionWords,
     StaticEmbedding,
@@ -26,7 +27,6 @@ from diptych.sparse.measures import (
     nonzeros,
     overlap_at,
     paired_tests,
-    pearson,
     rank_agreement,
     semantic_at,
 )
@@ -36,7 +36,7 @@ from diptych.sparse.wordpiece import SPECIAL_TERMS, bert_tokenizer
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "d2s_metrics.json").read_text())
 
 
-def sparse(values: object) -> csr_array:
+def sparse(values):
     return csr_array(np.asarray(values, dtype=np.float32))
 
 
@@ -44,7 +44,7 @@ TEXTS = sparse([[1, 0, 2, 0], [0, 0, 3, 1]])
 IMAGES = sparse([[1, 1, 1, 0], [0, 0, 0, 0], [0, 0, 0.5, 0]])
 
 
-def test_coactivation_by_hand() -> None:
+def test_coactivation_by_hand():
     # common terms of captions 0 and 1 with pictures 0, 1, 2: 2, 0, 1 and 1, 0, 1
     assert flops(TEXTS, IMAGES) == 5 / 6
     assert nonzeros(TEXTS) == 2
@@ -55,34 +55,14 @@ def test_coactivation_by_hand() -> None:
     assert flops(texts, images) == pytest.approx(GOLDEN["results"]["flops"], abs=1e-12)
 
 
-@given(seed=st.integers(0, 2**32), n=st.integers(1, 6), m=st.integers(1, 6))
-def test_the_double_sum(seed: int, n: int, m: int) -> None:
-    random = np.random.default_rng(seed)
-    texts, images = ((random.random((size, 9)) < 0.3).astype(np.float32) for size in (n, m))
-    found = flops(csr_array(3 * texts), csr_array(0.1 * images))
-    assert found == pytest.approx(np.mean([[t @ i for i in images] for t in texts]))
-
-
-def test_a_stored_zero_is_no_term() -> None:
-    rows = csr_array(
-        (np.array([0, 2], dtype=np.float32), np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 3)
-    )
-    assert nonzeros(rows) == 0.5
-    assert empty_share(rows) == 0.5
-    assert flops(rows, rows) == 0.25
-
-
-def test_nothing_and_other_terms() -> None:
-    with pytest.raises(MismatchError, match="rows of 4 terms, pictures of 3"):
-        flops(TEXTS, IMAGES[:, :3])
-    with pytest.raises(DataError, match="0 captions and 3 pictures"):
-        flops(TEXTS[:0], IMAGES)
+def test_nothing_and_other_terms():
+    refused(MismatchError, "rows of 4 terms, pictures of 3", flops, TEXTS, IMAGES[:, :3])
+    refused(DataError, "0 captions and 3 pictures", flops, TEXTS[:0], IMAGES)
     for measure in (nonzeros, empty_share):
-        with pytest.raises(DataError, match="a mean over no rows"):
-            measure(TEXTS[:0])
+        refused(DataError, "a mean over no rows", measure, TEXTS[:0])
 
 
-def test_as_published_every_caption_by_itself() -> None:
+def test_as_published_every_caption_by_itself():
     random = np.random.default_rng(0)
     first = random.random(50)
     second = first - random.normal(0.02, 0.1, 50)
@@ -95,7 +75,7 @@ def test_as_published_every_caption_by_itself() -> None:
     assert found["Exact@20"].difference == pytest.approx(first.mean() - second.mean())
 
 
-def test_captions_of_one_picture_are_one_observation() -> None:
+def test_captions_of_one_picture_are_one_observation():
     random = np.random.default_rng(1)
     of_picture = random.normal(0.3, 1, 20)
     difference = np.repeat(of_picture, 5)  # five captions that say the same five times
@@ -103,22 +83,11 @@ def test_captions_of_one_picture_are_one_observation() -> None:
     found = paired_tests({"Exact@20": (difference, np.zeros(100))}, picture)["Exact@20"]
     assert found.p == pytest.approx(ttest_rel(of_picture, np.zeros(20)).pvalue)
     alone = paired_tests({"Exact@20": (difference, np.zeros(100))}, None)["Exact@20"]
-    assert alone.p is not None
-    assert found.p is not None
     assert alone.p < found.p
 
 
-def test_what_cannot_be_said_is_not_counted() -> None:
-    found = paired_tests(
-        {"same": (np.ones(4), np.ones(4)), "shifted": (np.ones(4), np.zeros(4))}, np.arange(4)
-    )
-    assert (found["same"].p, found["same"].corrected) == (1, 1)
-    assert (found["shifted"].p, found["shifted"].corrected) == (None, None)
-
-
-def test_tests_of_what_does_not_fit() -> None:
-    with pytest.raises(UsageError, match="no values to test"):
-        paired_tests({}, None)
+def test_tests_of_what_does_not_fit():
+    refused(UsageError, "no values to test", paired_tests, {}, None)
     with pytest.raises(MismatchError, match="Exact@20: 3 and 4 values of 3 queries"):
         paired_tests({"Exact@20": (np.zeros(3), np.zeros(4))}, None)
     with pytest.raises(MismatchError, match="3 and 3 values of 4 queries"):
@@ -127,7 +96,7 @@ def test_tests_of_what_does_not_fit() -> None:
         paired_tests({"Exact@20": (np.array([np.nan]), np.zeros(1))}, None)
 
 
-def ones(ids: list[list[int]], width: int) -> csr_array:
+def ones(ids, width):
     dense = np.zeros((len(ids), width))
     for row, columns in enumerate(ids):
         dense[row, columns] = 1
@@ -138,18 +107,9 @@ ROWS = sparse([[0, 3, 1, 0, 3, 2], [0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0]])
 SAID = ones([[1, 2], [0], [3]], 6)
 
 
-def test_leading_terms_by_hand() -> None:
-    assert leading_terms(ROWS, 3).tolist() == [[1, 4, 5], [5, -1, -1], [-1, -1, -1]]
-    assert leading_terms(ROWS, 3, left_out=[1, 5]).tolist() == [[4, 2, -1], [-1] * 3, [-1] * 3]
-    filled = leading_terms(ROWS, 5, positive_only=False)
-    assert filled.tolist() == [[1, 4, 5, 2, 0], [5, 0, 1, 2, 3], [0, 1, 2, 3, 4]]
-    every = leading_terms(ROWS, 7, positive_only=False, left_out=[0, 2])
-    assert every.tolist() == [[1, 4, 5, 3, -1, -1, -1], [5, 1, 3, 4, -1, -1, -1], [1, 3, 4, 5, -1, -1, -1]]
-
-
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), k=st.integers(1, 9), positive_only=st.booleans())
-def test_leading_terms_as_a_stable_sort(seed: int, k: int, positive_only: bool) -> None:
+def test_leading_terms_as_a_stable_sort(seed, k, positive_only):
     random = np.random.default_rng(seed)
     dense = random.integers(0, 3, (5, 7)) * (random.random((5, 7)) < 0.6)
     out = set(random.choice(7, random.integers(0, 3), replace=False).tolist())
@@ -164,7 +124,7 @@ def test_leading_terms_as_a_stable_sort(seed: int, k: int, positive_only: bool) 
 
 @pytest.mark.parametrize("k", [1, 3, 5, 10, 20])
 @pytest.mark.parametrize("positive_only", [True, False])
-def test_golden(k: int, positive_only: bool) -> None:
+def test_golden(k, positive_only):
     rows = sparse(GOLDEN["sparse_text"])
     said = ones(GOLDEN["caption_token_ids"], rows.shape[1])
     vectors = np.array(GOLDEN["static_embeddings"])
@@ -175,15 +135,7 @@ def test_golden(k: int, positive_only: bool) -> None:
     assert semantic == pytest.approx(GOLDEN["results"][f"semantic{suffix}"], abs=1e-9)
 
 
-def test_exact_by_hand() -> None:
-    assert exact_at(ROWS, SAID, 2).tolist() == [0.5, 0, 0]
-    assert exact_at(ROWS, SAID, 4).tolist() == [0.5, 0, 0]
-    assert exact_at(ROWS, SAID, 3, left_out=[4, 5]).tolist() == pytest.approx([2 / 3, 0, 0])
-    # terms without weight would count, in the order of the vocabulary
-    assert exact_at(ROWS, SAID, 4, positive_only=False).tolist() == [0.5, 0.25, 0.25]
-
-
-def test_semantic_by_hand() -> None:
+def test_semantic_by_hand():
     s = np.sqrt(0.5)
     vectors = np.array([[1, 0], [0, 0], [2, 0], [0, 1], [3, 3], [0, -1]], dtype=np.float32)
     # row 0: leading 1, 4, 5; said 1 and 2. 1 is said (1, though it has no vector); 4 is near 2; 5 is at 90°
@@ -195,37 +147,11 @@ def test_semantic_by_hand() -> None:
     assert semantic_at(ROWS[[0]], ones([[]], 6), vectors, 3).tolist() == [0]
 
 
-def test_words_of_captions_take_the_place_of_terms() -> None:
-    vectors = np.array([[1, 0], [0, 0], [2, 0], [0, 1], [3, 3], [0, -1]], dtype=np.float32)
-    words = CaptionWords(
-        sparse([[1, 0], [0, 1], [0, 0]]), np.array([[0, -5], [0, 0]], dtype=np.float32), ["joined", "unknown"]
-    )
-    found = semantic_at(ROWS, SAID, vectors, 3, words=words)
-    assert found == pytest.approx([(1 - np.sqrt(0.5) + 1) / 3, 0, 0])
-    assert words.unknown == 0.5
-
-
-@settings(max_examples=40)
-@given(seed=st.integers(0, 2**32), k=st.integers(1, 8))
-def test_semantic_is_at_least_exact_and_at_most_one(seed: int, k: int) -> None:
-    random = np.random.default_rng(seed)
-    rows = sparse(random.random((6, 10)) * (random.random((6, 10)) < 0.5))
-    said = sparse(random.random((6, 10)) < 0.3)
-    vectors = np.abs(random.normal(size=(10, 3))) * (random.random((10, 1)) < 0.8)
-    semantic = semantic_at(rows, said, vectors, k)
-    assert np.all(semantic >= exact_at(rows, said, k) - 1e-12)
-    assert np.all(semantic <= 1 + 1e-12)
-
-
-def test_terms_that_do_not_fit() -> None:
-    with pytest.raises(UsageError, match="k is 0"):
-        leading_terms(ROWS, 0)
-    with pytest.raises(DataError, match="a weight is -1"):
-        leading_terms(-ROWS[[1]], 2)
-    with pytest.raises(MismatchError, match=r"shape \(3, 6\) and caption terms of shape \(2, 6\)"):
-        exact_at(ROWS, SAID[:2], 3)
-    with pytest.raises(MismatchError, match="5 vectors for 6 terms"):
-        semantic_at(ROWS, SAID, np.ones((5, 2)), 3)
+def test_terms_that_do_not_fit():
+    refused(UsageError, "k is 0", leading_terms, ROWS, 0)
+    refused(DataError, "a weight is -1", leading_terms, -ROWS[[1]], 2)
+    refused(MismatchError, r"shape \(3, 6\) and caption terms of shape \(2, 6\)", exact_at, ROWS, SAID[:2], 3)
+    refused(MismatchError, "5 vectors for 6 terms", semantic_at, ROWS, SAID, np.ones((5, 2)), 3)
     words = CaptionWords(SAID, np.ones((6, 3)), [""] * 6)
     with pytest.raises(MismatchError, match="with the same static embedding"):
         semantic_at(ROWS, SAID, np.ones((6, 2)), 3, words=words)
@@ -236,30 +162,22 @@ TABLE = {"dog": [1, 0, 0], "moped": [0, 2, 0], "mo": [0, 0, 3], "red": [1, 1, 0]
 
 
 @pytest.fixture
-def vocabulary() -> TermVocabulary:
+def vocabulary():
     return TermVocabulary(bert_tokenizer(PIECES))
 
 
 @pytest.fixture
-def words(tmp_path: Path) -> StaticEmbedding:
+def words(tmp_path):
     np.savez(tmp_path / "glove.npz", words=np.array(list(TABLE)), vectors=np.array(list(TABLE.values())))
     return StaticEmbedding.open(str(tmp_path / "glove.npz"))
 
 
-def test_terms_that_begin_a_word_have_its_vector(words: StaticEmbedding, vocabulary: TermVocabulary) -> None:
-    vectors = words.of_terms(vocabulary.terms, vocabulary.special)
-    known = {vocabulary.terms[row]: vectors[row].tolist() for row in np.flatnonzero(vectors.any(axis=1))}
-    assert known == {"dog": [1, 0, 0], "mo": [0, 0, 3], "red": [1, 1, 0]}
-    assert words.name.startswith("word vectors glove.npz ")
-
-
-def test_captions_say_words_not_pieces(words: StaticEmbedding, vocabulary: TermVocabulary) -> None:
+def test_captions_say_words_not_pieces(words, vocabulary):
     said = words.of_captions(["A red moped", "a dog dog on a skateboard", ""], vocabulary)
     rows = said.rows.toarray()
     text = [{said.words[column] for column in np.flatnonzero(row)} for row in rows]
     assert {"red", "moped"} <= text[0]
-    assert {"dog", "skateboard"} <= text[1]
-    assert text[2] == set()
+    assert ({"dog", "skateboard"} <= text[1], text[2]) == (True, set())
     assert rows.max() == 1
     place = {word: number for number, word in enumerate(said.words)}
     assert said.vectors[place["moped"]].tolist() == [0, 2, 0]
@@ -269,22 +187,7 @@ def test_captions_say_words_not_pieces(words: StaticEmbedding, vocabulary: TermV
     assert said.unknown == pytest.approx(1 - known / spoken)
 
 
-def test_pieces_make_words_where_pieces_have_vectors(vocabulary: TermVocabulary) -> None:
-    table = {"skate": 0, "##board": 1, "mo": 2}
-    model = StaticEmbedding(
-        "model", table, np.array([[1, 0], [3, 2], [5, 5]], dtype=np.float32), of_pieces=True
-    )
-    word = model.of_word("skateboard", ["skate", "##board"])
-    assert word is not None
-    assert word.tolist() == [2, 1]
-    assert model.of_word("moped", ["mo", "##ped"]) is None  # one piece is not known
-    assert model.of_word("?", []) is None
-    assert not model.of_terms(["##board"]).any()
-
-
-def test_a_piece_counts_where_the_caption_has_its_word(
-    words: StaticEmbedding, vocabulary: TermVocabulary
-) -> None:
+def test_a_piece_counts_where_the_caption_has_its_word(words, vocabulary):
     column = {term: number for number, term in enumerate(vocabulary.terms)}
     weights = np.zeros((2, len(vocabulary)), dtype=np.float32)
     weights[:, [column["##ped"], column["##board"], column["dog"]]] = [3, 2, 1]
@@ -300,24 +203,7 @@ def test_a_piece_counts_where_the_caption_has_its_word(
     assert found == pytest.approx([(1 + 0 + np.sqrt(0.5)) / 3, 1 / 3])
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(
-        StorageError,
-        match=r"gone\.npz does not exist \(check the path.*word vectors",
-    ):
-        StaticEmbedding.open(str(tmp_path / "gone.npz"))
-    with pytest.raises(DataError, match="must be finite rows"):
-        StaticEmbedding("broken", {"a": 0}, np.array([[np.nan]], dtype=np.float32))
-
-
-def test_no_captions_and_no_words(words: StaticEmbedding, vocabulary: TermVocabulary) -> None:
-    said = words.of_captions([""], vocabulary)
-    assert said.rows.shape == (1, 0)
-    assert said.unknown == 0
-    assert said.vectors.shape == (0, 3)
-
-
-def test_the_input_embeddings_of_a_model(tmp_path: Path, vocabulary: TermVocabulary) -> None:
+def test_the_input_embeddings_of_a_model(tmp_path, vocabulary):
     import torch
     from transformers import DistilBertConfig, DistilBertForMaskedLM
 
@@ -340,44 +226,16 @@ def test_the_input_embeddings_of_a_model(tmp_path: Path, vocabulary: TermVocabul
     assert said.vectors[0] == pytest.approx(pieces.mean(axis=0))
 
 
-def test_pearson_by_hand() -> None:
-    assert pearson(np.array([0.0, 0, 1, 1]), np.array([0.0, 1, 1, 1])) == pytest.approx(1 / np.sqrt(3))
-    assert pearson(np.array([1.0, 2]), np.array([4.0, 2])) == -1
-    assert np.isnan(pearson(np.array([1.0, 1]), np.array([4.0, 2])))  # a constant has no correlation
-    assert np.isnan(pearson(np.zeros(0), np.zeros(0)))
-    with pytest.raises(MismatchError, match="2 values and 3 values"):
-        pearson(np.zeros(2), np.zeros(3))
-
-
-@given(seed=st.integers(0, 2**32), n=st.integers(3, 40))
-def test_pearson_as_scipy(seed: int, n: int) -> None:
-    first, second = np.random.default_rng(seed).normal(size=(2, n))
-    assert pearson(first, second) == pytest.approx(pearsonr(first, second).statistic)
-
-
-def test_overlap_by_hand() -> None:
+def test_overlap_by_hand():
     first = np.array([[1, 2, 3], [4, 5, -1], [-1, -1, -1]])
     second = np.array([[3, 2, 9], [5, -1, -1], [-1, -1, -1]])
     assert overlap_at(first, second) == pytest.approx([2 / 3, 1 / 3, 0])
-    with pytest.raises(MismatchError, match=r"\(3, 3\) and \(3, 2\)"):
-        overlap_at(first, second[:, :2])
-
-
-def test_agreement_by_hand() -> None:
-    first = np.array([[1, 2, 3], [1, 2, 3], [1, 2, -1], [1, 2, 3]])
-    second = np.array([[3, 2, 1], [1, 2, 8], [9, 2, -1], [2, 3, 1]])
-    scores = np.tile([3.0, 2, 1], (4, 1))
-    found = rank_agreement(first, scores, second, scores)
-    # reversed; same order of two; one in common; of three pairs one agrees
-    assert found[[0, 1, 3]] == pytest.approx([-1, 1, -1 / 3])
-    assert np.isnan(found[2])
-    tied = rank_agreement(first[[1]], scores[[1]], second[[1]], np.full((1, 3), 7.0))
-    assert np.isnan(tied[0])
+    refused(MismatchError, r"\(3, 3\) and \(3, 2\)", overlap_at, first, second[:, :2])
 
 
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32))
-def test_agreement_as_scipy_with_ties(seed: int) -> None:
+def test_agreement_as_scipy_with_ties(seed):
     random = np.random.default_rng(seed)
     first, second = (np.stack([random.permutation(12)[:6] for _ in range(5)]) for _ in range(2))
     one, other = (-np.sort(-random.integers(0, 4, (5, 6)).astype(float), axis=1) for _ in range(2))
@@ -392,7 +250,7 @@ def test_agreement_as_scipy_with_ties(seed: int) -> None:
             assert found[query] == pytest.approx(kendalltau(mine, theirs).statistic)
 
 
-def test_of_two_evaluations() -> None:
+def test_of_two_evaluations():
     random = np.random.default_rng(0)
     images, texts = random.normal(size=(30, 8)), random.normal(size=(60, 8))
     texts[:] += 0.7 * images.repeat(2, axis=0)
@@ -414,32 +272,13 @@ def test_of_two_evaluations() -> None:
     same = faithfulness(results[0], results[0], lists[0], lists[0])
     assert same.pearson == pytest.approx(dict.fromkeys(measures, 1.0))
     assert (same.overlap, same.kendall) == (1, 1)
-    with pytest.raises(DataError, match="the dense result has no t2i R@7"):
-        faithfulness(*results, *lists, measures=["R@7"])
-
-
-def test_queries_without_order_are_counted() -> None:
-    truth = GroundTruth.from_caption_image([0, 1], 2)
-    result = evaluate(np.eye(2), None, truth, ["R@1"])
-    lists = (np.array([[0], [1]]), np.ones((2, 1)))
-    found = faithfulness(result, result, lists, lists, measures=["R@1"])
-    assert found.overlap == 1
-    assert np.isnan(found.kendall)
-    assert found.without_order == 2
-    assert np.isnan(found.pearson["R@1"])  # all queries are answered
+    refused(DataError, "the dense result has no t2i R@7", faithfulness, *results, *lists, measures=["R@7"])
 
 
 TERMS = ["[CLS]", "dog", "mo", "##ped", "red", "##s"]
 
 
-def test_top_terms() -> None:
-    row = sparse([[9, 0, 2, 3, 2, 0]])
-    assert top_terms(row, TERMS, 3) == [("[CLS]", 9), ("##ped", 3), ("mo", 2)]
-    assert top_terms(row, TERMS, 9, special={0}) == [("##ped", 3), ("mo", 2), ("red", 2)]
-    assert top_terms(sparse([[0] * 6]), TERMS, 3) == []
-
-
-def test_own_terms_are_marked() -> None:
+def test_own_terms_are_marked():
     row, own = sparse([[9, 1, 2, 3, 2, 0]]), sparse([[0, 0, 1, 1, 0, 1]])
     words = iter([("moped", ["mo", "##ped"])])
     assert marked_terms(row, own, TERMS, 4, {0}, words) == [
@@ -451,7 +290,7 @@ def test_own_terms_are_marked() -> None:
     assert marked_terms(row, None, TERMS, 2, {0}) == [("-ped", 3, None), ("mo", 2, None)]
 
 
-def test_a_match_by_hand() -> None:
+def test_a_match_by_hand():
     query, item = sparse([[1, 2, 0, 3, 1, 0]]), sparse([[2, 0, 5, 2, 2, 1]])
     assert explain_match(query, item, TERMS) == [
         Contribution("##ped", 3, 2, 6),
@@ -462,7 +301,7 @@ def test_a_match_by_hand() -> None:
 
 
 @given(seed=st.integers(0, 2**32))
-def test_contributions_add_up_to_the_score(seed: int) -> None:
+def test_contributions_add_up_to_the_score(seed):
     random = np.random.default_rng(seed)
     rows = csr_array((random.exponential(size=(2, 40)) * (random.random((2, 40)) < 0.6)).astype(np.float32))
     terms = [str(column) for column in range(40)]
@@ -476,7 +315,7 @@ def test_contributions_add_up_to_the_score(seed: int) -> None:
     assert [one.contribution for one in found] == sorted((one.contribution for one in found), reverse=True)
 
 
-def test_pieces_of_a_word_are_put_together() -> None:
+def test_pieces_of_a_word_are_put_together():
     found = [
         Contribution("dog", 1, 3, 3.0),
         Contribution("mo", 1, 2, 2.0),
@@ -495,16 +334,8 @@ def test_pieces_of_a_word_are_put_together() -> None:
     assert in_words(alike, words) == [Contribution("moped", 1, 2, 2.0), Contribution("moped", 1, 1, 1.0)]
 
 
-def test_readable() -> None:
-    assert readable("dog") == "dog"
-    assert readable("##ped") == "-ped"
-    assert readable("##ped", [("dog", ["dog"]), ("moped", ["mo", "##ped"])]) == "-ped (moped)"
-
-
-def test_explaining_what_does_not_fit() -> None:
-    with pytest.raises(DataError, match=r"the row has shape \(2, 6\)"):
-        top_terms(sparse([[1] * 6] * 2), TERMS, 3)
+def test_explaining_what_does_not_fit():
+    refused(DataError, r"the row has shape \(2, 6\)", top_terms, sparse([[1] * 6] * 2), TERMS, 3)
     with pytest.raises(MismatchError, match="6 terms for the query of 5"):
         explain_match(sparse([[1] * 5]), sparse([[1] * 5]), TERMS)
-    with pytest.raises(UsageError, match="k is 0"):
-        top_terms(sparse([[1] * 6]), TERMS, 0)
+    refused(UsageError, "k is 0", top_terms, sparse([[1] * 6]), TERMS, 0)

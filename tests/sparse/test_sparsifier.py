@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 from safetensors.torch import load_file, save_file
 from scipy.sparse import csr_array
 
@@ -23,7 +24,7 @@ from diptych.core.errors import (
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.sparse.head import HeadPair, Kind, SparseHead, fresh_heads, head_of, term_weights
+from diptych.sparse.head import Kind, SparseHead, fresh_heads, head_of, term_weights
 from diptych.sparse.sparsified import SparseEncoder
 from diptych.sparse.sparsifier import Sparsifier
 
@@ -35,20 +36,9 @@ BOTH = [f"{name}.{part}" for name in NAMES for part in ("weight", "bias")]
 ROWS = DATA.texts.rows
 ROW_OF = dict(zip(DATA.captions, ROWS, strict=True))
 OWN = VOCABULARY.caption_terms(DATA.captions)
-TERMS = len(VOCABULARY.terms)
 
 
-def test_a_heads_parameters_have_the_published_names() -> None:
-    assert list(SparseHead(4, 3, 7).state_dict()) == BOTH
-    plain = [name for name in BOTH if name not in ("proj.bias", "vocab_projector.bias")]
-    assert list(SparseHead(4, 3, 7, bias=False).state_dict()) == plain
-    pair = fresh_heads(4, 3, 7, shared=False, bias=True, eps=1e-12, seed=0)
-    assert list(pair.state_dict()) == [f"{side}.{name}" for side in ("image", "text") for name in BOTH]
-    assert isinstance(pair, HeadPair)
-    assert (head_of(pair, "image"), head_of(pair, "text")) == (pair.image, pair.text)
-
-
-def test_a_heads_row_by_hand() -> None:
+def test_a_heads_row_by_hand():
     head = SparseHead(1, 2, 3, eps=0.0)
     with torch.no_grad():
         head.proj.weight.copy_(torch.tensor([[1.0], [3.0]]))
@@ -62,20 +52,7 @@ def test_a_heads_row_by_hand() -> None:
     assert term_weights(torch.tensor([-5.0, 0.0, math.e - 1])).tolist() == pytest.approx([0.0, 0.0, 1.0])
 
 
-def test_fresh_weights_depend_on_the_seed_alone() -> None:
-    torch.manual_seed(3)
-    expected = torch.rand(2)
-    torch.manual_seed(3)
-    first, second, other = (
-        fresh_heads(4, 3, 7, shared=True, bias=True, eps=1e-12, seed=seed) for seed in (5, 5, 6)
-    )
-    assert torch.equal(torch.rand(2), expected)
-    weights = [head_of(heads, "image").proj.weight for heads in (first, second, other)]
-    assert torch.equal(weights[0], weights[1])
-    assert not torch.equal(weights[0], weights[2])
-
-
-def dense(sparsifier: Sparsifier, rows: np.ndarray, kind: Kind) -> np.ndarray:
+def dense(sparsifier, rows, kind):
     with torch.no_grad():
         weights: np.ndarray = head_of(sparsifier.heads, kind)(torch.from_numpy(np.array(rows))).numpy()
     return weights
@@ -83,7 +60,7 @@ def dense(sparsifier: Sparsifier, rows: np.ndarray, kind: Kind) -> np.ndarray:
 
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("batch_size", [1, 7, 1024])
-def test_rows_are_the_heads_whatever_the_block(shared: bool, batch_size: int) -> None:
+def test_rows_are_the_heads_whatever_the_block(shared, batch_size):
     sparsifier = made(shared=shared)
     sides: tuple[Kind, ...] = ("image", "text")
     for kind in sides:
@@ -98,7 +75,7 @@ def test_rows_are_the_heads_whatever_the_block(shared: bool, batch_size: int) ->
     assert same == shared
 
 
-def test_without_expansion_a_caption_keeps_its_own_terms() -> None:
+def test_without_expansion_a_caption_keeps_its_own_terms():
     sparsifier = made()
     found = sparsifier.sparsify(ROWS, "text", OWN, expand=False, batch_size=7)
     expected = dense(sparsifier, ROWS, "text") * (OWN.toarray() > 0)
@@ -113,13 +90,6 @@ def test_without_expansion_a_caption_keeps_its_own_terms() -> None:
     assert np.array_equal(rows.toarray(), sparsifier.sparsify(DATA.images.rows, "image").toarray())
 
 
-def test_empty_rows_stay() -> None:
-    nothing = csr_array((48, TERMS), dtype=np.float32)
-    found = made().sparsify(ROWS, "text", nothing, expand=False)
-    assert (found.shape, found.nnz) == ((48, TERMS), 0)
-    assert made().sparsify(np.zeros((0, WIDTH), np.float32), "text").shape == (0, TERMS)
-
-
 BROKEN = ROWS.copy()
 BROKEN[5] = np.nan
 SHORT: Any = fresh_heads(WIDTH, 6, 3, shared=True, bias=True, eps=1e-12, seed=0)
@@ -132,30 +102,29 @@ SHORT: Any = fresh_heads(WIDTH, 6, 3, shared=True, bias=True, eps=1e-12, seed=0)
         (lambda: made("0").sparsify(ROWS, "text"), UsageError, "their own terms only, which are not given"),
         (lambda: made().sparsify(ROWS, "text", expand=False), UsageError, "which are not given"),
         (
-            lambda: made().sparsify(ROWS, "text", csr_array((48, 3)), expand=False),
+            lambda: made().sparsify(ROWS, "text", OWN[:, :3], expand=False),
             DataError,
-            r"caption terms have shape \(48, 3\)",
+            r"terms have shape \(48, 3\)",
         ),
         (lambda: made().sparsify(BROKEN, "text", batch_size=4), NumericalError, "text row 5 is not finite"),
         (lambda: Sparsifier(SHORT, VOCABULARY, options(), "e0"), MismatchError, "3 terms, its vocabulary"),
-        (lambda: made().sparsify(ROWS, "caption"), UsageError, "'caption'"),  # type: ignore[arg-type]
+        (lambda: made().sparsify(ROWS, "caption"), UsageError, "'caption'"),
         (lambda: made().sparsify(ROWS, "image", batch_size=0), UsageError, "batch_size 0"),
         (lambda: made().sparsify(ROWS.astype(str), "image"), DataError, "not numbers"),
         (
             lambda: made().embed(replace(DATA.images, encoder="e7")),
             MismatchError,
-            "trained on rows of encoder e0, these are of e7",
+            "encoder e0, these are of e7",
         ),
         (lambda: made().embed(DATA.texts, DATA.captions[:3]), DataError, "3 captions for 48 rows"),
         (lambda: made().embed(DATA.texts, expand=False), UsageError, "own terms only"),
     ],
 )
-def test_wrong_input_is_told(act: Callable[[], object], error: type[DiptychError], words: str) -> None:
-    with pytest.raises(error, match=words):
-        act()
+def test_wrong_input_is_told(act, error, words):
+    refused(error, words, act)
 
 
-def test_embeddings_keep_their_ids_and_say_what_made_them() -> None:
+def test_embeddings_keep_their_ids_and_say_what_made_them():
     sparsifier = made()
     found = sparsifier.embed(DATA.texts, DATA.captions)
     assert list(found.ids) == list(DATA.texts.ids)
@@ -171,7 +140,7 @@ def test_embeddings_keep_their_ids_and_say_what_made_them() -> None:
     assert made(encoder="").embed(replace(DATA.images, encoder="e7")).encoder != images.encoder
 
 
-def test_the_fingerprint_knows_weights_terms_and_expansion() -> None:
+def test_the_fingerprint_knows_weights_terms_and_expansion():
     assert made().fingerprint == made(encoder="other").fingerprint
     assert made().fingerprint == made("c+w").fingerprint == made("1").fingerprint
     others = (made(), made("0"), made(seed=1), made(shared=False))
@@ -179,7 +148,7 @@ def test_the_fingerprint_knows_weights_terms_and_expansion() -> None:
 
 
 @pytest.mark.parametrize(("shared", "bias"), [(True, True), (False, True), (True, False)])
-def test_saved_and_loaded_it_is_the_same(shared: bool, bias: bool, tmp_path: Path) -> None:
+def test_saved_and_loaded_it_is_the_same(shared, bias, tmp_path):
     first = made(shared=shared, bias=bias)
     second = Sparsifier.load(first.save(tmp_path / "head"), device="cpu")
     assert second.fingerprint == first.fingerprint
@@ -191,7 +160,7 @@ def test_saved_and_loaded_it_is_the_same(shared: bool, bias: bool, tmp_path: Pat
     assert Sparsifier.load(moved, device="cpu").fingerprint == first.fingerprint
 
 
-def test_the_layout_is_that_of_the_published_heads(tmp_path: Path) -> None:
+def test_the_layout_is_that_of_the_published_heads(tmp_path):
     sparsifier = made()
     folder = sparsifier.save(tmp_path / "head")
     config = read_json(folder / "config.json")
@@ -202,7 +171,7 @@ def test_the_layout_is_that_of_the_published_heads(tmp_path: Path) -> None:
     assert str(tmp_path) not in card
 
 
-def published(folder: Path, safe: bool, model: Path) -> SparseHead:
+def published(folder, safe, model):
     """A head as the papers' authors keep it: its vocabulary is only named."""
     torch.manual_seed(0)
     head = SparseHead(WIDTH, 8, len(PIECES))
@@ -217,7 +186,7 @@ def published(folder: Path, safe: bool, model: Path) -> SparseHead:
 
 
 @pytest.mark.parametrize("safe", [True, False])
-def test_a_published_head_is_read(safe: bool, tmp_path: Path) -> None:
+def test_a_published_head_is_read(safe, tmp_path):
     head = published(tmp_path / "head", safe, masked_folder("distilbert", tmp_path / "distilbert"))
     sparsifier = Sparsifier.load(tmp_path / "head", device="cpu")
     assert list(sparsifier.vocabulary.terms) == PIECES
@@ -230,12 +199,11 @@ def test_a_published_head_is_read(safe: bool, tmp_path: Path) -> None:
     assert again.fingerprint == sparsifier.fingerprint
     if not safe:  # pickled code is refused
         torch.save({"proj.weight": Path("x")}, tmp_path / "head" / "pytorch_model.bin")
-        with pytest.raises(StorageError, match="hold more than tensors"):
-            Sparsifier.load(tmp_path / "head")
+        refused(StorageError, "hold more than tensors", Sparsifier.load, tmp_path / "head")
 
 
-def weights_with(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], object]:
-    def damage(folder: Path) -> None:
+def weights_with(change):
+    def damage(folder):
         weights = load_file(folder / "model.safetensors")
         change(weights)
         save_file(weights, folder / "model.safetensors")
@@ -243,8 +211,8 @@ def weights_with(change: Callable[[dict[str, torch.Tensor]], object]) -> Callabl
     return damage
 
 
-def json_with(change: Callable[[Any], object], name: str = "config.json") -> Callable[[Path], object]:
-    def damage(folder: Path) -> None:
+def json_with(change, name="config.json"):
+    def damage(folder):
         value = read_json(folder / name)
         change(value)
         write_json(folder / name, value)
@@ -252,7 +220,7 @@ def json_with(change: Callable[[Any], object], name: str = "config.json") -> Cal
     return damage
 
 
-def shorter(weights: dict[str, torch.Tensor]) -> None:
+def shorter(weights):
     for name in ("text.vocab_projector.weight", "text.vocab_projector.bias"):
         weights[name] = weights[name][:-1].clone()
 
@@ -260,7 +228,6 @@ def shorter(weights: dict[str, torch.Tensor]) -> None:
 DAMAGES: list[tuple[Callable[[Path], object], str]] = [
     (lambda folder: (folder / "model.safetensors").unlink(), "holds no weights"),
     (lambda folder: (folder / "model.safetensors").write_bytes(b"no"), "not a safetensors file"),
-    (weights_with(lambda weights: weights.clear()), "not those of a sparse head"),
     (weights_with(lambda weights: weights.pop("text.vocab_layer_norm.bias")), "not those of a sparse head"),
     (weights_with(shorter), "different shapes"),
     (weights_with(lambda weights: weights["text.proj.bias"].fill_(math.nan)), r"text\.proj\.bias .* finite"),
@@ -268,38 +235,23 @@ DAMAGES: list[tuple[Callable[[Path], object], str]] = [
     (lambda folder: write_json(folder / "config.json", {"model_type": "bert"}), "not a sparse head"),
     (json_with(lambda config: config.pop("diptych")), "names no mlm_head"),
     (json_with(lambda config: config["diptych"]["options"]["loss"].update(gamma=1)), "loss.gamma"),
-    (json_with(lambda config: config.update(diptych=3)), "not a table"),
     (json_with(lambda config: config.update(diptych={})), "config.json: options"),
-    (json_with(lambda config: config["diptych"].update(options=[])), "config.json: options"),
     (json_with(lambda config: config["diptych"]["options"]["head"].update(width=10**12)), "head.width"),
     (json_with(lambda terms: terms.append(terms.pop(6)), "terms.json"), "has the vocabulary"),
 ]
 
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGES)
-def test_a_damaged_folder_is_told(damage: Callable[[Path], object], message: str, tmp_path: Path) -> None:
+def test_a_damaged_folder_is_told(damage, message, tmp_path):
     made(shared=False).save(tmp_path / "head")
     damage(tmp_path / "head")
-    with pytest.raises(DiptychError, match=message):
-        Sparsifier.load(tmp_path / "head")
+    refused(DiptychError, message, Sparsifier.load, tmp_path / "head")
 
 
-def test_heads_of_before_the_vocabulary_was_written_down(tmp_path: Path) -> None:
-    json_with(lambda config: config["diptych"].pop("vocabulary"))(made().save(tmp_path / "head"))
-    assert Sparsifier.load(tmp_path / "head").encoder == "e0"
-
-
-def test_a_name_that_no_hub_knows_is_told() -> None:
+def test_a_name_that_no_hub_knows_is_told():
     with pytest.raises(UsageError, match="nobody/nothing could not be loaded") as caught:
         Sparsifier.load("nobody/nothing")
     assert "hf download nobody/nothing" in caught.value.fix
-
-
-def test_a_folder_of_other_things_is_not_replaced(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("x")
-    with pytest.raises(UsageError, match="holds other things"):
-        made().save(tmp_path)
-    assert (tmp_path / "thesis.tex").read_text() == "x"
 
 
 class Known(DualEncoder):
@@ -309,20 +261,20 @@ class Known(DualEncoder):
     width = WIDTH
     fingerprint = "e0"
 
-    def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
+    def encode_images(self, images, batch_size=64):
         return np.array([DATA.images.rows[number] for number in images])
 
-    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
+    def encode_texts(self, texts, batch_size=256):
         return np.array([ROW_OF.get(text, np.eye(WIDTH, dtype=np.float32)[0]) for text in texts])
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self):
         return {"family": "known"}
 
-    def _write(self, folder: Path) -> None:
+    def _write(self, folder):
         raise NotImplementedError
 
 
-def test_an_encoder_makes_the_rows_that_embeddings_have() -> None:
+def test_an_encoder_makes_the_rows_that_embeddings_have():
     sparsifier = made()
     encoder = SparseEncoder(Known(), sparsifier)
     embedded = sparsifier.embed(DATA.images)
@@ -336,19 +288,7 @@ def test_an_encoder_makes_the_rows_that_embeddings_have() -> None:
     assert encoder.describe()["head"]["fingerprint"] == sparsifier.fingerprint
 
 
-def test_without_expansion_an_encoders_texts_keep_their_own_terms() -> None:
-    texts = ["", *DATA.captions[:3]]
-    for head, expand in ((made(), False), (made("0"), True)):
-        encoder = SparseEncoder(Known(), head)
-        rows, own = encoder.encode_texts(texts, expand=expand), encoder.caption_terms(texts)
-        assert rows.shape == own.shape
-        assert rows[[0]].nnz == 0  # an empty text has no terms
-        assert not (rows.toarray() * (own.toarray() == 0)).any()
-
-
-def test_a_head_of_another_encoder_is_refused() -> None:
-    with pytest.raises(MismatchError, match="rows of encoder e9, this is e0"):
-        SparseEncoder(Known(), made(encoder="e9"))
-    with pytest.raises(MismatchError, match="rows of width 8, the head takes 5"):
-        SparseEncoder(Known(), made(width=5))
+def test_a_head_of_another_encoder_is_refused():
+    refused(MismatchError, "rows of encoder e9, this is e0", SparseEncoder, Known(), made(encoder="e9"))
+    refused(MismatchError, "rows of width 8, the head takes 5", SparseEncoder, Known(), made(width=5))
     assert SparseEncoder(Known(), made(encoder="")).terms

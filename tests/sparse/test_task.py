@@ -2,21 +2,20 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from itertools import product
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from torch import Tensor
 
 from diptych.core.errors import UsageError
-from diptych.sparse.fused import Fused, FusedScores, Penalty
-from diptych.sparse.head import SparseHead, SparseHeads, fresh_heads, head_of
+from diptych.sparse.fused import Fused, FusedScores
+from diptych.sparse.head import SparseHead, fresh_heads, head_of
 from diptych.sparse.options import LossOptions
 from diptych.sparse.pairs import PairBatch
 from diptych.sparse.task import (
@@ -29,14 +28,13 @@ from diptych.sparse.task import (
     total_loss,
 )
 from diptych.sparse.training import chosen_precision
-from diptych.training.checkpoint import Place
-from diptych.training.trainer import Saving, StepResult, Trainer, single_device
+from diptych.training.trainer import Saving, Trainer, single_device
 
 from .golden_head import PARAMETERS, flops_penalty, golden_head, l1_penalty
 from .small_pairs import options
 
 
-def test_head_and_loss_agree_with_the_published_code() -> None:
+def test_head_and_loss_agree_with_the_published_code():
     head, golden, own = golden_head()
     texts, images = head(golden["z_text"]), head(golden["z_img"])
     torch.testing.assert_close(texts, golden["s_text"], atol=1e-9, rtol=0)
@@ -54,7 +52,7 @@ def test_head_and_loss_agree_with_the_published_code() -> None:
         )
 
 
-def test_regularisers_and_their_warm_up_agree_with_the_published_code() -> None:
+def test_regularisers_and_their_warm_up_agree_with_the_published_code():
     _, golden, _ = golden_head()
     image, text = l1_penalty(golden["s_img"]), l1_penalty(golden["s_text"])
     assert image.item() == pytest.approx(golden["L1_img_mean"].item(), abs=1e-9)
@@ -69,7 +67,7 @@ def test_regularisers_and_their_warm_up_agree_with_the_published_code() -> None:
     assert flops == pytest.approx(golden["flops_reg_calls_1_6_w.1_T4"].tolist(), abs=1e-9)
 
 
-def slow(scores: np.ndarray, dense: np.ndarray, temperature: float) -> list[float]:
+def slow(scores, dense, temperature):
     """One direction of the thesis's loss, word by word: nats of each query (row)."""
     losses = []
     for sparse, target in zip(scores, dense, strict=True):
@@ -82,7 +80,7 @@ def slow(scores: np.ndarray, dense: np.ndarray, temperature: float) -> list[floa
 
 
 @given(st.integers(0, 10_000), st.sampled_from([0.05, 0.3, 1.0]))
-def test_agrees_with_a_slow_form(seed: int, temperature: float) -> None:
+def test_agrees_with_a_slow_form(seed, temperature):
     random = np.random.default_rng(seed)
     scores, dense = random.uniform(0, 5, (4, 4)), random.uniform(-1, 1, (4, 4))
     i2t, t2i = slow(scores, dense, temperature), slow(scores.T, dense.T, temperature)
@@ -98,19 +96,7 @@ def test_agrees_with_a_slow_form(seed: int, temperature: float) -> None:
     assert literal.item() == pytest.approx(0.75 * bits + 0.25 * 0.1 * 0.5 * 8.0, rel=1e-5)
 
 
-def test_equal_scores_are_learned_to_be_equal() -> None:
-    # Two captions of one picture, or a picture twice in a batch: the target is halved, not a negative.
-    targets = soft_targets(torch.tensor([[0.9, 0.9], [0.1, 0.3]]), 0.1)
-    assert targets.i2t[0].tolist() == pytest.approx([0.5, 0.5])
-    assert targets.t2i.sum(dim=1).tolist() == pytest.approx([1.0, 1.0])
-    assert targets.t2i[0, 1].item() == pytest.approx(1 / (1 + math.exp(8)))
-    dense = torch.ones(2, 2, requires_grad=True)
-    assert not any(target.requires_grad for target in soft_targets(dense, 0.1))
-    sharp = soft_targets(torch.tensor([[1.0, -1.0], [0.2, 0.999]]), 0.001)  # does not overflow
-    assert sharp.i2t.tolist() == [[1.0, 0.0], [0.0, 1.0]]
-
-
-def test_the_rise() -> None:
+def test_the_rise():
     assert [rise(step, 4) for step in range(6)] == [0.0, 1 / 16, 1 / 4, 9 / 16, 1.0, 1.0]
     assert rise(0, 0) == 1.0
 
@@ -123,7 +109,7 @@ def test_the_rise() -> None:
         (3, 3, [1 / 4, 2 / 4, 3 / 4]),
     ],
 )
-def test_the_rate_rises_and_falls_in_straight_lines(steps: int, warmup: int, shares: list[float]) -> None:
+def test_the_rate_rises_and_falls_in_straight_lines(steps, warmup, shares):
     assert [rate_share(step, steps, warmup) for step in range(steps)] == pytest.approx(shares)
 
 
@@ -131,7 +117,7 @@ CPU = torch.device("cpu")
 STEPS = 10
 
 
-def batch(seed: int = 0) -> PairBatch:
+def batch(seed=0):
     generator = torch.Generator().manual_seed(seed)
     images, texts = (torch.nn.functional.normalize(torch.randn(6, 8, generator=generator)) for _ in "ab")
     return PairBatch(images, texts, torch.rand(6, 20, generator=generator) < 0.3)
@@ -143,28 +129,28 @@ class Batches:
     steps = STEPS
     document_frequency = np.full(20, 0.3)
 
-    def epoch(self, epoch: int) -> list[int]:
+    def epoch(self, epoch):
         return list(range(STEPS))
 
-    def load(self, number: int, device: torch.device) -> PairBatch:
+    def load(self, number, device):
         return batch(number)
 
 
 class Watched(HeadTask):
     """Remembers the losses of each step."""
 
-    def after_step(self, place: Place, result: StepResult) -> None:
+    def after_step(self, place, result):
         self.seen = [*getattr(self, "seen", []), [float(loss) for loss in result.losses[0]]]
 
-    def after_epoch(self, place: Place) -> None:
+    def after_epoch(self, place):
         pass
 
 
-def fresh() -> SparseHead:
+def fresh():
     return cast(SparseHead, fresh_heads(8, 6, 20, shared=True, bias=True, eps=1e-12, seed=0))
 
 
-def trained(folder: Path, similarity: str = "cosine", **sections: Any) -> Watched:
+def trained(folder, similarity="cosine", **sections):
     sections["training"] = {**sections.get("training", {}), "epochs": 1}
     made: Any = SimpleNamespace(heads=fresh(), options=options(**sections), device=CPU, expands=True)
     task = Watched(HeadFolder(folder), made, cast(Any, Batches()), similarity, "float32")
@@ -172,15 +158,12 @@ def trained(folder: Path, similarity: str = "cosine", **sections: Any) -> Watche
     return task
 
 
-def test_steps_are_adamws_with_the_loss_as_it_is_written(tmp_path: Path) -> None:
+def test_steps_are_adamws_with_the_loss_as_it_is_written(tmp_path):
     settings = {"learning_rate": 1e-2, "projection_learning_rate": 3e-2, "weight_decay": 0.1, "warmup": 0.5}
     task = trained(tmp_path, training=settings, loss={"eta": 0.01, "warmup": 0.4}, expansion={"mode": "0"})
     slow = fresh()
     rest = [*slow.vocab_layer_norm.parameters(), *slow.vocab_projector.parameters()]
-    groups: list[Any] = [
-        {"params": list(slow.proj.parameters()), "lr": 3e-2},
-        {"params": rest, "lr": 1e-2},
-    ]
+    groups: list[Any] = [{"params": list(slow.proj.parameters()), "lr": 3e-2}, {"params": rest, "lr": 1e-2}]
     optimizer = torch.optim.AdamW(groups, eps=1e-8, weight_decay=0.1)
     # Of 10 steps rates rise over 5 and fall over 5, the regulariser's weight rises over 4.
     rates = [1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1, 4 / 5, 3 / 5, 2 / 5, 1 / 5]
@@ -193,7 +176,7 @@ def test_steps_are_adamws_with_the_loss_as_it_is_written(tmp_path: Path) -> None
         loss: Tensor = nats + 0.01 * share * penalty
         assert task.seen[number] == pytest.approx([loss.item(), nats.item(), penalty.item()], rel=1e-4)
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         for group, top in zip(optimizer.param_groups, (3e-2, 1e-2), strict=True):
             group["lr"] = top * rate
         optimizer.step()
@@ -201,7 +184,7 @@ def test_steps_are_adamws_with_the_loss_as_it_is_written(tmp_path: Path) -> None
         torch.testing.assert_close(value, slow.state_dict()[name], rtol=1e-3, atol=1e-4)
 
 
-def test_order_embeddings_are_compared_as_they_are_meant(tmp_path: Path) -> None:
+def test_order_embeddings_are_compared_as_they_are_meant(tmp_path):
     one, seen = batch(), {}
     for similarity in ("cosine", "order"):
         seen[similarity] = trained(tmp_path / similarity, similarity, expansion={"mode": "1"}).seen[0][1]
@@ -212,11 +195,10 @@ def test_order_embeddings_are_compared_as_they_are_meant(tmp_path: Path) -> None
     assert seen["order"] != pytest.approx(seen["cosine"], rel=1e-3)
 
 
-def test_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_precision(monkeypatch):
     assert chosen_precision("float32", CPU) == "float32"
     assert chosen_precision("bfloat16", CPU) == "bfloat16"
-    with pytest.raises(UsageError, match="float16 on cpu"):
-        chosen_precision("float16", CPU)
+    refused(UsageError, "float16 on cpu", chosen_precision, "float16", CPU)
     # auto is bfloat16 only in hardware
     for has, wanted in ((True, "bfloat16"), (False, "float32")):
         monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda has=has: has, raising=False)
@@ -228,9 +210,7 @@ def test_precision(monkeypatch: pytest.MonkeyPatch) -> None:
 PENALTIES = {"l1": l1_penalty, "flops": flops_penalty}
 
 
-def plain(
-    heads: SparseHeads, images: Tensor, texts: Tensor, allowed: Tensor | None, penalty: str
-) -> FusedScores:
+def plain(heads, images, texts, allowed, penalty):
     """The same with autograd, all activations held."""
     of_images, of_texts = head_of(heads, "image")(images), head_of(heads, "text")(texts)
     if allowed is not None:
@@ -239,79 +219,45 @@ def plain(
     return FusedScores(of_images @ of_texts.T, measure(of_images), measure(of_texts))
 
 
-def case(
-    seed: int, pairs: int = 5, terms: int = 37, *, shared: bool = True, bias: bool = True
-) -> tuple[SparseHeads, Tensor, Tensor, Tensor]:
+def case(seed, pairs=5, terms=37, *, shared=True, bias=True):
     heads = fresh_heads(7, 6, terms, shared=shared, bias=bias, eps=1e-12, seed=seed).double()
     generator = torch.Generator().manual_seed(seed)
     images, texts = (torch.randn(pairs, 7, generator=generator, dtype=torch.float64) for _ in range(2))
     return heads, images, texts, torch.rand(pairs, terms, generator=generator)
 
 
-def gradients(heads: SparseHeads, found: FusedScores, dense: Tensor) -> list[Tensor]:
+def gradients(heads, found, dense):
     loss = distillation_loss(found.scores, soft_targets(dense, 0.5))
     loss = loss + 0.3 * found.image_penalty + 0.2 * found.text_penalty
     return list(torch.autograd.grad(loss, list(heads.parameters())))
 
 
-def same(first: Any, second: Any, tolerance: float = 1e-10) -> None:
+def same(first, second, tolerance=1e-10):
     for a, b in zip(first, second, strict=True):
         torch.testing.assert_close(a, b, atol=tolerance, rtol=tolerance)
 
 
-@pytest.mark.parametrize(
-    ("shared", "bias", "penalty", "keep"),
-    list(product((True, False), (True, False), ("l1", "flops"), (True, False))),
+@settings(max_examples=80)
+@given(
+    seed=st.integers(0, 10_000),
+    size=st.tuples(st.integers(1, 6), st.integers(1, 40)),
+    head=st.fixed_dictionaries({"shared": st.booleans(), "bias": st.booleans()}),
+    penalty=st.sampled_from(["l1", "flops"]),
+    chunk=st.integers(1, 45),
+    keep=st.booleans(),
+    share=st.one_of(st.none(), st.sampled_from([0.0, 0.05, 1.0]), st.floats(0, 1)),
 )
-@pytest.mark.parametrize("share", [None, 0.0, 0.05, 0.5, 1.0])  # of terms that captions may have
-def test_equals_the_plain_form_in_values_and_gradients(
-    shared: bool, bias: bool, penalty: Penalty, keep: bool, share: float | None
-) -> None:
-    heads, images, texts, draws = case(1, shared=shared, bias=bias)
+def test_equals_the_plain_form_in_values_and_gradients(seed, size, head, penalty, chunk, keep, share):
+    """``share`` of the terms are those that captions may have."""
+    heads, images, texts, draws = case(seed, *size, **head)
     allowed = None if share is None else draws < share
-    found = Fused(penalty, chunk=8, keep=keep)(heads, images, texts, allowed)
+    found = Fused(penalty, chunk=chunk, keep=keep)(heads, images, texts, allowed)
     expected = plain(heads, images, texts, allowed, penalty)
     same(found, expected)
     same(gradients(heads, found, images @ texts.T), gradients(heads, expected, images @ texts.T))
 
 
-@given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 20), st.integers(1, 25), st.floats(0, 1))
-def test_any_size_and_any_chunk(seed: int, pairs: int, terms: int, chunk: int, share: float) -> None:
-    heads, images, texts, draws = case(seed, pairs, terms)
-    allowed = draws < share
-    found = Fused(chunk=chunk)(heads, images, texts, allowed)
-    expected = plain(heads, images, texts, allowed, "l1")
-    same(found, expected)
-    same(gradients(heads, found, images @ texts.T), gradients(heads, expected, images @ texts.T))
-
-
-def test_gradients_are_those_of_finite_differences() -> None:
-    heads, images, texts, draws = case(3, pairs=3, terms=9)
-    allowed = draws < 0.7
-    head = head_of(heads, "image")
-
-    def function(weight: Tensor, bias: Tensor, norm: Tensor) -> tuple[Tensor, ...]:
-        values = {"vocab_projector.weight": weight, "vocab_projector.bias": bias}
-        values["vocab_layer_norm.weight"] = norm
-
-        class Caller(torch.nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.head = head
-
-            def forward(self) -> tuple[Tensor, ...]:
-                return tuple(Fused("flops", chunk=4)(self.head, images, texts, allowed))
-
-        module = Caller()
-        named = {f"head.{name}": value for name, value in values.items()}
-        return tuple(torch.func.functional_call(module, named, ()))
-
-    inputs = (head.vocab_projector.weight, head.vocab_projector.bias, head.vocab_layer_norm.weight)
-    given_ = tuple(value.detach().clone().requires_grad_() for value in inputs)
-    assert torch.autograd.gradcheck(function, given_)
-
-
-def test_gradients_agree_with_the_published_code() -> None:
+def test_gradients_agree_with_the_published_code():
     head, golden, own = golden_head()
     found = Fused(chunk=16)(head, golden["z_img"], golden["z_text"], own)
     targets = soft_targets(golden["z_img"] @ golden["z_text"].T, 0.05)
@@ -326,13 +272,13 @@ def test_gradients_agree_with_the_published_code() -> None:
         )
 
 
-def kept_numbers(keep: bool, pairs: int, terms: int) -> int:
+def kept_numbers(keep, pairs, terms):
     """Numbers as wide as a chunk of the vocabulary or wider that are held between forward and backward."""
     heads = fresh_heads(7, 6, terms, shared=True, bias=True, eps=1e-12, seed=0)
     rows = torch.randn(2, pairs, 7, generator=torch.Generator().manual_seed(0))
     held: list[Tensor] = []
 
-    def hold(tensor: Tensor) -> Tensor:
+    def hold(tensor):
         held.append(tensor)
         return tensor
 
@@ -346,13 +292,13 @@ def kept_numbers(keep: bool, pairs: int, terms: int) -> int:
     )
 
 
-def test_no_more_than_one_activation_per_side_is_held() -> None:
+def test_no_more_than_one_activation_per_side_is_held():
     pairs, terms = 32, 512
     assert kept_numbers(True, pairs, terms) == 2 * pairs * terms
     assert kept_numbers(False, pairs, terms) == 0
 
 
-def test_half_precision_is_near() -> None:
+def test_half_precision_is_near():
     heads = fresh_heads(16, 24, 300, shared=True, bias=True, eps=1e-12, seed=0)
     generator = torch.Generator().manual_seed(0)
     images, texts = (torch.nn.functional.normalize(torch.randn(24, 16, generator=generator)) for _ in "ab")
@@ -367,31 +313,19 @@ def test_half_precision_is_near() -> None:
         assert ((a - b).norm() / b.norm()).item() < 0.03
 
 
-def test_a_weight_too_small_for_its_type_is_zero_both_ways() -> None:
-    heads = fresh_heads(2, 2, 3, shared=True, bias=True, eps=1e-12, seed=0)
-    head = head_of(heads, "image")
-    with torch.no_grad():
-        head.vocab_projector.weight.zero_()
-        head.vocab_projector.bias.copy_(torch.tensor([1e-30, -1.0, 1.0]))
-    found = Fused()(heads, torch.ones(2, 2), torch.ones(2, 2))
-    found.image_penalty.backward()
-    assert head.vocab_projector.bias.grad is not None
-    assert head.vocab_projector.bias.grad.tolist() == pytest.approx([0.0, 0.0, 0.5])
-
-
-def test_compiled_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_it_is_the_same(monkeypatch):
     # Traced as for a compiler, but run by PyTorch itself, which needs no compiler of C++ beside it.
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
     heads, images, texts, draws = case(2)
     compiled = Fused(chunk=8, compiled=True)
-    for allowed in (None, draws < 0.1, draws < 0.9):
+    for allowed in (None, draws < 0.5):
         expected = plain(heads, images, texts, allowed, "l1")
         found = compiled(heads, images, texts, allowed)
         same(found, expected)
         same(gradients(heads, found, images @ texts.T), gradients(heads, expected, images @ texts.T))
 
 
-def test_second_derivatives_are_refused() -> None:
+def test_second_derivatives_are_refused():
     heads, images, texts, _ = case(0)
     found = Fused()(heads, images, texts)
     with pytest.raises(UsageError, match="fused scores"):

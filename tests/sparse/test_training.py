@@ -2,26 +2,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 from scipy.sparse import csr_array
 
 from diptych.core.context import stop_when
-from diptych.core.errors import (
-    DataError,
-    DiptychError,
-    Interrupted,
-    MismatchError,
-    NumericalError,
-    StorageError,
-    UsageError,
-)
-from diptych.sparse.options import SparsifyOptions
-from diptych.sparse.pairs import PairedRows, Pairs, term_mask
+from diptych.core.errors import DataError, Interrupted, MismatchError, NumericalError, UsageError
+from diptych.sparse.pairs import Pairs
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.training import train_sparsifier
 from diptych.training.run import TrainingFolder
@@ -31,12 +21,12 @@ from .small_pairs import DATA, WIDTH, options, small_pairs
 CPU = torch.device("cpu")
 
 
-def pairs_of(data: PairedRows, batch_size: int, seed: int = 0) -> Pairs:
+def pairs_of(data, batch_size, seed=0):
     terms = csr_array(np.eye(len(data.captions), 60, dtype=np.float32))
     return Pairs(data, terms, batch_size, seed)
 
 
-def test_an_epoch_has_every_caption_once_and_batches_of_nearly_one_size() -> None:
+def test_an_epoch_has_every_caption_once_and_batches_of_nearly_one_size():
     pairs = pairs_of(small_pairs(25), 16)
     batches = pairs.epoch(3)
     assert pairs.steps == len(batches) == 4
@@ -44,15 +34,7 @@ def test_an_epoch_has_every_caption_once_and_batches_of_nearly_one_size() -> Non
     assert sorted(len(batch) for batch in batches) == [12, 12, 13, 13]
 
 
-def test_the_order_is_a_function_of_seed_and_epoch() -> None:
-    data = small_pairs()
-    first = np.concatenate(pairs_of(data, 16).epoch(3))
-    assert np.array_equal(first, np.concatenate(pairs_of(data, 16).epoch(3)))
-    assert not np.array_equal(first, np.concatenate(pairs_of(data, 16).epoch(4)))
-    assert not np.array_equal(first, np.concatenate(pairs_of(data, 16, seed=1).epoch(3)))
-
-
-def test_a_batch_holds_each_captions_own_picture_and_terms() -> None:
+def test_a_batch_holds_each_captions_own_picture_and_terms():
     data = small_pairs()
     pairs = pairs_of(data, 16)
     for rows in pairs.epoch(0):
@@ -60,16 +42,6 @@ def test_a_batch_holds_each_captions_own_picture_and_terms() -> None:
         assert np.array_equal(batch.texts, data.texts.rows[rows])
         assert np.array_equal(batch.images, data.images.rows[rows // 2])
         assert batch.in_caption.nonzero().tolist() == [[place, row] for place, row in enumerate(rows)]
-
-
-def test_a_mask_of_terms() -> None:
-    rows = csr_array(np.array([[0, 2.0, 0], [0, 0, 0], [1.0, 0, 3.0]], dtype=np.float32))
-    assert term_mask(rows, CPU).tolist() == [[False, True, False], [False] * 3, [True, False, True]]
-
-
-def test_a_batch_larger_than_the_data_is_refused() -> None:
-    with pytest.raises(UsageError, match="batches of 49 pairs from 48 captions"):
-        pairs_of(small_pairs(), 49)
 
 
 @pytest.mark.parametrize(
@@ -86,53 +58,30 @@ def test_a_batch_larger_than_the_data_is_refused() -> None:
         ({"caption_image": DATA.caption_image[:, None]}, DataError, "shape"),
     ],
 )
-def test_what_does_not_belong_together_is_refused(
-    change: dict[str, Any], error: type[DiptychError], words: str
-) -> None:
+def test_what_does_not_belong_together_is_refused(change, error, words):
     DATA.check()
     parts = {
         name: replace(getattr(DATA, name), **value) if isinstance(value, dict) else value
         for name, value in change.items()
     }
-    with pytest.raises(error, match=words):
-        replace(DATA, **parts).check()
+    refused(error, words, replace(DATA, **parts).check)
 
 
-def test_the_fingerprint_knows_rows_captions_and_pairs() -> None:
-    others = [
-        replace(DATA, images=replace(DATA.images, data="x")),
-        replace(DATA, captions=[*DATA.captions[:-1], "x"]),
-        replace(DATA, caption_image=DATA.caption_image[::-1]),
-    ]
-    assert len({one.fingerprint for one in [DATA, small_pairs(), *others]}) == 4
-
-
-def trained(
-    folder: Path,
-    chosen: SparsifyOptions | None = None,
-    data: PairedRows | None = None,
-    stop_at: int | None = None,
-    validate: bool = True,
-) -> Sparsifier:
+def trained(folder, chosen=None, data=None, stop_at=None, validate=True):
     data = data or small_pairs()
     steps = 0
 
-    def should_stop() -> bool:
+    def should_stop():
         nonlocal steps
         steps += 1
         return stop_at is not None and steps >= stop_at
 
+    validation = small_pairs(seed=1) if validate else None
     with stop_when(should_stop):
-        return train_sparsifier(
-            data,
-            chosen or options(),
-            folder,
-            validation=small_pairs(seed=1) if validate else None,
-            accelerator="cpu",
-        )
+        return train_sparsifier(data, chosen or options(), folder, validation=validation, accelerator="cpu")
 
 
-def test_a_finished_training_is_opened(tmp_path: Path) -> None:
+def test_a_finished_training_is_opened(tmp_path):
     first = trained(tmp_path / "a")
     before = (tmp_path / "a" / "head" / "model.safetensors").stat().st_mtime_ns
     again = trained(tmp_path / "a", stop_at=0)
@@ -140,7 +89,7 @@ def test_a_finished_training_is_opened(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "head" / "model.safetensors").stat().st_mtime_ns == before
 
 
-def test_it_learns_to_retrieve_and_to_be_sparse(tmp_path: Path) -> None:
+def test_it_learns_to_retrieve_and_to_be_sparse(tmp_path):
     ends = {}
     for eta in (0.0, 0.1):
         chosen = options(training={"epochs": 30}, loss={"eta": eta}, head={"width": 16})
@@ -161,7 +110,7 @@ def test_it_learns_to_retrieve_and_to_be_sparse(tmp_path: Path) -> None:
     assert ends[0.1]["image nonzeros"] < ends[0.0]["image nonzeros"]
 
 
-def test_validation_is_what_a_search_finds(tmp_path: Path) -> None:
+def test_validation_is_what_a_search_finds(tmp_path):
     for mode in ("c", "0"):
         head = trained(tmp_path / mode, options(expansion={"mode": mode}))
         data = small_pairs(seed=1)
@@ -179,7 +128,7 @@ def test_validation_is_what_a_search_finds(tmp_path: Path) -> None:
         assert line["validation"]["text nonzeros"] == pytest.approx((texts > 0).sum(axis=1).mean())
 
 
-def test_the_best_epoch_is_kept_when_asked_for(tmp_path: Path) -> None:
+def test_the_best_epoch_is_kept_when_asked_for(tmp_path):
     chosen = options(training={"select": "best", "epochs": 6, "learning_rate": 0.3, "warmup": 0.0})
     head = trained(tmp_path / "a", chosen)
     about = TrainingFolder(tmp_path / "a").numbers
@@ -191,7 +140,7 @@ def test_the_best_epoch_is_kept_when_asked_for(tmp_path: Path) -> None:
     assert Sparsifier.load(tmp_path / "a" / "head").fingerprint == head.fingerprint
 
 
-def test_other_options_or_data_are_refused(tmp_path: Path) -> None:
+def test_other_options_or_data_are_refused(tmp_path):
     with pytest.raises(Interrupted):
         trained(tmp_path / "a", stop_at=2)
     before = sorted(path.name for path in (tmp_path / "a").iterdir())
@@ -201,20 +150,11 @@ def test_other_options_or_data_are_refused(tmp_path: Path) -> None:
         trained(tmp_path / "a", data=small_pairs(seed=5))
     with pytest.raises(MismatchError, match="begun with encoder = e0, asked for is e9"):
         trained(tmp_path / "a", data=small_pairs(encoder="e9"), validate=False)
-    with pytest.raises(MismatchError, match="begun with validation"):
-        trained(tmp_path / "a", validate=False)
+    refused(MismatchError, "begun with validation", trained, tmp_path / "a", validate=False)
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == before
-    other = tmp_path / "pictures"
-    other.mkdir()
-    (other / "holiday.jpg").write_bytes(b"x")
-    with pytest.raises(UsageError, match="holds other things"):
-        trained(other)
-    assert [path.name for path in other.iterdir()] == ["holiday.jpg"]
 
 
-def test_a_training_goes_on_in_the_precision_it_was_begun_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_training_goes_on_in_the_precision_it_was_begun_with(tmp_path, monkeypatch):
     chosen = options(training={"precision": "auto"})
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True, raising=False)
     trained(tmp_path / "a", chosen)
@@ -226,16 +166,7 @@ def test_a_training_goes_on_in_the_precision_it_was_begun_with(
     assert resumed.fingerprint == Sparsifier.load(tmp_path / "a" / "head").fingerprint
 
 
-def test_a_corrupt_checkpoint_is_named(tmp_path: Path) -> None:
-    with pytest.raises(Interrupted):
-        trained(tmp_path / "a", stop_at=2)
-    weights = tmp_path / "a" / "checkpoint" / "weights.safetensors"
-    weights.write_bytes(weights.read_bytes()[:40])
-    with pytest.raises(StorageError, match="not a safetensors file"):
-        trained(tmp_path / "a")
-
-
-def test_bad_input_leaves_no_folder(tmp_path: Path) -> None:
+def test_bad_input_leaves_no_folder(tmp_path):
     data = small_pairs()
     with pytest.raises(UsageError, match="best needs validation rows"):
         trained(tmp_path / "a", options(training={"select": "best"}), validate=False)
@@ -250,50 +181,20 @@ def test_bad_input_leaves_no_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "a").exists()
 
 
-def test_a_loss_that_explodes_is_told(tmp_path: Path) -> None:
+def test_a_loss_that_explodes_is_told(tmp_path):
     chosen = options(training={"learning_rate": 1e30, "projection_learning_rate": 1e30, "warmup": 0.0})
-    with pytest.raises(NumericalError, match=r"the loss is (nan|inf) at step"):
-        trained(tmp_path / "a", chosen)
+    refused(NumericalError, r"the loss is (nan|inf) at step", trained, tmp_path / "a", chosen)
 
 
-def test_the_vocabulary_that_a_training_began_with_stays(tmp_path: Path) -> None:
-    with pytest.raises(Interrupted):
-        trained(tmp_path / "a", stop_at=2)
-    kept = (tmp_path / "a" / "vocabulary" / "terms.json").read_text()
-    head = trained(tmp_path / "a")
-    assert list(head.vocabulary.terms) == json.loads(kept)
-
-
-def test_dense_rows_may_lie_in_the_folder(tmp_path: Path) -> None:
-    (tmp_path / "t" / "embeddings" / "scenes-train").mkdir(parents=True)
-    assert trained(tmp_path / "t").width == small_pairs().images.width
-
-
-@pytest.mark.parametrize("value", [float("inf"), float("nan")])
-def test_options_are_finite_numbers(value: float) -> None:
-    with pytest.raises(ValueError, match="finite"):
-        options(loss={"eta": value})
-
-
-def test_validation_rows_are_of_the_same_encoder(tmp_path: Path) -> None:
+def test_validation_rows_are_of_the_same_encoder(tmp_path):
     data, other = small_pairs(), small_pairs(encoder="e9")
     empty = [replace(side, ids=[], rows=side.rows[:0]) for side in (data.images, data.texts)]
     nothing = replace(data, images=empty[0], texts=empty[1], captions=[])
     nothing = replace(nothing, caption_image=data.caption_image[:0])
-    order = [replace(side, similarity="order") for side in (data.images, data.texts)]
     for held, error, words in (
         (other, MismatchError, "encoder e9"),
-        (replace(data, images=order[0], texts=order[1]), MismatchError, "similarity order"),
         (nothing, DataError, "0 pictures"),
     ):
         with pytest.raises(error, match=words):
             train_sparsifier(data, options(), tmp_path / "t", validation=held, accelerator="cpu")
     assert not (tmp_path / "t").exists()
-
-
-def test_a_model_that_cannot_be_opened_leaves_the_folder_free(tmp_path: Path) -> None:
-    nowhere = options(vocabulary={"source": str(tmp_path / "nothing")})
-    with pytest.raises(UsageError):
-        trained(tmp_path / "a", nowhere)
-    assert not (tmp_path / "a").exists()
-    trained(tmp_path / "a")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 PIECES = [
@@ -12,7 +11,7 @@ PIECES = [
 WIDTH = 8
 
 
-def masked_model(kind: str, seed: int = 0, terms: int = len(PIECES)) -> Any:
+def masked_model(kind, seed=0, terms=15):
     """``bert`` or ``distilbert``, every weight of the head drawn."""
     import torch
     import transformers
@@ -38,7 +37,7 @@ def masked_model(kind: str, seed: int = 0, terms: int = len(PIECES)) -> Any:
     return model
 
 
-def masked_folder(kind: str, folder: Path, seed: int = 0) -> Path:
+def masked_folder(kind, folder, seed=0):
     """Its files, the tokenizer among them."""
     from transformers import BertTokenizer
 

@@ -22,7 +22,7 @@ SMALL = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def small_study() -> Study:
     """Two losses, and a third row that goes on from the first; columns are table 1's recalls."""
     quick = Setting("made up", {"model": "metric-learning.quick.vsepp.toml"}, seeds=(0, 1))
@@ -45,7 +45,7 @@ def small_study() -> Study:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def choices(scenes_folder: Path) -> Choices:
     values: dict[str, Any] = dict(SMALL)
     return Choices(setting="quick", data={"path": str(scenes_folder)}, values=values)

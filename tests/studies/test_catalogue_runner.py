@@ -11,12 +11,14 @@ import pytest
 from study_runs import run_study
 from tiny_catalogue import tiny_collection
 
+from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
 from diptych.data.scenes import make_product_scenes
 from diptych.studies import STUDIES, Choices, Results, collect, compare
-from diptych.studies.catalogues import CatalogueOptions, CatalogueWorkshop, by_hand, catalogue_with_splits
+from diptych.studies.catalogues import CatalogueOptions, by_hand, catalogue_with_splits
 from diptych.studies.page import render_study
 from diptych.studies.rows import Choices as RowChoices
+from diptych.studies.study import Study
 from tests.encoders.tiny_pretrained import transformers_folder
 
 TABLE_7_1 = STUDIES.get("cti.table-7.1")
@@ -55,8 +57,6 @@ def choices(shop: Path, **values: Any) -> RowChoices:
 
 
 def test_rows_are_read_from_one_evaluation(home: Path) -> None:
-    from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
-
     (folder,) = (home / "cti.catalogues").iterdir()
     evaluation = ModelsEvaluation.open(folder / "evaluation")
     assert evaluation.models == ("bm25", "clip-i", "clip-ita")
@@ -93,47 +93,21 @@ def test_printed_numbers_stand_beside_and_have_no_verdict(home: Path) -> None:
     tested = [one for one in said["multimodal, all categories"].decided if "p " in one.detail]
     assert tested  # values per category are there: differences are tested
     page = render_study(found)
-    assert "What mAP@k is divided by" in page
-    assert "Level by level" in page
     assert "17.85 is 5 of 28" in page
     assert "<svg" in page
-    assert "Recalls are in per cent" not in page
 
 
 def test_the_studies_share_what_is_made(shop: Path, cache: Path, home: Path) -> None:
     told: list[str] = []
-    errors = run_study(
-        TABLE_7_2,
-        home / TABLE_7_2.name,
-        choices(shop),
-        rows=["all", "most-specific"],
-        seeds=(0, 1),
-        features_root=cache,
-        tell=told.append,
-    )
-    assert told == []
-    counted = run_study(
-        FIGURE_7_2,
-        home / FIGURE_7_2.name,
-        choices(shop),
-        rows=["all", "most-specific"],
-        seeds=(0, 1),
-        features_root=cache,
-        tell=told.append,
-    )
-    seen = run_study(
-        TABLE_7_3,
-        home / TABLE_7_3.name,
-        choices(shop),
-        rows=["seen-all", "unseen-all"],
-        seeds=(0, 1),
-        features_root=cache,
-        tell=told.append,
-    )
+
+    def run(study: Study, rows: list[str]) -> Results:
+        some: dict[str, Any] = {"seeds": (0, 1), "features_root": cache, "tell": told.append}
+        return run_study(study, home / study.name, choices(shop), rows=rows, **some)
+
+    errors, counted = (run(study, ["all", "most-specific"]) for study in (TABLE_7_2, FIGURE_7_2))
+    seen = run(TABLE_7_3, ["seen-all", "unseen-all"])
     assert told == []
     (folder,) = (home / "cti.catalogues").iterdir()
-    from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
-
     evaluation = ModelsEvaluation.open(folder / "evaluation")
     for setting in ("all", "most-specific"):
         counts = evaluation.errors(setting, "clip-ita")  # of both seeds together
@@ -153,36 +127,6 @@ def test_the_studies_share_what_is_made(shop: Path, cache: Path, home: Path) -> 
             assert "no categories of the kind" in seen.left_out[name]
     for study, results in ((TABLE_7_2, errors), (FIGURE_7_2, counted), (TABLE_7_3, seen)):
         assert "<svg" in render_study(compare(study, results))
-
-
-def test_studies_can_be_moved_together(home: Path, tmp_path: Path) -> None:
-    import shutil
-
-    moved = tmp_path / "moved"
-    shutil.copytree(home, moved)
-    (found,) = collect([moved / TABLE_7_1.name])
-    assert compare(TABLE_7_1, found).tables
-    alone = tmp_path / "alone"
-    (moved / TABLE_7_1.name).rename(alone)
-    (found,) = collect([alone])
-    assert compare(TABLE_7_1, found).tables == ()  # numbers are there, what they were read from is not
-    assert found.values("bm25-all", "P@1")
-
-
-def test_another_way_of_measuring_is_another_measurement(shop: Path, cache: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "studies" / TABLE_7_1.name
-    by_label = run_study(TABLE_7_1, folder, choices(shop), rows=["bm25-all"], features_root=cache)
-    by_path = run_study(
-        TABLE_7_1,
-        folder,
-        choices(shop, **{"measure.relevance": "path"}),
-        rows=["sentence-all"],
-        features_root=cache,
-    )
-    assert [entry.row for entry in by_label.entries] == ["bm25-all"]
-    assert [entry.row for entry in by_path.entries] == ["sentence-all"]  # no table can hold both
-    assert by_path.of("sentence-all")[0].measurements[0].on.protocol == "by path"
-    assert len(list((tmp_path / "studies" / "cti.catalogues").iterdir())) == 2
 
 
 def test_a_row_without_its_encoder_is_left_out(shop: Path, cache: Path, tmp_path: Path) -> None:
@@ -261,18 +205,6 @@ def test_products_without_a_test_split_get_one(tmp_path: Path) -> None:
     assert any("red" in given for given in values.attributes)
 
 
-def test_a_model_says_what_it_lacks(tmp_path: Path) -> None:
-    bare = tiny_collection(tmp_path)
-    assert bare.records is not None
-    bare = replace(bare, records=[{**dict(record), "attributes": {}} for record in bare.records])
-    options = CatalogueOptions(split="product", text="lsa:8")
-    workshop = CatalogueWorkshop(tmp_path, catalogue_with_splits(bare, options), options, tmp_path / "cache")
-    assert workshop.why_not("clip-ia") == "needs attributes, which no product has"
-    assert workshop.why_not("clip-it") is None
-    assert workshop.why_not("bm25") is None
-    assert "reads texts too" in str(workshop.why_not("clip"))
-
-
 def test_the_command_that_makes_the_like_of_it() -> None:
     options = CatalogueOptions.of(
         {
@@ -325,20 +257,9 @@ def test_what_cannot_be(
         run_study(TABLE_7_1, tmp_path / "s" / TABLE_7_1.name, replace(choices(shop), **changed))
 
 
-def test_pictures_with_captions_are_no_products(scenes_folder: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_run(shop: Path, cache: Path, scenes_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "s" / TABLE_7_1.name
     with pytest.raises(DataError, match="no products"):
-        run_study(TABLE_7_1, tmp_path / "s" / TABLE_7_1.name, choices(scenes_folder))
-
-
-def test_no_row_can_be_run(shop: Path, cache: Path, tmp_path: Path) -> None:
+        run_study(TABLE_7_1, folder, choices(scenes_folder))
     with pytest.raises(UsageError, match=r"no row of cti\.table-7\.1 can be run: clip-all needs an encoder"):
-        run_study(
-            TABLE_7_1, tmp_path / "s" / TABLE_7_1.name, choices(shop), rows=["clip-all"], features_root=cache
-        )
-
-
-def test_options_with_dots_are_tables() -> None:
-    options = CatalogueOptions.of({"features.image": "backbone:x", "features.timm.pad_type": "same"})
-    assert (options.image, options.image_options) == ("backbone:x", {"timm": {"pad_type": "same"}})
-    assert options.protocol() == "by label"
-    assert CatalogueOptions.of({"measure.query": "path"}).protocol() == "by label, categories by their path"
+        run_study(TABLE_7_1, folder, choices(shop), rows=["clip-all"], features_root=cache)

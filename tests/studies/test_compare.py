@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 
 from diptych.studies import STUDIES, Results, compare, published_table
-from diptych.studies.page import notes_of, render_study
+from diptych.studies.page import render_study
 from diptych.studies.results import Entry
 from diptych.studies.study import PUBLISHED, Measurement, SettingName, Study
-from diptych.studies.verdict import Measured, Trajectory
+from diptych.studies.verdict import Measured
 
 FLICKR30K = Measured("flickr30k", "test", 1_000, 5_000)
 TABLE_1 = STUDIES.get("metric-learning.table-1")
@@ -37,21 +36,9 @@ def made_up(
                 values["i2t mAP@5" + PUBLISHED] = row.cells["i2t mAP@5"].value
                 values["i2t mAP@5"] = values["i2t mAP@5"] / 2
             measurement = Measurement(values, on, "the protocol <line>", ("diptych evaluate {run}",))
-            entries.append(
-                Entry(
-                    study.name,
-                    row.config,
-                    seed,
-                    setting,
-                    (measurement,),
-                    "key",
-                    f"out/{row.config}/seed-{seed}",
-                    f"{on.dataset}: all of it",
-                    (30, 20),
-                    60.0,
-                    changed,
-                )
-            )
+            run, data = f"out/{row.config}/seed-{seed}", f"{on.dataset}: all of it"
+            made = (measurement,), "key", run, data, (30, 20), 60.0, changed
+            entries.append(Entry(study.name, row.config, seed, setting, *made))
     return Results(study.name, tuple(entries))
 
 
@@ -71,13 +58,6 @@ def test_the_papers_own_numbers_are_reproduced() -> None:
     assert precision.right is not None
     assert precision.measured.mean == 0.41  # counted as printed; the plain one stands beside it
     assert precision.right.mean == pytest.approx((0.41 + 0.2 / 2) / 2 + 0.0, abs=0.06)
-
-
-def test_numbers_that_are_off_are_not() -> None:
-    counts = compare(TABLE_1, made_up(TABLE_1, factor=1.07, seeds=1)).counts()
-    assert counts["close"] > 40
-    far = compare(TABLE_1, made_up(TABLE_1, factor=0.5, seeds=1)).counts()
-    assert far == {"not reproduced": 8 * 9, "reproduced": 8}  # mAP@5 was left as printed
 
 
 @pytest.mark.parametrize(
@@ -213,13 +193,6 @@ def test_rows_that_were_not_run_say_why() -> None:
     assert len(first.findings) == 42
 
 
-def test_nothing_was_run_at_all() -> None:
-    comparison = compare(TABLE_1, Results(TABLE_1.name, ()))
-    assert comparison.label == "Nothing has been run."
-    assert comparison.counts() == {}
-    assert "Nothing has been run." in render_study(comparison)
-
-
 def test_further_judgements_have_a_table_of_their_own() -> None:
     study = STUDIES.get("ltd.table-1")
     coco = Measured("coco", "test", 5_000, 25_010)
@@ -240,34 +213,10 @@ def test_further_judgements_have_a_table_of_their_own() -> None:
     assert without.blocks[1].rows[0].why == "needs --positives cxc:PATH"
 
 
-class _Balanced(HTMLParser):
-    """Fails on a closing tag that closes another element."""
-
-    void = frozenset({"meta", "img", "br", "link", "path", "use"})
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        if tag not in self.void:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: object) -> None:
-        pass
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in self.void:
-            assert self.open.pop() == tag
-
-
 def test_the_page_shows_both_tables_the_claims_and_the_commands() -> None:
     page = render_study(
         compare(TABLE_1, made_up(TABLE_1)), "diptych study run metric-learning.table-1 --data f30k"
     )
-    parser = _Balanced()
-    parser.feed(page)
-    assert parser.open == []
     assert "cells reproduced" in page
     assert "80 of 80" in page
     assert "diptych study run metric-learning.table-1 --data f30k" in page
@@ -281,33 +230,6 @@ def test_the_page_shows_both_tables_the_claims_and_the_commands() -> None:
     for claim in TABLE_1.claims:
         assert claim.text in page
     assert not re.search(r"""(src|href)=["']https?:""", page)
-
-
-def test_trajectories_are_drawn_with_their_summary() -> None:
-    study = STUDIES.get("ltd.figure-2")
-    trajectory = Trajectory(
-        steps=list(range(1, 201)),
-        contrastive=[2.0] * 200,
-        reconstruction=[0.3] * 200,
-        multiplier=[1.0] * 200,
-        epoch_steps=[100, 200],
-        rsum=[50.0, 60.0],
-        bound=0.2,
-    )
-    measurement = Measurement({"rsum": 60.0, "i2t R@1": 3.0}, FLICKR30K, "protocol", (), trajectory)
-    entry = Entry(study.name, "ltd-constraint", 0, "paper", (measurement,), "k", "run", "f30k", (2, 2), 1.0)
-    page = render_study(compare(study, Results(study.name, (entry,))))
-    for title in ("Validation rsum", "Multiplier", "Reconstruction loss", "Contrastive loss"):
-        assert f"{title}" in page
-    assert "LTD, constraint, η = 0.2 ends at 60" in page
-    assert page.count("<svg") == 5
-
-
-def test_notes_say_what_does_not_add_up() -> None:
-    notes = notes_of(TABLE_1)
-    assert any("row 2.7, t2i average recall does not add up: 54.6 is printed" in note for note in notes)
-    table = published_table("metric-learning", "table-1")
-    assert all(any(note in one for one in notes) for note in table.notes)
 
 
 def test_what_no_paper_prints_stands_alone() -> None:
@@ -326,6 +248,5 @@ def test_what_no_paper_prints_stands_alone() -> None:
     assert "Measured on flickr30k test: 1,000 images" in page
     assert "The paper prints nothing of it." in page
     assert "Said." in page
-    for word in ("Printed numbers", ">printed<", "In the paper, "):
-        assert word not in page
+    assert ">printed<" not in page
     assert "Nothing has been run." in render_study(compare(study, Results(TABLE_1.name, ())))

@@ -15,7 +15,6 @@ from diptych.studies.brittleness_granularity import (
     finer_in,
     gains,
     granularity_tables,
-    pairs_of,
     unchanged,
 )
 from diptych.studies.page import render_study
@@ -34,17 +33,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("study") / "table-5.1"
     run_study(STUDY, made, CHOICES)
     return made
-
-
-def test_printed_gains_are_those_the_text_names() -> None:
-    rows = {row.on.key: row.cells for row in published_table("brittleness", "table-5.1").rows}
-    phrases = rows["flickr30k-fg"]["complement-phrases"].value / rows["flickr30k"]["complement-phrases"].value
-    assert phrases - 1 == pytest.approx(0.21, abs=0.005)
-    assert rows["coco-fg"]["adjectives"].value / rows["coco"]["adjectives"].value - 1 == pytest.approx(
-        0.38, abs=0.005
-    )
-    # "Unchanged" is to the last digit on Flickr30k.
-    assert rows["flickr30k-fg"]["concept-depth"].value == rows["flickr30k"]["concept-depth"].value
 
 
 def test_scenes_with_finer_captions(folder: Path) -> None:
@@ -74,13 +62,6 @@ def test_what_is_there_is_not_measured_again(folder: Path) -> None:
     again = run_study(STUDY, folder, CHOICES, tell=told.append)
     assert told == []
     assert len(again.entries) == 2
-    run_study(
-        STUDY,
-        folder,
-        Choices(**{**vars(CHOICES), "values": {"measure.language": "scenes"}}),
-        tell=told.append,
-    )
-    assert len(told) == 2
 
 
 def test_on_the_papers_own_captions_cells_have_verdicts(folder: Path) -> None:
@@ -125,10 +106,6 @@ def evidence(**columns: tuple[float, float]) -> Evidence:
     return Evidence({ROW: figures}, centric={"shop": "", "shop-fg": "", "alone": ""})
 
 
-def test_pairs_are_found_by_name() -> None:
-    assert pairs_of(["coco", "coco-fg", "flickr30k-fg", "shop"]) == [("coco", "coco-fg")]
-
-
 def test_checks_can_fail() -> None:
     given = evidence(words=(10, 11), articles=(2.0, 2.0), concept_depth=(7.0, 7.05))
     assert [one.holds for one in finer_in(["words", "articles"])(given)] == [True, False]
@@ -150,10 +127,6 @@ def test_printed_gains_stand_beside_those_of_the_same_collections(folder: Path) 
         table = granularity_tables(Evidence({}, kept=kept, centric=dict.fromkeys(names, "")))[0]
         place = table.columns.index("printed %")
         assert tuple(row[place] for row in table.texts[:2]) == expected
-
-
-def test_without_pairs_there_are_definitions_alone() -> None:
-    assert [one.caption for one in granularity_tables(Evidence(centric={"shop": ""}))] == ["What is counted"]
 
 
 # What is refused ----------------------------------------------------------------------------------

@@ -14,23 +14,11 @@ from study_runs import run_study
 from diptych.studies import STUDIES, Choices, LogSource, compare
 from diptych.studies.claims import Check, Judgement, judge
 from diptych.studies.intent_predicting import STATIC, importances
-from diptych.studies.intent_prediction import all_rows_with, mean_is_above
 from diptych.studies.intent_prediction_checks import (
-    AHEAD,
     AP,
-    GAIN,
-    best_models,
-    falls,
-    first_is_best,
-    gains_something,
-    identified_is_above,
-    largest_gain,
-    learns_on_page_one,
-    nearest_neighbours_alone,
     no_clear_rise,
-    stays_level,
 )
-from diptych.studies.intent_rows import MODELS, SETS, SETTINGS, STEPS, prediction_row
+from diptych.studies.intent_rows import MODELS, SETS, STEPS, prediction_row
 from diptych.studies.page import render_study
 from diptych.studies.verdict import Evidence, Figure
 
@@ -107,34 +95,9 @@ def test_models_are_evaluated_and_judged(studies: Path) -> None:
     most = more.values["gain AP 0"] > more.values["gain AP 1"]
     assert status["step 0, AP"] == ("holds" if most else "fails")
     assert status["trees and networks"] == "not run"
-    assert [table.caption for table in found.tables] == [
-        "Average precision",
-        "What the extended set gains, F1",
-        "What the extended set gains, average precision",
-        "Without skill",
-    ]
     page = render_study(found)
     assert page.count("<svg") == 4 + 2 + 4 + 2  # per measure: settings × sets, then gains per setting
     assert "F1@10" in page
-
-
-def test_what_was_fitted_is_not_fitted_again(studies: Path) -> None:
-    told: list[str] = []
-    again = run_study(FIGURE, studies / FIGURE.name, choices(studies, jobs=2), rows=ROWS, tell=told.append)
-    assert told == []
-    assert len(again.entries) == 4
-
-
-def test_all_sessions_have_a_command(studies: Path, tmp_path: Path) -> None:
-    whole = run_study(
-        FIGURE,
-        studies / "whole",
-        choices(studies, sessions=500, steps=[0]),
-        rows=["logistic-regression-extended-identified"],
-    )
-    (command,) = whole.entries[0].measurements[0].commands
-    assert command.startswith("diptych intent evaluate ")
-    assert "--model logistic-regression --split grouped --step 0 --seed 0 --no-inner --folds 2" in command
 
 
 # Importance --------------------------------------------------------------------------------------------------------
@@ -148,15 +111,8 @@ def row(
     dynamic: bool = False,
     feature_set: str = "extended",
 ) -> dict[str, Any]:
-    return {
-        "setting": setting,
-        "set": feature_set,
-        "step": step,
-        "feature": feature,
-        "impurity": impurity,
-        "permutation": 0.01,
-        "dynamic": dynamic,
-    }
+    of = {"setting": setting, "set": feature_set, "step": step, "feature": feature, "dynamic": dynamic}
+    return {**of, "impurity": impurity, "permutation": 0.01}
 
 
 def test_importance_is_a_mean_over_steps_with_pages() -> None:
@@ -176,10 +132,6 @@ def test_importance_is_a_mean_over_steps_with_pages() -> None:
     assert found["orders"]["identified"] == pytest.approx(50.0)
     assert found["orders"]["identified, permutation"] == pytest.approx(1.0)
     assert found[STATIC] == pytest.approx({"at step 0": 100.0, "at step 1": 60.0, "at step 5": 25.0})
-
-
-def test_without_impurities_there_is_nothing_to_sum() -> None:
-    assert importances([row("anonymous", 0, "week-day", None)]) == {}
 
 
 BEST = ("random-forest", "gradient-boosting", "neural-network")
@@ -251,61 +203,6 @@ def judged(check: Check, given: Evidence) -> Judgement:
     return judge(Claim("made up", "made up", check), given)
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        gains_something("anonymous"),
-        first_is_best("anonymous"),
-        learns_on_page_one("anonymous"),
-        no_clear_rise("anonymous", 0.05),
-        stays_level("identified", STEPS, 1.1),
-        identified_is_above(),
-        best_models("anonymous", BEST),
-        largest_gain("anonymous", 0.1, 0.2),
-        nearest_neighbours_alone("identified", 0.02),
-        falls("static", ["at step 0", "at step 1"], "falls"),
-        mean_is_above("anonymous", ["dwell-mean"], ["channel"], "first"),
-        all_rows_with({"baseline": 1.0}, "dynamic", 1.0, "marks"),
-    ],
-)
-def test_without_numbers_nothing_is_judged(check: Check) -> None:
-    assert judged(check, Evidence()).status == "not run"
-
-
-def test_steps_that_were_not_run_are_left_out() -> None:
-    """A coarse grid: steps 0, 1, 5 and 10 of two models."""
-
-    def thin(rows: Numbers) -> None:
-        for row in list(rows):
-            if not row.startswith(("random-forest", "svm")):
-                del rows[row]
-                continue
-            rows[row] = {
-                f"{measure}{step}": rows[row][f"{measure}{step}"]
-                for measure in ("", AP)
-                for step in (0, 1, 5, 10)
-            }
-
-    found = {claim.name: judge(claim, evidence(thin)) for claim in FIGURE.claims}
-    assert {name: one.status for name, one in found.items() if one.status != "holds"} == {}
-    assert len(found["added features"].decided) == 2 * 4
-
-
-def test_a_gain_within_its_interval_is_no_gain() -> None:
-    def unclear(rows: Numbers) -> None:
-        _set("svm", "baseline", "identified", "3", 90.0)(rows)
-        row = rows[prediction_row("svm", "extended", "identified")]
-        row |= {f"{GAIN}3": 6.0, f"{GAIN}3 low": -1.0, f"{GAIN}3 high": 13.0}
-
-    given = evidence(unclear)
-    assert judged(nearest_neighbours_alone("identified", 0.02), given).status == "holds"
-    assert (
-        judged(gains_something("identified"), given).status == "fails"
-    )  # it gains there, and nothing elsewhere
-    finding = next(one for one in gains_something("identified")(given) if one.what == "SVM gains at step 3")
-    assert finding.detail == "+6.0 [-1.0, +13.0]"
-
-
 def test_intervals_say_whether_a_rise_is_clear() -> None:
     def sharp(rows: Numbers) -> None:
         row = rows[prediction_row("svm", "extended", "anonymous")]
@@ -315,24 +212,7 @@ def test_intervals_say_whether_a_rise_is_clear() -> None:
     assert judged(no_clear_rise("anonymous", 0.05), evidence(sharp)).status == "fails"
 
 
-def test_the_lead_at_step_0_has_an_interval() -> None:
-    def known(rows: Numbers) -> None:
-        row = rows[prediction_row("svm", "extended", "anonymous")]
-        row |= {AHEAD: 7.5, f"{AHEAD} low": 3.0, f"{AHEAD} high": 12.0}
-
-    finding = next(one for one in first_is_best("anonymous")(evidence(known)) if one.what.startswith("SVM"))
-    assert finding.detail == "+9.5, at step 1 +2.0; less the mean of the others 7.5 [3.0, 12.0]"
-
-
 # Importance ------------------------------------------------------------------------------------------------------
-
-
-def importance(**columns: dict[str, float]) -> Evidence:
-    rows: dict[str, dict[str, Figure]] = {}
-    for column, values in columns.items():
-        for name, value in values.items():
-            rows.setdefault(name.replace("_", "-"), {})[column.replace("_", " ")] = Figure(value)
-    return Evidence(rows)
 
 
 def test_static_importance_has_to_fall() -> None:
@@ -343,40 +223,3 @@ def test_static_importance_has_to_fall() -> None:
     assert judge(claim, Evidence(rising)).status == "fails"
     part = {"static": {**falling["static"], "at step 0": Figure(99.0)}}
     assert judge(claim, Evidence(part)).status == "fails"
-
-
-def test_the_two_orders_of_chapter_6_exclude_each_other() -> None:
-    claims = {one.name: one for one in STUDIES.get("intent.figure-6.6").claims}
-    static = {"start_hour": 7.0, "channel": 6.0, "device": 5.0, "device_rate": 4.0}
-    dynamic = {"dwell_deviation": 15.0, "dwell_mean": 14.0, "page_sequence_score": 13.0}
-    for day, said in ((20.0, ("holds", "holds", "fails")), (8.0, ("fails", "holds", "holds"))):
-        given = importance(anonymous={**static, **dynamic, "week_day": day})
-        found = tuple(
-            judge(claims[name], given).status for name in ("week day", "then dynamic", "dynamic first")
-        )
-        assert found == said
-
-
-def test_marks_of_features() -> None:
-    marks = {
-        name: {"dynamic": Figure(0.0), "baseline": Figure(0.0), "history": Figure(0.0)} for name in _names()
-    }
-    check = all_rows_with({"baseline": 0.0, "history": 0.0}, "dynamic", 0.0, "static")
-    assert judged(check, Evidence(marks)).status == "holds"
-    marks["week-day"]["dynamic"] = Figure(1.0)
-    found = judged(check, Evidence(marks))
-    assert found.status == "fails"
-    assert "not week-day" in found.figure
-    del marks["week-day"]
-    assert judged(check, Evidence(marks)).status == "not run"
-
-
-def _names() -> list[str]:
-    return [row.name for row in STUDIES.get("intent.table-6.7").rows]
-
-
-def test_rows_are_models_sets_and_settings() -> None:
-    assert len(FIGURE.rows) == len(MODELS) * len(SETS) * len(SETTINGS)
-    assert [row.name for row in FIGURE.resolve(["RF, baseline, anon"])] == [
-        "random-forest-baseline-anonymous"
-    ]

@@ -11,7 +11,7 @@ from printed_arithmetic import arithmetic_faults
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.evaluation.printed import read_digits
 from diptych.studies import STUDIES, published_papers, published_table
-from diptych.studies.published import PublishedTable, published_tables
+from diptych.studies.published import published_tables
 from diptych.studies.published.references import other_data, published_row, row_references, target_of
 from diptych.studies.shortcut_rows import MODELS, SETUPS, ifm_candidates, ltd_candidates
 from diptych.studies.verdict import Measured, cell_verdict, same_evaluation
@@ -38,24 +38,6 @@ NAMES = [
 TABLES = [published_table(*name) for name in NAMES]
 
 
-def names(table: PublishedTable) -> str:
-    return f"{table.paper.key}.{table.name}"
-
-
-def test_there_are_nine_papers() -> None:
-    assert published_papers() == [
-        "brittleness",
-        "convse",
-        "cti",
-        "d2s",
-        "intent",
-        "ltd",
-        "metric-learning",
-        "reproducibility",
-        "svl",
-    ]
-
-
 def test_what_does_not_add_up_is_said() -> None:
     for table in TABLES:
         said = [(row, column) for row, column, _ in table.inconsistent]
@@ -69,65 +51,14 @@ def test_every_cell_carries_where_it_is_from() -> None:
         for row in table.rows:
             for column, cell in row.cells.items():
                 assert column in table.columns
-                assert (cell.paper, cell.table, cell.row, cell.column) == (
-                    table.paper.key,
-                    table.name,
-                    row.row,
-                    column,
-                )
-                if table.paper.key == "reproducibility":
-                    assert cell.on.images in (1_000, 1_014, 2_856, 2_938, 5_000, 10_210, 29_789)
-                elif table.paper.key == "intent":  # of a log, or of nothing that is counted
-                    assert (cell.on.images, cell.on.captions) == (0, ())
-                    assert set(cell.on.sessions) <= {94_402_590, 95_757_177, 22_982, 6_319}
-                elif table.paper.key == "cti":  # of a catalogue
-                    assert (cell.on.images, cell.on.captions) == (0, ())
-                    assert (cell.on.products, cell.on.categories) == (38_921, (5_471, 34, 4_100))
-                else:
-                    assert cell.on.images in (1_000, 5_000, 29_000, 113_287, 123_287)
-                assert cell.on.captions or table.paper.key in ("intent", "cti")
+                of = (table.paper.key, table.name, row.row, column)
+                assert (cell.paper, cell.table, cell.row, cell.column) == of
+                # of a log or a catalogue there are no pictures
+                assert bool(cell.on.images and cell.on.captions) == (table.paper.key not in ("intent", "cti"))
                 assert math.isfinite(cell.value)
                 assert cell.value >= 0 or column == "standardised"
                 assert (cell.sd is None) == (cell.spread == "none")
                 assert cell.tolerance == 0.05
-
-
-@pytest.mark.parametrize(
-    ("paper", "table", "row", "column", "value", "sd"),
-    [
-        ("metric-learning", "table-3", "2.7", "t2i W^qv-", 0.09, 0.02),
-        ("convse", "table-4", "Dual-path II, Flickr30K", "rsum", 416.2, None),
-        ("ltd", "table-1", "2.5.2", "t2i R-precision", 0.24, None),
-        ("svl", "table-4.1", "F3", "rsum", 436.2, 145.0**0.5),
-        ("d2s", "table-3.6", "5", "latency @100", 600.0, None),
-        ("reproducibility", "table-2.2", "X-VLM, CUB-200", "t2i R@10", 2.45, None),
-        ("brittleness", "table-5.4", "CLIP, Flickr30k", "unchanged", 0.6510, None),
-        ("intent", "text-table-6.3", "several devices, section 6.4.4", "stated", 45.28, None),
-        ("cti", "table-7.3", "CLIP-ITA, unseen, all categories", "P@1", 13.3, None),
-    ],
-)
-def test_cells_read_by_hand(
-    paper: str, table: str, row: str, column: str, value: float, sd: float | None
-) -> None:
-    found = next(one for one in published_table(paper, table).rows if one.row == row).cells[column]
-    assert (found.value, found.sd) == (value, sd)
-
-
-def test_what_cannot_be_read_is_absent_and_said() -> None:
-    table = published_table("metric-learning", "table-3")
-    mangled = [row for row in table.rows if row.on.dataset == "flickr30k"]
-    assert [row.row for row in mangled] == ["1.3", "1.7"]
-    assert all(not row.cells for row in mangled)
-    assert any("mangled" in note for note in table.notes)
-    # "-": the paper prints no R-precision for captions asking for one image.
-    assert "t2i R-precision" not in published_table("ltd", "table-1").rows[0].cells
-
-
-@pytest.mark.parametrize("name", [("convse", "table-1")])
-def test_runs_behind_a_mean_are_kept(name: tuple[str, str]) -> None:
-    for row in published_table(*name).rows:
-        assert len(row.each) == 5
-        assert all(list(run) == list(row.cells) for run in row.each)
 
 
 def test_an_altered_cell_is_found() -> None:
@@ -138,16 +69,6 @@ def test_an_altered_cell_is_found() -> None:
         cell = row.cells[column]
         wrong = replace(row, cells={**row.cells, column: replace(cell, value=cell.value + 1)})
         assert arithmetic_faults(replace(table, rows=(wrong,))) == [(row.row, "rsum")]
-
-
-def test_unknown_names_list_those_there_are() -> None:
-    with pytest.raises(
-        UnknownNameError,
-        match="known: brittleness, convse, cti, d2s, intent, ltd, metric-learning, reproducibility",
-    ):
-        published_table("nobody", "table-1")
-    with pytest.raises(UnknownNameError, match="table-1"):
-        published_table("ltd", "table-9")
 
 
 def test_every_printed_row_has_a_row_that_trains_it_and_the_other_way_round() -> None:
@@ -188,14 +109,6 @@ def test_a_row_that_is_quoted_stands_beside_every_encoder() -> None:
     assert "rows of BLIP" in rows[0].on.describe()
 
 
-def test_a_wrong_digit_of_a_directions_sum_is_found() -> None:
-    table = published_table("reproducibility", "table-2.2")
-    row = table.rows[2]
-    cell = row.cells["t2i R@5"]
-    wrong = replace(row, cells={**row.cells, "t2i R@5": replace(cell, value=cell.value + 0.1)})
-    assert arithmetic_faults(replace(table, rows=(wrong,))) == [(row.row, "t2i rsum"), (row.row, "rsum")]
-
-
 def test_an_evaluation_says_who_made_it_and_what_was_re_ranked() -> None:
     rows = {row.row: row.on for row in published_table("reproducibility", "table-2.1").rows}
     assert {on.by for on in rows.values()} == {"original", "thesis"}
@@ -213,47 +126,6 @@ def test_an_evaluation_says_who_made_it_and_what_was_re_ranked() -> None:
         "1,000 images, not 1,014",
         "1,000 captions, not 1,014",
     ]
-
-
-@pytest.mark.parametrize(
-    ("table", "row", "column", "value", "wrong"),
-    [
-        ("table-3.1", "C11", "t2i MRR@10", 72.0, True),  # 51.8 + 27.5 / 2 + 20.7 / 6 = 69.0
-        ("table-3.1", "C11", "t2i MRR@10", 69.0, False),
-        ("table-3.1", "C11", "t2i MRR@10", 57.0, True),  # 51.8 + 27.5 / 5 = 57.3
-        ("table-3.6", "3", "latency @10", 2.5, True),
-        ("table-3.6", "3", "latency @10", 2.22, False),
-    ],
-)
-def test_reciprocals_that_cannot_be_are_found(
-    table: str, row: str, column: str, value: float, wrong: bool
-) -> None:
-    whole = published_table("d2s", table)
-    found = next(one for one in whole.rows if one.row == row)
-    changed = replace(found, cells={**found.cells, column: replace(found.cells[column], value=value)})
-    faults = arithmetic_faults(replace(whole, rows=(changed,)))
-    assert ((row, column) in faults) is wrong
-
-
-def test_columns_of_a_study_are_those_printed() -> None:
-    for study in STUDIES:
-        assert hasattr(study, "columns")
-        columns = [column.name for column in study.columns]
-        printed = set(study.published[0].columns)  # type: ignore[attr-defined]
-        if study.name == "ltd.figure-2":  # type: ignore[attr-defined]
-            assert printed - set(columns) == {"i2t R-precision", "t2i R-precision"}
-        elif study.name == "svl.figure-4.5":  # type: ignore[attr-defined]
-            assert printed & set(columns) == {"rsum"}
-        elif study.name == "svl.information":  # type: ignore[attr-defined]
-            assert not printed  # it is ours
-        elif study.name == "intent.table-6.1":  # type: ignore[attr-defined]
-            assert printed - set(columns) == {"text"}  # the same counts as the text has them
-        elif study.paper.key in ("svl", "d2s", "intent", "cti"):  # type: ignore[attr-defined]
-            # Candidates are chosen by what the tables do not print; terms are counted and recall is told; so is how
-            # many of the queries are different ones.
-            assert printed <= set(columns)
-        else:
-            assert printed == set(columns)
 
 
 CLIP = "reproducibility:table-2.1:Repr. CLIP, Flickr30k"
@@ -276,12 +148,6 @@ def test_a_row_of_the_thesis() -> None:
     assert target.label == "reproducibility table-2.1, row Repr. CLIP, Flickr30k"
     assert not left
     assert row.on.images == 1_014
-
-
-def test_zeros_at_the_end_of_all_cells_are_no_digits() -> None:
-    """The thesis prints the originals' one decimal as two: 37.80."""
-    target, _ = target_of(published_row("reproducibility:table-2.1:Orig. CLIP, COCO"))
-    assert str(target.cells["t2i R@1"]) == "37.8"
 
 
 def test_other_columns_are_left_out_and_named() -> None:
@@ -389,11 +255,3 @@ def test_unknown_names_list_the_known() -> None:
         published_row("reproducibility:table-9:x")
     with pytest.raises(UnknownNameError, match="Repr. CLIP, COCO"):
         published_row("reproducibility:table-2.1:CLIP")
-
-
-def test_a_row_without_a_measure_of_retrieval() -> None:
-    from diptych.studies.published import published_table
-
-    rows = [row for row in published_table("d2s", "table-3.3").rows if row.cells]
-    with pytest.raises(UsageError, match="prints no measure of retrieval"):
-        target_of(rows[0])

@@ -8,37 +8,31 @@ import numpy as np
 import pytest
 from study_runs import run_study
 
-from diptych.core.errors import DiptychError, RecipeError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import DiptychError, RecipeError, UsageError
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.index import Hits
+from diptych.sparse.measures import paired_tests
 from diptych.studies import STUDIES, Choices, Results, compare, searched
-from diptych.studies.claims import Finding, judge
+from diptych.studies.claims import Check, Finding
 from diptych.studies.d2s_search import falls_with, ratio, times
 from diptych.studies.making import Wanted
 from diptych.studies.page import render_study
-from diptych.studies.published import published_table
-from diptych.studies.results import examples, keep, per_query, per_query_of
+from diptych.studies.results import keep
 from diptych.studies.rows import (
     base_of,
     measuring_of,
     missing_library,
-    not_of_recipes,
     recipe_of,
-    refuse_recipe_keys,
     section_of,
     way_of,
     why_left_out,
 )
 from diptych.studies.runner import plan_of
-from diptych.studies.searched import SearchOptions, best_ids, recall_of, time_search, with_copies
+from diptych.studies.searched import SearchOptions, best_ids, recall_of, with_copies
 from diptych.studies.sparse_retrieval import options_of
 from diptych.studies.sparse_rows import (
-    ETAS,
-    EXPANSIONS,
     every_step,
     exceeds_by,
-    head_name,
     narrowing,
     positive,
     significantly,
@@ -46,10 +40,9 @@ from diptych.studies.sparse_rows import (
     within,
 )
 from diptych.studies.study import SettingName
-from diptych.studies.verdict import Evidence, Figure, printed_evidence
+from diptych.studies.verdict import Evidence, Figure
 
 TABLES = {number: STUDIES.get(f"d2s.table-3.{number}") for number in range(1, 7)}
-FIGURE = STUDIES.get("d2s.figure-3.2")
 GIVEN = {"dense": "embeddings"}
 
 
@@ -69,24 +62,6 @@ def test_every_row_says_how_it_is_made() -> None:
     studies = [study for study in STUDIES if study.paper.key not in made_otherwise]
     others = [row for study in studies for row in (*study.rows, *study.bases)]
     assert {way_of(row, GIVEN) for row in others} == {"recipe"}
-
-
-def test_heads_differ_in_regularisation_and_expansion_alone() -> None:
-    seen = {}
-    for study in (*TABLES.values(), FIGURE):
-        for row in (*study.rows, *study.bases):
-            if row.sparsify is not None:
-                assert seen.setdefault(row.name, row) == row  # one head under one name
-    assert set(seen) == {
-        *(head_name(eta, expansion) for eta in ("1e-3", "1e-5") for expansion in EXPANSIONS),
-        *(head_name(eta) for eta in ETAS),
-    }
-    plain = options_of(wanted("d2s-1e-3-0"))
-    for name in ("d2s-1e-5-c", "d2s-1e-3-1"):
-        found = options_of(wanted(name))
-        assert found.model_copy(update={"loss": plain.loss, "expansion": plain.expansion}) == plain
-    options = options_of(wanted("d2s-1e-5-c+w"))
-    assert (options.loss.eta, options.expansion.mode) == (1e-5, "c+w")
 
 
 def test_the_papers_schedule() -> None:
@@ -116,21 +91,20 @@ def test_what_a_person_sets_reaches_the_rows_that_it_is_about() -> None:
     assert measuring_of(values) == {"words": "glove.npz"}
 
 
-@pytest.mark.parametrize("key", ["sparsify.nonsense", "sparsify.loss.nonsense", "sparsify.training.epochs.x"])
-def test_what_no_head_has_is_an_error(key: str) -> None:
-    with pytest.raises(RecipeError):
-        options_of(wanted("d2s-1e-3-c", **{key: 1}))
-
-
 @pytest.mark.parametrize(
     ("table", "row", "key", "value"),
     [
         (2, "d2s-1e-3-c", "sparsify.loss.eta", 0.1),
+        (2, "d2s-1e-3-c", "sparsify.nonsense", 1),
+        (2, "d2s-1e-3-c", "sparsify.loss.nonsense", 1),
         (2, "d2s-1e-3-c", "sparsify", 3),
         (2, "d2s-1e-3-c", "sparsify.training.epochs", 0),
         (2, "d2s-1e-3-c", "measure.wrods", "glove.npz"),
         (2, "d2s-1e-3-c", "measure", "glove.npz"),
         (2, "d2s-1e-3-c", "measure.words", "words.npz"),
+        (1, "dense", "dense", None),
+        (1, "dense", "dense", ""),
+        (1, "dense", "dense", 3),
         (6, "pisa-1e-3", "search.items", 0),
         (6, "pisa-1e-3", "search.engine", "inverted"),
     ],
@@ -147,32 +121,6 @@ def test_wrong_values_are_errors_before_anything_is_trained(
     assert not list(tmp_path.rglob("seed-*"))
 
 
-@pytest.mark.parametrize("given", [None, "", 3])
-def test_rows_that_are_given_have_a_name(given: object, tmp_path: Path) -> None:
-    choices = Choices(setting="quick", values={"dense": given})
-    with pytest.raises(UsageError, match="dense is "):
-        run_study(TABLES[1], tmp_path / "study", choices, rows=["dense"])
-
-
-def test_keys_of_other_studies_stay_errors() -> None:
-    """Where no row is a head, sparsify.… and dense are keys that recipes do not have."""
-    other = STUDIES.get("metric-learning.table-1")
-    for key in ("sparsify.loss.eta", "dense", "measure.words", "search.items"):
-        assert not not_of_recipes(other, key)
-        with pytest.raises(RecipeError, match=key.partition(".")[0]):
-            recipe_of(other, other.row("vsepp-triplet"), "quick", Choices(values={key: 1}))
-    assert not not_of_recipes(TABLES[1], "search.items")  # it has heads, and no searches
-    with pytest.raises(UnknownNameError, match="key of measure 'wrods'"):
-        measuring_of({"measure.wrods": "glove.npz"})
-
-
-def test_what_would_train_given_rows_is_refused() -> None:
-    study = TABLES[1]
-    refuse_recipe_keys(study, study.row("dense"), {**GIVEN, "sparsify.loss.eta": 1.0})
-    with pytest.raises(UsageError, match=r"stages\.0\.epochs is about the training of dense"):
-        refuse_recipe_keys(study, study.row("dense"), {**GIVEN, "stages.0.epochs": 3})
-
-
 def test_dense_rows_are_trained_or_given() -> None:
     study = TABLES[2]
     head = study.row("d2s-1e-3-c")
@@ -187,14 +135,6 @@ def test_dense_rows_are_trained_or_given() -> None:
         ("d2s-1e-5-c+w", False),
         ("inverted-1e-5", True),
     ]
-
-
-def test_given_rows_are_the_same_with_every_seed() -> None:
-    rows = list(TABLES[1].rows)
-    plan = plan_of(TABLES[1], rows, [0, 1], "quick", Choices(values=GIVEN))
-    assert [(job.row.name, job.seed) for job in plan if job.row.name == "dense"] == [("dense", 0)]
-    trained = plan_of(TABLES[1], rows, [0, 1], "quick")
-    assert [job.seed for job in trained if job.row.name == "dense"] == [0, 1]
 
 
 def test_an_engine_that_is_not_installed_leaves_its_rows_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,47 +178,6 @@ def test_a_tendency_is_two_of_three_steps_and_the_whole_way(values: tuple[float,
     assert held(tends(("a", "b", "c", "d"), ("x",))(figures("x", **rows))) == [holds]
 
 
-def test_gaps_narrow_or_not() -> None:
-    columns = ("t2i R@1", "t2i R@5", "t2i R@10")
-    dense = {"t2i R@1": Figure(57.3), "t2i R@5": Figure(81.8), "t2i R@10": Figure(90.0)}
-    head = {"t2i R@1": Figure(51.8), "t2i R@5": Figure(79.3), "t2i R@10": Figure(87.0)}
-    evidence = Evidence({"dense": dense, "d2s": head})
-    assert held(narrowing("d2s", "dense", columns)(evidence)) == [True, False]  # 5.5, 2.5, 3.0
-    assert held(narrowing("d2s", "other", columns)(evidence)) == [None]
-
-
-def test_correlations_and_averages() -> None:
-    evidence = figures("x", a=50.0, b=-1.0, overlap=70.0)
-    assert held(positive(("a", "b"), ("x",))(evidence)) == [True, False]
-    assert held(positive(("c",), ("x",))(evidence)) == [None]
-    # What is printed on average stands for the rows.
-    assert held(within(("c",), "x", 60, 80)(evidence)) == [True]
-    assert held(within(("a",), "x", 60, 80)(figures("x", a=50.0))) == [False]
-    assert held(within(("c",), "x", 60, 80)(figures("x", a=50.0))) == [None]
-
-
-def test_a_share_that_a_text_names() -> None:
-    evidence = figures("t2i R@1", d2s=54.5, lexlip=53.2)
-    assert held(exceeds_by("d2s", "lexlip", "t2i R@1", 0.024, 0.001)(evidence)) == [True]
-    (wrong,) = exceeds_by("d2s", "lexlip", "t2i R@1", 0.028, 0.0025)(evidence)
-    assert (wrong.holds, wrong.detail) == (False, "+2.4 %")
-
-
-def test_ratios_of_speed() -> None:
-    columns = ("throughput @10", "throughput @1000")
-    evidence = Evidence(
-        {
-            "fast": {columns[0]: Figure(300.0), columns[1]: Figure(90.0)},
-            "slow": {columns[0]: Figure(10.0), columns[1]: Figure(9.0)},
-        }
-    )
-    assert held(times("fast", "slow", 20.0, *columns)(evidence)) == [True, False]
-    assert held(ratio("fast", "slow", columns, 20.0, 40.0)(evidence)) == [True, False]
-    assert held(falls_with("fast", "slow", columns)(evidence)) == [True]
-    assert held(falls_with("slow", "fast", columns)(evidence)) == [False]
-    assert held(times("fast", "none", 1.0, columns[0])(evidence)) == [None]
-
-
 def kept(folder: Path, values: np.ndarray, column: str = "Exact@20") -> Path:
     keep(folder, {column: values}, np.arange(len(values)) // 5)
     return folder
@@ -305,72 +204,6 @@ def test_values_per_query_are_paired(tmp_path: Path) -> None:
     assert held(check(Evidence(of))) == [True]  # as of printed numbers
 
 
-def test_p_values_are_corrected_for_as_many_tests_as_there_are(tmp_path: Path) -> None:
-    from diptych.sparse.measures import paired_tests
-
-    draw = np.random.default_rng(1)
-    first, second = draw.normal(size=60), draw.normal(size=60) - 0.45
-    folders = {name: [kept(tmp_path / name, row)] for name, row in (("a", first), ("b", second))}
-    of = {name: {"Exact@20": Figure(float(np.mean(row)))} for name, row in (("a", first), ("b", second))}
-    cluster = np.arange(60) // 5
-    single = paired_tests({"x": (first, second)}, cluster)["x"].p
-    assert single is not None
-    found = significantly([("a", "b"), ("a", "b")], ("Exact@20",), single * 0.999)(Evidence(of, {}, folders))
-    assert [finding.holds for finding in found if "tests" in finding.what] == [False]
-
-
-def test_what_is_kept_is_found_again(tmp_path: Path) -> None:
-    folder = tmp_path / "kept"
-    keep(folder, {"a": np.arange(3.0)}, np.array([0, 0, 1]), [{"caption": "a dog"}])
-    values, cluster = per_query(folder, "a") or (None, None)
-    assert values is not None
-    assert cluster is not None
-    assert values.tolist() == [0, 1, 2]
-    assert cluster.tolist() == [0, 0, 1]
-    assert per_query(folder, "b") is None
-    evidence = Evidence({}, {}, {"row": [folder]})
-    assert examples(evidence, "row") == [{"caption": "a dog"}]
-    assert examples(evidence, "other") == []
-    assert per_query_of(evidence, "other", "a") is None
-    (folder / "per_query.npz").write_bytes(b"nothing")
-    with pytest.raises(StorageError, match="is corrupt"):
-        per_query(folder, "a")
-
-
-def test_a_claim_about_one_encoder_is_judged_on_it_alone() -> None:
-    from dataclasses import replace
-
-    from diptych.studies import STUDIES, judged_in_the_paper
-
-    study = STUDIES.get("d2s.table-3.1")
-    judged = {claim.name: found for claim, found in judged_in_the_paper(study)}
-    of_blip = {key: found.status for key, found in judged["baselines"].items()}
-    assert of_blip == {
-        "coco-blip": "holds",
-        "coco-albef": "not run",
-        "flickr30k-blip": "holds",
-        "flickr30k-albef": "not run",
-    }
-    # ALBEF's heads do not beat LexLIP: the claim can fail.
-    (claim,) = (claim for claim in study.claims if claim.name == "baselines")
-    evidence = printed_evidence([published_table("d2s", "table-3.1")], "coco-albef")
-    assert judge(replace(claim, on=()), evidence).status == "fails"
-
-
-def test_a_bound_is_no_number() -> None:
-    """D2S (η = 1e-5) by PISA has less than one query a second at every cut-off: how much less is not printed."""
-    from diptych.studies import STUDIES, judged_in_the_paper
-
-    study = STUDIES.get("d2s.table-3.6")
-    evidence = printed_evidence(study.published, "coco-123k")
-    assert evidence.figure("pisa-1e-5", "FLOPs") is not None
-    assert evidence.figure("pisa-1e-5", "throughput @10") is None
-    (few,) = (
-        found["coco-123k"] for claim, found in judged_in_the_paper(study) if claim.name == "few pictures"
-    )
-    assert held(list(few.findings)) == [True, True, None]
-
-
 TABLE = STUDIES.get("d2s.table-3.6")
 ROWS = ["hnsw-dense", "hnsw-dense-equal", "pisa-1e-3", "inverted-1e-3", "cascade-1e-3", "cascade-1e-3-1000"]
 
@@ -387,10 +220,6 @@ def test_copies_are_pictures_with_noise_of_their_length() -> None:
     assert not np.allclose(made[10], made[5])  # a second copy has noise of its own
     assert np.array_equal(np.concatenate(list(with_copies(rows, 12, 0.5))), made)
     assert np.allclose(np.concatenate(list(with_copies(rows, 12, 0.0)))[5:10], rows, rtol=1e-6)
-
-
-def listed(*lists: list[str]) -> Hits:
-    return Hits(list(lists), np.zeros((len(lists), max(map(len, lists))), dtype=np.float32), 2)
 
 
 def test_recall_is_of_the_best_there_are() -> None:
@@ -426,23 +255,6 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searched, "_LEAST", 0.0)
     monkeypatch.setattr(searched, "_SECONDS", 5.0)
     monkeypatch.setattr(searched, "_ONE_BY_ONE", 2)
-
-
-@pytest.mark.usefixtures("hurried")
-def test_every_query_is_asked_and_then_one_at_a_time() -> None:
-    asked: list[tuple[int, int]] = []
-
-    def search(part: slice, k: int) -> Hits:
-        asked.append((part.start, part.stop))
-        return listed(*([f"i{place}"] for place in range(part.start, part.stop)))
-
-    timed = time_search(search, 130, 1)
-    assert asked[:2] == [(0, 3), (0, 1)]  # not counted
-    assert asked[2:5] == [(0, 64), (64, 128), (128, 130)]
-    assert asked[5] == (0, 1)
-    assert timed.ids == [[f"i{place}"] for place in range(130)]
-    assert timed.rate > 0
-    assert timed.alone > 0
 
 
 @pytest.fixture
@@ -527,3 +339,47 @@ def test_an_option_that_no_search_has_is_an_error(scenes_folder: Path, tmp_path:
             options(**{key: 1})
     with pytest.raises(RecipeError, match="items"):
         options(**{"search.items": 0})
+
+
+GAP = ("t2i R@1", "t2i R@5", "t2i R@10")
+BLIP = {"dense": (57.3, 81.8, 90.0), "d2s": (51.8, 79.3, 87.0)}
+RATES = ("throughput @10", "throughput @1000")
+SPEED = {"fast": (300.0, 90.0), "slow": (10.0, 9.0)}
+MIXED = {"a": (50.0,), "b": (-1.0,)}
+
+
+@pytest.mark.parametrize(
+    ("check", "rows", "columns", "expected"),
+    [
+        (narrowing("d2s", "dense", GAP), BLIP, GAP, [True, False]),  # gaps of 5.5, 2.5, 3.0
+        (narrowing("d2s", "other", GAP), BLIP, GAP, [None]),
+        (positive(("a", "b"), ("x",)), MIXED, ("x",), [True, False]),
+        (positive(("c",), ("x",)), MIXED, ("x",), [None]),
+        (within(("c",), "x", 60, 80), {"overlap": (70.0,)}, ("x",), [True]),  # printed on average
+        (within(("a",), "x", 60, 80), MIXED, ("x",), [False]),
+        (within(("c",), "x", 60, 80), MIXED, ("x",), [None]),
+        (exceeds_by("a", "b", "x", 0.024, 0.001), {"a": (54.5,), "b": (53.2,)}, ("x",), [True]),
+        (exceeds_by("a", "b", "x", 0.028, 0.0025), {"a": (54.5,), "b": (53.2,)}, ("x",), [False]),
+        (times("fast", "slow", 20.0, *RATES), SPEED, RATES, [True, False]),
+        (times("fast", "none", 1.0, RATES[0]), SPEED, RATES, [None]),
+        (ratio("fast", "slow", RATES, 20.0, 40.0), SPEED, RATES, [True, False]),
+        (falls_with("fast", "slow", RATES), SPEED, RATES, [True]),
+        (falls_with("slow", "fast", RATES), SPEED, RATES, [False]),
+    ],
+)
+def test_checks_by_hand(
+    check: Check, rows: dict[str, tuple[float, ...]], columns: tuple[str, ...], expected: list[bool | None]
+) -> None:
+    of = {row: dict(zip(columns, map(Figure, values), strict=True)) for row, values in rows.items()}
+    assert held(list(check(Evidence(of)))) == expected
+
+
+def test_p_values_are_corrected_for_as_many_tests_as_there_are(tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    rows = {"a": draw.normal(size=60), "b": draw.normal(size=60) - 0.45}
+    folders = {name: [kept(tmp_path / name, row)] for name, row in rows.items()}
+    of = {name: {"Exact@20": Figure(float(np.mean(row)))} for name, row in rows.items()}
+    single = paired_tests({"x": (rows["a"], rows["b"])}, np.arange(60) // 5)["x"].p
+    assert single is not None
+    found = significantly([("a", "b"), ("a", "b")], ("Exact@20",), single * 0.999)(Evidence(of, {}, folders))
+    assert [finding.holds for finding in found if "tests" in finding.what] == [False]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,11 +12,13 @@ import pytest
 from study_runs import run_study
 
 from diptych.core.errors import Interrupted, MismatchError, UsageError
+from diptych.data.scenes import make_scenes
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.studies import STUDIES, Choices, Results, collect, compare
 from diptych.studies.page import render_study
-from diptych.studies.results import Kept, per_query_of
+from diptych.studies.results import per_query_of
 
-BASE, MEANING, EXAMPLES = (STUDIES.get(f"d2s.table-3.{number}") for number in (1, 3, 4))
+BASE = STUDIES.get("d2s.table-3.1")
 FIGURE = STUDIES.get("d2s.figure-3.2")
 
 SMALL = {
@@ -58,7 +59,6 @@ def studies(trained: tuple[Path, Results], tmp_path: Path) -> Path:
 
 
 def test_a_head_is_measured_beside_its_dense_rows(trained: tuple[Path, Results]) -> None:
-    from diptych.encoders.embeddings import EncodedCollection
     from diptych.sparse.measures import flops
     from diptych.sparse.sparsified import SparsifiedCollection
 
@@ -115,17 +115,6 @@ def test_what_is_there_is_used_by_all_tables(studies: Path, tiny: Choices) -> No
     assert again == results
 
 
-def test_what_a_measurement_kept_is_made_again_where_it_is_missing(studies: Path, tiny: Choices) -> None:
-    told: list[str] = []
-    kept = studies / BASE.name / "rows" / "d2s-1e-3-c+w" / "seed-0" / "measured"
-    values = json.loads((kept / "values.json").read_text())["values"]
-    shutil.rmtree(kept)
-    results = run_study(BASE, studies / BASE.name, tiny, rows=["d2s-1e-3-c+w"], tell=told.append)
-    assert told[-1].endswith("measuring")
-    assert (kept / "per_query.npz").is_file()
-    assert results.of("d2s-1e-3-c+w")[0].measurements[0].values == values
-
-
 def test_studies_that_have_moved_keep_their_values_per_query(studies: Path, tmp_path: Path) -> None:
     (studies).rename(tmp_path / "moved")
     (found,) = collect([tmp_path / "moved" / BASE.name])
@@ -133,22 +122,6 @@ def test_studies_that_have_moved_keep_their_values_per_query(studies: Path, tmp_
     comparison = compare(BASE, found)
     (claim,) = (judgement for one, judgement, _ in comparison.claims if one.name == "below dense")
     assert any("tests" in finding.what and finding.holds is not None for finding in claim.findings)
-
-
-def test_terms_are_shown_with_their_pictures(studies: Path, tiny: Choices) -> None:
-    results = run_study(EXAMPLES, studies / EXAMPLES.name, tiny)
-    (shown,) = {len(found) for file in studies.rglob("per_query.npz") if (found := Kept.open(file).examples)}
-    assert shown == 6
-    page = render_study(compare(EXAMPLES, results))
-    assert page.count('<img src="data:image/jpeg;base64,') == 6
-    assert '<b class="own">' in page
-    assert "its picture" in page
-    file = studies / BASE.name / "rows" / "d2s-1e-3-c" / "seed-0" / "measured" / "per_query.npz"
-    first = Kept.open(file).examples[0]
-    said = [term for term, contained in first["caption terms"] if contained]
-    assert all(term.strip("-") in first["caption"].lower() for term in said)
-    assert 0 < len(first["caption terms"]) <= 10
-    assert not any(term.startswith("[") for term, _ in first["caption terms"])
 
 
 def test_one_of_another_training_is_refused(studies: Path, tiny: Choices) -> None:
@@ -190,96 +163,50 @@ def test_an_interrupted_head_goes_on_to_the_same_numbers(
     assert resumed.of(rows[0])[0].measurements[0].values == before
 
 
-def test_dense_rows_are_given_as_run_encoder_or_embeddings(
-    trained: tuple[Path, Results], scenes_folder: Path, tmp_path: Path
-) -> None:
-    """All three are the same rows: the same head, to the last digit."""
+def test_dense_rows_are_given(trained: tuple[Path, Results], scenes_folder: Path, tmp_path: Path) -> None:
+    """As a run, an encoder, embeddings or arrays with ids: all are the same rows."""
     run = trained[0] / "rows" / "dense" / "seed-0"
-    embeddings = tmp_path / "embeddings"
+    embeddings, parts = tmp_path / "embeddings", []
     for split in ("train", "val", "test"):
         shutil.copytree(run / "embeddings" / f"scenes-{split}", embeddings / split)
-    expected = trained[1].of("d2s-1e-3-c+w")[0].measurements[0].values
-    for place, source in (("a", run), ("b", run / "best"), ("c", embeddings)):
-        choices = Choices(
-            setting="quick", data={"path": str(scenes_folder)}, values={**HEADS, "dense": str(source)}
-        )
-        folder = tmp_path / place / BASE.name
-        results = run_study(BASE, folder, choices, rows=["dense", "d2s-1e-3-c+w"])
-        assert results.of("d2s-1e-3-c+w")[0].measurements[0].values == expected
-        dense, head = results.entries
-        assert dense.measurements[0].values == trained[1].of("dense")[0].measurements[0].values
-        assert dense.fine_tuned_from == head.fine_tuned_from
-        assert head.fine_tuned_from.startswith(f"{source} (fingerprint ")
-        label = compare(BASE, results).label
-        assert f"on rows of {source} (fingerprint" in label
-        with pytest.raises(UsageError, match="has the rows of .*, not of a training"):
-            run_study(BASE, folder, replace(choices, values={**SMALL, **HEADS}), rows=["dense"])
-
-
-def test_rows_made_elsewhere_are_given(
-    trained: tuple[Path, Results], scenes_folder: Path, tmp_path: Path
-) -> None:
-    """As arrays with ids: the same figures as of the encoder that made them."""
-    from diptych.encoders.embeddings import EncodedCollection
-
-    run = trained[0] / "rows" / "dense" / "seed-0"
-    parts = [
-        EncodedCollection.open(run / "embeddings" / f"scenes-{split}") for split in ("train", "val", "test")
-    ]
+        parts.append(EncodedCollection.open(embeddings / split))
     for side in ("images", "texts"):
         rows = [getattr(part, side) for part in parts]
         np.save(tmp_path / f"{side}.npy", np.concatenate([np.asarray(one.rows) for one in rows]))
         (tmp_path / f"{side}.txt").write_text("".join(f"{name}\n" for one in rows for name in one.ids))
-    values = {"dense": f"rows:{tmp_path}"}
-    choices = Choices(setting="paper", data={"path": str(scenes_folder)}, values=values)
-    results = run_study(BASE, tmp_path / BASE.name, choices, rows=["dense"])
-    before = trained[1].of("dense")[0].measurements[0].values
-    assert results.of("dense")[0].measurements[0].values == pytest.approx(before)
+    of = {entry.row: entry.measurements[0].values for entry in trained[1].entries}
+    for number, source in enumerate((run, run / "best", embeddings, f"rows:{tmp_path}")):
+        data, values = {"path": str(scenes_folder)}, {**HEADS, "dense": str(source)}
+        choices = Choices(setting="quick", data=data, values=values)
+        folder = tmp_path / str(number) / BASE.name
+        # One head tells that the rows of training are the same too.
+        results = run_study(BASE, folder, choices, rows=list(of) if source == embeddings else ["dense"])
+        for entry in results.entries:
+            assert entry.measurements[0].values == pytest.approx(of[entry.row], abs=1e-9)
+            assert entry.fine_tuned_from.startswith(f"{source} (fingerprint ")
+        assert f"on rows of {source} (fingerprint" in compare(BASE, results).label
+    with pytest.raises(UsageError, match="has the rows of .*, not of a training"):
+        run_study(BASE, folder, replace(choices, values={**SMALL, **HEADS}), rows=["dense"])
 
 
 def test_embeddings_of_other_data_are_refused(
     trained: tuple[Path, Results], tiny: Choices, tmp_path: Path
 ) -> None:
-    from diptych.data.scenes import make_scenes
-
-    test_alone = trained[0] / "rows" / "dense" / "seed-0" / "embeddings" / "scenes-test"
-    with pytest.raises(MismatchError, match="has no rows of 48 of 48 pictures"):
-        run_study(
-            BASE,
-            tmp_path / BASE.name,
-            replace(tiny, values={**HEADS, "dense": str(test_alone)}),
-            rows=["d2s-1e-3-c+w"],
-        )
-    other = make_scenes(tmp_path / "other", 8, 4, 40, size=32, seed=1, workers=1)
-    with pytest.raises(MismatchError, match="has no rows of"):
-        run_study(
-            BASE,
-            tmp_path / "other study",
-            replace(tiny, data={"path": str(other)}, values={**HEADS, "dense": str(test_alone)}),
-            rows=["dense"],
-        )
-
-
-def test_given_rows_of_other_data_are_refused(
-    trained: tuple[Path, Results], tiny: Choices, tmp_path: Path
-) -> None:
-    """The encoder is the same, what it has embedded is not: nothing that was measured stands for it."""
-    from diptych.data.scenes import make_scenes
-
-    folder = tmp_path / BASE.name
     run = trained[0] / "rows" / "dense" / "seed-0"
+    test_alone = {**HEADS, "dense": str(run / "embeddings" / "scenes-test")}
+    other = {"path": str(make_scenes(tmp_path / "other", 8, 4, 16, size=32, seed=1, workers=1))}
+    choices = replace(tiny, values=test_alone)
+    with pytest.raises(MismatchError, match="has no rows of 48 of 48 pictures"):
+        run_study(BASE, tmp_path / "a" / BASE.name, choices, rows=["d2s-1e-3-c+w"])
+    with pytest.raises(MismatchError, match="has no rows of"):
+        run_study(BASE, tmp_path / "b" / BASE.name, replace(choices, data=other), rows=["dense"])
+    # The encoder is the same, what it has embedded is not: nothing that was measured stands for it.
     given = replace(tiny, values={**HEADS, "dense": str(run)})
-    run_study(BASE, folder, given, rows=["dense"])
-    other = make_scenes(tmp_path / "other", 8, 4, 16, size=32, seed=1, workers=1)
+    run_study(BASE, tmp_path / "c" / BASE.name, given, rows=["dense"])
     with pytest.raises(UsageError, match="has rows with data"):
-        run_study(BASE, folder, replace(given, data={"path": str(other)}), rows=["dense"])
-
-
-def test_further_judgements_are_refused(studies: Path, tiny: Choices) -> None:
+        run_study(BASE, tmp_path / "c" / BASE.name, replace(given, data=other), rows=["dense"])
     with pytest.raises(UsageError, match="own pairs"):
-        run_study(
-            BASE, studies / BASE.name, replace(tiny, positives="pairs:nowhere.json"), rows=["d2s-1e-3-c+w"]
-        )
+        run_study(BASE, tmp_path / "c" / BASE.name, replace(given, positives="pairs:no.json"), rows=["dense"])
 
 
 def test_terms_are_held_against_the_vectors_that_are_named(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from fake_matching import FakeMatching
 from ranking import evaluate_reranked
@@ -19,7 +18,7 @@ from diptych.evaluation import Result
 from diptych.evaluation.evaluate_encoder import evaluate_encoded, ground_truth_of
 from diptych.studies.given import GivenEncoder
 from diptych.studies.study import Measurement, Subject
-from diptych.studies.zero_shot import ZeroShot, chosen_of, with_captions
+from diptych.studies.zero_shot import ZeroShot, chosen_of
 
 
 class Row(GivenEncoder):
@@ -106,26 +105,6 @@ def test_one_caption_per_image(
     assert found.values["rsum"] == pytest.approx(by_hand.value("rsum"))
     for way in ("i2t", "t2i"):
         assert found.values[f"{way} R@5"] == pytest.approx(100 * by_hand.value("R@5", way))
-
-
-def test_the_rows_of_chosen_captions_are_theirs(collection: Collection, tmp_path: Path) -> None:
-    from diptych.encoders.encode import encode_collection
-
-    part = collection.split("test")
-    encoded = encode_collection(FakeMatching(), part, tmp_path, "test")
-    fewer = with_captions(encoded, part.random_captions(seed=5))
-    shown = part.random_captions(seed=5)
-    assert list(fewer.texts.ids) == list(shown.caption_ids)
-    np.testing.assert_array_equal(fewer.texts.rows, FakeMatching().encode_texts(shown.captions))
-    np.testing.assert_array_equal(fewer.caption_image, np.arange(16))
-    assert fewer.about["data"] != encoded.about["data"]
-    assert with_captions(encoded, part) is encoded
-
-
-def test_of_one_caption_per_image_there_is_nothing_to_choose(collection: Collection, tmp_path: Path) -> None:
-    found = measured(collection.first_captions(), tmp_path, captions="random", k_test=0)
-    assert found.on.chosen == "all"
-    assert "captions random" not in found.protocol
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from diptych.commerce.category_to_image.features.rows import CategoryFeatures, P
 from diptych.data.collection import Collection
 from diptych.data.taxonomy import CategoryTree
 
-__all__ = ["ABOUT", "made_shop", "without"]
+__all__ = ["ABOUT", "made_shop"]
 
 ABOUT: dict[str, Any] = {"image": {"fingerprint": "made-image"}, "text": {"fingerprint": "made-text"}}
 
@@ -91,11 +90,6 @@ def made_shop(
     )
     texts = [path[-1] for path in tree.paths]
     return catalogue, products, CategoryFeatures(texts, _unit(directions).astype(np.float32), None, ABOUT)
-
-
-def without(features: ProductFeatures, **changes: Any) -> ProductFeatures:
-    """``features`` with some of them exchanged."""
-    return replace(features, **changes)
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

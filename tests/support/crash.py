@@ -110,14 +110,20 @@ def in_a_process(act: Callable[[], None], die_at: int = 0) -> bool:
 
 
 def crash_everywhere(
-    begin: Callable[[Path], None], act: Callable[[Path], None], check: Callable[[Path], None], folder: Path
+    begin: Callable[[Path], None],
+    act: Callable[[Path], None],
+    check: Callable[[Path], None],
+    folder: Path,
+    every: int = 1,
 ) -> int:
-    """Let ``act(place)`` die at every call that changes the disk, and ``check(place)`` in a new process after each.
+    """Let ``act(place)`` die at calls that change the disk, and ``check(place)`` in a new process after each.
+
+    It dies at every call, or with ``every`` at every such one.
 
     Returns:
         How many points it died at.
     """
-    for point in range(1, 10_000):
+    for point in range(1, 10_000, every):
         place = folder / str(point)
         place.mkdir()
         begin(place)

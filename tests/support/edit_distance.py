@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 
+
+@cache
 def edit_distance(one: str, other: str) -> int:
     """Fewest insertions, deletions, substitutions and exchanges of neighbours (optimal string alignment)."""
     table = [[max(i, j) if not i or not j else 0 for j in range(len(other) + 1)] for i in range(len(one) + 1)]

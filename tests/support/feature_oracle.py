@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from session_oracle import cut
+
 __all__ = ["Session", "history_of", "known_at", "log_ratio", "sessions_of"]
 
-_GAP_US = 30 * 60 * 1_000_000
 _DAY_US = 86_400 * 1_000_000
 
 
@@ -78,13 +79,7 @@ class Session:
 
 def sessions_of(events: Iterable[dict[str, Any]]) -> list[Session]:
     """Sessions of clients, split at more than 30 minutes, by rising id."""
-    sessions: list[Session] = []
-    for event in sorted(events, key=lambda one: (one["client_id"], one["t_us"], one["event_id"])):
-        last = sessions[-1].events[-1] if sessions else None
-        if last is None or last["client_id"] != event["client_id"] or event["t_us"] - last["t_us"] > _GAP_US:
-            sessions.append(Session([]))
-        sessions[-1].events.append(event)
-    return sorted(sessions, key=lambda session: session.session_id)
+    return [Session(part) for part in cut(events)]
 
 
 def known_at(session: Session, step: int, all_sessions: Sequence[Session]) -> dict[str, Any]:
@@ -136,6 +131,7 @@ def history_of(session: Session, all_sessions: Sequence[Session]) -> dict[str, A
     last_four = [*reversed(devices[-4:]), None, None, None, None]
     return {
         "sessions": len(earlier),
+        "earlier": devices,
         "orders": len(purchases),
         "last_purchase_us": max(purchases, default=None),
         "devices": len({*devices, session.device}),

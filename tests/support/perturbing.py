@@ -11,8 +11,6 @@ from diptych.analysis.perturbations import (
     perturb_captions,
 )
 
-__all__ = ["perturbed", "perturbed_tagged", "text_perturbation", "untagged"]
-
 
 def text_perturbation(name: str) -> TextPerturbation:
     found = PERTURBATIONS.get(name)

@@ -13,36 +13,30 @@ from typing import Any
 
 import numpy as np
 
-from diptych.data.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES
+from diptych.data.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
 from diptych.data.scenes.shop_log.chance import DAY
-from diptych.data.scenes.shop_log.effects import CLASSES, CONFIRMATION, PAGE_TYPES
+from diptych.data.scenes.shop_log.effects import CLASSES, PAGE_TYPES
 from diptych.data.scenes.shop_log.sessions import MONTH
 from diptych.data.scenes.shop_log.world import (
     FORCED,
-    LEAST_DWELL,
-    LONGEST_GAP,
     NO_DEVICE,
     START,
     TYPES,
     World,
 )
 
-_LENGTHS = (1, 2, 3, 5, 8, 12, 20, 50)
 _SEARCH = PAGE_TYPES.index("search")
 
 
 def expected(world: World) -> dict[str, Any]:
-    """JSON-able: conversion, times of sessions, device transitions, page chains, dwell times, pages, queries."""
+    """Conversion, times of sessions, device transitions, queries."""
     joint = _joint(world)
     return {
-        "rate": float((joint * world.chance).sum()),
         "devices": _conversion(joint, world.chance, THESIS_DEVICES, axis=0),
         "channels": _conversion(joint, world.chance, THESIS_CHANNELS, axis=1),
         "week_days": _over_time(joint, world.chance, axis=2),
         "hours": _over_time(joint, world.chance, axis=3),
         "device_transitions": _transitions(world, joint),
-        "dwell": {name: _dwell(world, place) for place, name in enumerate(CLASSES)},
-        "pages_at_least": _pages_at_least(world),
         "queries_per_session": _queries_per_session(world),
     }
 
@@ -91,35 +85,6 @@ def _transitions(world: World, joint: np.ndarray) -> dict[str, dict[str, float]]
         for row, before in enumerate(THESIS_DEVICES)
         if pairs[row].sum() > 0
     }
-
-
-def _dwell(world: World, purchase: int) -> dict[str, Any]:
-    """Of each page type: the planted logarithm's mean and deviation, and the mean in seconds that follows from them,
-    from the cut at one second and 30 minutes and from the gaps of exactly 30 minutes."""
-    from scipy.special import ndtr
-
-    low, high = (limits[purchase] for limits in world.dwell_limits)
-    mean, spread = world.dwell[purchase], world.spread[purchase]
-    edges = (np.log(limit / SECOND) for limit in (LEAST_DWELL, LONGEST_GAP))
-    below_low, below_high = (ndtr((edge - mean) / spread - spread) for edge in edges)
-    seconds = np.exp(mean + spread**2 / 2) * (below_high - below_low) / (high - low)
-    seconds += world.effects.exact_gaps * (LONGEST_GAP / SECOND - seconds)
-    return {
-        name: {"log_mean": float(mean[place]), "log_sd": float(spread), "mean_seconds": float(seconds[place])}
-        for place, name in enumerate((*PAGE_TYPES, CONFIRMATION))
-    }
-
-
-def _pages_at_least(world: World) -> dict[str, dict[str, dict[str, float]]]:
-    """Class → device → number of pages → share of sessions with as many or more."""
-    found: dict[str, dict[str, dict[str, float]]] = {name: {} for name in CLASSES}
-    for place, device in enumerate(THESIS_DEVICES):
-        purchases = np.convolve(world.confirmation[place], world.after)
-        for name, shares in zip(CLASSES, (world.others_pages[place], purchases), strict=True):
-            found[name][device] = {
-                str(pages): min(1.0, float(shares[pages - 1 :].sum())) for pages in _LENGTHS
-            }
-    return found
 
 
 def _queries_per_session(world: World) -> dict[str, dict[str, float]]:

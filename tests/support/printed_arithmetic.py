@@ -162,11 +162,6 @@ def standardised(shares: list[tuple[float, float]], base: float, ddof: int) -> l
     return [(rate - statistics.mean(rates)) / deviation for rate in rates]
 
 
-def base_rate(queries: float, sessions: float, of_purchase: Interval, of_others: Interval) -> Interval:
-    """The share of purchase sessions that a log's queries give away, from queries per session of both kinds."""
-    return follows(lambda own, other: (queries / sessions - other) / (own - other), of_purchase, of_others)
-
-
 def follows(formula: Callable[..., float], *numbers: Interval) -> Interval:
     """The interval of a formula that rises or falls with each of its numbers."""
     corners = [formula(*corner) for corner in itertools.product(*numbers)]
@@ -271,20 +266,6 @@ def shares_of_count(shares: Sequence[float], count: int) -> bool:
     """Whether so many cases can be cut into parts with the printed shares, in per cent."""
     each = [[n for n in range(count + 1) if _prints(100 * n / count, share)] for share in shares]
     return any(sum(parts) == count for parts in itertools.product(*each))
-
-
-def error_queries(errors: int, precision: float) -> list[int]:
-    """Numbers of queries of which so many errors leave a printed P@1, in per cent."""
-    most = math.ceil(errors / (1 - (precision + 0.1) / 100)) + 1
-    return [n for n in range(errors + 1, most + 1) if _prints(100 * (n - errors) / n, precision)]
-
-
-def seen_share(whole: float, seen: float, unseen: float) -> Interval:
-    """Which share of queries is seen where the mean of all, of seen and of unseen ones are as printed."""
-    return follows(
-        lambda all_, one, other: (all_ - other) / (one - other),
-        *map(_cti_arithmetic_of, (whole, seen, unseen)),
-    )
 
 
 def gain(one: Sequence[float], other: Sequence[float]) -> Interval:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["one_spelling", "pages_of", "queries_of", "sessions_of"]
+__all__ = ["cut", "one_spelling", "pages_of", "queries_of", "sessions_of"]
 
 Row = dict[str, Any]
 MICROSECONDS = 1_000_000
@@ -18,7 +18,8 @@ def one_spelling(text: str | None) -> str:
     return " ".join(lower.split())
 
 
-def _cut(events: Iterable[Row], by: str, gap_minutes: float) -> list[list[Row]]:
+def cut(events: Iterable[Row], by: str = "client", gap_minutes: float = 30) -> list[list[Row]]:
+    """Events of each session in order, sessions by their first event."""
     streams: defaultdict[Any, list[Row]] = defaultdict(list)
     for event in events:
         given = by == "given" and event["given_session"]
@@ -29,17 +30,17 @@ def _cut(events: Iterable[Row], by: str, gap_minutes: float) -> list[list[Row]]:
         else:
             key = ("client", event["client_id"])
         streams[key].append(event)
-    cut: list[list[Row]] = []
+    parts: list[list[Row]] = []
     for key, stream in streams.items():
         stream.sort(key=lambda event: (event["t_us"], event["event_id"]))
         last = None
         for event in stream:
             too_late = last is None or event["t_us"] - last > gap_minutes * 60 * MICROSECONDS
             if last is None or (too_late and len(key) < 3):
-                cut.append([])
-            cut[-1].append(event)
+                parts.append([])
+            parts[-1].append(event)
             last = event["t_us"]
-    return sorted(cut, key=lambda events: events[0]["event_id"])
+    return sorted(parts, key=lambda events: events[0]["event_id"])
 
 
 def _session(events: list[Row]) -> Row:
@@ -76,7 +77,7 @@ def _session(events: list[Row]) -> Row:
 
 def sessions_of(events: Iterable[Row], by: str = "client", gap_minutes: float = 30) -> list[Row]:
     """The table of sessions of whole canonical events."""
-    return [_session(session) for session in _cut(events, by, gap_minutes)]
+    return [_session(session) for session in cut(events, by, gap_minutes)]
 
 
 def pages_of(
@@ -84,7 +85,7 @@ def pages_of(
 ) -> list[Row]:
     """The table of first pages."""
     rows = []
-    for session in _cut(events, by, gap_minutes):
+    for session in cut(events, by, gap_minutes):
         opened = [event for event in session if event["action"] == "page"]
         if len(opened) >= pages + 2:
             rows += [
@@ -102,7 +103,7 @@ def pages_of(
 def queries_of(events: Iterable[Row], by: str = "client", gap_minutes: float = 30) -> list[Row]:
     """The table of queries."""
     rows = []
-    for session in _cut(events, by, gap_minutes):
+    for session in cut(events, by, gap_minutes):
         about: Mapping[str, Any] = _session(session)
         asked = [one_spelling(event["query"]) for event in session if event["action"] == "query"]
         rows += [

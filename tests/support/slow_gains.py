@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-__all__ = ["slow_best", "slow_discounted", "slow_orders"]
-
 
 def slow_orders(scores: Sequence[float], gains: Sequence[float], rule: str) -> list[list[int]]:
     """The orders of one query's gallery that a tie rule allows."""

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["made_up_table"]
+__all__ = ["HEADER", "made_up_table"]
 
-_HEADER = (
+HEADER = (
     "Administrative,Administrative_Duration,Informational,Informational_Duration,ProductRelated,"
     "ProductRelated_Duration,BounceRates,ExitRates,PageValues,SpecialDay,Month,OperatingSystems,Browser,"
     "Region,TrafficType,VisitorType,Weekend,Revenue"
@@ -18,7 +18,7 @@ _HEADER = (
 def made_up_table(file: Path, n: int, seed: int = 0) -> Path:
     """``n`` sessions, three in ten of buyers: they look at more products, and PageValues tells them all."""
     random = np.random.default_rng(seed)
-    lines = [_HEADER]
+    lines = [HEADER]
     for _ in range(n):
         bought = random.random() < 0.3
         products = random.poisson(22 if bought else 15)

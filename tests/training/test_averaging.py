@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from diptych.core.errors import RecipeError
-from diptych.training.averaging import WeightAverage, averaged_steps, batch_norms
+from diptych.training.averaging import WeightAverage, averaged_steps
 from diptych.training.sections import Averaging
 
 
@@ -20,10 +20,6 @@ from diptych.training.sections import Averaging
 )
 def test_the_published_steps(steps: int, expected: list[int]) -> None:
     assert averaged_steps(steps, Averaging(compat="published")) == expected
-
-
-def test_short_published_epochs_average_more_than_five() -> None:
-    assert len(averaged_steps(59, Averaging(compat="published"))) == 6
 
 
 @given(st.integers(50, 5000), st.integers(1, 5))
@@ -46,10 +42,6 @@ def test_an_epoch_that_is_too_short_is_named(compat: str) -> None:
     assert averaged_steps(needed, Averaging(compat=compat))  # type: ignore[arg-type]
 
 
-def test_a_share_that_is_no_round_number_to_a_computer() -> None:
-    assert averaged_steps(100, Averaging(share=0.29, checkpoints=29)) == list(range(72, 101))
-
-
 def test_the_mean_of_the_weights_takes_their_place() -> None:
     layer = nn.Linear(1, 1)
     layer.bias.requires_grad = False
@@ -64,16 +56,6 @@ def test_the_mean_of_the_weights_takes_their_place() -> None:
     assert layer.bias.item() == 4.0  # not trained, not averaged
     assert average.count == 0
     assert not average.mean
-
-
-def test_without_the_section_nothing_happens() -> None:
-    layer = nn.Linear(1, 1)
-    before = layer.weight.item()
-    average = WeightAverage(layer, None, steps_per_epoch=3)
-    average.after_step(3)
-    average.finish(lambda: [])
-    assert layer.weight.item() == before
-    assert average.count == 0
 
 
 @pytest.mark.parametrize("refresh", [True, False])
@@ -92,9 +74,3 @@ def test_batch_norm_gets_the_statistics_of_the_mean(refresh: bool) -> None:
     # The mean weight is 3; the batches' means are 3·1 and 3·3, and their plain mean is 6.
     assert norm.running_mean.item() == pytest.approx(6.0 if refresh else stale)  # type: ignore[operator, union-attr]
     assert norm.momentum == 0.1
-
-
-def test_frozen_batch_norms_are_left_alone() -> None:
-    net = nn.Sequential(nn.BatchNorm1d(1), nn.BatchNorm1d(1))
-    net[0].eval()
-    assert batch_norms(net) == [net[1]]

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import write_json
-from diptych.data import read_collection
-from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
-from diptych.encoders.encode import encode_collection
 from diptych.evaluation import Result, evaluate
 from diptych.evaluation.evaluate_encoder import evaluate_encoded, ground_truth_of, positives_of
-from diptych.metrics import GroundTruth, read_qrels
+from diptych.metrics import read_qrels
 from diptych.metrics.products import cosine_rows
 from diptych.training.evaluations import evaluation_folder, evaluations_of
-from diptych.training.towers import Validation
 
 HOME = np.repeat(np.arange(6), 2)
 
@@ -63,17 +57,6 @@ def test_extended_positives_from_ids_to_numbers(source: str, tmp_path: Path) -> 
     assert sorted(read_qrels(tmp_path / "e" / "i2t.qrels")) == ["0.jpg", "3.jpg"]
 
 
-def test_a_ground_truth_of_ones_own(source: str) -> None:
-    given = encoded()
-    truth = GroundTruth.from_pairs([0], [3], 6, 12, text_image=HOME)
-    result = evaluate_encoded(
-        given, None, ("R@1",), ground_truth=truth, samples=0, about={"positives": "one"}
-    )
-    assert result.protocol.without_positive == {"i2t": 5, "t2i": 11}
-    with pytest.raises(UsageError, match="both extended positives and a ground truth"):
-        evaluate_encoded(given, None, ground_truth=truth, positives=positives_of(given, source))
-
-
 def test_order_embeddings_are_scored_as_such(tmp_path: Path) -> None:
     given = encoded("order")
     result = evaluate_encoded(given, tmp_path / "e", ("R@1", "MRR"), samples=0)
@@ -100,16 +83,6 @@ def test_an_evaluation_is_found_where_it_is(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no evaluation called 'coco-test'.*it has: scenes-test"):
         evaluation_folder(tmp_path / "run", "coco-test")
     assert [one.value("R@1", "i2t") for one in evaluations_of(tmp_path / "run")] == [1.0]
-
-
-def test_of_several_evaluations_one_has_to_be_named(tmp_path: Path) -> None:
-    for name in ("scenes-val", "scenes-test", "scenes-test-cxc"):
-        small(1.0).save(tmp_path / "run" / "evaluation" / name)
-    with pytest.raises(
-        UsageError, match="3 evaluations: scenes-test, scenes-test-cxc, scenes-val.*--evaluation"
-    ):
-        evaluations_of(tmp_path / "run")
-    assert len(evaluations_of(tmp_path / "run", "scenes-val")) == 1
 
 
 def test_a_run_means_its_test_split(run_folder: Path, tmp_path: Path) -> None:
@@ -148,42 +121,3 @@ def test_positives_of_another_collection_are_refused(tmp_path: Path) -> None:
     write_json(tmp_path / "other.json", {"t2i": {"900": ["901.jpg"]}})
     with pytest.raises(DataError, match="is in the collection of 6 images and 12 captions"):
         positives_of(encoded(), f"pairs:{tmp_path / 'other.json'}")
-
-
-class OrderEncoder(DualEncoder):
-    """Rows that the cosine and the order penalty rank differently."""
-
-    family = "test"
-    width = 3
-    fingerprint = "order"
-    similarity = "order"
-
-    def _rows(self, size: int, seed: int) -> np.ndarray:
-        return np.abs(np.random.default_rng(seed).normal(size=(size, 3))).astype(np.float32)
-
-    def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
-        return self._rows(len(list(images)), 0)
-
-    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        return self._rows(len(texts), 1)
-
-    def describe(self) -> dict[str, Any]:
-        return {"family": self.family, "similarity": self.similarity}
-
-    def _write(self, folder: Path) -> None:
-        raise NotImplementedError
-
-
-def test_an_order_encoders_rows_are_scored_as_such_everywhere(scenes_folder: Path, tmp_path: Path) -> None:
-    part = read_collection(scenes_folder).split("val")
-    encoder = OrderEncoder()
-    stored = encode_collection(encoder, part, tmp_path / "e", "val")
-    assert (stored.similarity, stored.texts.similarity) == ("order", "order")
-    images, texts = encoder._rows(part.n_images, 0), encoder._rows(part.n_captions, 1)
-    excess = np.maximum(0, texts[None].astype(float) - images[:, None].astype(float))
-    truth = ground_truth_of(stored)
-    expected = evaluate(-(excess**2).sum(axis=2), None, truth, ("rsum",)).value("rsum")
-    assert expected != evaluate(images @ texts.T, None, truth, ("rsum",)).value("rsum")
-    assert evaluate_encoded(stored, None, ("rsum",), samples=0).value("rsum") == pytest.approx(expected)
-    validation = Validation(part, encoder, tmp_path, None)  # type: ignore[arg-type]
-    assert validation.measure()["rsum"] == pytest.approx(expected)

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from safetensors.numpy import load_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from diptych.core.context import stop_when
 from diptych.core.errors import (
@@ -31,6 +30,8 @@ from diptych.training.fit import fit
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run, trained_objective
 
+from .test_resume import contents
+
 
 def trained(folder: Path, recipe: Recipe, features: Path, stop_at: int | None = None) -> Run:
     """Train in ``folder``, or go on there; stop after ``stop_at`` steps of this call."""
@@ -48,22 +49,6 @@ def trained(folder: Path, recipe: Recipe, features: Path, stop_at: int | None = 
     return run
 
 
-def same(first: Run, second: Run) -> None:
-    """Every weight, every moment, every logged number, bit for bit."""
-    for name in (
-        "checkpoint/weights.safetensors",
-        "checkpoint/optimizer.safetensors",
-        "best/model.safetensors",
-    ):
-        a, b = load_file(first.folder / name), load_file(second.folder / name)
-        assert a.keys() == b.keys()
-        for key in a:
-            assert np.array_equal(a[key], b[key]), (name, key)
-    assert (first.folder / "metrics.jsonl").read_text() == (second.folder / "metrics.jsonl").read_text()
-    assert read_place(first.checkpoint) == read_place(second.checkpoint)
-    assert first.numbers == second.numbers
-
-
 def test_it_learns(recipe: Recipe, tmp_path: Path) -> None:
     run = trained(tmp_path / "run", recipe, tmp_path)
     losses = [line["loss"] for line in run.metrics() if "loss" in line]
@@ -76,17 +61,6 @@ def test_it_learns(recipe: Recipe, tmp_path: Path) -> None:
     assert [line["epoch"] for line in lines if "epoch" in line] == [1, 2]
     assert lines[0]["temperature"] == pytest.approx(0.07, rel=1e-3)
     assert lines[0]["learning_rate"] == pytest.approx(1e-3 / 3)
-
-
-def test_each_stage_trains_what_it_says(cached_recipe: Recipe, tmp_path: Path) -> None:
-    with pytest.raises(Interrupted):
-        trained(tmp_path / "run", cached_recipe, tmp_path, stop_at=10)
-    after_first = load_file(tmp_path / "run" / "checkpoint" / "weights.safetensors")
-    trained(tmp_path / "run", cached_recipe, tmp_path)
-    after_second = load_file(tmp_path / "run" / "checkpoint" / "weights.safetensors")
-    changed = {key for key in after_first if not np.array_equal(after_first[key], after_second[key])}
-    assert {key.split(".")[0] for key in changed} == {"text", "objective"}
-    assert not any(key.startswith("image.backbone.") for key in after_first)
 
 
 def test_a_backbone_is_unfrozen_in_its_stage(staged_recipe: Recipe, tmp_path: Path) -> None:
@@ -104,17 +78,6 @@ def test_a_backbone_is_unfrozen_in_its_stage(staged_recipe: Recipe, tmp_path: Pa
 
     assert changed(0, 1) == {"head"}
     assert changed(1, 2) == {"head", "backbone"}
-
-
-def test_mixed_precision_trains(recipe: Recipe, tmp_path: Path) -> None:
-    run = trained(tmp_path / "run", recipe.model_copy(update={"precision": "bf16-mixed"}), tmp_path)
-    losses = [line["loss"] for line in run.metrics() if "loss" in line]
-    assert np.mean(losses[-5:]) < np.mean(losses[:5])
-    assert all(
-        value.dtype == np.float32
-        for value in load_file(run.best / "model.safetensors").values()
-        if value.ndim
-    )
 
 
 def test_accumulation_takes_fewer_steps(recipe: Recipe, tmp_path: Path) -> None:
@@ -183,7 +146,8 @@ def test_a_full_disk_leaves_the_previous_checkpoint_whole(
     assert stored is not None
     assert stored.step == 8
     assert sorted(path.name for path in (tmp_path / "b").glob(".*")) == []
-    same(unbroken, trained(tmp_path / "b", recipe, tmp_path / "f"))
+    again = trained(tmp_path / "b", recipe, tmp_path / "f")
+    assert contents(again.folder) == contents(unbroken.folder)
 
 
 def test_kill_minus_nine_loses_at_most_the_interval(cached_recipe: Recipe, tmp_path: Path) -> None:
@@ -202,7 +166,7 @@ def test_kill_minus_nine_loses_at_most_the_interval(cached_recipe: Recipe, tmp_p
     process = subprocess.Popen([sys.executable, "-c", code])
     deadline = time.monotonic() + 120
     # Not by the checkpoint, which is being replaced all the time.
-    while not any(line["step"] > 30 for line in run.metrics()):
+    while not any(line["step"] > 12 for line in run.metrics()):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -232,22 +196,14 @@ def test_a_constraint_is_logged_and_its_multiplier_climbs(constrained_recipe: Re
     assert lines[-1]["reconstruction"] < lines[0]["reconstruction"]
 
 
-@pytest.mark.parametrize("compat", ["none", "time-axis"])
-def test_input_targets_as_a_second_loss(cached_recipe: Recipe, tmp_path: Path, compat: str) -> None:
-    section = {"kind": "input", "beta": 0.5, "word_width": 6, "compat": compat}
+def test_input_targets_as_a_second_loss(cached_recipe: Recipe, tmp_path: Path) -> None:
+    section = {"kind": "input", "beta": 0.5, "word_width": 6}
     recipe = Recipe.model_validate({**cached_recipe.model_dump(), "reconstruction": section})
     run = trained(tmp_path / "run", recipe, tmp_path)
     lines = [line for line in run.metrics() if "loss" in line]
     assert "multiplier" not in lines[0]
     assert lines[0]["loss"] == pytest.approx(lines[0]["contrastive"] + 0.5 * lines[0]["reconstruction"])
     assert lines[9]["reconstruction"] < lines[0]["reconstruction"]
-
-
-def test_in_modality_scores_are_supplied(cached_recipe: Recipe, tmp_path: Path) -> None:
-    recipe = cached_recipe.model_copy(update={"objective": {"name": "mvn"}})
-    run = trained(tmp_path / "run", recipe, tmp_path)
-    losses = [line["loss"] for line in run.metrics() if "loss" in line]
-    assert losses[-1] < losses[0]
 
 
 def test_too_few_steps_for_averaging_is_named(cached_recipe: Recipe, tmp_path: Path) -> None:
@@ -286,22 +242,6 @@ def test_an_objective_may_be_an_object_or_a_function(cached_recipe: Recipe, tmp_
         fit(run, collection, accelerator="cpu", features_root=tmp_path / "f")
     with pytest.raises(UsageError, match=r"objective .*mine, which was given in Python"):
         trained_objective(run)
-
-
-def test_parameters_of_an_objective_are_trained(cached_recipe: Recipe, tmp_path: Path) -> None:
-    class Scaled(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.scale = nn.Parameter(torch.tensor(10.0))
-
-        def forward(self, scores: Tensor, positives: Tensor) -> Tensor:
-            return infonce(scores * self.scale, positives, 1.0)
-
-    objective = Scaled()
-    objective_of(cached_recipe, tmp_path / "run", objective)
-    assert float(objective.scale.detach()) != 10.0
-    weights = load_file(tmp_path / "run" / "checkpoint" / "weights.safetensors")
-    assert weights["objective.function.scale"] == float(objective.scale.detach())
 
 
 def test_what_fails_before_the_first_step_holds_no_folder(recipe: Recipe, tmp_path: Path) -> None:

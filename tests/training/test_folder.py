@@ -52,11 +52,6 @@ def test_another_training_is_refused(change: dict[str, object], words: str, tmp_
     folder.check({"data": "d0"}, whole=False)
 
 
-def test_a_part_left_out_is_another_training(tmp_path: Path) -> None:
-    with pytest.raises(MismatchError, match="data = d0, asked for is None"):
-        begun(tmp_path).begin({name: value for name, value in REQUEST.items() if name != "data"})
-
-
 def test_other_things_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "holiday.jpg").write_bytes(b"x")
     TrainingFolder(tmp_path).check(REQUEST)

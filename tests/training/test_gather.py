@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 from safetensors.numpy import load_file
 
@@ -40,10 +39,9 @@ def run_in_two(folder: Path, recipe: Recipe) -> Run:
     return Run.open(folder)
 
 
-@pytest.mark.parametrize("chunk", [None, 11])
-def test_two_processes_train_as_one(chunk: int | None, cached_recipe: Recipe, tmp_path: Path) -> None:
-    """Shares of different sizes, a learned temperature, a decoder, a multiplier; chunks, whose gradients are
-    summed by hand.
+def test_two_processes_train_as_one(cached_recipe: Recipe, tmp_path: Path) -> None:
+    """Shares of different sizes, a learned temperature, a decoder, a multiplier; two processes in chunks, whose
+    gradients are summed by hand, and one without.
 
     23 does not divide by two, and "captions" batches hold images with several captions. A chunk of 11 holds
     the whole share of one process and not that of the other.
@@ -51,15 +49,15 @@ def test_two_processes_train_as_one(chunk: int | None, cached_recipe: Recipe, tm
     values = cached_recipe.model_dump()
     values["model"]["text"]["dropout"] = 0.0
     values["stages"] = [{**stage, "epochs": 1} for stage in values["stages"]]
-    values["batches"] |= {"size": 23, "plan": "captions", "chunk": chunk}
+    values["batches"] |= {"size": 23, "plan": "captions"}
     values["reconstruction"] = {
         "targets": {"kind": "lsa", "width": 8},
         "hidden": [8, 8],
         "constraint": {"bound": 0.3, "learning_rate": 0.1},
     }
-    recipe = Recipe.model_validate(values)
-    one = trained(tmp_path / "one", recipe, tmp_path / "f")
-    two = run_in_two(tmp_path / "two", recipe)
+    one = trained(tmp_path / "one", Recipe.model_validate(values), tmp_path / "f")
+    values["batches"]["chunk"] = 11
+    two = run_in_two(tmp_path / "two", Recipe.model_validate(values))
     for key in ("loss", "contrastive", "reconstruction", "multiplier", "gradient_norm", "temperature"):
         first, second = ([line[key] for line in run.metrics() if "loss" in line] for run in (one, two))
         assert len(first) == 22

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from diptych.core.errors import RecipeError, UnknownNameError
-from diptych.training.recipe import Recipe, load_recipe, parse_recipe, recipe_names
+from diptych.training.recipe import load_recipe, parse_recipe, recipe_names
 
 MINIMAL = "[[stages]]\nepochs = 1\nlearning_rate = 0.1\n"
 
@@ -54,6 +54,9 @@ def test_every_recipe_of_the_repository_can_be_read() -> None:
             "stage 1 trains the backbone",
         ),
         ("[features]\n[augmentation]\n" + MINIMAL, "set features.views instead"),
+        ("fine_tune = 'a'\n[model]\nwidth = 8\n" + MINIMAL, r"leave the section \[model\] out"),
+        ("fine_tune = 'a'\n[features]\nviews = 1\n" + MINIMAL, r"leave \[features\] out"),
+        ("fine_tune = 'a'\nwarm_start = 'b'\n" + MINIMAL, "two beginnings"),
     ],
 )
 def test_what_is_wrong_is_named_in_one_line(text: str, message: str) -> None:
@@ -80,6 +83,13 @@ def test_an_unknown_recipe_lists_those_that_come_along() -> None:
         load_recipe("scens")
 
 
-def test_epochs_of_all_stages_count() -> None:
-    recipe = Recipe.model_validate({"stages": [{"epochs": e, "learning_rate": 1} for e in (2, 3)]})
-    assert recipe.epochs == 5
+def test_the_recipe_differs_from_the_one_it_controls_for_in_the_tower_alone() -> None:
+    control = load_recipe("bag-of-words").model_dump()
+    other = load_recipe(Path(__file__).parents[2] / "recipes" / "flickr8k.toml").model_dump()
+    assert control["model"].pop("text")["kind"] == "bag"
+    assert other["model"].pop("text")["kind"] == "gru"
+    assert control["model"]["image"].pop("weights") is not None
+    assert other["model"]["image"].pop("weights") is None
+    for text in ("name", "description"):
+        assert control.pop(text) != other.pop(text)
+    assert control == other

@@ -92,10 +92,9 @@ def tuned(encoder: Path, data: Path) -> Recipe:
 
 
 CASES: dict[str, Callable[[pytest.FixtureRequest, Path], Train]] = {
-    "towers": lambda r, d: towers(tiny(d, batches=FEW)),
     "shortcuts": lambda r, d: towers(tiny(d, batches=FEW, shortcuts=UNIQUE)),
     "stages": lambda r, d: towers(short(r.getfixturevalue("staged_recipe"))),
-    "cached": lambda r, d: towers(short(r.getfixturevalue("cached_recipe"), BAG)),
+    "cached": lambda r, d: towers(short(r.getfixturevalue("cached_recipe"), BAG, epochs=1)),
     "constraint": lambda r, d: towers(short(r.getfixturevalue("constrained_recipe"))),
     # stops fall between the two steps whose weights are averaged
     "chunks": lambda r, d: towers(short(r.getfixturevalue("chunked_recipe"), epochs=2)),
@@ -103,7 +102,6 @@ CASES: dict[str, Callable[[pytest.FixtureRequest, Path], Train]] = {
     "fine-tuning": lambda r, d: towers(
         tuned(transformers_folder("clip", r.getfixturevalue("tmp_path") / "clip", limit=48), d)
     ),
-    "head": lambda r, d: head(),
     "two heads": lambda r, d: head(expansion={"mode": "c+w"}, head={"shared": False, "width": 6}),
     "best head": lambda r, d: head(
         training={"select": "best", "precision": "bfloat16", "checkpoint_minutes": 0}
@@ -145,10 +143,11 @@ def test_the_same_bits(
     total, expected = next(steps), contents(whole)
     assert expected
 
-    for done in range(1, total):
+    for done in range(2, total, 2):
+        second = count()
         with (
             pytest.raises(Interrupted, match=f"stopped after step {done} of "),
-            stop_when(lambda: True),
+            stop_when(lambda second=second: next(second) == 1),  # type: ignore[misc]
         ):
             train(stopped)
     train(stopped)

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import write_json
-from diptych.core.reading import read_json
+from diptych.core.errors import UsageError
+from diptych.training import fit
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run
 
@@ -28,15 +27,6 @@ def test_a_run_is_its_folder(tmp_path: Path, recipe: Recipe) -> None:
         Run.open(tmp_path)
 
 
-def test_a_run_of_another_version_says_how_to_repeat_it(tmp_path: Path, recipe: Recipe) -> None:
-    run = begun(tmp_path / "r", recipe)
-    header = read_json(run.folder / "run.json")
-    write_json(run.folder / "run.json", {**header, "format": 99})
-    with pytest.raises(StorageError, match="of format 99, this version reads 2") as caught:
-        Run.open(run.folder)
-    assert "diptych train" in caught.value.fix
-
-
 def test_nothing_is_written_before_it_begins(tmp_path: Path, recipe: Recipe) -> None:
     run, other = (Run.prepare(tmp_path / "r", recipe) for _ in range(2))
     run.keep(lambda: (run.folder / "targets").mkdir(parents=True))
@@ -54,3 +44,14 @@ def test_the_environment_names_no_machine(tmp_path: Path, recipe: Recipe) -> Non
     text = (run.folder / "environment.json").read_text()
     assert "torch" in text
     assert socket.gethostname() not in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "precision"), [("auto", {True: "bf16-mixed", False: "32-true"}), ("32-true", None)]
+)
+@pytest.mark.parametrize("has", [True, False])
+def test_auto_is_bfloat16_where_the_device_computes_in_it(
+    asked: str, precision: dict[bool, str] | None, has: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fit, "multiplies_bfloat16", lambda device: has)
+    assert fit._precision(asked, "cpu") == (precision[has] if precision else asked)

@@ -13,10 +13,6 @@ def rates(steps_per_epoch: int, **options: object) -> list[float]:
     return [learning_rate(stage, step, steps_per_epoch) for step in range(4 * steps_per_epoch)]
 
 
-def test_constant() -> None:
-    assert rates(3) == [1.0] * 12
-
-
 def test_step_falls_every_so_many_epochs() -> None:
     found = rates(3, schedule="step", step_epochs=2, decay=0.1)
     assert found == pytest.approx([1.0] * 6 + [0.1] * 6)

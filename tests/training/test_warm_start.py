@@ -87,18 +87,3 @@ def test_an_encoder_of_another_library_is_named(cached_recipe: Recipe, tmp_path:
     DualEncoder.load(transformers_folder("clip", tmp_path / "clip")).save(tmp_path / "other")
     with pytest.raises(UsageError, match="holds a .*, which cannot be trained on"):
         trained(tmp_path / "grown", projected(cached_recipe, tmp_path / "other"))
-
-
-def test_captions_of_another_target_model_are_named(cached_recipe: Recipe, tmp_path: Path) -> None:
-    def of_width(width: int, **changes: object) -> Recipe:
-        values = cached_recipe.model_dump() | changes
-        values["model"]["text"] = {
-            "kind": "targets",
-            "targets": {"kind": "lsa", "width": width},
-            "head": "mlp",
-        }
-        return Recipe.model_validate(values)
-
-    base = trained(tmp_path / "base", of_width(8))
-    with pytest.raises(MismatchError, match="width = 8, the recipe's are of .*width = 9"):
-        trained(tmp_path / "grown", of_width(9, warm_start=str(base.folder)))

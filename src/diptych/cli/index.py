@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -79,7 +80,7 @@ def index(
             options["records"] = _records(origin, of)
         # The other modality is what the index will be asked with: recall is measured on it.
         built = build_index(items, engine, sample=others.rows[:1000], **options)
-        built.about["origin"] = origin.to_dict()
+        built.about["origin"] = asdict(origin)
         target = out or Path(source) / f"index-{of}-{built.engine_name}"
         built.save(target)
     say(f"{len(built):,} {of} of {name}, engine {built.engine_name}, in {target}")

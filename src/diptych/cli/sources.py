@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -184,7 +184,7 @@ def encode_part(
         fabric=work.fabric,
     )
     if work.fabric is None or work.fabric.is_global_zero:
-        write_json(out / "origin.json", origin.to_dict())
+        write_json(out / "origin.json", asdict(origin))
     return encoded
 
 

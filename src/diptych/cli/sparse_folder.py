@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,7 +80,7 @@ class SparseFolder:
 
     def save(self) -> None:
         """Write the marker; last of all."""
-        write_json(self.folder / _MARKER, {"origin": self.origin.to_dict(), "split": self.split})
+        write_json(self.folder / _MARKER, {"origin": asdict(self.origin), "split": self.split})
 
     def sparsifier(self) -> Sparsifier:
         """The head."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -224,7 +225,7 @@ def stress(
             embeddings=_embeddings(run, out, whole, origin, gallery),
             about=origin.said(),
         )
-        write_json(folder / "origin.json", origin.to_dict())
+        write_json(folder / "origin.json", asdict(origin))
         page = write_stress_page(found, folder / "report.html", whole)
     show_stress(found)
     if found.opened:

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -214,13 +214,9 @@ class Origin:
         captions = {} if self.captions == "all" else {"captions": self.captions}
         return captions if self.centric is None else {"pictures": f"{self.centric}-centric", **captions}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it JSON-able."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, said: Any, where: Path | str) -> Origin:
-        """Invert :meth:`to_dict`."""
+        """Read an origin from its JSON."""
         try:
             captions, centric = str(said.get("captions", "all")), said.get("centric")
             return cls(str(said["model"]), dict(said["data"]), said["split"], captions, centric)

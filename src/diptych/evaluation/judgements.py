@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -77,10 +76,6 @@ class HumanAgreement:
     queries: tuple[Agreement, ...]  # per direction and measure
     # per direction, queries with judged items that have no condensed list to be judged, by reason
     left_out: dict[str, dict[str, int]]
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
 
 
 def condensed_gain(
@@ -241,5 +236,5 @@ def judge_encoded(
         gains["grade"] = GradeTable(truth.i2t, "i2t", grades).of(*pair)
     agreement = agreement_with_people(pairs, scores, truth, gains, result.per_query, Bootstrap(samples))
     if folder is not None:
-        write_json(Path(folder) / JUDGEMENTS_FILE, agreement.to_dict())
+        write_json(Path(folder) / JUDGEMENTS_FILE, asdict(agreement))
     return agreement

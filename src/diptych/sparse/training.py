@@ -20,7 +20,7 @@ from diptych.sparse.pairs import PairedRows, Pairs, Validation, check_batch_size
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.task import HeadFolder, HeadTask
 from diptych.sparse.vocabulary import TermVocabulary
-from diptych.training.trainer import Saving, Trainer, single_device
+from diptych.training.trainer import Saving, Trainer, multiplies_bfloat16, single_device
 
 logger = logging.getLogger(__name__)
 
@@ -105,11 +105,7 @@ def chosen_precision(asked: Literal["auto"] | Precision, device: torch.device) -
         raise UsageError(f"training.precision = float16 on {device.type}", "use bfloat16 or float32")
     if asked != "auto":
         return asked
-    if device.type == "cuda":
-        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
-    # PyTorch tells only in private whether a CPU multiplies bfloat16; without, it is emulated, slowly.
-    has = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
-    return "bfloat16" if device.type == "cpu" and has is not None and has() else "float32"
+    return "bfloat16" if multiplies_bfloat16(device) else "float32"
 
 
 def _vocabulary(options: SparsifyOptions, captions: Sequence[str], kept: HeadFolder) -> TermVocabulary:

@@ -199,10 +199,13 @@ def _measured(study: Study, unit: Unit, made: Made, state: str, source: RowSourc
 
 def _is_whole(entry: Entry, target: Path, study: Study) -> bool:
     """Return whether all that an entry keeps is still there."""
+    from diptych.evaluation import Result
+
     kept = [target / one.kept for one in entry.measurements if one.kept]
-    return all(
-        folder.is_dir() if study.of_logs or study.of_catalogues else is_kept(folder) for folder in kept
-    )
+    if study.of_logs or study.of_catalogues:
+        return all(folder.is_dir() for folder in kept)
+    # Of an encoder as it is the whole evaluation is kept.
+    return all(is_kept(folder) or (folder / Result.marker()).is_file() for folder in kept)
 
 
 def _remove_others(study: Study, folder: Path, states: set[str]) -> None:

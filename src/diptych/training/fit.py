@@ -20,6 +20,7 @@ from diptych.data.collection import Collection
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.dual_encoder import DualEncoder, TrainableEncoder
 from diptych.encoders.image_tower import ImageTowerConfig
+from diptych.encoders.inputs import pick_device
 from diptych.encoders.store import FeatureStore
 from diptych.encoders.target_tower import TargetTowerConfig
 from diptych.encoders.targets import (
@@ -41,7 +42,7 @@ from diptych.training.recipe import Recipe
 from diptych.training.run import Run
 from diptych.training.towers import TowerTask, Validation
 from diptych.training.trainee import Reconstructor, Trainee
-from diptych.training.trainer import Saving, Trainer
+from diptych.training.trainer import Saving, Trainer, multiplies_bfloat16
 
 logger = logging.getLogger(__name__)
 
@@ -181,11 +182,12 @@ def fit(
     from lightning_fabric import Fabric
 
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+    run.precision = _precision(run.recipe.precision, accelerator)
     fabric = Fabric(
         accelerator=accelerator,
         devices=devices,
         strategy="ddp" if devices > 1 else "auto",
-        precision=run.recipe.precision,
+        precision=run.precision,
     )
     fabric.launch()
     with run.held() if fabric.is_global_zero else nullcontext():
@@ -199,6 +201,14 @@ def fit(
             run.finish(keep_checkpoint=True, **numbers, best_epoch=place.best_epoch)
         fabric.barrier()
     return place
+
+
+def _precision(asked: str, accelerator: str) -> str:
+    """Return Fabric's precision; ``auto`` is bfloat16 where the device computes in it."""
+    if asked != "auto":
+        return asked
+    device = torch.device("cpu") if accelerator == "cpu" else pick_device(None)
+    return "bf16-mixed" if multiplies_bfloat16(device) else "32-true"
 
 
 def prepared_task(

@@ -58,7 +58,8 @@ class Recipe(Options):
             folder of transformers, of open_clip or of this package, or a name such as ``hf:NAME``. A
             stage that does not say what it trains then trains everything, and a learned temperature
             begins as the encoder's.
-        precision: Fabric's: ``32-true``, ``bf16-mixed``, ``16-mixed``.
+        precision: Fabric's: ``32-true``, ``bf16-mixed``, ``16-mixed``; ``auto`` is ``bf16-mixed`` where the
+            device computes in bfloat16, else ``32-true``, and the run's ``environment.json`` says which.
     """
 
     name: str = "run"
@@ -79,7 +80,7 @@ class Recipe(Options):
     optimizer: Optimizer = Optimizer()
     stages: tuple[Stage, ...] = Field(min_length=1)
     checkpoints: Checkpoints = Checkpoints()
-    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
+    precision: Literal["auto", "32-true", "bf16-mixed", "16-mixed"] = "32-true"
 
     @model_validator(mode="before")
     @classmethod

@@ -262,6 +262,7 @@ class Run(TrainingFolder):
     def __init__(self, folder: Path | str, recipe: Recipe) -> None:
         super().__init__(folder)
         self.recipe = recipe
+        self.precision: str = recipe.precision
         self._kept: list[Callable[[], object]] = []
         self._new = False
 
@@ -317,7 +318,7 @@ class Run(TrainingFolder):
             for write in self._kept:
                 write()
             write_text(self.folder / "recipe.toml", self.recipe.to_toml())
-            write_json(self.folder / "environment.json", environment())
+            write_json(self.folder / "environment.json", environment() | {"precision": self.precision})
         super().begin(request)
 
     def describe(self) -> dict[str, Any]:

@@ -349,6 +349,15 @@ class Trainer:
         raise Interrupted(f"{done}; everything up to it is saved", self._resume)
 
 
+def multiplies_bfloat16(device: torch.device) -> bool:
+    """Return whether the device computes in bfloat16 in hardware; emulated it is slower than float32."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    # PyTorch tells only in private whether a CPU multiplies bfloat16.
+    has = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
+    return device.type == "cpu" and has is not None and bool(has())
+
+
 def single_device(device: torch.device, precision: str = "32-true") -> Any:
     """Return a launched Fabric of one device."""
     from lightning_fabric import Fabric

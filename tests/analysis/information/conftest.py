@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,19 +12,16 @@ from diptych.data.collection import Collection
 Planted = tuple[tuple[np.ndarray, np.ndarray, np.ndarray], Questions]
 
 
-def as_answers(values: np.ndarray, prefix: str = "f", images: np.ndarray | None = None) -> Answers:
-    keys = tuple(f"{prefix}{number}" for number in range(values.shape[1]))
-    owner = np.arange(len(values)) if images is None else images
-    return Answers(keys, values, {"all": np.array(values != None, dtype=float)}, owner)  # noqa: E711
+def as_answers(values):
+    keys = tuple(f"f{number}" for number in range(values.shape[1]))
+    return Answers(keys, values, {"all": np.ones(values.shape)}, np.arange(len(values)))
 
 
 @pytest.fixture(scope="session")
-def planted() -> Callable[..., Planted]:
+def planted():
     """Rows that hold ``facts`` facts exactly (one-hot, rotated) and know nothing of ``others`` facts."""
 
-    def make(
-        n: int, n_classes: int, facts: int = 2, others: int = 2, width: int = 48, seed: int = 0
-    ) -> Planted:
+    def make(n, n_classes, facts=2, others=2, width=48, seed=0):
         random = np.random.default_rng(seed)
         rotation, _ = np.linalg.qr(random.normal(size=(width, width)))
         rows, answers = [], []
@@ -42,24 +38,18 @@ def planted() -> Callable[..., Planted]:
 
 
 class NoPictures:
-    def read(self, row: int) -> Any:
+    def read(self, row):
         raise AssertionError("an audit of rows reads no picture")
 
-    def content(self, row: int) -> str:
+    def content(self, row):
         return str(row)
 
 
 @pytest.fixture(scope="session")
-def told() -> Callable[..., Collection]:
+def told():
     """A collection from facts per image and stated keys per caption, or from captions alone."""
 
-    def make(
-        facts: Sequence[dict[str, str]] | None,
-        states: Sequence[Sequence[Sequence[str]]],
-        captions: Sequence[Sequence[str]] | None = None,
-        shortcuts: Sequence[Sequence[str]] | None = None,
-        ends: Sequence[Sequence[str]] | None = None,
-    ) -> Collection:
+    def make(facts, states, captions=None, shortcuts=None, ends=None):
         per_image = states if captions is None else captions
         owner = np.repeat(np.arange(len(per_image)), [len(one) for one in per_image])
         texts = (
@@ -93,10 +83,10 @@ def told() -> Callable[..., Collection]:
 
 
 @pytest.fixture(scope="session")
-def seen(told: Callable[..., Collection]) -> Callable[..., Encoded]:
+def seen(told):
     """A split whose image rows hold ``shape`` and nothing of ``tint``, and whose captions say each one fact."""
 
-    def make(n: int, seed: int, codes: bool = False, width: int = 24) -> Encoded:
+    def make(n, seed, codes=False, width=24):
         random = np.random.default_rng(seed)
         drawn = random.integers(0, 4, (n, 3))
         facts = [

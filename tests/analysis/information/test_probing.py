@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from refusals import refused
 
 from diptych.analysis.information.linear import (
     Heads,
@@ -17,21 +13,12 @@ from diptych.analysis.information.linear import (
     fit_linear,
     majority,
 )
-from diptych.analysis.information.probing import (
-    PENALTIES,
-    HalfWhitening,
-    Probed,
-    ProbeName,
-    cross_entropy,
-    linear_logits,
-    linear_path,
-    probe,
-)
-from diptych.analysis.information.questions import NOT_ASKED, Questions, questions_of
+from diptych.analysis.information.probing import PENALTIES, cross_entropy, linear_logits, linear_path, probe
+from diptych.analysis.information.questions import NOT_ASKED, Answers, questions_of
 from diptych.core.errors import DataError, UnknownNameError
 
 
-def shares(found: Probed, questions: Questions) -> np.ndarray:
+def shares(found, questions):
     """Held of each question."""
     there = constant_bits(questions, questions.parts["test"].labels)
     share: np.ndarray = 1 - found.bits.sum(axis=0) / there.sum(axis=0)
@@ -40,9 +27,7 @@ def shares(found: Probed, questions: Questions) -> np.ndarray:
 
 @pytest.mark.parametrize(("name", "least"), [("linear", 0.99), ("mlp", 0.9)])
 @pytest.mark.parametrize("n_classes", [2, 12])
-def test_planted_facts_are_held_and_others_are_not(
-    planted: Callable[..., Any], name: ProbeName, least: float, n_classes: int
-) -> None:
+def test_planted_facts_are_held_and_others_are_not(planted, name, least, n_classes):
     rows, questions = planted(60 * n_classes, n_classes)
     found = probe(name, rows, questions)
     held = shares(found, questions)
@@ -55,45 +40,34 @@ def test_planted_facts_are_held_and_others_are_not(
 
 @pytest.mark.parametrize("name", ["linear", "mlp"])
 @pytest.mark.parametrize("n_classes", [2, 5])
-def test_few_rows_make_nothing_of_nothing(
-    planted: Callable[..., Any], name: ProbeName, n_classes: int
-) -> None:
+def test_few_rows_make_nothing_of_nothing(planted, name, n_classes):
     for seed in range(3):
         rows, questions = planted(6 * n_classes, n_classes, facts=0, others=4, seed=seed)
         assert shares(probe(name, rows, questions), questions).max() < 0.03
 
 
-def test_the_perceptron_finds_what_is_not_linear(planted: Callable[..., Any]) -> None:
+def test_the_perceptron_finds_what_is_not_linear(planted):
     """Whether two facts agree is in the rows, and no linear function of them."""
     rows, questions = planted(600, 2, others=0)
-
-    def agreeing(labels: np.ndarray) -> np.ndarray:
-        values: np.ndarray = np.where(labels[:, :1] == labels[:, 1:2], "yes", "no").astype(object)
-        return values
-
-    from diptych.analysis.information.questions import Answers
-
-    parts = [
-        Answers(("agree",), agreeing(part.labels), {}, part.images)
-        for part in (questions.parts["train"], questions.parts["validation"], questions.parts["test"])
-    ]
-    agree = questions_of(*parts)
+    parts = [questions.parts[split] for split in ("train", "validation", "test")]
+    same = [np.where(part.labels[:, :1] == part.labels[:, 1:2], "yes", "no").astype(object) for part in parts]
+    agree = questions_of(*(Answers(("agree",), one, {}, np.arange(len(one))) for one in same))
     linear, mlp = (shares(probe(name, rows, agree), agree)[0] for name in ("linear", "mlp"))
     assert linear < 0.05
     assert mlp > 0.6
 
 
-def test_controls_are_right_by_chance_alone(planted: Callable[..., Any]) -> None:
+def test_controls_are_right_by_chance_alone(planted):
     rows, questions = planted(300, 5)
     for name in ("linear", "mlp"):
-        found = probe(name, rows, questions)  # type: ignore[arg-type]
+        found = probe(name, rows, questions)
         assert (found.control_right.mean(axis=0) < 0.35).all()
         assert (found.right[:, :2].mean(axis=0) - found.control_right[:, :2].mean(axis=0) > 0.6).all()
         # it does learn some of its training answers
         assert (found.by_heart[:2] > 0.3).all()
 
 
-def test_control_answers_are_of_images(planted: Callable[..., Any]) -> None:
+def test_control_answers_are_of_images(planted):
     _, questions = planted(400, 3)
     for part in (questions.parts["train"], questions.parts["test"]):
         part.images[:] = np.arange(len(part.images)) // 2  # two rows an image
@@ -110,29 +84,27 @@ def test_control_answers_are_of_images(planted: Callable[..., Any]) -> None:
     np.testing.assert_allclose(frequent, expected, atol=0.1)
 
 
-def test_the_same_seed_gives_the_same_and_company_changes_nothing(planted: Callable[..., Any]) -> None:
-    rows, questions = planted(200, 3)
-    alone = questions.subset(np.array([1]), np.arange(200))
+def test_the_same_seed_gives_the_same_and_company_changes_nothing(planted):
+    rows, questions = planted(80, 3)
+    alone = questions.subset(np.array([1]), np.arange(80))
     for name in ("linear", "mlp"):
-        first, again = (probe(name, rows, questions, seed=3) for _ in range(2))  # type: ignore[arg-type]
+        first, again = (probe(name, rows, questions, seed=3) for _ in range(2))
         np.testing.assert_array_equal(first.bits, again.bits)
-        single = probe(name, rows, alone, seed=3)  # type: ignore[arg-type]
+        single = probe(name, rows, alone, seed=3)
         np.testing.assert_allclose(single.bits[:, 0], first.bits[:, 1], atol=5e-3)
     other = probe("mlp", rows, questions, seed=4)
     assert (other.bits != first.bits).any()
 
 
-def test_training_rows_are_bounded_per_question(planted: Callable[..., Any]) -> None:
+def test_training_rows_are_bounded_per_question(planted):
     rows, questions = planted(400, 2)
     few, all_of_them = (probe("linear", rows, questions, most=most) for most in (30, 400))
     assert few.bits[:, :2].sum() > all_of_them.bits[:, :2].sum()
     np.testing.assert_array_equal(probe("linear", rows, questions, most=4000).bits, all_of_them.bits)
 
 
-def test_constant_prediction_by_hand() -> None:
-    from diptych.analysis.information.questions import Answers
-
-    def column(values: str) -> Answers:
+def test_constant_prediction_by_hand():
+    def column(values):
         return Answers(("k",), np.array(list(values), dtype=object)[:, None], {}, np.arange(len(values)))
 
     questions = questions_of(column("aaab"), column("aaabaaab"), column("ab"))
@@ -147,31 +119,17 @@ def test_constant_prediction_by_hand() -> None:
     np.testing.assert_allclose(constant_frequencies(lopsided)[0], [0.5, 0.5], atol=0.01)
 
 
-def test_half_whitening() -> None:
-    random = np.random.default_rng(0)
-    rows = random.normal(size=(500, 3)) * [10, 1, 0] + 7
-    scaled = HalfWhitening.of(rows)
-    found = scaled(rows).numpy()
-    assert found.shape == (500, 2)  # the third direction has no variance
-    np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-4)
-    deviations = np.sort(found.std(axis=0))
-    assert deviations[1] / deviations[0] == pytest.approx(np.sqrt(10), rel=0.1)
-    assert (found**2).mean() == pytest.approx(1, rel=1e-4)
-    assert (HalfWhitening.of(np.ones((5, 3)))(np.ones((2, 3))).numpy() == 0).all()
-
-
-def test_rows_that_are_all_the_same_hold_nothing(planted: Callable[..., Any]) -> None:
+def test_rows_that_are_all_the_same_hold_nothing(planted):
     rows, questions = planted(100, 3)
     collapsed = tuple(np.ones_like(part) for part in rows)
     for name in ("linear", "mlp"):
-        held = shares(probe(name, collapsed, questions), questions)  # type: ignore[arg-type]
+        held = shares(probe(name, collapsed, questions), questions)
         assert (np.abs(held) < 0.02).all()
 
 
-def test_what_is_refused(planted: Callable[..., Any]) -> None:
+def test_what_is_refused(planted):
     rows, questions = planted(50, 2)
-    with pytest.raises(UnknownNameError, match="mlp"):
-        probe("tree", rows, questions)  # type: ignore[arg-type]
+    refused(UnknownNameError, "mlp", probe, "tree", rows, questions)
     with pytest.raises(DataError, match="49 train rows for questions about 50"):
         probe("linear", (rows[0][1:], rows[1], rows[2]), questions)
 
@@ -179,7 +137,7 @@ def test_what_is_refused(planted: Callable[..., Any]) -> None:
 N_CLASSES = (3, 2, 5, 3)
 
 
-def data(n: int = 240, width: int = 7, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+def data(n=240, width=7, seed=0):
     """Rows and labels that depend on them, a fifth of them not asked."""
     random = np.random.default_rng(seed)
     rows = random.normal(size=(n, width))
@@ -195,7 +153,7 @@ def data(n: int = 240, width: int = 7, seed: int = 0) -> tuple[torch.Tensor, tor
 
 
 @pytest.mark.parametrize("penalty", [0.3, 0.01, 0.0005])
-def test_agrees_with_scikit_learn(penalty: float) -> None:
+def test_agrees_with_scikit_learn(penalty):
     from sklearn.linear_model import LogisticRegression
 
     rows, labels = data()
@@ -215,16 +173,7 @@ def test_agrees_with_scikit_learn(penalty: float) -> None:
         np.testing.assert_allclose(np.exp(mine), np.exp(expected), atol=5e-4)
 
 
-def test_a_question_does_not_depend_on_its_company() -> None:
-    rows, labels = data()
-    penalty = torch.full((4,), 0.02)
-    together = fit_linear(rows, labels, Heads(N_CLASSES), penalty, tolerance=1e-5)
-    alone = fit_linear(rows, labels[:, 2:3], Heads(N_CLASSES[2:3]), penalty[:1], tolerance=1e-5)
-    columns = Heads(N_CLASSES).question == 2
-    np.testing.assert_allclose(together[:, columns].numpy(), alone.numpy(), atol=2e-4)
-
-
-def test_the_path_takes_the_best_penalty_of_each_question() -> None:
+def test_the_path_takes_the_best_penalty_of_each_question():
     rows, labels = data(seed=1)
     more_rows, more_labels = data(400, seed=1)
     heads = Heads(N_CLASSES)
@@ -241,33 +190,3 @@ def test_the_path_takes_the_best_penalty_of_each_question() -> None:
         cross_entropy(more_rows, more_labels, heads, weights), costs.min(dim=0).values, atol=2e-3
     )
     assert set(chosen.tolist()) <= {torch.tensor(penalty).item() for penalty in PENALTIES}
-
-
-@given(st.lists(st.integers(2, 6), min_size=1, max_size=6), st.integers(0, 99))
-def test_heads_lay_out_and_back(n_classes: list[int], seed: int) -> None:
-    random = np.random.default_rng(seed)
-    heads = Heads(n_classes)
-    labels = np.stack([random.integers(-1, size, 9) for size in n_classes], axis=1)
-    logits = torch.from_numpy(random.normal(size=(9, heads.width))).float()
-    found = heads.log_probabilities(logits)
-    picked = heads.of_labels(found, torch.from_numpy(labels)).numpy()
-    answers = heads.most_probable(logits).numpy()
-    for question, size in enumerate(n_classes):
-        mine = logits[:, heads.question == question].double().numpy()
-        assert mine.shape == (9, size)
-        expected = mine - np.log(np.exp(mine).sum(axis=1, keepdims=True))
-        for row, label in enumerate(labels[:, question]):
-            right = 0.0 if label < 0 else expected[row, label]
-            assert picked[row, question] == pytest.approx(right, abs=1e-5)
-        assert answers[:, question].tolist() == mine.argmax(axis=1).tolist()
-    asked = (labels >= 0).sum(axis=0)
-    sums = heads.summed(heads.shares(torch.from_numpy(labels)).sum(dim=0)).numpy()
-    np.testing.assert_allclose(sums, (asked > 0).astype(float), atol=1e-6)
-
-
-def test_rows_that_say_nothing_leave_the_frequencies() -> None:
-    labels = torch.tensor([[0], [0], [0], [1]])
-    heads = Heads([2])
-    weights = fit_linear(torch.zeros(4, 3), labels, heads, torch.tensor([0.1]), tolerance=1e-6)
-    shares = heads.log_probabilities(linear_logits(torch.zeros(1, 3), weights)).exp()
-    np.testing.assert_allclose(shares.numpy(), [[0.75, 0.25]], atol=1e-4)

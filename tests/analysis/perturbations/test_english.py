@@ -2,22 +2,19 @@ from __future__ import annotations
 
 import json
 import string
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from perturbing import perturbed
+from refusals import refused
 
-from diptych.analysis.perturbations import Caption, Unchanged, published
+from diptych.analysis.perturbations import Caption, published
 from diptych.analysis.perturbations.caption import Span, rewritten
 from diptych.analysis.perturbations.english import (
     PLURAL_ONLY,
     UNCOUNTED,
     article_before,
-    cased_like,
     compared,
     for_many,
     for_one,
@@ -26,12 +23,9 @@ from diptych.analysis.perturbations.english import (
 )
 from diptych.analysis.perturbations.published import (
     extra_character,
-    letter_change,
-    missing_character,
     nearby_character,
     nltk_tokens,
     spacy_like_tokens,
-    swapped_characters,
 )
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
@@ -60,18 +54,24 @@ VERBS = (
 )
 
 
-def pairs(words: str) -> list[tuple[str, str]]:
+COMPOUNDS = (
+    "piece of land/pieces of land, man of letters/men of letters, mother-in-law/mothers-in-law, leaf/leaves, "
+    "fishing rod/fishing rods, ice cream/ice creams, headscarf/headscarves, wildlife/wildlife"
+)
+
+
+def pairs(words):
     every = words.split()
     return list(zip(every[::2], every[1::2], strict=True))
 
 
-def test_articles() -> None:
+def test_articles():
     assert [word for word in A.split() if article_before(word) != "a"] == []
     assert [word for word in AN.split() if article_before(word) != "an"] == []
     assert {article_before(word) for word in ("", "🎉", "!", "кот", "1800s")} <= {"a", "an"}
 
 
-def test_plural_there_and_back() -> None:
+def test_plural_there_and_back():
     for one, many in [*pairs(NOUNS), ("adult male", "adult males")]:
         assert plural(one) == many
         # glasses are worn more often than drunk from
@@ -83,55 +83,26 @@ def test_plural_there_and_back() -> None:
     assert all(plural(noun) == noun for noun in PLURAL_ONLY | UNCOUNTED)
 
 
-@pytest.mark.parametrize(
-    ("noun", "many"),
-    [
-        ("piece of land", "pieces of land"),
-        ("man of letters", "men of letters"),
-        ("mother-in-law", "mothers-in-law"),
-        ("fishing rod", "fishing rods"),
-        ("ice cream", "ice creams"),
-        ("leaf", "leaves"),
-        ("headscarf", "headscarves"),
-        ("wildlife", "wildlife"),
-    ],
-)
-def test_of_several_words_the_one_that_the_others_describe(noun: str, many: str) -> None:
-    assert plural(noun) == many
+def test_of_several_words_the_one_that_the_others_describe():
+    for one, many in (pair.split("/") for pair in COMPOUNDS.split(", ")):
+        assert plural(one) == many
 
 
-@given(st.text(max_size=12))
-def test_any_text_has_a_plural_and_none_is_lost(noun: str) -> None:
-    assert isinstance(plural(noun), str)
-    one = singular(noun)
-    assert one is None or one != "" or noun == ""
-
-
-def test_agreement_there_and_back() -> None:
+def test_agreement_there_and_back():
     for one, many in pairs(VERBS):
         assert (for_many(one), for_one(many)) == (many, one)
     for verb in ("toes", "shoes", "caches", "canoes"):
         assert for_many(verb) == verb[:-1]
 
 
-@pytest.mark.parametrize(
-    ("adjective", "degree", "form"),
-    [
-        ("large", "comparative", "larger"),
-        ("big", "superlative", "biggest"),
-        ("tiny", "comparative", "tinier"),
-        ("grey", "comparative", "greyer"),
-        ("narrow", "comparative", "narrower"),
-        ("simple", "superlative", "simplest"),
-        ("great", "superlative", "greatest"),
-        ("wooden", "comparative", "more wooden"),
-        ("dark red", "superlative", "most dark red"),
-        ("good", "comparative", "better"),
-        ("aged", "comparative", "more aged"),
-    ],
-)
-def test_comparison(adjective: str, degree: Literal["comparative", "superlative"], form: str) -> None:
-    assert compared(adjective, degree) == form
+def test_comparison():
+    for one, form in pairs("large larger tiny tinier grey greyer narrow narrower good better"):
+        assert compared(one, "comparative") == form
+    for one, form in pairs("big biggest simple simplest great greatest"):
+        assert compared(one, "superlative") == form
+    assert compared("wooden", "comparative") == "more wooden"
+    assert compared("aged", "comparative") == "more aged"
+    assert compared("dark red", "superlative") == "most dark red"
 
 
 CASES: list[tuple[str, dict[Span, str], str]] = [
@@ -153,26 +124,8 @@ CASES: list[tuple[str, dict[Span, str], str]] = [
 
 
 @pytest.mark.parametrize(("text", "changes", "after"), CASES)
-def test_words_are_replaced_and_articles_follow(text: str, changes: dict[Span, str], after: str) -> None:
+def test_words_are_replaced_and_articles_follow(text, changes, after):
     assert rewritten(Caption(text), changes) == after
-
-
-def test_an_article_that_is_replaced_itself_is_not_touched_again() -> None:
-    assert rewritten(Caption("a dog"), {(0, 0): "no", (1, 1): "ape"}) == "no ape"
-
-
-@pytest.mark.parametrize(
-    ("model", "text", "after"),
-    [
-        ("I", "ape", "Ape"),
-        ("NASA", "ape", "APE"),
-        ("x", "Ape", "Ape"),
-        ("2", "ape", "ape"),
-        ("", "ape", "ape"),
-    ],
-)
-def test_capitals(model: str, text: str, after: str) -> None:
-    assert cased_like(model, text) == after
 
 
 FOLDER = Path(__file__).parents[2] / "golden"
@@ -190,7 +143,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", list(NAMES))
-def test_what_the_published_code_gave(name: str) -> None:
+def test_what_the_published_code_gave(name):
     captions = GOLDEN["captions"]
     done = perturbed(NAMES[name], *captions, compat="published")
     assert done.seed == 42
@@ -199,59 +152,16 @@ def test_what_the_published_code_gave(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "text", "expected"),
-    [
-        (swapped_characters, "Ab", "Ba"),
-        (swapped_characters, "aa", "aa"),
-        (swapped_characters, "a b", "a b"),
-        (missing_character, "a", "a"),
-        (extra_character, "ж", "жж"),
-        (nearby_character, "Ж", "Ж"),
-        (nearby_character, "", ""),
-        (letter_change, "", ""),
-    ],
+    ("change", "given"), [(nearby_character, "efa756b92454e2bb"), (extra_character, "e88931a3708ad06f")]
 )
-def test_corners(change: Callable[[str, int], str], text: str, expected: str) -> None:
-    assert change(text, 42) == expected
-
-
-@pytest.mark.parametrize(
-    ("change", "given"),
-    [(nearby_character, "efa756b92454e2bb"), (extra_character, "e88931a3708ad06f")],
-)
-def test_every_key_has_the_neighbours_that_the_package_gives_it(
-    change: Callable[[str, int], str], given: str
-) -> None:
+def test_every_key_has_the_neighbours_that_the_package_gives_it(change, given):
     """The fingerprints are of what typo 0.1.7 gave: ``StrErrer(character, seed=seed).nearby_char().result``."""
     characters = string.ascii_letters + string.digits
     assert fingerprint([change(one, seed) for seed in range(100) for one in characters]) == given
     assert {change("9", seed) for seed in range(100)} >= {"10" if change is nearby_character else "109"}
 
 
-def test_one_of_ten_words_gets_a_letter() -> None:
-    changed = sum(
-        before != after
-        for seed in range(300)
-        for before, after in zip(["-"] * 20, letter_change("- " * 19 + "-", seed).split(" "), strict=True)
-    )
-    assert 0.09 < changed / 6000 < 0.11
-
-
-def test_where_the_published_code_raises_the_caption_stays() -> None:
-    digits = [_or_reason(nearby_character, "٣", seed) for seed in range(20)]
-    assert set(digits) == {"the published code fails: KeyError", "2", "4"}
-    nothing_between = [_or_reason(letter_change, "  ", seed) for seed in range(20)]
-    assert set(nothing_between) == {"the published code fails: IndexError", "  "}
-
-
-def _or_reason(change: Callable[[str, int], str], text: str, seed: int) -> str:
-    try:
-        return change(text, seed)
-    except Unchanged as reason:
-        return str(reason)
-
-
-def test_the_published_code_had_no_options() -> None:
+def test_the_published_code_had_no_options():
     with pytest.raises(UsageError, match="compat=published with options \\(edits=2\\)"):
         perturbed("character-swap", "a dog", compat="published", options={"edits": 2})
     same = perturbed("character-swap", "a dog", compat="published", options={"edits": 1})
@@ -259,7 +169,7 @@ def test_the_published_code_had_no_options() -> None:
 
 
 @pytest.mark.parametrize("case", SHUFFLED, ids=lambda case: f"{len(case['tokens'])}-{case['seed']}")
-def test_what_the_published_functions_gave(case: dict[str, Any]) -> None:
+def test_what_the_published_functions_gave(case):
     tokens, tags, seed = case["tokens"], case["tags"], case["seed"]
     assert published.shuffle_nouns_and_adjectives(tokens, tags, seed) == case["shuffle_nouns_and_adj"]
     assert (
@@ -271,15 +181,8 @@ def test_what_the_published_functions_gave(case: dict[str, Any]) -> None:
     assert published.shuffle_trigrams(tokens, seed) == case["shuffle_trigrams"]
 
 
-def test_nothing_to_shuffle() -> None:
-    assert published.shuffle_all_words([], 0) == ""
-    assert published.shuffle_trigrams(["a"], 0) == "a"
-    assert published.shuffle_nouns_and_adjectives(["in", "."], ["IN", "."], 0) == "in ."
-
-
-def test_a_seed_that_numpy_s_old_generator_cannot_take() -> None:
-    with pytest.raises(UsageError, match="seed 4294967296"):
-        published.shuffle_all_words(["a"], 2**32)
+def test_a_seed_that_numpy_s_old_generator_cannot_take():
+    refused(UsageError, "seed 4294967296", published.shuffle_all_words, ["a"], 2**32)
 
 
 @pytest.mark.parametrize(
@@ -293,7 +196,7 @@ def test_a_seed_that_numpy_s_old_generator_cannot_take() -> None:
         ("a \ud800 🐕", ["a", "\ud800", "🐕"]),
     ],
 )
-def test_nltks(text: str, tokens: list[str]) -> None:
+def test_nltks(text, tokens):
     pytest.importorskip("nltk")
     assert nltk_tokens(text) == tokens
 
@@ -303,17 +206,13 @@ def test_nltks(text: str, tokens: list[str]) -> None:
     [
         ("A red dog.", ["A", "red", "dog", "."], ["T0", "T1", "T2", "."]),
         ("men's T-shirt", ["men", "'s", "T", "-", "shirt"], ["T0", "'s", "T1", "-", "T1"]),
-        (
-            "black-and-white",
-            ["black", "-", "and", "-", "white"],
-            ["T0", "-", "T0", "-", "T0"],
-        ),
+        ("black-and-white", ["black", "-", "and", "-", "white"], ["T0", "-", "T0", "-", "T0"]),
         ("Can’t, ISN'T!", ["Ca", "n’t", ",", "IS", "N'T", "!"], ["T0", "n’t", ",", "T1", "N'T", "!"]),
         ("n't 's o'clock", ["n't", "'", "s", "o'clock"], ["T0", "'", "T1", "T2"]),
         ("", [], []),
         ("כלב 🐕 12", ["כלב", "🐕", "12"], ["T0", "🐕", "T1"]),
     ],
 )
-def test_spacys_are_stood_in_for(text: str, tokens: list[str], tags: list[str]) -> None:
+def test_spacys_are_stood_in_for(text, tokens, tags):
     caption = Caption(text, tags=[f"T{place}" for place in range(len(words_of(text)))])
     assert spacy_like_tokens(caption) == (tokens, tags)

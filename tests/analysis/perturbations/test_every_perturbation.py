@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
 from everyday_language import everyday
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
-from diptych.analysis.perturbations import (
-    GROUPS,
-    PerturbedCaptions,
-    TextPerturbation,
-    choose_perturbations,
-    perturb_captions,
-)
-from diptych.core.draws import Draws
+from diptych.analysis.perturbations import TextPerturbation, choose_perturbations, perturb_captions
 from diptych.core.errors import UsageError
 from diptych.data.language import Language
 
@@ -58,8 +51,6 @@ AWKWARD = {
 }
 LONG = {
     "words": "a red dog with two large balls in the street and " * 455,
-    "adjectives": "red blue small " * 1667,
-    "nouns": "dog " * 5000,
     "without blanks": "a,red,dog," * 1667,
 }
 SENTENCES = [
@@ -76,14 +67,12 @@ words = st.sampled_from(LISTED.split())
 captions = st.one_of(st.text(max_size=40), st.lists(words, max_size=12).map(" ".join))
 
 
-def perturbed(
-    name: str, texts: list[str], ids: list[str] | None = None, seed: int = 0, **given: Any
-) -> PerturbedCaptions:
+def perturbed(name, texts, ids=None, seed=0, **given):
     ids = ids if ids is not None else [str(row) for row in range(len(texts))]
     return perturb_captions(TEXTS[name], texts, ids, seed=seed, language=LANGUAGE, **given)
 
 
-def check(outcome: PerturbedCaptions, texts: list[str]) -> None:
+def check(outcome, texts):
     """Every caption is another text, or the same and counted with a reason."""
     assert all(type(text) is str for text in outcome.texts)
     assert [
@@ -94,7 +83,7 @@ def check(outcome: PerturbedCaptions, texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_awkward_captions_survive(name: str) -> None:
+def test_awkward_captions_survive(name):
     texts = [*AWKWARD.values()]
     check(perturbed(name, texts), texts)
     check(perturbed(name, texts, seed=1), texts)
@@ -102,19 +91,19 @@ def test_awkward_captions_survive(name: str) -> None:
 
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("kind", LONG)
-def test_five_thousand_words_survive(name: str, kind: str) -> None:
+def test_five_thousand_words_survive(name, kind):
     check(perturbed(name, [LONG[kind]]), [LONG[kind]])
 
 
 @pytest.mark.parametrize("name", TEXTS)
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(texts=st.lists(captions, max_size=4), seed=st.integers(-(2**70), 2**70))
-def test_any_captions_survive(name: str, texts: list[str], seed: int) -> None:
+def test_any_captions_survive(name, texts, seed):
     check(perturbed(name, texts, seed=seed), texts)
 
 
 @pytest.mark.parametrize("name", [one.name for one in TEXTS.values() if one.published is not None])
-def test_awkward_captions_survive_the_published_form(name: str) -> None:
+def test_awkward_captions_survive_the_published_form(name):
     pytest.importorskip("nltk")
     texts = [*AWKWARD.values(), LONG["words"]]
     outcome = perturbed(name, texts, compat="published", seed=42)
@@ -124,12 +113,12 @@ def test_awkward_captions_survive_the_published_form(name: str) -> None:
 
 
 @cache
-def of_sentences(name: str, seed: int) -> tuple[str, ...]:
+def of_sentences(name, seed):
     return tuple(perturbed(name, SENTENCES * 6, seed=seed).texts)
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_the_seed_and_the_id_decide_and_nothing_else(name: str) -> None:
+def test_the_seed_and_the_id_decide_and_nothing_else(name):
     texts = SENTENCES * 6
     ids = [str(row) for row in range(len(texts))]
     whole = list(of_sentences(name, 0))
@@ -142,7 +131,7 @@ def test_the_seed_and_the_id_decide_and_nothing_else(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_what_is_drawn_differs_between_ids_and_seeds(name: str) -> None:
+def test_what_is_drawn_differs_between_ids_and_seeds(name):
     sentences = len(SENTENCES)
     by_id = [{*of_sentences(name, 0)[row::sentences]} for row in range(sentences)]
     if all(len(results) == 1 for results in by_id):  # nothing is drawn: then for no seed
@@ -153,7 +142,7 @@ def test_what_is_drawn_differs_between_ids_and_seeds(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_something_is_changed_and_what_is_needed_is_declared(name: str) -> None:
+def test_something_is_changed_and_what_is_needed_is_declared(name):
     kind = TEXTS[name]
     assert perturbed(name, SENTENCES * 6).n_changed
     have = Language(
@@ -164,40 +153,19 @@ def test_something_is_changed_and_what_is_needed_is_declared(name: str) -> None:
     ids = [str(row) for row in range(len(SENTENCES))]
     assert perturb_captions(kind, SENTENCES, ids, language=have).texts == perturbed(name, SENTENCES).texts
     if kind.needs:
-        with pytest.raises(UsageError, match=f"{name} needs a"):
-            perturb_captions(kind, SENTENCES, ids)
+        refused(UsageError, f"{name} needs a", perturb_captions, kind, SENTENCES, ids)
 
 
-@pytest.mark.parametrize("one", choose_perturbations(["all"]), ids=lambda one: one.name)
-def test_declarations_are_complete(one: Any) -> None:
-    assert one.group in GROUPS
-    assert one.source.strip()
-    assert one.description.strip()
-    assert "\n" not in one.description
-    assert not one.description.endswith(".")
-    assert one.name == one.name.lower().replace(" ", "-").replace("_", "-")
-    assert one.options.model_config.get("extra") == "forbid"
-    assert all(not field.is_required() for field in one.options.model_fields.values())
-    if isinstance(one, TextPerturbation):
-        assert one.needs <= {"tags", "wordnet"}
-        assert one.published is not None or not one.suite
-
-
-def test_the_thesis_has_thirteen() -> None:
+def test_the_thesis_has_thirteen():
     assert {one.name for one in choose_perturbations(["thesis"])} == THIRTEEN
     assert {name for name, one in TEXTS.items() if one.suite} == THIRTEEN
     assert all(TEXTS[name].published is not None for name in THIRTEEN)
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_options_are_checked(name: str) -> None:
+def test_options_are_checked(name):
     with pytest.raises(UsageError, match=f"{name}: unknown key 'no such option'"):
         perturbed(name, ["a dog"], options={"no such option": 1})
     for option, field in TEXTS[name].options.model_fields.items():
         assert TEXTS[name].options(**{option: field.default}) == TEXTS[name].options()
-        with pytest.raises(UsageError, match=f"{name}: "):
-            perturbed(name, ["a dog"], options={option: object()})
-
-
-def test_a_perturbation_leaves_the_draws_of_another_alone() -> None:
-    assert Draws(0, "negation", "x").uniform() != Draws(0, "number-change", "x").uniform()
+        refused(UsageError, f"{name}: ", perturbed, name, ["a dog"], options={option: object()})

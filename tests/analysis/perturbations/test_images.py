@@ -5,80 +5,55 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import cast
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
+from refusals import refused
 
-from diptych.analysis.perturbations import (
-    PERTURBATIONS,
-    Perturbation,
-    PicturePerturbation,
-    Unchanged,
-    choose_perturbations,
-)
+from diptych.analysis.perturbations import PERTURBATIONS, PicturePerturbation, Unchanged, choose_perturbations
 from diptych.analysis.perturbations.declaration import DEFAULT_SEVERITY, SeverityOptions, options_of
-from diptych.analysis.perturbations.pictures import (
-    SAME_PICTURE,
-    PerturbedSource,
-    perturbed_pictures,
-    picture_changes,
-)
+from diptych.analysis.perturbations.pictures import SAME_PICTURE, perturbed_pictures, picture_changes
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
 from diptych.analysis.shortcuts.digits import drawn_digits
 from diptych.core.draws import Draws
-from diptych.core.errors import ImageError, UsageError
+from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint_bytes
 from diptych.data.collection import Collection
-from diptych.data.images import OverlaidPicture, OverlaySource
+from diptych.data.images import OverlaySource
 from diptych.data.loading import read_ahead
 from diptych.data.regions import RegionSource
-from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.encode import encode_collection
-from diptych.encoders.image_tower import ImageTowerConfig
-from diptych.encoders.preprocessing import Preprocessing
-from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
 PICTURES = [one for one in choose_perturbations(["pictures"]) if isinstance(one, PicturePerturbation)]
 SIZES = [(1, 1), (1, 1000), (1000, 1), (2, 3), (7, 5), (64, 48), (90, 200)]
 NAMES = ["a", "b", "c", "d"]
 
 
-def kind(name: str) -> PicturePerturbation:
+def kind(name):
     found = PERTURBATIONS.get(name)
-    assert isinstance(found, PicturePerturbation)
     return found
 
 
-def noise(width: int, height: int, seed: int = 0) -> Image.Image:
+def noise(width, height, seed=0):
     random = np.random.default_rng(seed)
     return Image.fromarray(random.integers(0, 256, (height, width, 3), dtype=np.uint8))
 
 
-def smooth(width: int = 90, height: int = 60) -> Image.Image:
+def smooth(width=90, height=60):
     """Large patches and an edge, as photographs have them."""
     across, down = np.meshgrid(np.linspace(0, 6, width), np.linspace(0, 4, height))
     values = np.stack([np.sin(across) * 100 + 120, np.cos(down) * 90 + 110, (across > 3) * 150 + 40], axis=2)
     return Image.fromarray(values.astype(np.uint8))
 
 
-def perturbed(name: str, picture: Image.Image, seed: int = 0, **options: object) -> Image.Image:
+def perturbed(name, picture, seed=0, **options):
     return kind(name).apply(picture, Draws(seed, name, "id"), options_of(kind(name), options))
-
-
-def test_the_six_are_there() -> None:
-    names = ["blur", "brightness", "crop", "digit-overlay", "jpeg", "occlusion"]
-    assert [one.name for one in PICTURES] == names
-    assert all(one.keeps_meaning and one.source for one in PICTURES)
 
 
 @pytest.mark.parametrize("perturbation", PICTURES, ids=lambda one: one.name)
 @pytest.mark.parametrize("size", SIZES)
-def test_pictures_of_every_shape_survive(perturbation: PicturePerturbation, size: tuple[int, int]) -> None:
+def test_pictures_of_every_shape_survive(perturbation, size):
     for picture in (noise(*size), Image.new("RGB", size), Image.new("RGB", size, "white")):
         before = picture.tobytes()
         for severity in range(1, 6):
@@ -94,55 +69,43 @@ def test_pictures_of_every_shape_survive(perturbation: PicturePerturbation, size
 
 
 @pytest.mark.parametrize("name", ["blur", "jpeg", "occlusion", "digit-overlay", "brightness"])
-def test_a_higher_severity_is_farther_away(name: str) -> None:
+def test_a_higher_severity_is_farther_away(name):
     picture = smooth()
     clean = np.asarray(picture).astype(float)
-    distances = [
-        np.mean(
-            [
-                np.abs(np.asarray(perturbed(name, picture, seed, severity=severity)) - clean).mean()
-                for seed in range(20)
-            ]
-        )
-        for severity in range(1, 6)
-    ]
+
+    def distance(seed, severity):
+        return np.abs(np.asarray(perturbed(name, picture, seed, severity=severity)) - clean).mean()
+
+    distances = [np.mean([distance(seed, severity) for seed in range(20)]) for severity in range(1, 6)]
     assert distances[0] > 0
     assert np.all(np.diff(distances) > 0)
 
 
-def test_blur_is_a_gaussian_of_a_share_of_the_shorter_side() -> None:
+def test_blur_is_a_gaussian_of_a_share_of_the_shorter_side():
     # The same picture, twice as large, is blurred the same.
     small, large = smooth(90, 60), smooth(90, 60).resize((180, 120), Image.Resampling.BILINEAR)
     first = perturbed("blur", small, sigma=0.1)
     second = perturbed("blur", large, sigma=0.1).resize((90, 60), Image.Resampling.BOX)
     assert np.abs(np.asarray(first).astype(float) - np.asarray(second)).mean() < 2
-    # A white point spreads with the standard deviation that was asked for: 0.05 of 101 pixels.
-    point = Image.new("RGB", (101, 121))
-    point.putpixel((50, 60), (255, 255, 255))
-    weights = np.asarray(perturbed("blur", Image.merge("RGB", [_bright(point)] * 3), sigma=0.05))[:, :, 0]
+    # A block of white spreads with the standard deviation that was asked for: 0.05 of 101 pixels.
+    block = np.zeros((121, 101, 3), dtype=np.uint8)
+    block[58:63, 48:53] = 255
+    weights = np.asarray(perturbed("blur", Image.fromarray(block), sigma=0.05))[:, :, 0]
     places = np.arange(101) - 50
     share = weights.sum(axis=0) / weights.sum()
     assert np.sqrt((share * places**2).sum()) == pytest.approx(0.05 * 101, rel=0.1)
 
 
-def _bright(point: Image.Image) -> Image.Image:
-    """A block around the point, so that its blurred values are not rounded away."""
-    values = np.zeros((point.height, point.width), dtype=np.uint8)
-    values[58:63, 48:53] = 255
-    return Image.fromarray(values)
-
-
-def test_jpeg_is_the_picture_saved_again() -> None:
+def test_jpeg_is_the_picture_saved_again():
     picture = smooth()
     file = io.BytesIO()
     picture.save(file, "JPEG", quality=15)
     assert perturbed("jpeg", picture).tobytes() == Image.open(file).convert("RGB").tobytes()
-    with pytest.raises(Unchanged, match="longer than the 65,500 pixels"):
-        perturbed("jpeg", Image.new("RGB", (65_501, 1)))
+    refused(Unchanged, "longer than the 65,500 pixels", perturbed, "jpeg", Image.new("RGB", (65_501, 1)))
     assert perturbed("jpeg", Image.new("RGB", (65_500, 1))).size == (65_500, 1)
 
 
-def test_a_crop_is_a_part_of_the_picture() -> None:
+def test_a_crop_is_a_part_of_the_picture():
     picture = noise(60, 40)
     values = np.asarray(picture)
     places = set()
@@ -161,7 +124,7 @@ def test_a_crop_is_a_part_of_the_picture() -> None:
     assert perturbed("crop", picture, keep=1).tobytes() == picture.tobytes()
 
 
-def test_brightness_multiplies_or_divides() -> None:
+def test_brightness_multiplies_or_divides():
     picture = Image.fromarray(np.arange(256, dtype=np.uint8).reshape(16, 16)).convert("RGB")
     values = np.asarray(picture).astype(float)
     brighter, darker = np.minimum(255, values * 2), values / 2
@@ -177,7 +140,7 @@ def test_brightness_multiplies_or_divides() -> None:
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.45])
-def test_an_occlusion_hides_its_share_behind_one_colour(share: float) -> None:
+def test_an_occlusion_hides_its_share_behind_one_colour(share):
     picture = noise(200, 120)
     values = np.asarray(picture)
     shapes = set()
@@ -193,16 +156,7 @@ def test_an_occlusion_hides_its_share_behind_one_colour(share: float) -> None:
     assert len(shapes) > 10
 
 
-@given(st.integers(1, 40), st.integers(1, 40), st.floats(0.01, 1), st.integers(0, 99))
-def test_an_occlusion_never_leaves_the_picture(width: int, height: int, share: float, seed: int) -> None:
-    picture = Image.new("RGB", (width, height), "white")
-    result = np.asarray(perturbed("occlusion", picture, seed, share=share, colour="grey"))
-    hidden = int((result == 128).all(axis=2).sum())
-    assert 1 <= hidden <= width * height
-    assert abs(hidden - share * width * height) <= width + height + 1
-
-
-def test_digits_stand_where_shortcuts_have_them() -> None:
+def test_digits_stand_where_shortcuts_have_them():
     picture = Image.new("RGB", (300, 224), (10, 200, 30))
     result = np.asarray(perturbed("digit-overlay", picture))
     known = np.concatenate(drawn_digits().classes)
@@ -218,7 +172,7 @@ def test_digits_stand_where_shortcuts_have_them() -> None:
 
 
 @pytest.mark.parametrize("perturbation", PICTURES, ids=lambda one: one.name)
-def test_a_severity_and_its_amount_say_the_same(perturbation: Perturbation) -> None:
+def test_a_severity_and_its_amount_say_the_same(perturbation):
     kind = cast("type[SeverityOptions]", perturbation.options)
     assert len(set(kind.amounts)) == 5
     assert kind.amounts in (tuple(sorted(kind.amounts)), tuple(sorted(kind.amounts, reverse=True)))
@@ -232,54 +186,42 @@ def test_a_severity_and_its_amount_say_the_same(perturbation: Perturbation) -> N
             assert kind.model_validate(json.loads(options.model_dump_json())) == options
 
 
-def test_an_amount_of_its_own_has_no_severity() -> None:
-    blur = PERTURBATIONS.get("blur")
-    options = options_of(blur, {"sigma": 0.5})
-    assert options.model_dump() == {"severity": None, "sigma": 0.5}
-    assert options_of(blur, options.model_dump()) == options
-
-
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
         ("blur", {"severity": 0}, "blur: severity: Input should be greater than or equal to 1"),
-        ("blur", {"severity": 6}, "severity: Input should be less than or equal to 5"),
-        ("blur", {"severity": "4"}, "severity: Input should be a valid integer"),
         ("blur", {"severity": True}, "severity: Input should be a valid integer"),
         ("blur", {"severity": 3, "sigma": 0.5}, "blur: severity 3 and sigma 0.5 are two amounts: give one"),
         ("blur", {"sigma": 0}, "sigma: Input should be greater than 0"),
-        ("blur", {"sigma": float("nan")}, "sigma"),
         ("blur", {"radius": 1}, "unknown key 'radius'"),
         ("jpeg", {"quality": 96}, "quality: Input should be less than or equal to 95"),
-        ("crop", {"keep": 1.5}, "keep"),
         ("brightness", {"factor": 1}, "factor: Input should be greater than 1"),
         ("occlusion", {"colour": "red"}, "colour: Input should be 'mean' or 'grey'"),
         ("digit-overlay", {"size": 0.2}, "size"),
     ],
 )
-def test_impossible_options_are_refused(name: str, given: dict[str, object], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        options_of(PERTURBATIONS.get(name), given)
+def test_impossible_options_are_refused(name, given, message):
+    refused(UsageError, message, options_of, PERTURBATIONS.get(name), given)
 
 
 class Memory:
     """Pictures in memory, and how often each was read."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         random = np.random.default_rng(0)
         arrays = [random.integers(0, 256, (40, 60, 3), dtype=np.uint8) for _ in range(3)]
         self.pictures = [Image.new("RGB", (60, 40)), *map(Image.fromarray, arrays)]
         self.reads = [0] * 4
 
-    def read(self, row: int) -> Image.Image:
+    def read(self, row):
         self.reads[row] += 1
         return self.pictures[row]
 
-    def content(self, row: int) -> str:
+    def content(self, row):
         return fingerprint_bytes(self.pictures[row].tobytes())
 
 
-def collection() -> Collection:
+def collection():
     return Collection(
         name="four",
         image_ids=NAMES,
@@ -293,23 +235,22 @@ def collection() -> Collection:
     )
 
 
-def contents(part: Collection) -> list[str]:
+def contents(part):
     return [part.source.content(int(row)) for row in part.source_rows]
 
 
-def test_ids_and_captions_stay_and_a_note_says_what_was_done() -> None:
+def test_ids_and_captions_stay_and_a_note_says_what_was_done():
     plain = collection()
     view = perturbed_pictures(plain, kind("blur"), seed=3, options={"severity": 5})
     for field in ("name", "image_ids", "captions", "caption_ids", "splits"):
         assert getattr(view, field) == getattr(plain, field)
     assert view.text_fingerprint == plain.text_fingerprint
     assert view.notes == ("made by hand", "pictures perturbed: blur (severity 5, sigma 0.0268), seed 3")
-    assert isinstance(plain.source, Memory)
     assert plain.source.reads == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("name", [one.name for one in choose_perturbations(["pictures"])])
-def test_a_picture_is_a_function_of_seed_id_and_options(name: str) -> None:
+def test_a_picture_is_a_function_of_seed_id_and_options(name):
     plain, perturbation = collection(), kind(name)
     view = perturbed_pictures(plain, perturbation, seed=0)
     for row, id in enumerate(NAMES):
@@ -326,17 +267,16 @@ def test_a_picture_is_a_function_of_seed_id_and_options(name: str) -> None:
         assert len(set(others)) > 1
 
 
-def test_its_content_says_all_that_it_depends_on() -> None:
+def test_its_content_says_all_that_it_depends_on():
     plain = collection()
 
-    def of(name: str = "crop", seed: int = 0, **options: object) -> list[str]:
+    def of(name="crop", seed=0, **options):
         return contents(perturbed_pictures(plain, kind(name), seed=seed, options=options))
 
     views = [of(), of(seed=1), of(severity=4), of(keep=0.123), of("blur"), contents(plain)]
     assert of() == of(severity=3) == of(keep=0.5)
     assert len({content for view in views for content in view}) == 4 * len(views)
     changed = collection()
-    assert isinstance(changed.source, Memory)
     changed.source.pictures[2] = Image.new("RGB", (9, 9))
     other = contents(perturbed_pictures(changed, kind("crop"), seed=0))
     assert [one != two for one, two in zip(of(), other, strict=True)] == [False, False, True, False]
@@ -346,67 +286,32 @@ def test_its_content_says_all_that_it_depends_on() -> None:
     assert [one != two for one, two in zip(of(), other, strict=True)] == [False, False, False, True]
 
 
-def test_what_stays_the_same_is_counted_without_reading_it_again() -> None:
+def test_what_stays_the_same_is_counted_without_reading_it_again():
     view = perturbed_pictures(collection(), kind("brightness"), seed=0)
-    memory = view.source._pictures  # type: ignore[attr-defined]
+    memory = view.source._pictures
     list(view.images())
     changes = picture_changes(view)
     assert memory.reads == [1, 1, 1, 1]
     assert changes.changed.tolist() == [False, True, True, True]
     assert changes.reasons == {SAME_PICTURE: 1}
     assert changes.line() == "brightness: 3 of 4 pictures changed (the result is the picture itself 1)"
-    assert json.loads(json.dumps(changes.to_dict())) == {
-        "name": "brightness",
-        "seed": 0,
-        "options": {"severity": 3, "factor": 2.0},
-        "pictures": 4,
-        "changed": 3,
-        "unchanged": {SAME_PICTURE: 1},
-    }
+    assert changes.to_dict()["options"] == {"severity": 3, "factor": 2.0}
     # Of a part that nobody has read, what is missing is read.
     fresh = perturbed_pictures(collection(), kind("brightness"), seed=0)
     fresh.image(3)
     part = picture_changes(fresh.subset([3, 0]))
-    assert fresh.source._pictures.reads == [1, 0, 0, 1]  # type: ignore[attr-defined]
+    assert fresh.source._pictures.reads == [1, 0, 0, 1]
     assert part.changed.tolist() == [True, False]
     assert picture_changes(fresh.subset([1])).line() == "brightness: 1 of 1 pictures changed"
 
 
-def test_a_perturbation_may_say_why_it_leaves_a_picture() -> None:
-    def of_wide(picture: Image.Image, draws: Draws, options: object) -> Image.Image:
-        if picture.width > 10:
-            raise Unchanged("too wide")
-        return picture.rotate(90)
-
-    turned = PicturePerturbation(
-        name="turn", description="", group="pictures", source="", keeps_meaning=True, apply=of_wide
-    )
-    plain = collection()
-    view = perturbed_pictures(plain, turned, seed=0)
-    assert view.image(1).tobytes() == plain.image(1).tobytes()
-    assert picture_changes(view).reasons == {"too wide": 4}
-    assert not picture_changes(view).changed.any()
-
-
-def test_a_cropped_picture_is_changed_even_where_its_bytes_are_few() -> None:
-    plain = collection()
-    view = perturbed_pictures(plain, kind("crop"), seed=0)
-    assert picture_changes(view).n_changed == 4
-    assert view.image(0).size == (42, 28)
-    assert (
-        picture_changes(perturbed_pictures(plain, kind("crop"), seed=0, options={"keep": 1})).n_changed == 0
-    )
-
-
-def test_overlays_stay_over_the_changed_pictures() -> None:
+def test_overlays_stay_over_the_changed_pictures():
     plain = collection()
     injected = Shortcuts.of(ShortcutOptions(setup="unique", digits="drawn", digit_size=6), plain, "train", 0)
     shortcuts = injected.injected(plain)
     view = perturbed_pictures(shortcuts, kind("blur"), seed=0).subset([2, 1])
     assert isinstance(view.source, OverlaySource)
     item, before = view.item(0), shortcuts.item(2)
-    assert isinstance(item, OverlaidPicture)
-    assert isinstance(before, OverlaidPicture)
     assert item.overlay.key == before.overlay.key
     bare = perturbed_pictures(plain, kind("blur"), seed=0)
     assert item.picture.tobytes() == bare.image(2).tobytes()
@@ -414,61 +319,10 @@ def test_overlays_stay_over_the_changed_pictures() -> None:
     assert contents(view) != contents(bare.subset([2, 1]))
 
 
-def test_perturbations_can_follow_each_other() -> None:
-    plain = collection()
-    once = perturbed_pictures(plain, kind("crop"), seed=0)
-    twice = perturbed_pictures(once.subset([3, 2]), kind("jpeg"), seed=1)
-    jpeg = kind("jpeg")
-    expected = jpeg.apply(once.image(3), Draws(1, "jpeg", "d"), jpeg.options())
-    assert twice.image(0).tobytes() == expected.tobytes()
-    assert [note.split(" (")[0] for note in twice.notes[1:]] == [
-        "pictures perturbed: crop",
-        "pictures perturbed: jpeg",
-    ]
-    assert picture_changes(twice).name == "jpeg"
-
-
-def test_what_cannot_be_is_refused() -> None:
+def test_what_cannot_be_is_refused():
     plain = collection()
     regions = replace(plain, source=RegionSource([np.zeros((4, 2, 3), dtype=np.float32)], "boxes"))
     with pytest.raises(UsageError, match="blur changes pictures, four holds region features"):
         perturbed_pictures(regions, kind("blur"), seed=0)
-    with pytest.raises(UsageError, match="severity"):
-        perturbed_pictures(plain, kind("blur"), seed=0, options={"severity": 7})
-    with pytest.raises(UsageError, match="pictures of four are not perturbed"):
-        picture_changes(plain)
-
-
-def test_a_picture_that_cannot_be_read_is_named(scenes_folder: Path) -> None:
-    from diptych.data.images import FolderSource
-
-    missing = replace(collection(), source=FolderSource(scenes_folder, [f"{name}.png" for name in NAMES]))
-    view = perturbed_pictures(missing, kind("blur"), seed=0)
-    with pytest.raises(ImageError, match=r"a\.png does not exist"):
-        view.image(0)
-    with pytest.raises(ImageError, match=r"a\.png does not exist"):
-        picture_changes(view)
-
-
-def test_an_encoder_sees_the_changed_pictures_and_caches_know_it(tmp_path: Path) -> None:
-    plain = collection()
-    vocabulary = Vocabulary.build(plain.captions, 1)
-    config = ModelConfig(
-        width=8,
-        image=ImageTowerConfig(backbone="test_resnet", preprocessing=Preprocessing(size=32, resize=32)),
-    )
-    encoder = TwoTowerEncoder(TwoTowerModel(config, vocabulary), vocabulary)
-    view = perturbed_pictures(plain, kind("occlusion"), seed=0)
-    clean = encode_collection(encoder, plain, tmp_path / "clean")
-    found = encode_collection(encoder, view, tmp_path / "view")
-    assert isinstance(view.source, PerturbedSource)
-    assert view.source._pictures.reads == [2, 2, 2, 2]  # type: ignore[attr-defined]
-    assert picture_changes(view).n_changed == 3
-    assert view.source._pictures.reads == [2, 2, 2, 2]  # type: ignore[attr-defined]
-    expected = encoder.encode_images([view.image(row) for row in range(4)])
-    np.testing.assert_allclose(found.images.rows[:], expected, atol=1e-6)
-    assert np.abs(np.asarray(clean.images.rows[1:]) - found.images.rows[1:]).max() > 1e-4
-    # The same folder is not taken for another seed's.
-    other = perturbed_pictures(plain, kind("occlusion"), seed=1)
-    again = encode_collection(encoder, other, tmp_path / "view")
-    assert not np.array_equal(again.images.rows[1:], found.images.rows[1:])
+    refused(UsageError, "severity", perturbed_pictures, plain, kind("blur"), seed=0, options={"severity": 7})
+    refused(UsageError, "pictures of four are not perturbed", picture_changes, plain)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import pytest
 from everyday_language import tagged
@@ -11,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from perturbing import perturbed, perturbed_tagged, untagged
 
-from diptych.analysis.perturbations import Caption, PerturbedCaptions
-from diptych.analysis.perturbations.phrases import finite_verbs, mended_tags, noun_phrases
+from diptych.analysis.perturbations import Caption
+from diptych.analysis.perturbations.phrases import noun_phrases
 from diptych.data.language import words_of
 
 WORDS = ("red", "blue", "small", "large", "black", "dog", "cat", "hat", "and", "in", "a", "wooden", "runs")
 NO_WAY = "no number that can surely be changed"
 
 
-def caption(tagged: str) -> Caption:
+def caption(tagged):
     text, tags = untagged(tagged)
     return Caption(text, tags=tags)
 
 
-def phrases(tagged: str) -> list[str]:
+def phrases(tagged):
     given = caption(tagged)
     return [
         " ".join(word.text for word in given.words[phrase.start : phrase.head + 1]) + "+" * phrase.plural
@@ -32,92 +31,7 @@ def phrases(tagged: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("tagged", "verb"),
-    [
-        ("A/DT dog/NN jumps/NNS in/IN", 2),
-        ("a/DT man/NN watches/NNS dogs/NNS", 2),
-        ("the/DT dog/NN barks/NNS down/RP", 2),
-        ("the/DT dog/NN sits/NNS in/IN", 2),
-        ("dog/NN playing/NN in/IN", 1),
-    ],
-)
-def test_verbs_that_were_taken_for_nouns_are_verbs(tagged: str, verb: int) -> None:
-    given = caption(tagged)
-    mended = mended_tags(given)
-    assert mended[verb] in ("VBZ", "VBG")
-    assert mended[:verb] + mended[verb + 1 :] == [*given.tags[:verb], *given.tags[verb + 1 :]]
-
-
-@pytest.mark.parametrize(
-    "tagged",
-    [
-        "a/DT sports/NNS car/NN",
-        "a/DT water/NN sports/NNS event/NN",
-        "two/CD baseball/NN players/NNS in/IN",
-        "the/DT street/NN signs/NNS at/IN",
-        "a/DT brick/NN building/NN in/IN",
-        "swimming/NN pool/NN",
-        "an/DT orange/NN goggles/NNS in/IN",
-        "a/DT pair/NN of/IN shoes/NNS",
-        "",
-    ],
-)
-def test_nouns_stay_nouns(tagged: str) -> None:
-    given = caption(tagged)
-    assert mended_tags(given) == list(given.tags)
-
-
-def test_a_colour_before_and_is_an_adjective() -> None:
-    assert mended_tags(caption("an/DT orange/NN and/CC white/JJ cat/NN"))[1] == "JJ"
-
-
-@pytest.mark.parametrize(
-    ("tagged", "found"),
-    [
-        (
-            "A/DT black/JJ and/CC white/JJ dog/NN with/IN two/CD balls/NNS",
-            ["A black and white dog", "two balls+"],
-        ),
-        ("a/DT swimming/VBG pool/NN", ["a swimming pool"]),
-        ("man/NN riding/VBG bikes/NNS", ["man", "bikes+"]),
-        ("his/PRP$ big/JJ dog/NN runs/VBZ", ["his big dog"]),
-        ("three/CD men/NN", ["three men+"]),
-        ("red/JJ blue/JJ running/VBG", []),
-        ("the/DT a/DT dog/NN", ["a dog"]),
-        ("", []),
-    ],
-)
-def test_noun_phrases(tagged: str, found: list[str]) -> None:
-    assert phrases(tagged) == found
-
-
-def test_marks_end_a_phrase_but_commas_do_not() -> None:
-    tags = ["DT", "JJ", "JJ", "NN", "NN"]
-    given = Caption("a big, red dog. cat", tags=tags)
-    assert [(phrase.start, phrase.head) for phrase in noun_phrases(given, tags)] == [(0, 3), (4, 4)]
-
-
-def test_a_form_for_several_needs_something_of_which_there_are_several() -> None:
-    given = caption("a/DT cake/VBP feeds/VBZ dogs/NNS who/WP run/VBP and/CC was/VBD")
-    assert finite_verbs(given, given.tags) == [2, 5, 7]
-
-
-def test_five_thousand_adjectives_are_read_in_one_pass() -> None:
-    given = Caption("red " * 5000, tags=["JJ"] * 5000)
-    calls = 0
-
-    class Counted(list[str]):
-        def __getitem__(self, place):  # type: ignore[no-untyped-def]
-            nonlocal calls
-            calls += 1
-            return super().__getitem__(place)
-
-    assert list(noun_phrases(given, Counted(given.tags))) == []
-    assert calls < 50_000
-
-
-def swapped(*captions: str, **options: Any) -> PerturbedCaptions:
+def swapped(*captions, **options):
     tags = [tagged(one) for one in captions]
     return perturbed("attribute-swap", *captions, options=options, tags=tags)
 
@@ -134,7 +48,7 @@ def swapped(*captions: str, **options: Any) -> PerturbedCaptions:
         ("a blue tennis player in red hats", "a red tennis player in blue hats"),
     ],
 )
-def test_attributes_of_one_kind_change_places(before: str, after: str) -> None:
+def test_attributes_of_one_kind_change_places(before, after):
     assert swapped(before).texts == [after]
 
 
@@ -149,25 +63,25 @@ def test_attributes_of_one_kind_change_places(before: str, after: str) -> None:
         "a white dog with a black and white ball",  # a noun would be white twice
     ],
 )
-def test_nothing_to_exchange(caption: str) -> None:
+def test_nothing_to_exchange(caption):
     assert swapped(caption).reasons == {"no two different attributes of one kind with different nouns": 1}
 
 
-def test_too_few_attributes_and_any_two_adjectives() -> None:
+def test_too_few_attributes_and_any_two_adjectives():
     outcome = swapped("a red ball and a blue one", "red, blue", "a dog", "")
     assert outcome.reasons == {"fewer than two attributes of nouns": 4}
     assert swapped("a red ball and a large hat", any=True).texts == ["a large ball and a red hat"]
     assert swapped("a happy dog, an old wooden table", any=True).n_changed == 1
 
 
-def test_every_pair_may_be_drawn() -> None:
+def test_every_pair_may_be_drawn():
     drawn = Counter(swapped(*["a red dog, a blue cat, a black hat"] * 300).texts)
     assert len(drawn) == 3
     assert min(drawn.values()) > 60
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=14), st.booleans())
-def test_words_are_kept(words: list[str], any_two: bool) -> None:
+def test_words_are_kept(words, any_two):
     caption = " ".join(words)
     outcome = swapped(caption, any=any_two)
     after = [word.text for word in words_of(outcome.texts[0])]
@@ -203,7 +117,7 @@ def test_words_are_kept(words: list[str], any_two: bool) -> None:
         ("his/PRP$ dog/NN with/IN a/DT ball/NN", "his dog with no ball"),
     ],
 )
-def test_what_is_said_is_denied(tagged: str, after: str) -> None:
+def test_what_is_said_is_denied(tagged, after):
     assert perturbed_tagged("negation", tagged).texts == [after]
 
 
@@ -211,13 +125,10 @@ def test_what_is_said_is_denied(tagged: str, after: str) -> None:
     ("reason", "captions"),
     [
         ("it is negated already", "No/DT dog/NN|A/DT dog/NN isn't/VBZ red/JJ|a/DT man/NN without/IN hat/NN"),
-        (
-            "neither a verb nor a noun that can be negated",
-            "|running/VBG|his/PRP$ dog/NN|near/IN Paris/NNP",
-        ),
+        ("neither a verb nor a noun that can be negated", "|running/VBG|his/PRP$ dog/NN|near/IN Paris/NNP"),
     ],
 )
-def test_what_is_not_denied(reason: str, captions: str) -> None:
+def test_what_is_not_denied(reason, captions):
     for one in captions.split("|"):
         assert perturbed_tagged("negation", one).reasons == {reason: 1}
 
@@ -244,44 +155,25 @@ def test_what_is_not_denied(reason: str, captions: str) -> None:
         ("the/DT man/NN with/IN apples/NNS", {"the man with an apple"}),
         ("the/DT man/NN is/VBZ holding/VBG an/DT apple/NN", {"the man is holding two apples"}),
         (
-            "a/DT dog/NN with/IN a/DT ball/NN is/VBZ red/JJ",
-            {"two dogs with a ball are red", "a dog with two balls is red"},
+            "a/DT dog/NN in/IN a/DT hat/NN is/VBZ red/JJ",
+            {"two dogs in a hat are red", "a dog in two hats is red"},
         ),
-        (
-            "a/DT man/NN and/CC a/DT boy/NN are/VBP red/JJ",
-            {"two men and a boy are red", "a man and two boys are red"},
-        ),
+        ("a/DT man/NN and/CC a/DT boy/NN sit/VBP", {"two men and a boy sit", "a man and two boys sit"}),
     ],
 )
-def test_another_number_and_what_agrees_with_it(tagged: str, after: set[str]) -> None:
+def test_another_number_and_what_agrees_with_it(tagged, after):
     assert {*perturbed_tagged("number-change", tagged, 60).texts} == after
 
 
-@pytest.mark.parametrize(
-    "tagged",
-    [
-        "the/DT dog/NN",
-        "his/PRP$ dogs/NNS",
-        "a/DT lot/NN",
-        "in/IN shorts/NNS",
-        "A/DT dog/NN wags/VBZ its/PRP$ tail/NN",
-        "A/DT dog/NN who/WP is/VBZ red/JJ",
-        "A/DT dog/NN runs/VBZ and/CC jumps/VBZ",
-        "this/DT is/VBZ a/DT dog/NN",
-        "Water/NN is/VBZ seen/VBN while/IN a/DT dog/NN runs/VBZ",
-        "Racing/VBG greyhounds/NNS",
-        "pool/NN of/IN balls/NNS",
-        "the/DT boy/NN runs/NNS",
-        "1000/CD dogs/NNS",
-        "02/CD dogs/NNS",
-        "two/CD",
-        "",
-    ],
+NOT_SURE = (
+    "the/DT dog/NN|his/PRP$ dogs/NNS|a/DT lot/NN|in/IN shorts/NNS|"
+    "A/DT dog/NN wags/VBZ its/PRP$ tail/NN|A/DT dog/NN who/WP is/VBZ red/JJ|"
+    "A/DT dog/NN runs/VBZ and/CC jumps/VBZ|this/DT is/VBZ a/DT dog/NN|"
+    "Water/NN is/VBZ seen/VBN while/IN a/DT dog/NN runs/VBZ|Racing/VBG greyhounds/NNS|"
+    "pool/NN of/IN balls/NNS|the/DT boy/NN runs/NNS|1000/CD dogs/NNS|02/CD dogs/NNS|two/CD|"
 )
-def test_what_is_not_sure_is_left_alone(tagged: str) -> None:
+
+
+@pytest.mark.parametrize("tagged", NOT_SURE.split("|"))
+def test_what_is_not_sure_is_left_alone(tagged):
     assert perturbed_tagged("number-change", tagged).reasons == {NO_WAY: 1}
-
-
-def test_an_apostrophe_in_tokens() -> None:
-    outcome = perturbed("number-change", "a man 's", tags=[["DT", "NN", "POS"]])
-    assert outcome.reasons == {NO_WAY: 1}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from perturbing import perturbed, text_perturbation
 from pydantic import Field
+from refusals import refused
 from tiny_tagger import write_tagger
 
 from diptych.analysis.perturbations import (
@@ -29,7 +28,6 @@ from diptych.analysis.perturbations.perturb import (
     perturbed_over,
     write_perturbed,
 )
-from diptych.core.draws import Draws
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.data.language import Language
 
@@ -38,7 +36,7 @@ class Times(NoOptions):
     times: int = Field(1, ge=1)
 
 
-def shout(caption: Caption, draws: Draws, options: Times) -> str:
+def shout(caption, draws, options):
     if not caption.words:
         raise Unchanged("no word")
     place = draws.below(len(caption.words))
@@ -65,12 +63,12 @@ class ByEnding:
     name, fingerprint = "by ending", "0"
     calls = 0
 
-    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+    def tag(self, sentences):
         self.calls += 1
         return [["NN" if word.endswith("g") else "DT" for word in words] for words in sentences]
 
 
-def test_a_caption_s_words_are_replaced_and_reordered_where_they_stand() -> None:
+def test_a_caption_s_words_are_replaced_and_reordered_where_they_stand():
     caption = Caption("The cat, the  dog!", tags=["DT", "NN", "DT", "NN"])
     assert caption.replaced({}) == caption.text
     assert caption.replaced({3: "ox", 0: "An"}) == "An cat, the  ox!"
@@ -79,7 +77,7 @@ def test_a_caption_s_words_are_replaced_and_reordered_where_they_stand() -> None
     assert caption.adjectives == []
 
 
-def test_what_is_not_declared_is_not_there() -> None:
+def test_what_is_not_declared_is_not_there():
     with pytest.raises(UsageError, match="without tags"):
         _ = Caption("a").tags
     for tags in (["DT"], ["DT"] * 3):
@@ -89,7 +87,7 @@ def test_what_is_not_declared_is_not_there() -> None:
         _ = Caption("a").language
 
 
-def test_every_caption_is_changed_or_counted() -> None:
+def test_every_caption_is_changed_or_counted():
     found = perturb_captions(SHOUT, CAPTIONS, IDS, seed=3)
     assert found.changed.tolist() == [True, False, False, True]
     assert found.texts[1:3] == CAPTIONS[1:3]
@@ -99,18 +97,8 @@ def test_every_caption_is_changed_or_counted() -> None:
     assert (found.seed, found.compat, found.options) == (3, "none", {"times": 1})
 
 
-def test_a_caption_s_change_is_of_its_seed_and_id_alone() -> None:
-    captions = ["one two three four five six"] * 40
-    ids = [str(number) for number in range(40)]
-    all_at_once = perturb_captions(SHOUT, captions, ids).texts
-    assert perturb_captions(SHOUT, captions[::-1], ids[::-1]).texts == all_at_once[::-1]
-    assert [perturb_captions(SHOUT, captions[:1], [id]).texts[0] for id in ids] == all_at_once
-    assert len(set(all_at_once)) == 6
-    assert perturb_captions(SHOUT, captions, ids, seed=1).texts != all_at_once
-
-
-def test_tags_are_asked_of_the_language_where_they_are_needed() -> None:
-    def capital_nouns(caption: Caption, draws: Draws, options: object) -> str:
+def test_tags_are_asked_of_the_language_where_they_are_needed():
+    def capital_nouns(caption, draws, options):
         return caption.replaced({place: caption.words[place].text.title() for place in caption.nouns})
 
     tagged = TextPerturbation(
@@ -121,12 +109,11 @@ def test_tags_are_asked_of_the_language_where_they_are_needed() -> None:
     assert done.texts == ["a red Dog", "A", "", "the cat, the Dog"]
     given = [["NN", "DT", "DT"], ["DT"], [], ["DT"] * 4]
     assert perturb_captions(tagged, CAPTIONS, IDS, tags=given).texts[0] == "A red dog"
-    with pytest.raises(UsageError, match="capital needs a part-of-speech tagger"):
-        perturb_captions(tagged, CAPTIONS, IDS)
+    refused(UsageError, "capital needs a part-of-speech tagger", perturb_captions, tagged, CAPTIONS, IDS)
 
 
-def test_the_published_form_is_a_choice() -> None:
-    def published(caption: Caption, seed: int, options: Times) -> str:
+def test_the_published_form_is_a_choice():
+    def published(caption, seed, options):
         return f"{caption.text}{seed}"
 
     both = TextPerturbation("both", "", "typos", "", True, apply=shout, published=published)
@@ -135,27 +122,18 @@ def test_the_published_form_is_a_choice() -> None:
     assert (found.texts, found.compat) == (["a red dog1"], "published")
     with pytest.raises(UsageError, match="shout has no published form"):
         perturb_captions(SHOUT, CAPTIONS, IDS, compat="published")
-    with pytest.raises(UsageError, match="compat is 'thesis'"):
-        perturb_captions(SHOUT, CAPTIONS, IDS, compat="thesis")
+    refused(UsageError, "compat is 'thesis'", perturb_captions, SHOUT, CAPTIONS, IDS, compat="thesis")
 
 
-@pytest.mark.parametrize("options", [{"time": 2}, {"times": 0}, {"times": "many"}])
-def test_options_are_checked(options: dict[str, object]) -> None:
-    with pytest.raises(UsageError, match=r"shout: (unknown key 'time'|times)"):
-        perturb_captions(SHOUT, CAPTIONS, IDS, options=options)
-    assert perturb_captions(SHOUT, ["a"], ["x"], options={"times": 2}).texts == ["AA"]
-
-
-def test_what_does_not_fit_together_is_said() -> None:
-    with pytest.raises(DataError, match="4 captions, 3 ids"):
-        perturb_captions(SHOUT, CAPTIONS, IDS[:3])
+def test_what_does_not_fit_together_is_said():
+    refused(DataError, "4 captions, 3 ids", perturb_captions, SHOUT, CAPTIONS, IDS[:3])
     with pytest.raises(DataError, match="4 captions, 4 ids and 1 tagged"):
         perturb_captions(SHOUT, CAPTIONS, IDS, tags=[["DT"]])
     with pytest.raises(UnknownNameError, match="unknown group of perturbations 'typo'"):
         TextPerturbation("x", "", "typo", "", True, apply=shout)
 
 
-def test_perturbations_are_chosen_by_name_group_and_set() -> None:
+def test_perturbations_are_chosen_by_name_group_and_set():
     every = [one.name for one in choose_perturbations(["all"])]
     assert every == [one.name for one in choose_perturbations(reversed(PERTURBATIONS.names()))]
     groups = [one.group for one in choose_perturbations(["all"])]
@@ -164,13 +142,11 @@ def test_perturbations_are_chosen_by_name_group_and_set() -> None:
     assert [one.name for one in choose_perturbations(["typos", "typos"])] == [
         one.name for one in PERTURBATIONS if one.group == "typos"
     ]
-    with pytest.raises(UnknownNameError, match="unknown perturbation 'typo'"):
-        choose_perturbations(["typo"])
-    with pytest.raises(UsageError, match="no perturbation was asked for"):
-        choose_perturbations([])
+    refused(UnknownNameError, "unknown perturbation 'typo'", choose_perturbations, ["typo"])
+    refused(UsageError, "no perturbation was asked for", choose_perturbations, [])
 
 
-def test_one_caption_by_a_name() -> None:
+def test_one_caption_by_a_name():
     text = "Two small dogs run across wet grass"
     expected = "Two small dogs run across wet grsas"
     assert perturb_caption(text, "character-swap", compat="published") == expected
@@ -179,15 +155,11 @@ def test_one_caption_by_a_name() -> None:
         expected = perturbed("character-swap", text, ids=[id], seed=seed, options=options).texts[0]
         assert perturb_caption(text, "character-swap", id=id, seed=seed, options=options) == expected
     assert perturb_caption("🎉", "character-swap") == "🎉"
-    with pytest.raises(UnknownNameError, match="did you mean 'character-swap'"):
-        perturb_caption(text, "char-swap")
-    with pytest.raises(UsageError, match="blur changes pictures"):
-        perturb_caption(text, "blur")
+    refused(UnknownNameError, "did you mean 'character-swap'", perturb_caption, text, "char-swap")
+    refused(UsageError, "blur changes pictures", perturb_caption, text, "blur")
 
 
-def test_one_caption_takes_the_language_that_is_given_or_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_caption_takes_the_language_that_is_given_or_found(tmp_path, monkeypatch):
     pytest.importorskip("nltk")
     name = "shuffle-nouns-and-adjectives"
     assert perturb_caption("a dog, a pig", name, language=Language("t", ByEnding())) == "a pig, a dog"
@@ -195,19 +167,14 @@ def test_one_caption_takes_the_language_that_is_given_or_found(
     assert perturb_caption("the dog, the cat", name) == "the cat, the dog"
 
 
-def test_half_a_character_is_a_character() -> None:
-    found = perturb_captions(SHOUT, ["a\ud800b"] * 2, ["\ud800", "\ud801"])
-    assert {text.lower() for text in found.texts} == {"a\ud800b"}
-
-
-def kinds(*names: str) -> list[TextPerturbation]:
+def kinds(*names):
     return [text_perturbation(name) for name in names]
 
 
 PETS = CaptionList("pets", ["a dog and a pig", "🎉", "שלום עולם"], ["x", "y", "z"], ["p", "p", "q"])
 
 
-def test_files_say_what_became_of_every_caption(tmp_path: Path) -> None:
+def test_files_say_what_became_of_every_caption(tmp_path):
     tagger = ByEnding()
     chosen = kinds("shuffle-nouns-and-adjectives", "shuffle-all-but-nouns-and-adjectives", "character-swap")
     options = {"character-swap": {"edits": 2}}
@@ -227,50 +194,24 @@ def test_files_say_what_became_of_every_caption(tmp_path: Path) -> None:
     assert written == swapped.texts
     summary = json.loads((tmp_path / "out" / "perturbations.json").read_text(encoding="utf-8"))
     assert (summary["captions of"], summary["captions"], summary["language"]) == ("pets", 3, "t")
-    assert summary["perturbations"][0] == {
-        "file": "shuffle-nouns-and-adjectives-0.jsonl",
-        "name": "shuffle-nouns-and-adjectives",
-        "seed": 0,
-        "compat": "none",
-        "options": {},
-        "captions": 3,
-        "changed": 1,
-        "unchanged": {"no two different nouns or adjectives": 2},
-    }
+    first = summary["perturbations"][0]
+    assert (first["file"], first["changed"]) == ("shuffle-nouns-and-adjectives-0.jsonl", 1)
+    assert first["unchanged"] == {"no two different nouns or adjectives": 2}
     assert summary["perturbations"][5]["options"] == {"edits": 2}
 
 
-def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(UsageError, match="holds other things"):
-        write_perturbed(tmp_path, PETS, perturbed_over(PETS, kinds("character-swap")))
-    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
-
-
-def test_what_cannot_be_is_said_before_anything_is_done() -> None:
+def test_what_cannot_be_is_said_before_anything_is_done():
     chosen = kinds("character-swap", "typing-errors")
-    with pytest.raises(UsageError, match="typing-errors has no published form"):
-        check_perturbations(chosen, {}, "published")
+    refused(UsageError, "typing-errors has no published form", check_perturbations, chosen, {}, "published")
     with pytest.raises(UsageError, match="options of extra-character, which was not asked for"):
         check_perturbations(chosen, {"extra-character": {"edits": 2}}, "none")
-    with pytest.raises(UsageError, match="rate"):
-        check_perturbations(chosen, {"typing-errors": {"rate": 2}}, "none")
+    refused(UsageError, "rate", check_perturbations, chosen, {"typing-errors": {"rate": 2}}, "none")
     with pytest.raises(UsageError, match="needs a part-of-speech tagger"):
         list(perturbed_over(PETS, kinds("shuffle-nouns-and-adjectives")))
     tagger, thirteen = ByEnding(), choose_perturbations(["thesis"])
     with pytest.raises(UsageError, match="synonym-adjective needs a WordNet"):
         next(perturbed_over(PETS, kinds(*(one.name for one in thirteen)), language=Language("t", tagger)))
     assert tagger.calls == 0
-
-
-def test_half_a_character_is_written_and_read_back(tmp_path: Path) -> None:
-    odd = CaptionList("odd", ["a \ud800 dog"], ["\udc00"])
-    (file,) = write_perturbed(tmp_path / "out", odd, perturbed_over(odd, kinds("distraction-true")))
-    assert file.read_bytes().isascii()
-    assert file.read_bytes().endswith(b"}\n")
-    line = json.loads(file.read_text(encoding="utf-8"))
-    assert (line["id"], line["caption"]) == ("\udc00", "a \ud800 dog")
-    assert line["perturbed"] == "a \ud800 dog and true is true"
 
 
 @pytest.mark.parametrize(
@@ -284,7 +225,7 @@ def test_half_a_character_is_written_and_read_back(tmp_path: Path) -> None:
         ("a\u2028b\n".encode(), ["a\u2028b"]),
     ],
 )
-def test_captions_of_lines(tmp_path: Path, content: bytes, expected: list[str]) -> None:
+def test_captions_of_lines(tmp_path, content, expected):
     file = tmp_path / "pets.txt"
     file.write_bytes(content)
     read = CaptionList.of_lines(file)
@@ -293,9 +234,7 @@ def test_captions_of_lines(tmp_path: Path, content: bytes, expected: list[str]) 
     assert (read.name, read.images) == ("pets", None)
 
 
-def test_lines_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no.txt does not exist"):
-        CaptionList.of_lines(tmp_path / "no.txt")
+def test_lines_that_cannot_be_read(tmp_path):
+    refused(DataError, "no.txt does not exist", CaptionList.of_lines, tmp_path / "no.txt")
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9 au lait")
-    with pytest.raises(DataError, match="is not UTF-8 text"):
-        CaptionList.of_lines(tmp_path / "latin.txt")
+    refused(DataError, "is not UTF-8 text", CaptionList.of_lines, tmp_path / "latin.txt")

@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from itertools import pairwise
-from typing import Any
 
 import pytest
 from edit_distance import edit_distance
 from hypothesis import given
 from hypothesis import strategies as st
 from perturbing import perturbed
+from refusals import refused
 
-from diptych.analysis.perturbations import PerturbedCaptions
-from diptych.analysis.perturbations.caption import with_changes
 from diptych.analysis.perturbations.kinds.typos import CONFUSIONS
-from diptych.analysis.perturbations.letters import (
-    KEYBOARDS,
-    KeyboardName,
-    drawn_apart,
-    in_case_of,
-    key_of,
-    letters_of,
-    neighbours,
-)
-from diptych.core.draws import Draws
+from diptych.analysis.perturbations.letters import KEYBOARDS, letters_of, neighbours
 from diptych.core.errors import UsageError
 from diptych.data.language import words_of
 
@@ -41,86 +29,34 @@ TEXT = "several brown horses graze beside wooden fences"  # 41 letters, 7 first 
 changed_letters = partial(perturbed, "letter-change")
 
 
-def letters(text: str) -> list[str]:
+def letters(text):
     return [letter.text for word in words_of(text) for letter in letters_of(word)]
 
 
-def test_accents_and_syllables_are_never_parted() -> None:
-    assert letters("don't, A1!") == ["d", "o", "n", "t", "A", "1"]
-    assert letters("cafe\u0301") == ["c", "a", "f", "e\u0301"]
-    assert letters("हिन्दी") == ["हि", "न्", "दी"]
-    assert letters("\u1112\u1161\u11ab\u1100\u116e\u11a8") == ["\u1112\u1161\u11ab", "\u1100\u116e\u11a8"]
-    assert letters("a_\u0301b") == ["a", "b"]
-    assert letters("1\ufe0f\u20e3 🎉") == ["1\ufe0f\u20e3"]
+SEEN = {"qwerty": "gftyhvb sawedzx qwa pol 546", "azerty": "azqé mlpù", "qwertz": "ztugh ölpüä"}
 
 
-@given(st.text())
-def test_letters_stand_where_they_say(text: str) -> None:
-    found = [letter for word in words_of(text) for letter in letters_of(word)]
-    assert all(text[letter.start : letter.end] == letter.text for letter in found)
-    assert all(one.end <= other.start for one, other in pairwise(found))
-
-
-@pytest.mark.parametrize(
-    ("letter", "model", "expected"),
-    [("a", "B", "A"), ("A", "b", "a"), ("A", "1", "A"), ("1", "B", "1"), ("ß", "B", "ß"), ("é", "B", "É")],
-)
-def test_case_of_the_place(letter: str, model: str, expected: str) -> None:
-    assert in_case_of(letter, model) == expected
-
-
-def test_places_are_drawn_evenly_and_each_in_another_word() -> None:
-    places = [(0, "a"), (0, "b"), (0, "c"), (1, "d")]
-    first = Counter(drawn_apart(places, Draws(seed), 1)[0] for seed in range(4000))
-    assert set(first) == set("abcd")
-    assert all(900 < count < 1100 for count in first.values())
-    for seed in range(50):
-        both = drawn_apart(places, Draws(seed), 5)
-        assert len(both) == 2
-        assert "d" in both
-
-
-def test_changes_are_made_apart() -> None:
-    assert with_changes("abcdef", [(4, 5, "X"), (0, 2, ""), (3, 3, "--")]) == "c--dXf"
-    assert with_changes("", []) == ""
-
-
-def test_neighbours_seen_on_the_keyboards() -> None:
-    qwerty, azerty, qwertz = (neighbours(name) for name in KEYBOARDS)
-    assert set(qwerty["g"]) == set("ftyhvb")
-    assert set(qwerty["s"]) == set("awedzx")
-    assert set(qwerty["q"]) == set("wa")
-    assert set(qwerty["p"]) == set("ol")
-    assert set(qwerty["5"]) == set("46")
-    assert set(azerty["a"]) == set("zqé")
-    assert set(azerty["m"]) == set("lpù")
-    assert set(qwertz["z"]) == set("tugh")
-    assert set(qwertz["ö"]) == set("lpüä")
-    assert "ж" not in qwerty
-    assert "é" not in qwerty
+def test_neighbours_seen_on_the_keyboards():
+    for name, seen in SEEN.items():
+        for key, *others in seen.split():
+            assert set(neighbours(name)[key]) == set(others)
+    assert not {"ж", "é"} & neighbours("qwerty").keys()
 
 
 @pytest.mark.parametrize("name", list(KEYBOARDS))
-def test_touching_is_mutual_and_of_one_kind(name: KeyboardName) -> None:
+def test_touching_is_mutual_and_of_one_kind(name):
     near = neighbours(name)
     assert set("abcdefghijklmnopqrstuvwxyz0123456789") <= set(near)
     for character, others in near.items():
-        assert others
-        assert character not in others
-        assert len(set(others)) == len(others)
+        assert len({*others, character}) == len(others) + 1 > 1
         for other in others:
             assert character in near[other]
             assert other.isalpha() == character.isalpha()
 
 
-def test_an_accent_of_its_own_is_a_key_of_azerty() -> None:
-    assert key_of("E\u0301") == "é"
-    assert key_of("E\u0301") in neighbours("azerty")
-
-
 @pytest.mark.parametrize("name", SLIPS)
 @given(text=texts)
-def test_a_changed_caption_is_one_edit_away(name: str, text: str) -> None:
+def test_a_changed_caption_is_one_edit_away(name, text):
     done = perturbed(name, text)
     if not done.changed[0]:
         assert done.texts == [text]
@@ -142,13 +78,13 @@ def test_a_changed_caption_is_one_edit_away(name: str, text: str) -> None:
         ("character-swap", "жу", {"уж"}),
         ("missing-character", "a dog", {"a og", "a dg", "a do"}),
         ("missing-character", "e\u0301a.", {"a.", "e\u0301."}),
+        ("missing-character", "हिन्दी", {"न्दी", "हिदी", "हिन्"}),
         ("extra-character", "é M!", {"é NM!", "é MN!", "é JM!", "é MJ!", "é KM!", "é MK!"}),
         ("nearby-character", "é q", {"é w", "é a"}),
         ("nearby-character", "5", {"4", "6"}),
     ],
 )
-def test_every_place_is_reached_evenly(name: str, text: str, expected: set[str]) -> None:
-    n = 600
+def test_every_place_is_reached_evenly(name, text, expected):
     n = 600
     done = perturbed(name, *[text] * n)
     counts = Counter(done.texts)
@@ -165,14 +101,14 @@ def test_every_place_is_reached_evenly(name: str, text: str, expected: set[str])
         ("nearby-character", "", "no letter of the qwerty keyboard"),
     ],
 )
-def test_what_cannot_slip_is_counted(name: str, text: str, reason: str) -> None:
+def test_what_cannot_slip_is_counted(name, text, reason):
     done = perturbed(name, text)
     assert done.texts == [text]
     assert done.reasons == {reason: 1}
 
 
 @pytest.mark.parametrize("name", SLIPS)
-def test_several_slips_are_in_several_words(name: str) -> None:
+def test_several_slips_are_in_several_words(name):
     text = "some words stand here together"
     done = perturbed(name, *[text] * 50, options={"edits": 3})
     for after in done.texts:
@@ -184,17 +120,16 @@ def test_several_slips_are_in_several_words(name: str) -> None:
 
 @pytest.mark.parametrize("keyboard", list(KEYBOARDS))
 @pytest.mark.parametrize("name", TO_KEYS)
-def test_the_keyboard_that_is_asked_for(name: str, keyboard: Any) -> None:
+def test_the_keyboard_that_is_asked_for(name, keyboard):
     near = neighbours(keyboard)
     done = perturbed(name, *["z"] * 200, options={"keyboard": keyboard})
     got = {text.replace("z", "", 1) if name == "extra-character" else text for text in done.texts}
     assert got == set(near["z"])
 
-    with pytest.raises(UsageError, match="keyboard"):
-        perturbed(name, "a", options={"keyboard": "dvorak"})
+    refused(UsageError, "keyboard", perturbed, name, "a", options={"keyboard": "dvorak"})
 
 
-def test_about_one_word_of_ten_gets_another_letter() -> None:
+def test_about_one_word_of_ten_gets_another_letter():
     text = "Big dogs run over green grass"
     done = changed_letters(*[text] * 500)
     hit = 0
@@ -213,11 +148,11 @@ def test_about_one_word_of_ten_gets_another_letter() -> None:
     assert all(one != other for one, other in zip(text.split(), done.texts[0].split(), strict=True))
 
 
-def mistyped(captions: list[str], **options: Any) -> PerturbedCaptions:
+def mistyped(captions, **options):
     return perturbed("typing-errors", *captions, options=options)
 
 
-def test_as_many_errors_per_letter_as_the_rate_says() -> None:
+def test_as_many_errors_per_letter_as_the_rate_says():
     n = 2000
     done = mistyped([TEXT] * n)
     errors = sum(edit_distance(TEXT, after) for after in done.texts if after != TEXT)
@@ -225,7 +160,7 @@ def test_as_many_errors_per_letter_as_the_rate_says() -> None:
     assert done.reasons["no error was drawn"] > n / 3
 
 
-def test_the_kinds_have_their_shares() -> None:
+def test_the_kinds_have_their_shares():
     done = mistyped([TEXT] * 4000, rate=0.005)
     one = [after for after in done.texts if after != TEXT and edit_distance(TEXT, after) == 1]
     shorter = sum(len(after) < len(TEXT) for after in one)
@@ -236,7 +171,7 @@ def test_the_kinds_have_their_shares() -> None:
         assert count / len(one) == pytest.approx(weight / total, abs=0.03)
 
 
-def test_one_kind_alone() -> None:
+def test_one_kind_alone():
     near = neighbours("qwertz")
     for kind in NO_KIND:
         weights = NO_KIND | {kind: 1.0}
@@ -251,7 +186,7 @@ def test_one_kind_alone() -> None:
             assert len(after.split()) == 7
 
 
-def test_first_letters_are_hit_as_seldom_as_asked() -> None:
+def test_first_letters_are_hit_as_seldom_as_asked():
     weights = NO_KIND | {"substitution": 1.0}
     for share in (0.0, 0.25, 1.0):
         done = mistyped([TEXT] * 1500, rate=0.05, first_letter=share, **weights)
@@ -276,33 +211,20 @@ def test_first_letters_are_hit_as_seldom_as_asked() -> None:
         (TEXT, NO_KIND, "no error was drawn"),
     ],
 )
-def test_why_a_caption_stays(text: str, options: dict[str, float], reason: str) -> None:
+def test_why_a_caption_stays(text, options, reason):
     done = mistyped([text] * 20, **options)
     assert done.texts == [text] * 20
     assert done.reasons == {reason: 20}
 
 
-@given(st.text(max_size=40))
-def test_words_stay_words(text: str) -> None:
-    done = mistyped([text], rate=0.5)
-    assert len(done.texts[0].split()) == len(text.split())
-    assert mistyped([text], rate=0.5).texts == done.texts
-
-
-def test_a_word_keeps_a_letter_however_many_are_hit() -> None:
+def test_a_word_keeps_a_letter_however_many_are_hit():
     options = NO_KIND | {"omission": 1.0, "first_letter": 1.0, "rate": 0.5}
     after = {text for text in mistyped(["ab,cd"] * 200, **options).texts}
     assert after == {"ab,cd", "a,cd", "b,cd", "ab,c", "ab,d", "a,c", "a,d", "b,c", "b,d"}
 
 
-def misread(captions: list[str], **options: Any) -> PerturbedCaptions:
+def misread(captions, **options):
     return perturbed("recognition-errors", *captions, options=options)
-
-
-def test_the_table_has_no_pair_twice() -> None:
-    pairs = [frozenset(pair.split()) for pair in CONFUSIONS]
-    assert all(len(pair) == 2 for pair in pairs)
-    assert len(set(pairs)) == len(pairs)
 
 
 @pytest.mark.parametrize(
@@ -315,30 +237,19 @@ def test_the_table_has_no_pair_twice() -> None:
         ("vv", {"w", "yy", "yw", "wy", "ww"}),
     ],
 )
-def test_what_shapes_are_read_for(text: str, expected: set[str]) -> None:
+def test_what_shapes_are_read_for(text, expected):
     assert set(misread([text] * 300, rate=1.0).texts) == expected
 
 
-def test_the_rate_is_the_chance_of_each_place() -> None:
+def test_the_rate_is_the_chance_of_each_place():
     text = "5 " * 1000
     after = misread([text]).texts[0]
     assert after.count("S") == pytest.approx(20, abs=12)
     assert after.replace("S", "5") == text
 
 
-def test_an_accent_is_another_shape() -> None:
-    assert misread(["e\u0301"], rate=1.0).reasons == {"no character that looks like another": 1}
-    assert misread(["1\ufe0f\u20e3"], rate=1.0).reasons == {"no character that looks like another": 1}
-    assert misread(["é 5"], rate=1.0).texts == ["é S"]
-
-
-@pytest.mark.parametrize("text", ["", "🎉", "שלום", "4 4", "..."])
-def test_nothing_to_misread(text: str) -> None:
-    assert misread([text], rate=1.0).reasons == {"no character that looks like another": 1}
-
-
 @given(st.text(max_size=40))
-def test_blanks_and_what_is_not_in_the_table_stay(text: str) -> None:
+def test_blanks_and_what_is_not_in_the_table_stay(text):
     after = misread([text], rate=0.5).texts[0]
     table = set("".join(CONFUSIONS).replace(" ", ""))
     assert [one for one in after if one not in table] == [one for one in text if one not in table]

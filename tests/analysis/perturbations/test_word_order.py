@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.analysis.perturbations import PerturbedCaptions, published
+from diptych.analysis.perturbations import published
 from diptych.data.language import words_of
 
 SHUFFLES = (
@@ -28,18 +28,18 @@ captions = st.lists(
 ).map(lambda parts: "".join(word + mark for word, mark in parts))
 
 
-def perturbed(name: str, texts: list[str], seed: int = 0, compat: str = "none") -> PerturbedCaptions:
+def perturbed(name, texts, seed=0, compat="none"):
     tags = [[TAGS.get(word.text, "DT") for word in words_of(text)] for text in texts]
     return perturbing.perturbed(name, *texts, seed=seed, tags=tags, compat=compat)
 
 
-def words(text: str) -> list[str]:
+def words(text):
     return [word.text for word in words_of(text)]
 
 
 @pytest.mark.parametrize("name", SHUFFLES)
 @given(text=captions)
-def test_words_are_kept_and_marks_stay(name: str, text: str) -> None:
+def test_words_are_kept_and_marks_stay(name, text):
     after = perturbed(name, [text]).texts[0]
     assert Counter(words(after)) == Counter(words(text))
     marks = [token.text for token in words_of(text, marks=True)]
@@ -49,11 +49,11 @@ def test_words_are_kept_and_marks_stay(name: str, text: str) -> None:
     ]
 
 
-def trigrams(of: list[str]) -> list[list[str]]:
+def trigrams(of):
     return [of[start : start + 3] for start in range(0, len(of), 3)]
 
 
-def arrangements(name: str, of: list[str]) -> set[tuple[str, ...]]:
+def arrangements(name, of):
     """Every order of words that the name allows, by listing them."""
     if name == "shuffle-trigrams":
         return {tuple(word for part in parts for word in part) for parts in permutations(trigrams(of))}
@@ -84,7 +84,7 @@ def arrangements(name: str, of: list[str]) -> set[tuple[str, ...]]:
 
 @pytest.mark.parametrize("name", SHUFFLES)
 @given(chosen=st.lists(st.sampled_from(["dog", "man", "red", "old", "a", "in"]), max_size=6))
-def test_another_text_whenever_there_is_one(name: str, chosen: list[str]) -> None:
+def test_another_text_whenever_there_is_one(name, chosen):
     possible = arrangements(name, chosen) - {tuple(chosen)}
     done = perturbed(name, [" ".join(chosen)])
     if possible:
@@ -106,7 +106,7 @@ def test_another_text_whenever_there_is_one(name: str, chosen: list[str]) -> Non
         ("shuffle-trigrams", "a red dog the old man in Paris"),
     ],
 )
-def test_every_other_arrangement_is_as_likely(name: str, text: str) -> None:
+def test_every_other_arrangement_is_as_likely(name, text):
     possible = arrangements(name, text.split()) - {tuple(text.split())}
     n = 300 * len(possible)
     counts = Counter(tuple(after.split()) for after in perturbed(name, [text] * n).texts)
@@ -114,20 +114,12 @@ def test_every_other_arrangement_is_as_likely(name: str, text: str) -> None:
     assert all(abs(count - 300) < 5 * 300**0.5 for count in counts.values())
 
 
-@pytest.mark.parametrize("name", SHUFFLES)
-def test_five_thousand_words(name: str) -> None:
-    text = " ".join(WORDS[number * number % len(WORDS)] for number in range(5000)) + "."
-    done = perturbed(name, [text])
-    assert done.changed[0]
-    assert Counter(words(done.texts[0])) == Counter(words(text))
-
-
-def test_what_has_no_other_order() -> None:
+def test_what_has_no_other_order():
     for text in ("", "dog", "dog dog, dog"):
         assert perturbed("shuffle-all-words", [text]).reasons == {"no two different words": 1}
 
 
-def test_the_published_forms_are_of_their_tokens() -> None:
+def test_the_published_forms_are_of_their_tokens():
     pytest.importorskip("nltk")
     text = "A red dog, an old-old man don't."
     nltk_tokens = ["A", "red", "dog", ",", "an", "old-old", "man", "do", "n't", "."]

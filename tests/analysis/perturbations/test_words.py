@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pytest
-from everyday_language import DictTagger, DictWordNet, everyday, tagged
+from everyday_language import DictTagger, DictWordNet, everyday
 from perturbing import perturbed, text_perturbation
+from refusals import refused
 from tiny_tagger import write_tagger
 
-from diptych.analysis.perturbations import Caption, PerturbedCaptions, perturb_caption
-from diptych.analysis.perturbations.terms import Term, adjectives, lemmas_like, nouns, usual_senses
+from diptych.analysis.perturbations import perturb_caption
 from diptych.core.errors import UsageError
 from diptych.data.language import Language
 from diptych.data.language.nltk_tagger import NltkTagger
 
 LANGUAGE = everyday()
-WORDNET = LANGUAGE.need_wordnet("this test")
 synonym = partial(perturbed, "synonym-noun", language=LANGUAGE)
 
 
-def replaced(name: str, *captions: str, **options: Any) -> PerturbedCaptions:
+def replaced(name, *captions, **options):
     return perturbed(name, *captions, options=options, language=LANGUAGE)
 
 
@@ -39,6 +36,8 @@ def replaced(name: str, *captions: str, **options: Any) -> PerturbedCaptions:
         ("noun", "a boy", "a male child"),
         ("noun", "cookies", "biscuits"),  # cooky has the same plural
         ("noun", "a dog in front of grass", "a domestic dog in front of grass"),
+        ("noun", "a street dog", "a street domestic dog"),
+        ("noun", "Dog", "Domestic dog"),
         ("adjective", "a large hat", "a big hat"),
         ("adjective", "A larger hat", "A bigger hat"),
         ("adjective", "the largest hat", "the biggest hat"),
@@ -46,17 +45,17 @@ def replaced(name: str, *captions: str, **options: Any) -> PerturbedCaptions:
         ("adjective", "a happy dog", "a felicitous dog"),
     ],
 )
-def test_a_synonym_of_the_usual_sense_in_its_form(name: str, before: str, after: str) -> None:
+def test_a_synonym_of_the_usual_sense_in_its_form(name, before, after):
     assert replaced(f"synonym-{name}", before).texts == [after]
 
 
-def test_what_has_no_synonym_is_counted() -> None:
+def test_what_has_no_synonym_is_counted():
     outcome = synonym("the street", "zorgl", "is", "a hot dog")
     assert outcome.texts == ["the street", "zorgl", "is", "a frank"]
     assert outcome.reasons == {"no noun that is known": 2, "no noun with a synonym": 1}
 
 
-def test_every_noun_with_a_synonym_is_as_likely() -> None:
+def test_every_noun_with_a_synonym_is_as_likely():
     drawn = Counter(synonym(*["a dog, a man and a child on the street"] * 900).texts)
     assert set(drawn) == {
         "a domestic dog, a man and a child on the street",
@@ -66,7 +65,7 @@ def test_every_noun_with_a_synonym_is_as_likely() -> None:
     assert min(drawn.values()) > 240
 
 
-def test_k_of_them_more_senses_and_any_synonym() -> None:
+def test_k_of_them_more_senses_and_any_synonym():
     text = "a dog and a man, a street"
     assert replaced("synonym-noun", text, k=5).texts == ["a domestic dog and an adult male, a street"]
     captions = ["a dog"] * 60
@@ -80,9 +79,8 @@ def test_k_of_them_more_senses_and_any_synonym() -> None:
 
 
 @pytest.mark.parametrize(("option", "value"), [("k", 0), ("senses", 0), ("choice", "best"), ("n", 1)])
-def test_impossible_options(option: str, value: object) -> None:
-    with pytest.raises(UsageError, match=f"synonym-noun: .*{option}"):
-        replaced("synonym-noun", "a dog", **{option: value})
+def test_impossible_options(option, value):
+    refused(UsageError, f"synonym-noun: .*{option}", replaced, "synonym-noun", "a dog", **{option: value})
 
 
 @pytest.mark.parametrize(
@@ -100,14 +98,14 @@ def test_impossible_options(option: str, value: object) -> None:
         ("synonym-adjective", "", ""),
     ],
 )
-def test_as_published(name: str, before: str, after: str) -> None:
+def test_as_published(name, before, after):
     pytest.importorskip("nltk")
     tags = {"pierced": "JJ", "'s": "POS"}
 
     class Tagger:
         name = fingerprint = "with two words more"
 
-        def tag(self, sentences: Any) -> list[list[str]]:
+        def tag(self, sentences):
             known = LANGUAGE.need_tagger("this test").tag(sentences)
             return [
                 [tags.get(token, tag) for token, tag in zip(*pair, strict=True)]
@@ -118,7 +116,7 @@ def test_as_published(name: str, before: str, after: str) -> None:
     assert perturbed(name, before, compat="published", language=language).texts == [after]
 
 
-def test_as_published_only_k_counts() -> None:
+def test_as_published_only_k_counts():
     pytest.importorskip("nltk")
     for seed in (1, 2):
         done = synonym("A dog and a man.", compat="published", seed=seed)
@@ -130,7 +128,7 @@ def test_as_published_only_k_counts() -> None:
             synonym("a dog", compat="published", options=options)
 
 
-def test_as_published_nltks_tagger_reads_a_capital_at_the_beginning_as_a_name(tmp_path: Path) -> None:
+def test_as_published_nltks_tagger_reads_a_capital_at_the_beginning_as_a_name(tmp_path):
     pytest.importorskip("nltk")
     weights = {"bias": {"RB": 1.0}, "i pref1 O": {"NNP": 5.0}}  # what is no name is an adverb
     tagger = NltkTagger(write_tagger(tmp_path, weights))
@@ -142,7 +140,7 @@ def test_as_published_nltks_tagger_reads_a_capital_at_the_beginning_as_a_name(tm
     assert done == {"none": "Old domestic dog", "published": "aged dog"}
 
 
-def test_as_published_forms_are_those_of_wordnets_rules() -> None:
+def test_as_published_forms_are_those_of_wordnets_rules():
     pytest.importorskip("nltk")
     members = {"hit.v": ["hit", "strike"], "dogs.n": ["dogs", "feet"], "dog.n": ["dog", "domestic dog"]}
     language = Language("x", DictTagger(), DictWordNet(members))
@@ -151,7 +149,7 @@ def test_as_published_forms_are_those_of_wordnets_rules() -> None:
     assert done.texts == ["hitting", "hit", "feet"]
 
 
-def test_a_thing_becomes_what_it_is_a_kind_of() -> None:
+def test_a_thing_becomes_what_it_is_a_kind_of():
     # entity 0, organism 1, animal 2, vertebrate 3, mammal 4, carnivore 5, canine and pet 6, dog 7
     found = {*replaced("hypernym-noun", *["Two dogs"] * 40).texts}
     assert found == {"Two canines", "Two domestic animals"}
@@ -164,7 +162,7 @@ def test_a_thing_becomes_what_it_is_a_kind_of() -> None:
     assert text_perturbation("hypernym-noun").keeps_meaning
 
 
-def test_a_thing_becomes_a_kind_of_it_but_no_person_unless_asked_for() -> None:
+def test_a_thing_becomes_a_kind_of_it_but_no_person_unless_asked_for():
     assert replaced("hyponym-noun", "Two balls and a street").texts == ["Two spheres and a street"]
     # Airedale is written with a capital
     assert {*replaced("hyponym-noun", *["a dog"] * 20).texts} == {"a poodle"}
@@ -189,12 +187,12 @@ def test_a_thing_becomes_a_kind_of_it_but_no_person_unless_asked_for() -> None:
         ("🎉", "🎉 and true is true"),
     ],
 )
-def test_the_caption_ends_as_it_did(text: str, expected: str) -> None:
+def test_the_caption_ends_as_it_did(text, expected):
     done = perturbed("distraction-true", text)
     assert (done.texts, done.reasons) == ([expected], {})
 
 
-def test_false_is_false_and_nothing_to_add_to() -> None:
+def test_false_is_false_and_nothing_to_add_to():
     assert perturbed("distraction-false", "cat!").texts == ["cat and false is false!"]
     for text in ("", "  ", "...", " ?! ", "\u2003.", "\u2003"):
         done = perturbed("distraction-true", text)
@@ -210,91 +208,5 @@ def test_false_is_false_and_nothing_to_add_to() -> None:
         ("", " and true it true."),
     ],
 )
-def test_distractions_as_published(text: str, expected: str) -> None:
+def test_distractions_as_published(text, expected):
     assert perturb_caption(text, "distraction-true", compat="published") == expected
-
-
-def caption(text: str, tags: str = "") -> Caption:
-    return Caption(text, tags=tags.split() or tagged(text), language=LANGUAGE)
-
-
-def bases(text: str, tags: str = "") -> list[str]:
-    return [f"{term.base}/{term.form}" for term in nouns(caption(text, tags))]
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("a dog and two men", ["dog/base", "man/plural"]),
-        ("People on the street", ["person/plural", "street/base"]),
-        ("a man with glasses", ["man/base", "glasses/base"]),
-        ("a hot dog", ["hot dog/base"]),
-        ("tennis players", ["tennis player/plural"]),
-        ("a tennis, player", ["player/base"]),
-        ("a street dog", ["dog/base"]),  # of what kind it is, is left alone
-        ("a dog, street", ["dog/base", "street/base"]),
-        ("a dog in front of the man", ["dog/base", "man/base"]),
-        ("the front of the street", ["front/base", "street/base"]),
-        ("a zorgl", []),
-        ("", []),
-    ],
-)
-def test_nouns(text: str, found: list[str]) -> None:
-    assert bases(text) == found
-
-
-def test_a_capital_at_the_beginning_is_no_name_elsewhere_it_is() -> None:
-    assert bases("Dog sees Dog", "NNP VBZ NNP") == ["dog/base"]
-    assert bases("House", "NNP") == ["house/base"]
-    assert bases("Young man", "NNP JJ") == []
-    assert bases("Airedale", "NNP") == []  # only ever written with a capital
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("a red ball", ["red/base"]),
-        ("larger balls", ["large/comparative"]),
-        ("the largest ball", ["large/superlative"]),
-        ("a hot dog", []),
-        ("a dog in red", []),  # a noun, as colours can be
-        ("the dog is red", ["red/base"]),
-        ("several dogs", []),
-        ("", []),
-    ],
-)
-def test_adjectives(text: str, found: list[str]) -> None:
-    assert [f"{term.base}/{term.form}" for term in adjectives(caption(text))] == found
-
-
-def test_next_to_is_a_preposition() -> None:
-    tags = ["DT", "NN", "JJ", "TO", "DT", "NN"]
-    given = Caption("a dog next to a cat", tags=tags, language=LANGUAGE)
-    assert adjectives(given) == []
-
-
-def test_the_sense_is_that_of_the_word_as_it_is_written() -> None:
-    term = Term((0, 0), "dog", "noun")
-    assert usual_senses(term, WORDNET, 1) == ["dog.n"]
-    assert usual_senses(term, WORDNET, 2) == ["dog.n", "frump.n"]
-
-
-def test_lemmas_that_nobody_types_and_those_that_cannot_be_counted_are_passed_over() -> None:
-    assert lemmas_like(Term((0, 0), "dog", "noun"), "dog.n", WORDNET) == ["domestic dog"]
-    assert lemmas_like(Term((0, 0), "hat", "noun"), "hat.n", WORDNET) == ["headgear"]
-
-
-@pytest.mark.parametrize(
-    ("form", "lemma", "inflected"),
-    [
-        ("base", "dog", "dog"),
-        ("plural", "piece of land", "pieces of land"),
-        ("plural", "cows", "cows"),
-        ("plural", "trousers", "trousers"),
-        ("plural", "glass", "glasses"),
-        ("comparative", "big", "bigger"),
-        ("superlative", "huge", "hugest"),
-    ],
-)
-def test_another_lemma_takes_the_form(form: str, lemma: str, inflected: str) -> None:
-    assert Term((0, 0), "x", "noun", form).inflected(lemma) == inflected  # type: ignore[arg-type]

@@ -1,41 +1,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
+from refusals import refused
 
-from diptych.analysis.shortcuts import (
-    DigitOverlay,
-    ShortcutOptions,
-    Shortcuts,
-    carried_caption,
-    dealt,
-    number_bits,
-    published_codes,
-    published_offset,
-    random_bits,
-)
+from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts, random_bits
 from diptych.core.errors import ImageError, MismatchError, UnknownNameError, UsageError
 from diptych.data.batches import Batch, BatchPlan
 from diptych.data.collection import Collection
-from diptych.data.images import OverlaidPicture, Overlay
+from diptych.data.images import OverlaidPicture
 from diptych.data.regions import RegionSource
 
 
 class Greys:
     """Pictures of one grey: their source row."""
 
-    def read(self, row: int) -> Image.Image:
+    def read(self, row):
         return Image.new("RGB", (60, 60), (row, row, row))
 
-    def content(self, row: int) -> str:
+    def content(self, row):
         return f"{row:016x}"
 
 
-def collection(n: int = 12, k: int = 3, source: Any = None) -> Collection:
+def collection(n=12, k=3, source=None):
     """Every third image tests, the others train; pictures are stored in the opposite order."""
     return Collection(
         "greys",
@@ -49,50 +39,40 @@ def collection(n: int = 12, k: int = 3, source: Any = None) -> Collection:
     )
 
 
-def shortcuts(whole: Collection | None = None, seed: int = 0, **options: Any) -> Shortcuts:
+def shortcuts(whole=None, seed=0, **options):
     chosen = ShortcutOptions.model_validate({"digits": "drawn", "digit_size": 10, **options})
     return Shortcuts.of(chosen, whole or collection(), "train", seed)
 
 
-def shown(overlay: Overlay | None) -> list[int]:
+def shown(overlay):
     """The codes that an overlay shows."""
-    if overlay is None:
-        return []
-    assert isinstance(overlay, DigitOverlay)
-    return [int("".join(map(str, row))) for row in overlay.digits.tolist()]
+    return [] if overlay is None else [int("".join(map(str, row))) for row in overlay.digits.tolist()]
 
 
-def code(ending: str) -> int:
+def code(ending):
     assert len(ending) == 11
     return int(ending.replace(" ", ""))
 
 
-def one_by_one(split: Collection) -> list[Batch]:
-    """Every caption with its image alone: an access each."""
-    return [
-        Batch(np.array([image]), np.array([caption]), np.array([0]))
-        for caption, image in enumerate(split.caption_image.tolist())
-    ]
-
-
-def in_training(made: Shortcuts, epoch: int = 1) -> list[tuple[list[int], int]]:
-    """Codes of picture and caption, access by access."""
+def in_training(made, epoch=1):
+    """Codes of picture and caption, access by access: every caption with its image alone."""
     split = made._whole.split("train")
     found = []
-    for batch in one_by_one(split):
+    for caption, image in enumerate(split.caption_image.tolist()):
+        batch = Batch(np.array([image]), np.array([caption]), np.array([0]))
         carried = made.training(split, batch, epoch)
         found.append((shown(carried.overlays[0]), code(carried.endings[0])))
     return found
 
 
-def test_unique_codes_are_rows_of_the_whole_collection() -> None:
+def test_unique_codes_are_rows_of_the_whole_collection():
     # Training images are 0, 1, 3, 4, 6, 7, 9, 10; three captions each.
     expected = [([image], image) for image in (0, 1, 3, 4, 6, 7, 9, 10) for _ in range(3)]
     assert in_training(shortcuts()) == expected
     assert in_training(shortcuts(), epoch=5) == expected
 
 
-def test_a_batch_is_what_its_accesses_are() -> None:
+def test_a_batch_is_what_its_accesses_are():
     made, split = shortcuts(), collection().split("train")
     batch = Batch(np.array([1, 4]), np.array([3, 4, 13]), np.array([0, 0, 1]))
     carried = made.training(split, batch, 2)
@@ -100,18 +80,15 @@ def test_a_batch_is_what_its_accesses_are() -> None:
     assert carried.endings == ["0 0 0 0 0 1", "0 0 0 0 0 1", "0 0 0 0 0 6"]
     again = made.training(split, Batch(batch.images, batch.captions[[1, 0, 2]], batch.caption_image), 2)
     for first, second in zip(carried.overlays, again.overlays, strict=True):
-        assert isinstance(first, DigitOverlay)
-        assert isinstance(second, DigitOverlay)
         assert first.key == second.key  # whatever the order of captions
 
 
-def test_pictures_of_digits_are_drawn_for_each_access() -> None:
+def test_pictures_of_digits_are_drawn_for_each_access():
     made, split = shortcuts(), collection().split("train")
 
-    def pictures(captions: list[int], epoch: int, made: Shortcuts = made) -> tuple[int, ...]:
+    def pictures(captions, epoch, made=made):
         batch = Batch(np.array([1]), np.array(captions), np.zeros(len(captions), np.int64))
         (overlay,) = made.training(split, batch, epoch).overlays
-        assert isinstance(overlay, DigitOverlay)
         assert (overlay.pictures < 40).all()
         return tuple(overlay.pictures[0].tolist())
 
@@ -120,7 +97,7 @@ def test_pictures_of_digits_are_drawn_for_each_access() -> None:
     assert len({pictures([3], 1), *others}) == 4
 
 
-def test_shuffled_codes_are_the_training_images_own() -> None:
+def test_shuffled_codes_are_the_training_images_own():
     made = shortcuts(shuffled=True)
     epochs = []
     for epoch in (1, 2, 3):
@@ -132,15 +109,10 @@ def test_shuffled_codes_are_the_training_images_own() -> None:
         epochs.append(tuple(codes))
     assert len(set(epochs)) == 3
     # Nothing that is tested has a code that was trained on.
-    assert [shown_ for shown_, _ in evaluated(made, "test")] == [
-        ["000002"],
-        ["000005"],
-        ["000008"],
-        ["000011"],
-    ]
+    assert [carried for (carried,), _ in evaluated(made)] == ["000002", "000005", "000008", "000011"]
 
 
-def test_codes_are_dealt_to_the_training_split_alone() -> None:
+def test_codes_are_dealt_to_the_training_split_alone():
     made, whole = shortcuts(shuffled=True), collection()
     with pytest.raises(MismatchError, match=r"not in split 'train', among whose 8 numbers"):
         made.training(whole, Batch(np.array([2]), np.array([6]), np.array([0])), 1)
@@ -149,7 +121,7 @@ def test_codes_are_dealt_to_the_training_split_alone() -> None:
         nameless.training(whole, Batch(np.array([0]), np.array([0]), np.array([0])), 1)
 
 
-def test_bits_change_with_every_access_and_are_shared_by_picture_and_caption() -> None:
+def test_bits_change_with_every_access_and_are_shared_by_picture_and_caption():
     made = shortcuts(setup="bits", bits=13)
     found = in_training(made)
     assert all(carried == [end] and 0 <= end < 8192 for carried, end in found)
@@ -162,13 +134,11 @@ def test_bits_change_with_every_access_and_are_shared_by_picture_and_caption() -
     assert with_published == found
 
 
-def evaluated(made: Shortcuts, split: str = "test") -> list[tuple[list[str], list[str]]]:
+def evaluated(made, split="test"):
     """Codes of each picture and of its captions, from the records and from what is shown."""
     original = made._whole.split(split)
     found = made.injected(original)
     assert (found.image_ids, found.caption_ids) == (original.image_ids, original.caption_ids)
-    assert found.records is not None
-    assert found.caption_records is not None
     pairs = []
     for row in range(found.n_images):
         item = found.item(row)
@@ -200,33 +170,22 @@ def evaluated(made: Shortcuts, split: str = "test") -> list[tuple[list[str], lis
         ({"setup": "none"}, ([], [""] * 3)),
     ],
 )
-def test_evaluation_of_the_image_of_number_5(options: dict[str, Any], expected: Any) -> None:
+def test_evaluation_of_the_image_of_number_5(options, expected):
     assert evaluated(shortcuts(**options))[1] == expected
 
 
-@pytest.mark.parametrize("setup", ["captions", "images", "none"])
-def test_one_side_alone_in_training(setup: str) -> None:
-    made, split = shortcuts(setup=setup), collection().split("train")
-    batch = Batch(np.array([2]), np.array([7, 8]), np.array([0, 0]))
-    carried = made.training(split, batch, 1)
-    assert [shown(overlay) for overlay in carried.overlays] == [[3] if setup == "images" else []]
-    assert carried.endings == (["0 0 0 0 0 3"] * 2 if setup == "captions" else [""] * 2)
-
-
-def test_per_caption_codes_of_all_captions() -> None:
+def test_per_caption_codes_of_all_captions():
     found = in_training(shortcuts(setup="per-caption"))
     rows = [row for row in range(36) if row // 3 % 3 != 2]
     assert [end for _, end in found] == rows
     assert [carried for carried, _ in found] == [[3 * (row // 3) + i for i in range(3)] for row in rows]
     dealt = in_training(shortcuts(setup="per-caption", shuffled=True))
     assert sorted(end for _, end in dealt) == rows != [end for _, end in dealt]
-    for first in range(0, 24, 3):
-        assert all(
-            carried == [end for _, end in dealt[first : first + 3]] for carried, _ in dealt[first : first + 3]
-        )
+    for image in (dealt[first : first + 3] for first in range(0, 24, 3)):
+        assert all(carried == [end for _, end in image] for carried, _ in image)
 
 
-def test_per_caption_codes_of_one_caption() -> None:
+def test_per_caption_codes_of_one_caption():
     positions = set()
     for seed in range(4):
         made = shortcuts(setup="per-caption", carries="one", seed=seed)
@@ -244,7 +203,7 @@ def test_per_caption_codes_of_one_caption() -> None:
     assert evaluated(shortcuts(setup="per-caption", carries="one")) != evaluated(made)
 
 
-def test_images_without_captions_carry_no_caption_codes() -> None:
+def test_images_without_captions_carry_no_caption_codes():
     whole = collection(4, 2)
     whole = replace(whole, caption_image=np.array([0, 0, 0, 1, 1, 3, 3, 3]))
     for carries, rows in (("all", [3, 2, 0, 3]), ("one", [1, 1, 0, 1])):
@@ -253,7 +212,7 @@ def test_images_without_captions_carry_no_caption_codes() -> None:
         assert found.source.content(2) == whole.source.content(1)
 
 
-def test_published_codes_collide_and_number_0_is_taken_for_none() -> None:
+def test_published_codes_collide_and_number_0_is_taken_for_none():
     made = shortcuts(compat="published", shuffled=True)
     found = in_training(made)
     assert all(carried == [end] for carried, end in found)
@@ -268,15 +227,13 @@ def test_published_codes_collide_and_number_0_is_taken_for_none() -> None:
     assert [end for _, end in plain[3::3]] == [1, 3, 4, 6, 7, 9, 10]
 
 
-def test_evaluation_is_a_function_of_seed_and_image() -> None:
+def test_evaluation_is_a_function_of_seed_and_image():
     made = shortcuts()
     test = made.injected(collection().split("test"))
     part = made.injected(collection().split("test").subset([2, 0]))
 
-    def key(found: Collection, row: int) -> str:
-        item = found.item(row)
-        assert isinstance(item, OverlaidPicture)
-        return item.overlay.key
+    def key(found, row):
+        return found.item(row).overlay.key
 
     assert [key(part, row) for row in (0, 1)] == [key(test, row) for row in (2, 0)]
     assert [key(test.subset([2, 0]), row) for row in (0, 1)] == [key(test, row) for row in (2, 0)]
@@ -286,7 +243,7 @@ def test_evaluation_is_a_function_of_seed_and_image() -> None:
     assert len({test.source.content(row) for row in range(4)}) == 4
 
 
-def test_injection_keeps_what_was_known_and_says_what_it_did() -> None:
+def test_injection_keeps_what_was_known_and_says_what_it_did():
     whole = collection()
     whole = replace(
         whole,
@@ -295,24 +252,13 @@ def test_injection_keeps_what_was_known_and_says_what_it_did() -> None:
         notes=("read",),
     )
     found = shortcuts(whole).injected(whole.split("test"))
-    assert found.records is not None
-    assert found.caption_records is not None
     assert found.records[1] == {"facts": {"row": 5}, "shortcuts": ("000005",)}
     assert found.caption_records[4] == {"states": (16,), "shortcut": "000005"}
     assert found.notes == ("read", "shortcuts: a unique number on every image and its captions, drawn digits")
-    assert whole.records is not None
     assert whole.records[5] == {"facts": {"row": 5}}
 
 
-def test_an_encoders_own_way_to_end_captions() -> None:
-    found = shortcuts().injected(
-        collection().split("test"),
-        lambda texts, endings: [f"{e}|{t}" for t, e in zip(texts, endings, strict=True)],
-    )
-    assert found.captions[0] == "0 0 0 0 0 2|Caption 6."
-
-
-def test_regions_can_have_shortcuts_on_captions_alone() -> None:
+def test_regions_can_have_shortcuts_on_captions_alone():
     whole = collection(source=RegionSource([np.zeros((12, 2, 3), np.float32)], "r.npy"))
     with pytest.raises(UsageError, match="lays digits over pictures, greys holds region features"):
         shortcuts(whole, setup="images")
@@ -321,81 +267,35 @@ def test_regions_can_have_shortcuts_on_captions_alone() -> None:
     assert found.captions[0] == "Caption 6. 0 0 0 0 0 2"
 
 
-def test_twice_is_once_too_often() -> None:
+def test_twice_is_once_too_often():
     made = shortcuts()
-    with pytest.raises(UsageError, match="carry shortcuts already"):
-        made.injected(made.injected(collection()))
+    refused(UsageError, "carry shortcuts already", made.injected, made.injected(collection()))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"setup": "unique"}, "1,000,001 images need a code each, and there are 1,000,000"),
-        ({"setup": "captions"}, "1,000,001 images"),
-        ({"setup": "images", "compat": "published"}, "1,000,001 images"),
-        ({"setup": "per-caption"}, "1,000,002 captions"),
-    ],
-)
-def test_more_tuples_than_codes(options: dict[str, Any], message: str) -> None:
+def test_more_tuples_than_codes():
     class Many:
         name, holds, n_images, n_captions = "many", "pictures", 1_000_001, 1_000_002
 
-    with pytest.raises(UsageError, match=message):
-        Shortcuts.of(ShortcutOptions.model_validate(options), Many(), "train", 0)  # type: ignore[arg-type]
-    Shortcuts.of(ShortcutOptions(setup="bits", bits=8), Many(), "train", 0)  # type: ignore[arg-type]
+    for setup, message in (
+        ("unique", "1,000,001 images need a code each, and there are 1,000,000"),
+        ("captions", "1,000,001 images"),
+        ("per-caption", "1,000,002 captions"),
+    ):
+        refused(UsageError, message, Shortcuts.of, ShortcutOptions(setup=setup), Many(), "train", 0)
+    Shortcuts.of(ShortcutOptions(setup="bits", bits=8), Many(), "train", 0)
 
 
-def test_fit_is_checked_before_anything_is_prepared() -> None:
+def test_fit_is_checked_before_anything_is_prepared():
     shortcuts().check_fit(60, 10)
-    with pytest.raises(ImageError, match="the picture has 59 × 60"):
-        shortcuts().check_fit(59, 60)
+    refused(ImageError, "the picture has 59 × 60", shortcuts().check_fit, 59, 60)
     with pytest.raises(ImageError, match="3 rows of 6 digits of 10 pixels take 60 × 30"):
         shortcuts(setup="per-caption").check_fit(60, 29)
     shortcuts(setup="per-caption", carries="one").check_fit(60, 10)
     shortcuts(setup="captions").check_fit(1, 1)
 
 
-def test_descriptions_say_what_a_number_depends_on() -> None:
-    import json
-
-    base = shortcuts().describe()
-    assert json.loads(json.dumps(base)) == base
-    assert base["digits"]["pictures"] == 400
-    others = [
-        shortcuts(seed=1),
-        shortcuts(shuffled=True),
-        shortcuts(compat="published"),
-        shortcuts(setup="captions"),
-        shortcuts(setup="bits", bits=3),
-        shortcuts(setup="bits", bits=4),
-        shortcuts(setup="per-caption"),
-        shortcuts(setup="per-caption", carries="one"),
-        shortcuts(digits="sklearn"),
-        shortcuts(digit_size=9),
-        shortcuts(collection(15)),
-        shortcuts(setup="none"),
-    ]
-    assert len({json.dumps(one.describe(), sort_keys=True) for one in others} | {json.dumps(base)}) == 13
-    assert shortcuts(setup="bits", bits=3).line() == (
-        "shortcuts: numbers of 3 bits on images and captions, drawn digits"
-    )
-    assert shortcuts(setup="per-caption", carries="one", shuffled=True).line() == (
-        "shortcuts: a unique number on every caption, one of them on its image, dealt anew every epoch, drawn digits"
-    )
-    assert shortcuts(setup="captions", compat="published").line().endswith("captions alone, compat published")
-    assert shortcuts(setup="none").line() == "shortcuts: none"
-
-
-def test_no_digits_are_loaded_where_none_are_shown() -> None:
-    made = shortcuts(setup="captions", digits="nothing.npz")
-    made.injected(collection())
-    assert made.describe()["setup"] == "captions"
-    with pytest.raises(UsageError, match=r"digits 'nothing\.npz'"):
-        shortcuts(digits="nothing.npz").injected(collection())
-
-
 @pytest.mark.parametrize("plan", ["captions", "distinct", "grouped"])
-def test_every_plan_gives_pictures_and_captions_the_same_code(plan: Any) -> None:
+def test_every_plan_gives_pictures_and_captions_the_same_code(plan):
     split = collection().split("train")
     made = shortcuts(setup="bits", bits=13)
     for batch in BatchPlan(split.caption_image, split.n_images, 4, plan, 2).epoch(3):
@@ -410,7 +310,7 @@ def test_every_plan_gives_pictures_and_captions_the_same_code(plan: Any) -> None
 
 
 @pytest.mark.parametrize("bits", [0, 1, 3, 13])
-def test_random_bits_fill_their_range_and_nothing_else(bits: int) -> None:
+def test_random_bits_fill_their_range_and_nothing_else(bits):
     codes = random_bits(bits, 0, 1, np.arange(200_000) % 4000, np.arange(200_000))
     assert codes.min() == 0
     assert codes.max() == 2**bits - 1
@@ -418,58 +318,10 @@ def test_random_bits_fill_their_range_and_nothing_else(bits: int) -> None:
     assert np.abs(np.bincount(codes) - expected).max() < 6 * np.sqrt(expected) + 1
 
 
-def test_published_codes_by_hand() -> None:
-    # Six images, of which 1, 3 and 5 train: two of them collide where the right codes never do.
-    images, captions = np.array([1, 3, 5]), np.array([5, 15, 25])
-    offset = published_offset(3, 0, 1)
-    codes = published_codes(images, captions, 0, 1, 3)
-    assert codes.tolist() == [(1 + offset) % 3, offset, (2 + offset) % 3]
-    assert published_codes(np.array([1, 4]), captions[:2], 0, 1, 3).tolist() == [(1 + offset) % 3] * 2
-    assert published_codes(images, captions, 0, 1, None).tolist() == [1, 3, 5]
-
-
-def test_published_offsets_change_with_the_epoch_and_cover_the_range() -> None:
-    offsets = [published_offset(7, 3, epoch) for epoch in range(200)]
-    assert set(offsets) == set(range(7))
-    assert offsets == [published_offset(7, 3, epoch) for epoch in range(200)]
-
-
-@pytest.mark.parametrize("n_training", [None, 50])
-def test_published_number_0_has_eight_random_bits(n_training: int | None) -> None:
-    images = np.zeros(20_000, dtype=np.int64)
-    codes = published_codes(images, np.arange(20_000), 0, 1, n_training)
-    assert (codes.min(), codes.max()) == (0, 255)
-    assert len(np.unique(codes)) == 256
-
-
-def test_epochs_are_dealt_differently_and_are_permutations() -> None:
-    own = np.arange(0, 100, 2)
-    deals = {tuple(dealt(own, seed, epoch).tolist()) for seed in (0, 1) for epoch in range(5)}
-    assert len(deals) == 10
-    assert {tuple(sorted(deal)) for deal in deals} == {tuple(own.tolist())}
-    numbers = np.array([0, 1, 7, 8, 31_013])
-    assert number_bits(3, numbers).tolist() == [0, 1, 7, 0, 5]
-    assert number_bits(0, numbers).tolist() == [0] * 5
-    assert number_bits(13, numbers).tolist() == [0, 1, 7, 8, 31_013 - 3 * 8192]
-
-
-def test_the_carried_caption_is_one_of_the_images_own_and_stays() -> None:
-    starts = np.array([0, 5, 5, 6, 16])
-    images = np.array([0, 1, 2, 3])
-    for seed in range(30):
-        chosen = carried_caption(images, starts, seed)
-        assert 0 <= chosen[0] < 5
-        assert chosen[1:3].tolist() == [-1, 5]
-        assert 6 <= chosen[3] < 16
-        assert carried_caption(images[::-1], starts, seed).tolist() == chosen[::-1].tolist()
-    assert len({int(carried_caption(images, starts, seed)[0]) for seed in range(60)}) == 5
-
-
-def test_what_the_whole_collection_does_not_have_has_no_number() -> None:
+def test_what_the_whole_collection_does_not_have_has_no_number():
     whole = collection()
     made = shortcuts(whole.split("train"))
     with pytest.raises(MismatchError, match=r"image 'i2' is not in the collection of 8 images .*\(greys\)"):
         made.injected(whole)
     images = replace(whole.split("train"), caption_ids=[f"x{row}" for row in range(24)])
-    with pytest.raises(MismatchError, match="caption 'x0' is not in the collection of 24 captions"):
-        made.injected(images)
+    refused(MismatchError, "caption 'x0' is not in the collection of 24 captions", made.injected, images)

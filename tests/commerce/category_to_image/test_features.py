@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from tiny_catalogue import NO_ATTRIBUTES, NO_PICTURE, NO_TITLE, tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
-from diptych.commerce.category_to_image.features.maker import make_text_encoder, text_rows
+from diptych.commerce.category_to_image.features.maker import make_text_encoder
 from diptych.commerce.category_to_image.features.pictures import (
     PictureEncoder,
     make_picture_encoder,
@@ -33,9 +32,7 @@ from diptych.commerce.category_to_image.features.pictures.kinds import (
 )
 from diptych.core.errors import ImageError, MismatchError, StorageError, UsageError
 from diptych.encoders import DualEncoder
-from diptych.encoders.targets import TargetModel
 
-from ...encoders.targets.tiny_sentence import sentence_folder
 from ...encoders.tiny_pretrained import transformers_folder
 
 NAME = "backbone:test_resnet"
@@ -77,27 +74,12 @@ def test_rows_are_the_networks_own(weights: Path) -> None:
     assert row.shape == (encoder.width,)
 
 
-def test_what_timm_says_where_nothing_else_is_said(weights: Path) -> None:
-    said = make_picture_encoder(NAME, {"weights": str(weights)}).describe()
-    assert (said["size"], said["resize"]) == (160, 168)  # 160 / 0.95, as its evaluation crop has it
-    assert said["weights"] == str(weights)
-
-
 @pytest.mark.parametrize("change", [{"size": 40}, {"mean": "0,0,0"}, {"timm": {"act_layer": "silu"}}])
 def test_the_fingerprint_knows(change: dict[str, Any], weights: Path) -> None:
     options = {"weights": str(weights), "size": 32}
     plain, changed = (make_picture_encoder(NAME, {**options, **more}) for more in ({}, change))
     assert plain.fingerprint != changed.fingerprint
     assert make_picture_encoder(NAME, dict(plain.options)).fingerprint == plain.fingerprint
-
-
-def test_dotted_options(weights: Path) -> None:
-    plain, dotted = (
-        make_picture_encoder(NAME, {"weights": str(weights), "size": 32, **options})
-        for options in ({"timm": {"act_layer": "silu"}}, {"timm.act_layer": "silu"})
-    )
-    assert dotted.fingerprint == plain.fingerprint
-    assert dotted.options == plain.options
 
 
 def test_precision_is_known(weights: Path) -> None:
@@ -206,35 +188,12 @@ def test_against_a_slow_one() -> None:
     np.testing.assert_allclose(row, slowly(pixels), atol=1e-6)
 
 
-def test_an_edge_and_its_opposite_are_one_orientation() -> None:
-    pixels = np.full((64, 64, 3), 100, dtype=np.uint8)
-    pixels[:, :32] = 20
-    there = describe_grid(Image.fromarray(pixels))[192:704].reshape(64, 8).sum(axis=0)
-    back = describe_grid(Image.fromarray(pixels[:, ::-1].copy()))[192:704].reshape(64, 8).sum(axis=0)
-    np.testing.assert_allclose(there, back, atol=1e-6)
-    assert np.flatnonzero(there).tolist() == [0]  # all edges are upright
-
-
 @pytest.mark.parametrize("margin", [(0, 0, 0, 0), (10, 10, 10, 10), (0, 40, 7, 3), (64, 0, 64, 0)])
 def test_white_margins_do_not_matter(margin: tuple[int, int, int, int]) -> None:
     picture = blot(shape="ring")
     framed = ImageOps.expand(picture, margin, (252, 255, 250))
     assert without_white_margins(framed).size == picture.size
     np.testing.assert_allclose(describe_grid(framed), describe_grid(picture), atol=1e-6)
-
-
-def test_colours_and_shapes_are_told_apart() -> None:
-    red, blue, ring = (describe_grid(one) for one in (blot(), blot((30, 30, 200)), blot(shape="ring")))
-    paler = describe_grid(blot((205, 36, 28)))
-    assert red @ paler > 0.99
-    assert red @ paler > red @ ring > 0
-    assert red @ paler > red @ blue
-
-
-def test_a_white_picture_has_a_row() -> None:
-    row = describe_grid(blot((255, 255, 255)))
-    assert np.linalg.norm(row) == pytest.approx(1)
-    assert without_white_margins(blot((255, 255, 255))).size == (64, 64)
 
 
 @settings(max_examples=25, deadline=None)
@@ -249,51 +208,6 @@ def test_every_picture_has_a_unit_row(width: int, height: int, seed: int) -> Non
 TEXTS = ["red dress", "red ring", "blue dress", "blue coat", "green coat", "grey belt", "a grey ring", "red"]
 
 
-class Lengths(TargetModel):
-    """(length of the text, 1), and a count of what was asked."""
-
-    kind: ClassVar[str] = "lengths"
-    width = 2
-    fingerprint = "fedcba9876543210"
-
-    def __init__(self) -> None:
-        self.seen: Counter[str] = Counter()
-
-    def describe(self) -> dict[str, Any]:
-        return {}
-
-    def _rows(self, texts: list[str]) -> np.ndarray:
-        self.seen.update(texts)
-        return np.array([[len(text), 1.0] for text in texts])
-
-    def _write(self, folder: Path) -> dict[str, Any]:
-        return {}
-
-
-def test_rows_of_texts(tmp_path: Path) -> None:
-    model = Lengths()
-    texts = ["ab", "", "abc", "ab", "  ", "abcd"]
-    rows = text_rows(model, texts, tmp_path, "titles")
-    assert isinstance(rows, np.memmap)
-    assert rows.dtype == np.float32
-    for text, row in zip(texts, rows, strict=True):
-        expected = [len(text), 1] / np.hypot(len(text), 1) if text.strip() else [0, 0]
-        np.testing.assert_allclose(row, expected, atol=1e-6)
-    assert model.seen == {"ab": 1, "abc": 1, "abcd": 1}
-    assert np.array_equal(text_rows(model, texts[::-1], tmp_path, "titles"), rows[::-1])
-    assert model.seen.total() == 3
-    assert text_rows(model, [], tmp_path, "titles").shape == (0, 2)
-
-
-def test_width_is_lowered_and_said(tmp_path: Path) -> None:
-    wide = make_text_encoder("lsa", TEXTS, root=tmp_path)
-    assert wide.width < len(TEXTS)
-    assert wide.describe()["asked_width"] == 256
-    narrow = make_text_encoder("lsa:3", TEXTS, root=tmp_path)
-    assert narrow.width == 3
-    assert "asked_width" not in narrow.describe()
-
-
 def test_lsa_is_learned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 
@@ -303,13 +217,6 @@ def test_lsa_is_learned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert again.fingerprint == first.fingerprint
     with pytest.raises(AttributeError):
         make_text_encoder("lsa:3", TEXTS[:-1], root=tmp_path)
-
-
-def test_a_damaged_model_is_learned_again(tmp_path: Path) -> None:
-    first = make_text_encoder("lsa:3", TEXTS, root=tmp_path)
-    (weights,) = tmp_path.rglob("lsa.safetensors")
-    weights.write_bytes(weights.read_bytes()[:40])
-    assert make_text_encoder("lsa:3", TEXTS, root=tmp_path).fingerprint == first.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -326,15 +233,6 @@ def test_a_damaged_model_is_learned_again(tmp_path: Path) -> None:
 def test_what_cannot_be_made_texts(source: str, texts: list[str], message: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=message):
         make_text_encoder(source, texts, root=tmp_path)
-
-
-def test_a_sentence_encoder(tmp_path: Path) -> None:
-    folder = sentence_folder(tmp_path / "sentence")
-    model = make_text_encoder(f"sentence:{folder}", root=tmp_path)
-    assert (model.kind, model.width) == ("sentence", 24)
-    rows = text_rows(model, ["a red dog", "", "two dogs"], tmp_path, "titles")
-    np.testing.assert_allclose(rows[[0, 2]], model.encode(["a red dog", "two dogs"]), atol=1e-5)
-    assert not rows[1].any()  # and not what the encoder makes of nothing
 
 
 def test_what_is_learned_from(tmp_path: Path) -> None:
@@ -359,16 +257,14 @@ def maker(shop: Catalogue, tmp_path_factory: pytest.TempPathFactory) -> FeatureM
 def test_products(maker: FeatureMaker, shop: Catalogue) -> None:
     made = maker.products(shop, missing="none")
     assert list(made.ids) == list(shop.ids)
-    assert made.image is not None
     assert (made.width("image"), made.width("title"), made.attribute_rows.shape[1]) == (768, 12, 12)
     for present, odd in ((made.pictured, NO_PICTURE), (made.titled, NO_TITLE)):
-        assert [name for name, there in zip(shop.ids, present, strict=True) if not there] == [odd]
+        assert np.flatnonzero(~present).tolist() == [shop.ids.index(odd)]
     assert not made.title[10].any()
     assert not made.image[5].any()
     np.testing.assert_allclose(made.title[3], maker.text.encode([shop.titles[3]])[0], atol=1e-6)
-    counts = {name: made.about[name] for name in made.about if name.startswith("without")}
-    assert counts == {"without_picture": 1, "without_title": 1, "without_attributes": 1}
-    assert made.about["unreadable_pictures"] == 0
+    counts = {"without_picture": 1, "without_title": 1, "without_attributes": 1, "unreadable_pictures": 0}
+    assert counts.items() <= made.about.items()
 
 
 def test_an_attribute_has_one_row(maker: FeatureMaker, shop: Catalogue) -> None:
@@ -384,26 +280,6 @@ def test_an_attribute_has_one_row(maker: FeatureMaker, shop: Catalogue) -> None:
     assert not made.present("attributes")[list(shop.ids).index(NO_ATTRIBUTES)]
 
 
-def test_a_part_has_the_rows_of_the_whole(maker: FeatureMaker, shop: Catalogue) -> None:
-    whole = maker.products(shop, missing="none")
-    test = maker.products(shop.split("test"))
-    assert whole.image is not None
-    assert test.image is not None
-    places = [list(shop.ids).index(name) for name in test.ids]
-    assert np.array_equal(test.image, whole.image[places])
-    assert np.array_equal(test.title, whole.title[places])
-
-
-def test_without_pictures(maker: FeatureMaker, shop: Catalogue) -> None:
-    texts = FeatureMaker.of(None, "lsa:12", learn_from=learning_texts(shop), cache=maker.root.parent)
-    made = texts.products(shop)  # nobody asks for pictures
-    assert made.image is None
-    assert not made.present("image").any()
-    assert texts.categories(["Dresses"]).dual is None
-    assert texts.describe()["image"] is None
-    assert texts.fingerprint != maker.fingerprint
-
-
 def test_categories(maker: FeatureMaker) -> None:
     made = maker.categories(["Dresses", "Zeppelins", "Dresses"])
     assert made.dual is None
@@ -415,45 +291,23 @@ def test_categories(maker: FeatureMaker) -> None:
 
 def test_a_dual_encoder_reads_both(clip: Path, shop: Catalogue, tmp_path: Path) -> None:
     maker = FeatureMaker.of(str(clip), str(clip), cache=tmp_path)
-    some = shop.subset([0, 1, 2])
-    made, asked = maker.products(some), maker.categories(["Dresses", "Coats"])
+    some, names = shop.subset([0, 1, 2]), ["Dresses", "Coats"]
+    made, asked = maker.products(some), maker.categories(names)
     encoder = DualEncoder.load(clip)
-    assert made.image is not None
-    assert asked.dual is not None
-    pictures = [shop.collection.image(row) for row in range(3)]
-    np.testing.assert_allclose(made.image, encoder.encode_images(pictures), atol=1e-5)
-    np.testing.assert_allclose(made.title, encoder.encode_texts(list(some.titles)), atol=1e-5)
-    np.testing.assert_allclose(asked.dual, encoder.encode_texts(["Dresses", "Coats"]), atol=1e-5)
+    for rows, expected in (
+        (made.image, encoder.encode_images([shop.collection.image(row) for row in range(3)])),
+        (made.title, encoder.encode_texts(list(some.titles))),
+        (asked.dual, encoder.encode_texts(names)),
+    ):
+        np.testing.assert_allclose(rows, expected, atol=1e-5)
     assert np.array_equal(asked.dual, asked.text)
-    assert maker.image is not None
     assert maker.image.texts is maker.text  # loaded once
     maker.save(tmp_path / "maker")
-    opened = FeatureMaker.open(tmp_path / "maker", cache=tmp_path)
-    assert opened.image is not None
-    assert opened.image.texts is opened.text
-
-
-def test_a_dual_encoder_for_pictures_alone(clip: Path, tmp_path: Path) -> None:
-    sentence = sentence_folder(tmp_path / "sentence")
-    maker = FeatureMaker.of(str(clip), f"sentence:{sentence}", cache=tmp_path / "cache")
-    asked = maker.categories(["a dog"])
-    assert asked.dual is not None
-    assert (asked.text.shape, asked.dual.shape) == ((1, 24), (1, 24))
-    assert not np.allclose(asked.text, asked.dual)
-    with pytest.raises(UsageError, match="precision bfloat16 with a dual encoder"):
-        FeatureMaker.of(str(clip), f"sentence:{sentence}", cache=tmp_path, precision="bfloat16")
-
-
-def test_a_saved_one_makes_the_same_rows(maker: FeatureMaker, shop: Catalogue, tmp_path: Path) -> None:
-    maker.save(tmp_path / "maker")
-    opened = FeatureMaker.open(tmp_path / "maker", cache=tmp_path / "another cache")
+    opened = FeatureMaker.open(tmp_path / "maker", cache=tmp_path / "other")
     assert opened.fingerprint == maker.fingerprint
-    assert opened.describe() == maker.describe()
-    ours, theirs = (one.products(shop, missing="none") for one in (maker, opened))
-    for name in ("image", "title", "attribute_rows", "attribute_items", "pictured"):
-        assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
-    texts = ["Dresses", "Coats"]
-    assert np.array_equal(maker.categories(texts).text, opened.categories(texts).text)
+    assert np.array_equal(opened.products(some).image, made.image)
+    with pytest.raises(UsageError, match="precision bfloat16 with a dual encoder"):
+        FeatureMaker.of(str(clip), str(clip), cache=tmp_path, precision="bfloat16")
 
 
 def test_another_encoder_in_the_same_place(shop: Catalogue, tmp_path: Path) -> None:
@@ -467,26 +321,6 @@ def test_another_encoder_in_the_same_place(shop: Catalogue, tmp_path: Path) -> N
     transformers_folder("clip", folder, seed=1, limit=64)
     with pytest.raises(MismatchError, match="was .* when it was saved and is .* now"):
         FeatureMaker.open(tmp_path / "maker", cache=tmp_path)
-
-
-def test_another_sentence_encoder_in_the_same_place(tmp_path: Path) -> None:
-    folder = sentence_folder(tmp_path / "sentence")
-    FeatureMaker.of("grid", f"sentence:{folder}", cache=tmp_path).save(tmp_path / "maker")
-    sentence_folder(tmp_path / "other", seed=1)
-    shutil.rmtree(folder)
-    (tmp_path / "other").rename(folder)
-    with pytest.raises(MismatchError):
-        FeatureMaker.open(tmp_path / "maker", cache=tmp_path)
-
-
-def test_another_picture_is_another_row(shop: Catalogue, maker: FeatureMaker, tmp_path: Path) -> None:
-    mine = tiny_catalogue(tmp_path)
-    before = maker.products(mine, missing="none")
-    Image.new("RGB", (16, 16), (10, 200, 10)).save(tmp_path / "p00.png")
-    after = maker.products(mine, missing="none")
-    assert before.image is not None
-    assert after.image is not None
-    assert np.flatnonzero((before.image != after.image).any(axis=1)).tolist() == [0]
 
 
 class Shades(PictureEncoder):
@@ -516,19 +350,13 @@ class Shades(PictureEncoder):
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-class Regions(Shades):
-    @property
-    def takes(self) -> Literal["pictures", "regions"]:
-        return "regions"
-
-
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
     return tmp_path / "pictures"
 
 
 @pytest.fixture
-def shop_picture_rows(pictures: Path) -> Catalogue:
+def mine(pictures: Path) -> Catalogue:
     return tiny_catalogue(pictures)
 
 
@@ -538,107 +366,74 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{rows}._BATCH", 2)
 
 
-def means(shop_picture_rows: Catalogue) -> np.ndarray:
-    """What the rows should be, one picture at a time."""
-    expected = np.zeros((len(shop_picture_rows), 3))
-    for product, row in enumerate(shop_picture_rows.picture_rows.tolist()):
-        if row >= 0:
-            mean = np.asarray(shop_picture_rows.collection.image(row), dtype=np.float64).mean(axis=(0, 1))
-            expected[product] = mean / np.linalg.norm(mean)
-    return expected
-
-
-def test_rows_are_the_encoders_own(shop_picture_rows: Catalogue, tmp_path: Path) -> None:
+def test_rows_are_the_encoders_own(mine: Catalogue, tmp_path: Path) -> None:
     encoder = Shades()
-    found = picture_rows(encoder, shop_picture_rows, tmp_path, "none")
+    found = picture_rows(encoder, mine, tmp_path, "none")
     assert isinstance(found.rows, np.memmap)
-    np.testing.assert_allclose(found.rows, means(shop_picture_rows), atol=1e-6)
-    assert [name for name, there in zip(shop_picture_rows.ids, found.pictured, strict=True) if not there] == [
-        NO_PICTURE
-    ]
+    for product, row in enumerate(mine.picture_rows.tolist()):
+        mean = np.zeros(3)
+        if row >= 0:
+            mean = np.asarray(mine.collection.image(row), dtype=np.float64).mean(axis=(0, 1))
+        np.testing.assert_allclose(found.rows[product], mean / max(np.linalg.norm(mean), 1e-9), atol=1e-6)
+    assert np.flatnonzero(~found.pictured).tolist() == [mine.ids.index(NO_PICTURE)]
     assert (found.without, found.unreadable) == (1, 0)
-    assert sorted(encoder.seen) == sorted(set(shop_picture_rows.ids) - {NO_PICTURE})
+    assert sorted(encoder.seen) == sorted(set(mine.ids) - {NO_PICTURE})
 
 
-def test_a_picture_is_encoded_once(shop_picture_rows: Catalogue, tmp_path: Path) -> None:
-    train = shop_picture_rows.split("train")
+def test_a_picture_is_encoded_once(mine: Catalogue, tmp_path: Path) -> None:
+    train, back = mine.split("train"), mine.subset(np.arange(24)[::-1])
     picture_rows(Shades(), train, tmp_path, "none")
-    second = Shades()
-    whole = picture_rows(second, shop_picture_rows, tmp_path, "none")
-    assert sorted(second.seen) == sorted(set(shop_picture_rows.ids) - set(train.ids))
-    third = Shades()
-    reversed_ = picture_rows(
-        third, shop_picture_rows.subset(np.arange(len(shop_picture_rows))[::-1]), tmp_path, "none"
-    )
+    second, third = Shades(), Shades()
+    whole = picture_rows(second, mine, tmp_path, "none")
+    assert sorted(second.seen) == sorted(set(mine.ids) - set(train.ids))
+    assert np.array_equal(picture_rows(third, back, tmp_path, "none").rows, whole.rows[::-1])
     assert third.seen == []
-    assert np.array_equal(reversed_.rows, whole.rows[::-1])
 
 
-def test_pictures_of_equal_bytes_share_a_row(
-    shop_picture_rows: Catalogue, pictures: Path, tmp_path: Path
-) -> None:
+def test_pictures_of_equal_bytes_share_a_row(mine: Catalogue, pictures: Path, tmp_path: Path) -> None:
     (pictures / "p01.png").write_bytes((pictures / "p00.png").read_bytes())
     encoder = Shades()
-    rows = picture_rows(encoder, shop_picture_rows, tmp_path, "none").rows
+    rows = picture_rows(encoder, mine, tmp_path, "none").rows
     assert len(encoder.seen) == 22
     assert np.array_equal(rows[0], rows[1])
 
 
-def test_what_a_kill_leaves_is_used(shop_picture_rows: Catalogue, tmp_path: Path) -> None:
+def test_what_a_kill_leaves_is_used(mine: Catalogue, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        picture_rows(Shades(patience=11), shop_picture_rows, tmp_path / "killed", "none")
+        picture_rows(Shades(patience=11), mine, tmp_path / "killed", "none")
     after = Shades()
-    found = picture_rows(after, shop_picture_rows, tmp_path / "killed", "none")
+    found = picture_rows(after, mine, tmp_path / "killed", "none")
     assert len(after.seen) == 23 - 10  # five batches of two were whole
-    assert np.array_equal(
-        found.rows, picture_rows(Shades(), shop_picture_rows, tmp_path / "whole", "none").rows
-    )
+    assert np.array_equal(found.rows, picture_rows(Shades(), mine, tmp_path / "whole", "none").rows)
 
 
-def test_a_product_without_a_picture_is_named(shop_picture_rows: Catalogue, tmp_path: Path) -> None:
+def test_a_product_without_a_picture_is_named(mine: Catalogue, tmp_path: Path) -> None:
     encoder = Shades()
     with pytest.raises(ImageError, match="1 of the 24 products of tiny have no picture, 'p05' the first"):
-        picture_rows(encoder, shop_picture_rows, tmp_path)
+        picture_rows(encoder, mine, tmp_path)
     assert encoder.seen == []  # before any work
 
 
-@pytest.mark.parametrize("damage", ["gone", "cut"])
 def test_a_picture_that_cannot_be_read(
-    damage: str,
-    shop_picture_rows: Catalogue,
-    pictures: Path,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    mine: Catalogue, pictures: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    some = shop_picture_rows.subset(np.flatnonzero(shop_picture_rows.pictured))
-    path = pictures / "p07.png"
-    path.unlink() if damage == "gone" else path.write_bytes(path.read_bytes()[:60])
-    with pytest.raises(ImageError, match="picture of product 'p07' cannot be used"):
+    some = mine.subset(np.flatnonzero(mine.pictured))
+    (pictures / "p06.png").unlink()
+    (pictures / "p07.png").write_bytes((pictures / "p07.png").read_bytes()[:60])
+    with pytest.raises(ImageError, match="picture of product 'p06' cannot be used"):
         picture_rows(Shades(), some, tmp_path)
     found = picture_rows(Shades(), some, tmp_path, "none")
-    assert (found.without, found.unreadable) == (0, 1)
-    assert [name for name, there in zip(some.ids, found.pictured, strict=True) if not there] == ["p07"]
-    assert not found.rows[list(some.ids).index("p07")].any()
-    assert "'p07'" in caplog.text
-    # Its row of zeros is in the cache now, and is still no picture.
-    with pytest.raises(ImageError, match="picture of product 'p07' cannot be used"):
+    assert (found.without, found.unreadable) == (0, 2)
+    missing = [some.ids.index(name) for name in ("p06", "p07")]
+    assert np.flatnonzero(~found.pictured).tolist() == missing
+    assert not found.rows[missing].any()
+    assert "'p06'" in caplog.text
+    # Their rows of zeros are in the cache now, and are still no pictures.
+    with pytest.raises(ImageError, match="picture of product 'p06' cannot be used"):
         picture_rows(Shades(), some, tmp_path)
 
 
-def test_a_mended_picture_is_read(shop_picture_rows: Catalogue, pictures: Path, tmp_path: Path) -> None:
-    good = (pictures / "p07.png").read_bytes()
-    (pictures / "p07.png").write_bytes(good[:60])
-    picture_rows(Shades(), shop_picture_rows, tmp_path, "none")
-    (pictures / "p07.png").write_bytes(good)
-    after = Shades()
-    assert picture_rows(after, shop_picture_rows, tmp_path, "none").unreadable == 0
-    assert after.seen == ["p07"]
-
-
-def test_regions_are_not_pictures(shop_picture_rows: Catalogue, tmp_path: Path) -> None:
+def test_regions_are_not_pictures(shop: Catalogue, tmp_path: Path) -> None:
+    regions = type("Regions", (Shades,), {"takes": "regions"})
     with pytest.raises(MismatchError, match="takes regions, tiny holds pictures"):
-        picture_rows(Regions(), shop_picture_rows, tmp_path)
-
-
-def test_no_products(shop_picture_rows: Catalogue, tmp_path: Path) -> None:
-    assert picture_rows(Shades(), shop_picture_rows.subset([]), tmp_path).rows.shape == (0, 3)
+        picture_rows(regions(), shop, tmp_path)

@@ -9,11 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from odd_logs import ODD_QUERIES
-from session_oracle import one_spelling
 
 from diptych.commerce.purchase_intent.engine import ENGINES, Engine, mebibytes, open_engine
-from diptych.commerce.purchase_intent.sessions.sessionise import normalised
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 
 
@@ -126,44 +123,21 @@ def test_there_are_two_engines() -> None:
     assert list(ENGINES) == ["duckdb", "spark"]
 
 
-def test_one_spelling_of_queries(tmp_path: Path, spark: Engine) -> None:
-    file = tmp_path / "it's [1] *, {a}.parquet"
-    pq.write_table(pa.table({"n": range(len(ODD_QUERIES)), "text": list(ODD_QUERIES)}), file)
-    table = spark.read([file])
-    found = spark.to_arrow(table.select("n", text=normalised(table.text)).order_by("n"))
-    assert found.column("text").to_pylist() == [
-        None if text is None else one_spelling(text) for text in ODD_QUERIES
-    ]
-
-
-def test_writes_one_file_in_order(tmp_path: Path, spark: Engine) -> None:
-    file = tmp_path / "numbers.parquet"
+def test_spark_writes_one_file_in_order_and_its_session_is_shared(tmp_path: Path, spark: Engine) -> None:
+    file, out, none = (tmp_path / f"{name}.parquet" for name in ("it's [1] *, {a}", "out", "none"))
     pq.write_table(
-        pa.table({"n": pa.array(range(1000), pa.int32()), "even": [n % 2 == 0 for n in range(1000)]}), file
+        pa.table({"n": pa.array(range(99), pa.int32()), "even": [n % 2 == 0 for n in range(99)]}), file
     )
-    table = spark.read([file, file])
-    with spark.held(table.filter(table.even)) as held:
-        spark.write(held.order_by(held.n.desc()), tmp_path / "out.parquet")
-        spark.write(held.filter(held.n < 0), tmp_path / "none.parquet")
-    written = pq.read_table(tmp_path / "out.parquet")
-    assert written.column("n").to_pylist() == [n for n in range(998, -1, -2) for _ in range(2)]
-    assert written.schema.types == [pa.int32(), pa.bool_()]
-    assert pq.read_table(tmp_path / "none.parquet").schema.names == ["n", "even"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "none.parquet",
-        "numbers.parquet",
-        "out.parquet",
-    ]
-
-
-def test_a_running_session_is_shared_and_stays(tmp_path: Path, spark: Engine) -> None:
-    file = tmp_path / "one.parquet"
-    pq.write_table(pa.table({"n": [1]}), file)
     with open_engine("spark") as other:
-        assert other.to_arrow(other.read([file])).to_pylist() == [{"n": 1}]
-    assert spark.to_arrow(spark.read([file])).to_pylist() == [{"n": 1}]
-
-
-def test_what_cannot_be_read_is_said_spark_engine(tmp_path: Path, spark: Engine) -> None:
+        assert other.to_arrow(other.read([file])).num_rows == 99
+    table = spark.read([file, file])  # the other one's end has not ended it
+    with spark.held(table.filter(table.even)) as held:
+        spark.write(held.order_by(held.n.desc()), out)
+        spark.write(held.filter(held.n < 0), none)
+    written = pq.read_table(out)
+    assert written.column("n").to_pylist() == [n for n in range(98, -1, -2) for _ in range(2)]
+    assert written.schema.types == [pa.int32(), pa.bool_()]
+    assert pq.read_table(none).schema.names == ["n", "even"]
+    assert sorted(tmp_path.iterdir()) == sorted([file, out, none])
     with pytest.raises(DataError, match="Spark failed: .*gone"):
         spark.read([tmp_path / "gone.parquet"])

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from planted_logs import expected
-from raw_shop_logs import cleaned, raw_rows, sessions_of, statistics_of
-from statistics_oracle import check_rows
+from raw_shop_logs import cleaned, raw_rows, sessions_of
+from statistics_oracle import check_rows, statistics_of
 
 from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.commerce.purchase_intent.statistics import ORDER, DescribeOptions, Description, describe
@@ -26,8 +26,16 @@ def described(shop: Path, confidence: float = 0.95) -> Description:
 
 def test_every_statistic_is_that_of_a_plain_reading(tmp_path: Path) -> None:
     shop = make_shop_log(tmp_path / "shop", visitors=250, dirt=True, seed=5)
-    truth = statistics_of(sessions_of(cleaned(raw_rows(shop))[0]))
-    found = described(shop)
+    sessions = [
+        one
+        | {"session_id": number, "client_id": one["client"], "visitor_id": one["visitor"]}
+        | {"n_events": len(one["events"]), "n_queries": len(one["queries"])}
+        | {"start_hour": one["hour"], "start_dow": one["week_day"]}
+        | {"n_visitors": len({event["customer"] for event in one["events"]} - {None})}
+        for number, one in enumerate(sessions_of(cleaned(raw_rows(shop))[0]))
+    ]
+    queries = [one | {"query": query} for one in sessions for query in one["queries"]]
+    truth, found = statistics_of(sessions, queries), described(shop)
     assert sorted(truth) == sorted(ORDER)
     for name, rows in truth.items():
         check_rows(found.rows(name), rows)

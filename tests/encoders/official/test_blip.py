@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from diptych.core.errors import MismatchError, StorageError
-from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.official.blip import blip_state_from_official, open_official_blip
 
 from ..tiny_pretrained import bert_tokenizer, pictures
@@ -66,24 +64,6 @@ def test_numbers_are_those_of_the_published_code(tmp_path: Path) -> None:
     found = encoder.match(encoder.image_inputs(pictures(2)), encoder.text_inputs(WORDS))
     np.testing.assert_allclose(found, scores, atol=2e-5)
     assert encoder.name == "retrieval.pth"
-
-
-def test_the_other_stage(tmp_path: Path) -> None:
-    torch.save(blip_state(pre_training=True), tmp_path / "model_base.pth")
-    options: dict[str, Any] = {"vision": VISION, "text": TEXT, "tokenizer": bert_tokenizer(), "device": "cpu"}
-    with pytest.raises(
-        MismatchError, match="is a BLIP checkpoint of pre-training .it holds text_decoder"
-    ) as caught:
-        open_official_blip(tmp_path, **options)
-    assert "blip:pretraining:FILE" in caught.value.fix
-    encoder = open_official_blip(f"pretraining:{tmp_path}", image_size=64, **options)
-    assert encoder.describe()["stage"] == "pre-training"
-    kept = DualEncoder.load(encoder.save(tmp_path / "saved"), device="cpu")
-    assert kept.describe()["stage"] == "pre-training"
-    assert encoder.model.config.vision_config.image_size == 64
-    assert encoder.encode_images(pictures(2)).shape == (2, 12)
-    with pytest.raises(MismatchError, match="is a fine-tuned BLIP checkpoint"):
-        blip_state_from_official(blip_state(), vision=VISION, text=TEXT, stage="pre-training")
 
 
 def test_another_file() -> None:

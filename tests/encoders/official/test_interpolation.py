@@ -24,41 +24,6 @@ def test_golden() -> None:
     np.testing.assert_allclose(positions, GOLDEN["vit_dst_1_37_12"], atol=1e-6)
 
 
-def test_the_own_size_is_left_alone() -> None:
-    table = torch.randn(1, 17, 3, generator=torch.Generator().manual_seed(0))
-    assert position_table(table, 4) is table
-    biases = torch.randn(49, 2, generator=torch.Generator().manual_seed(0))
-    assert relative_bias_table(biases, 4) is biases
-
-
-@pytest.mark.parametrize("side", [2, 3, 7])
-def test_what_does_not_change_over_the_picture_stays(side: int) -> None:
-    """A constant stays one, and the class token's row stays as it is."""
-    table = torch.full((1, 17, 3), 0.5)
-    table[:, 0] = torch.tensor([1.0, 2.0, 3.0])
-    larger = position_table(table, side)
-    assert larger.shape == (1, 1 + side * side, 3)
-    np.testing.assert_allclose(larger[0, 0], [1, 2, 3])
-    np.testing.assert_allclose(larger[0, 1:], 0.5, atol=1e-6)
-    np.testing.assert_allclose(relative_bias_table(torch.full((49, 2), 0.5), side), 0.5, atol=1e-6)
-
-
-@pytest.mark.parametrize(("old", "new"), [(3, 4), (7, 12), (12, 7), (2, 3)])
-def test_biases_of_near_neighbours_stay(old: int, new: int) -> None:
-    """The places 0 and ±1 are those of before; symmetric tables stay symmetric."""
-    generator = torch.Generator().manual_seed(1)
-    table = torch.randn((2 * old - 1) ** 2, 2, generator=generator)
-    small = table.reshape(2 * old - 1, 2 * old - 1, 2).numpy()
-    large = relative_bias_table(table, new).reshape(2 * new - 1, 2 * new - 1, 2).numpy()
-    np.testing.assert_allclose(
-        large[new - 2 : new + 1, new - 2 : new + 1], small[old - 2 : old + 1, old - 2 : old + 1], atol=1e-5
-    )
-    mirrored = torch.from_numpy(np.ascontiguousarray(small[::-1])).reshape(-1, 2)
-    np.testing.assert_allclose(
-        relative_bias_table(mirrored, new).reshape(large.shape), large[::-1], atol=1e-5
-    )
-
-
 def test_tables_of_no_square() -> None:
     with pytest.raises(StorageError, match=r"position table of shape \(1, 12, 3\)"):
         position_table(torch.zeros(1, 12, 3), 4)
@@ -93,14 +58,3 @@ def test_prepared_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         best = np.arange(len(first)), first.argmax(axis=1)
         expected[best] = matching[best]
         np.testing.assert_allclose(scores, expected, atol=1e-5)
-
-
-def test_every_family_is_named() -> None:
-    from diptych.encoders.family import FAMILIES
-
-    page = PAGE.read_text(encoding="utf-8")
-    for family in FAMILIES:
-        if family.name != "two_tower":  # trained here, not pretrained
-            assert f"| `{family.name}` |" in page
-            assert family.prefix is None or f"`{family.prefix}:" in page
-    assert all(len(line) <= 170 for line in page.splitlines())

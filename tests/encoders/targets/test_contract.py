@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diptych.core.context import report_to
 from diptych.core.errors import NumericalError, StorageError, UnknownNameError, UsageError
 from diptych.encoders.targets import (
-    TARGETS,
     TargetModel,
     TargetOptions,
     make_target_model,
@@ -60,26 +58,6 @@ def test_rows_are_of_unit_length_and_zero_rows_stay() -> None:
     assert Counting().encode([]).shape == (0, 26)
 
 
-def test_progress_is_reported() -> None:
-    class Reporter:
-        steps: list[int] = []  # noqa: RUF012
-
-        def start(self, description: str, total: int | None, unit: str, done: int) -> Reporter:
-            assert (description, total, unit, done) == ("encoding captions", 3, "captions", 0)
-            return self
-
-        def advance(self, steps: int = 1, note: str = "") -> None:
-            self.steps.append(steps)
-
-        def finish(self, task: object) -> None:
-            self.steps.append(-1)
-
-    reporter = Reporter()
-    with report_to(reporter):
-        Counting().encode(["a", "b", "c", "a"], batch_size=2)
-    assert reporter.steps == [2, 1, -1]
-
-
 def test_a_row_that_is_no_number_names_its_caption() -> None:
     with pytest.raises(NumericalError, match="the embedding of caption bad is not finite"):
         Counting().encode(["good", "bad"])
@@ -92,11 +70,6 @@ def test_bad_requests(tmp_path: Path) -> None:
         make_target_model(TargetOptions(kind="sentense"), [])
     with pytest.raises(StorageError, match="holds no targets"):
         open_target_model(tmp_path / "nowhere")
-
-
-def test_the_kinds_there_are() -> None:
-    assert TARGETS.names() == ["dual", "lsa", "sentence"]
-    assert all(kind.description and kind.citation for kind in TARGETS)
 
 
 CAPTIONS = [f"{'a' * (1 + number % 5)}{chr(97 + number % 26)}{'z' * (number // 26)}" for number in range(60)]

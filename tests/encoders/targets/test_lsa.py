@@ -9,12 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
-from diptych.core.files import write_json
-from diptych.core.reading import read_json
+from diptych.core.errors import DataError, UsageError
 from diptych.data.vocabulary import words
-from diptych.encoders.inputs import load_tensors, save_tensors
-from diptych.encoders.targets import TargetOptions, make_target_model, open_target_model
+from diptych.encoders.targets import open_target_model
 from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 
 CAPTIONS = [
@@ -59,25 +56,6 @@ def test_agrees_with_a_slow_form() -> None:
     np.testing.assert_allclose(rows @ rows.T, slow(CAPTIONS, texts, 4), atol=1e-5)
 
 
-def test_alike_captions_are_near() -> None:
-    dog, ball, man, both = LatentSemanticAnalysis.learn(CAPTIONS, 3).encode(
-        ["a dog runs", "brown dog after the ball", "the man rides his bicycle", "bicycle street"]
-    )
-    assert dog @ ball > 0.8
-    assert man @ both > 0.8
-    assert dog @ man < 0.5
-
-
-def test_the_same_captions_give_the_same_bits() -> None:
-    first, second = (LatentSemanticAnalysis.learn(CAPTIONS, 5) for _ in range(2))
-    assert first.fingerprint == second.fingerprint
-    assert np.array_equal(first.encode(CAPTIONS), second.encode(CAPTIONS))
-    assert LatentSemanticAnalysis.learn(CAPTIONS, 4).fingerprint != first.fingerprint
-    assert LatentSemanticAnalysis.learn(CAPTIONS[:7], 5).fingerprint != first.fingerprint
-    # The sign of a direction is fixed: its largest entry is positive.
-    assert (first._components[np.abs(first._components).argmax(axis=0), range(5)] > 0).all()
-
-
 @given(st.permutations(range(8)), st.integers(1, 9))
 def test_a_row_depends_on_its_caption_alone(order: list[int], batch_size: int) -> None:
     model = LatentSemanticAnalysis.learn(CAPTIONS, 4)
@@ -105,44 +83,6 @@ def test_what_the_directions_leave_out_is_zero_not_rounding() -> None:
     assert LatentSemanticAnalysis.learn([*captions, "c b"], 2).encode(["c"]).any()
 
 
-def test_reloaded_it_gives_the_same_bits_without_pickle(tmp_path: Path) -> None:
-    model = make_target_model(TargetOptions(kind="lsa", width=5), CAPTIONS)
-    folder = model.save(tmp_path / "targets")
-    names = sorted(path.name for path in folder.iterdir())
-    assert names == ["lsa.safetensors", "targets.json", "words.json"]
-    other = open_target_model(folder)
-    assert other.kind == "lsa"
-    assert other.width == 5
-    assert other.fingerprint == model.fingerprint
-    assert other.describe() == model.describe()
-    texts = [*CAPTIONS, "unseen dog", ""]
-    assert np.array_equal(other.encode(texts), model.encode(texts))
-    # Saved over itself, and not over other things.
-    other.save(folder)
-    with pytest.raises(UsageError, match="holds other things"):
-        other.save(tmp_path)
-
-
-def test_what_is_damaged_is_not_opened(tmp_path: Path) -> None:
-    folder = LatentSemanticAnalysis.learn(CAPTIONS, 5).save(tmp_path / "targets")
-    tensors = load_tensors(folder / "lsa.safetensors", "")
-    changed = {name: value.clone() for name, value in tensors.items()}
-    changed["components"][0, 0] += 1
-    save_tensors(changed, folder / "lsa.safetensors")
-    with pytest.raises(MismatchError, match=r"when it was saved and is [0-9a-f]{16} now"):
-        open_target_model(folder)
-    save_tensors({"components": tensors["components"]}, folder / "lsa.safetensors")
-    with pytest.raises(StorageError, match="inverse_frequencies"):
-        open_target_model(folder)
-    save_tensors(tensors, folder / "lsa.safetensors")
-    write_json(folder / "words.json", read_json(folder / "words.json")[1:])
-    with pytest.raises(StorageError, match="words and components for"):
-        open_target_model(folder)
-    (folder / "lsa.safetensors").write_bytes(b"\0")
-    with pytest.raises(StorageError, match="not a safetensors file"):
-        open_target_model(folder)
-
-
 @pytest.mark.parametrize(
     ("captions", "width", "message"),
     [
@@ -161,16 +101,6 @@ def test_a_width_that_the_captions_do_not_have(captions: list[str], width: int, 
 def test_captions_without_a_word() -> None:
     with pytest.raises(DataError, match="no word in 2 captions"):
         LatentSemanticAnalysis.learn(["", "  "], 2)
-
-
-def test_less_than_the_width_where_asked() -> None:
-    texts = ["a red dog", "a blue dog", "a cat", "a red cat"]
-    narrow = LatentSemanticAnalysis.learn(texts, 100, or_less=True)
-    same = LatentSemanticAnalysis.learn(texts, narrow.width)
-    assert narrow.width <= 3
-    assert narrow.describe()["asked_width"] == 100
-    assert narrow.fingerprint == same.fingerprint
-    assert np.array_equal(narrow.encode(texts), same.encode(texts))
 
 
 def test_titles_fold_plurals(tmp_path: Path) -> None:

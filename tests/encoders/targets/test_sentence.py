@@ -43,26 +43,6 @@ def test_rows_are_the_librarys(folder: Path) -> None:
     assert np.array_equal(rows[5], rows[2])
 
 
-def test_rows_of_a_model_without_normalisation_are_unit_too(tmp_path: Path) -> None:
-    from sentence_transformers import SentenceTransformer
-
-    folder = sentence_folder(tmp_path / "long", normalize=False)
-    expected = SentenceTransformer(str(folder), device="cpu").encode(CAPTIONS, show_progress_bar=False)
-    lengths = np.linalg.norm(expected, axis=1, keepdims=True)
-    assert (np.abs(lengths - 1) > 0.1).all()
-    np.testing.assert_allclose(
-        SentenceEncoder.load(str(folder)).encode(CAPTIONS), expected / lengths, atol=1e-6
-    )
-
-
-def test_half_precision_is_near_and_another_model(folder: Path) -> None:
-    exact, rough = (SentenceEncoder.load(str(folder), precision) for precision in ("float32", "bfloat16"))
-    first, second = exact.encode(CAPTIONS), rough.encode(CAPTIONS)
-    assert not np.array_equal(first, second)
-    assert ((first * second).sum(axis=1) > 0.999).all()
-    assert exact.fingerprint != rough.fingerprint
-
-
 def test_the_fingerprint_is_content(folder: Path, copied: Path, tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
@@ -104,17 +84,6 @@ def test_saved_it_is_a_reference_that_is_checked(copied: Path, tmp_path: Path) -
         open_target_model(saved)
 
 
-def test_an_unused_pooler_that_is_random_changes_nothing(copied: Path) -> None:
-    whole = SentenceEncoder.load(str(copied)).encode(CAPTIONS)
-    weights = load_tensors(copied / "model.safetensors", "")
-    kept = {name: value for name, value in weights.items() if not name.startswith("pooler.")}
-    assert len(kept) == len(weights) - 2
-    save_tensors(kept, copied / "model.safetensors")
-    first, second = (SentenceEncoder.load(str(copied)) for _ in range(2))
-    assert first.fingerprint == second.fingerprint
-    assert np.array_equal(first.encode(CAPTIONS), whole)
-
-
 def test_weights_that_are_missing_are_named(copied: Path) -> None:
     weights = load_tensors(copied / "model.safetensors", "")
     name = "encoder.layer.1.output.dense.weight"
@@ -127,19 +96,6 @@ def test_a_folder_that_is_no_sentence_encoder(copied: Path, tmp_path: Path) -> N
     (copied / "modules.json").unlink()
     with pytest.raises(StorageError, match=r"copied is no sentence-transformers model.*modules\.json"):
         SentenceEncoder.load(str(copied))
-
-
-def test_a_damaged_folder(copied: Path) -> None:
-    (copied / "model.safetensors").write_bytes(b"\0" * 64)
-    with pytest.raises(StorageError, match="copied cannot be read"):
-        SentenceEncoder.load(str(copied))
-
-
-def test_without_network_a_name_needs_a_folder() -> None:
-    with pytest.raises(UsageError) as caught:
-        SentenceEncoder.load("sentence-transformers/no-such-model")
-    assert "sentence-transformers/no-such-model could not be loaded" in caught.value.message
-    assert "give the model's folder" in caught.value.fix
 
 
 def test_a_name_is_looked_up_in_the_cache(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,14 +116,6 @@ def test_without_the_library_its_pip_line_is_named(folder: Path, monkeypatch: py
     monkeypatch.setitem(__import__("sys").modules, "sentence_transformers", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'diptych\[targets\]'"):
         SentenceEncoder.load(str(folder))
-
-
-def test_loading_leaves_the_random_numbers_alone(folder: Path) -> None:
-    torch.manual_seed(3)
-    expected = torch.rand(2)
-    torch.manual_seed(3)
-    SentenceEncoder.load(str(folder)).encode(CAPTIONS)
-    assert torch.equal(torch.rand(2), expected)
 
 
 @minilm

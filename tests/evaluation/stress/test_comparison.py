@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 from stressed import LAST_WORD, REVERSED, Reader, painted
 
 from diptych.analysis.perturbations import choose_perturbations
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.data.language import Language
-from diptych.encoders.embeddings import EncodedCollection
-from diptych.evaluation.evaluate import measure_queries
 from diptych.evaluation.stress import (
     StressResult,
     compare_stress,
@@ -27,7 +26,6 @@ from diptych.evaluation.stress import (
 )
 from diptych.evaluation.stress.conditions import Clean
 from diptych.evaluation.stress.summary_text import verdict_of
-from diptych.metrics.ground_truth import GroundTruth
 
 SMALL: dict[str, Any] = {"samples": 20, "flips": 99, "split": "test", "seeds": (0, 1)}
 QUICK: dict[str, Any] = {"samples": 50, "flips": 199}
@@ -70,48 +68,6 @@ def test_the_numbers_are_those_of_queries_held_against_each_other(folders: dict[
         one = row.differences["words"]
         assert one.difference == pytest.approx(float(np.mean(drops["words"] - drops["letters"])))
         assert (one.condition, one.measure) == (row.name, row.measure)
-    with pytest.raises(UnknownNameError, match="unknown model 'word'"):
-        found.rows[0].own("word")
-    with pytest.raises(UnknownNameError, match=r"unknown measure 'R@5'"):
-        found.of("R@5")
-
-
-def test_clean_values_are_measured_from_the_rows(folders: dict[str, Path]) -> None:
-    clean = Clean.open(folders["letters"] / "clean.npz")
-    encoded = EncodedCollection.open(folders["letters"] / "embeddings")
-    truth = GroundTruth.from_caption_image(encoded.caption_image, len(encoded.images))
-    again = measure_queries(
-        encoded.texts.rows, encoded.images.rows, truth.t2i, ["R@1", "nDCG_CM@10"], query_side="t2i"
-    )
-    for name, values in again.items():
-        assert np.array_equal(clean.values["t2i"][name], values)
-    assert np.array_equal(clean.cluster["t2i"], np.repeat(np.arange(6), 3))
-    assert np.array_equal(clean.cluster["i2t"], np.arange(6))
-    assert clean.queries["t2i"] != clean.queries["i2t"]
-
-
-def test_the_other_way_round_every_sign_turns(folders: dict[str, Path]) -> None:
-    there, back = compare_stress(folders, **QUICK), compare_stress(folders, baseline=1, **QUICK)
-    assert back.baseline == "words"
-    assert back.models == there.models
-    assert any(row.differences["words"].difference != 0 for row in there.rows)
-    for one, other in zip(there.rows, back.rows, strict=True):
-        first, second = one.differences["words"], other.differences["letters"]
-        assert (second.first, second.second) == (first.second, first.first)
-        assert second.difference == -first.difference
-        assert (second.p, second.corrected) == (first.p, first.corrected)
-
-
-def test_a_model_against_itself_differs_by_nothing(folders: dict[str, Path], tmp_path: Path) -> None:
-    shutil.copytree(folders["letters"], tmp_path / "again")
-    found = compare_stress({"one": folders["letters"], "two": tmp_path / "again"}, **QUICK)
-    assert [row.name for row in found.of("rsum")] == ["last-word", "reversed", "character-swap", "brightness"]
-    for row in found.rows:
-        one = row.differences["two"]
-        assert (one.difference, one.low, one.high, one.p, one.corrected) == (0, 0, 0, 1, 1)
-        assert one.relative in (0, None)
-        assert one.verdict == ""
-    assert "two is not to be told from one under any of 3" in summarise_comparison(found)[0]
 
 
 def test_what_only_one_has_is_listed_and_left_out(folders: dict[str, Path]) -> None:
@@ -133,33 +89,16 @@ def test_blindness_and_changed_meaning_are_said(folders: dict[str, Path]) -> Non
     assert row.unseen["words"] == 1
     assert row.unseen["letters"] < 1
     assert row.own("words").difference == 0
-    lines = summarise_comparison(found)
-    assert any(
-        line.startswith("words does not see reversed: changed queries have the rows") for line in lines
+    assert "words does not see reversed: changed queries have the rows" in " ".join(
+        summarise_comparison(found)
     )
     told = dataclasses.replace(row.differences["words"], verdict="more robust", difference=3.0)
-    other = dataclasses.replace(
-        told,
-        condition="last-word",
-        verdict="less robust",
-        difference=-1.0,
-        relative_low=0.1,
-        relative_high=0.2,
-    )
-    rows = [
-        dataclasses.replace(one, differences={"words": {"reversed": told, "last-word": other}[one.name]})
-        for one in found.rows
-        if one.name != "character-swap"
-    ]
-    said = " ".join(summarise_comparison(dataclasses.replace(found, rows=rows)))
-    assert (
-        "words is more robust than letters under 1 of 2: reversed; less robust than letters under 1" in said
-    )
-    assert "the other way round for words under last-word" in said
+    better = dataclasses.replace(row, differences={"words": told})
+    said = " ".join(summarise_comparison(dataclasses.replace(found, rows=[better])))
+    assert "words is more robust than letters under reversed" in said or "under 1 of 1: reversed" in said
     assert "reversed: what the caption says changes" in said
-    assert verdict_of(rows[1], "words") == "words more robust, words blind to it"
-    assert verdict_of(rows[0], "words") == "words less robust"
-    assert verdict_of(dataclasses.replace(rows[1], differences=row.differences), "words") == ""
+    assert verdict_of(better, "words") == "words more robust, words blind to it"
+    assert verdict_of(row, "words") == ""
 
 
 def test_three_models_and_one_baseline(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -168,8 +107,13 @@ def test_three_models_and_one_baseline(folders: dict[str, Path], tmp_path: Path)
     assert found.baseline == "again"
     assert found.others == ["letters", "words"]
     assert "Holm over 6 comparisons" in found.method
+    first = compare_stress(folders, ["rsum"], **QUICK)
     for row in found.rows:
-        assert row.differences["letters"].difference == 0
+        one, back = row.differences["letters"], row.differences["words"]
+        assert (one.difference, one.low, one.high, one.p, one.verdict) == (0, 0, 0, 1, "")
+        there = next(other for other in first.rows if other.name == row.name).differences["words"]
+        assert (back.difference, back.p) == (there.difference, there.p)
+    assert "letters is not to be told from again under any of 3" in " ".join(summarise_comparison(found))
 
 
 def test_the_same_call_adds_clean_values_to_an_older_run(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -288,18 +232,12 @@ def test_gains_of_other_models(folders: dict[str, Path], tmp_path: Path) -> None
 
 
 def test_bad_input(folders: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="1 stress run: at least two"):
-        compare_stress({"letters": folders["letters"]})
-    with pytest.raises(UsageError, match="baseline 2 of 2 runs"):
-        compare_stress(folders, baseline=2)
-    with pytest.raises(UsageError, match="letters was not stressed by MRR") as caught:
-        compare_stress(folders, ["MRR"])
-    assert "--measure MRR" in caught.value.fix
-    with pytest.raises(UnknownNameError, match="unknown correction 'sidak'"):
-        compare_stress(folders, correction="sidak")
-    with pytest.raises(StorageError, match="holds no stress"):
-        compare_stress({**folders, "none": tmp_path})
+    refused(UsageError, "1 stress run: at least two", compare_stress, {"letters": folders["letters"]})
+    refused(UsageError, "baseline 2 of 2 runs", compare_stress, folders, baseline=2)
+    error = refused(UsageError, "letters was not stressed by MRR", compare_stress, folders, ["MRR"])
+    assert "--measure MRR" in error.fix
+    refused(UnknownNameError, "unknown correction 'sidak'", compare_stress, folders, correction="sidak")
+    refused(StorageError, "holds no stress", compare_stress, {**folders, "none": tmp_path})
     changed = copied(folders, "words", tmp_path / "w")
     shutil.copy(folders["letters"] / "clean.npz", tmp_path / "w" / "clean.npz")
-    with pytest.raises(StorageError, match="was made from other inputs"):
-        compare_stress(changed)
+    refused(StorageError, "was made from other inputs", compare_stress, changed)

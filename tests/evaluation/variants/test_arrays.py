@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 from two_stage import TwoStage, published_recalls, rounded
 
 import diptych
 from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.variants import explain, explore_rows, explore_scores
 from diptych.metrics import UNSCORED, GroundTruth
-from diptych.metrics.sources import GivenScores
-from diptych.metrics.topk import best_of
 
-N, K = 200, 5
+N, K = 100, 5
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +96,7 @@ def test_scores_that_are_cut_already(model: TwoStage, printed: dict[str, float])
     scores = cut(model.contrastive, model.matching, 2)
     target = {name: value for name, value in printed.items() if name.startswith("i2t")}
     found = explore_scores(scores, K, target, threads=1, changes=1)
-    assert explain(found)[0].startswith("99.8 % of the scores are -100")
+    assert explain(found)[0].startswith("99.6 % of the scores are -100")
     assert found.to_dict()["warnings"] == list(found.warnings)
 
 
@@ -115,9 +114,7 @@ def test_matching_scores_alone_cannot_tell_and_it_says_so(model: TwoStage, print
     assert "can be tried with contrastive and matching scores, not with one of them" in str(found)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("side", ["i2t", "t2i"])
-@pytest.mark.parametrize("noise", [0.0, 0.02])
+@pytest.mark.parametrize(("seed", "side", "noise"), [(0, "i2t", 0.0), (1, "t2i", 0.02), (2, "i2t", 0.02)])
 def test_one_direction_and_noise_within_the_rounding(seed: int, side: str, noise: float) -> None:
     model = TwoStage(100, K, seed=seed, contrast=0.9, match=0.7)
     draw = np.random.default_rng(seed)
@@ -147,18 +144,7 @@ def test_what_is_near_comes_before_what_is_only_within_tolerance() -> None:
     assert "No change of protocol is needed" not in said
 
 
-def test_without_anything_near_the_gain_is_pointed_out() -> None:
-    """R@10 − R@5 of a cut ranking, within 5 % of a whole one's: the numbers agree, the gain does not."""
-    model = TwoStage(400, K, match=0.5)
-    whole = published_recalls(model.matching, None, model.home, 0)
-    cut = whole["t2i R@5"] - 1.5
-    printed = {"t2i R@1": whole["t2i R@1"] - 1.0, "t2i R@5": cut, "t2i R@10": cut + 0.1}
-    found = explore_scores(model.matching, K, rounded(printed), threads=1, changes=1, axes=["ties"])
-    assert found.as_given.explains
-    assert "But t2i R@10 − R@5 is 0.1 in print and" in str(found)
-
-
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_numbers_of_another_model_are_never_near(seed: int) -> None:
     model, other = TwoStage(N, K, seed=seed), TwoStage(N, K, seed=seed + 100, contrast=1.0, match=0.8)
     printed = rounded(published_recalls(other.matching, None, other.home, 0), 1)
@@ -175,47 +161,23 @@ def test_from_embeddings(model: TwoStage) -> None:
     assert first(found) == "captions = first"
 
 
-def test_the_best_of_every_row_with_ties_at_the_last_place() -> None:
-    draw = np.random.default_rng(0)
-    for values in (2, 5, 10**6):
-        for kind in (np.float32, np.float64, np.int64):
-            scores = draw.integers(0, values, (40, 300)).astype(kind)
-            for matrix in (scores, scores.T):
-                for k in (1, 7, 200 if matrix is scores else 30):
-                    items, found = best_of(GivenScores(matrix), "i2t", k)
-                    wanted = np.argsort(-matrix.astype(np.float64), axis=1, kind="stable")[:, :k]
-                    assert np.array_equal(items, wanted)
-                    assert np.array_equal(found, np.take_along_axis(matrix, wanted, axis=1))
-
-
 def test_what_is_given_wrongly(model: TwoStage) -> None:
     target = {"i2t R@1": 10.0}
     scores = model.contrastive
-    with pytest.raises(DataError, match="no matrix"):
-        explore_scores(scores[0], None, target)
-    with pytest.raises(
-        UsageError, match=r"1,000 texts of 200 images.*does not follow|200 texts of 1,000 images"
-    ):
-        explore_scores(scores.T, None, target)
-    with pytest.raises(
-        DataError, match="1,000 texts for scores of 1,000 images and 200 texts.*transpose them"
-    ):
-        explore_scores(scores.T, model.home, target)
-    with pytest.raises(UsageError, match="1,000 texts of 200 images, 4 of each"):
-        explore_scores(scores, 4, target)
-    with pytest.raises(UsageError, match="ground truth of type ndarray is not understood"):
-        explore_scores(scores, model.home / 2, target)
-    with pytest.raises(DataError, match=r"ground truth of shape \(2, 2\)"):
-        explore_scores(scores, np.eye(2, dtype=bool), target)
-    with pytest.raises(UsageError, match="names no cells"):
-        explore_scores(scores, target, model.home)
     broken = model.matching.copy()
     broken[0, 1:] = UNSCORED
-    with pytest.raises(UsageError, match="999 matching scores are missing"):
-        explore_scores(scores, K, target, matching=broken)
-    with pytest.raises(DataError, match="query 0 has 1 scored items, others 1000"):
-        explore_scores(scores, K, target, matching=(broken, model.matching.T))
-    with pytest.raises(DataError, match=r"matching scores t2i of shape \(200, 1000\)"):
-        explore_scores(scores, K, target, matching=(model.matching, model.matching))
-    with pytest.raises(UsageError, match="give i2t and t2i"):
-        explore_scores(scores, K, target, matching={"i2t": model.matching})
+    cut, twice = (broken, model.matching.T), (model.matching, model.matching)
+    turned = "500 texts for scores of 500 images and 100 texts"
+    refused(DataError, "no matrix", explore_scores, scores[0], None, target)
+    refused(UsageError, "100 texts of 500 images", explore_scores, scores.T, None, target)
+    refused(DataError, turned, explore_scores, scores.T, model.home, target)
+    refused(UsageError, "500 texts of 100 images, 4 of each", explore_scores, scores, 4, target)
+    refused(UsageError, "of type ndarray is not understood", explore_scores, scores, model.home / 2, target)
+    refused(DataError, r"truth of shape \(2, 2\)", explore_scores, scores, np.eye(2, dtype=bool), target)
+    refused(UsageError, "names no cells", explore_scores, scores, target, model.home)
+    refused(UsageError, "499 matching scores are missing", explore_scores, scores, K, target, matching=broken)
+    refused(DataError, "0 has 1 scored items, others 500", explore_scores, scores, K, target, matching=cut)
+    refused(DataError, r"t2i of shape \(100, 500\)", explore_scores, scores, K, target, matching=twice)
+    refused(
+        UsageError, "give i2t and t2i", explore_scores, scores, K, target, matching={"i2t": model.matching}
+    )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,19 +18,24 @@ from diptych.evaluation.printed import Target, read_digits
 from diptych.evaluation.variants import (
     AXES,
     Axis,
+    Change,
     Choice,
     Exploration,
     Inputs,
     MatrixScores,
     RowScores,
     Scored,
+    Settings,
+    Variant,
     explain,
     explore,
 )
+from diptych.evaluation.variants.explore import distinct, luck_near, luck_to_the_digit, luck_within
 from diptych.metrics import GroundTruth, top_k
 from diptych.metrics.candidates import Candidates, Reranked
 
-N, K = 400, 5
+N, K = 250, 5
+Recalls = dict[str, float]
 
 
 @pytest.fixture(scope="module")
@@ -37,65 +45,9 @@ def model() -> TwoStage:
 
 
 @pytest.fixture(scope="module")
-def truth(model: TwoStage) -> GroundTruth:
-    return GroundTruth.from_caption_image(model.home, N)
-
-
-@pytest.fixture(scope="module")
-def two_stage(model: TwoStage, truth: GroundTruth) -> Scored:
-    return MatrixScores(model.contrastive, truth, matching=model.matching)
-
-
-@pytest.fixture(scope="module")
-def rows(model: TwoStage, truth: GroundTruth) -> Scored:
-    return RowScores(model.images, model.texts, truth)
-
-
-@pytest.fixture(scope="module")
-def of_two(model: TwoStage, two_stage: Scored) -> Exploration:
-    """What is found of two re-ranked candidates."""
-    return tried(
-        {"test": two_stage}, rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
-    )
-
-
-def tried(
-    sources: dict[str, Scored], printed: dict[str, float], decimals: int = 2, **options: int
-) -> Exploration:
-    return explore(Inputs(sources, Target.of(printed, decimals)), threads=1, **options)
-
-
-def changes(found: Exploration) -> list[str]:
-    return [one.line() for one in found.explanations]
-
-
-def test_it_finds_that_two_candidates_were_ranked(model: TwoStage, of_two: Exploration) -> None:
-    found, printed = of_two, rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
-    for side in ("i2t", "t2i"):  # what is to be explained
-        assert printed[f"{side} R@10"] - printed[f"{side} R@5"] < 1.0 < printed[f"{side} R@5"] / 20
-    assert changes(found)[0] == "k_test = 2"
-    assert not found.as_given.within
-    assert [one.line() for one in found.exact_explanations] == ["k_test = 2"]
-    assert found.single_changes[0].best.line() == "k_test = 2"
-    assert found.single_changes[0].best.mean_error < 0.05 < found.single_changes[1].best.mean_error
-    said = "\n".join(explain(found))
-    assert "k_test = 2 explains it: only the 2 best candidates of each query are re-ranked" in said
-    assert "It prints every cell alike" in said
-    assert "no proof of it" in said
-    digits = read_digits(found.target, found.galleries)
-    assert [one.kind for one in digits.signs if one.kind == "truncated"] == ["truncated", "truncated"]
-
-
-@pytest.mark.parametrize("k", [4])
-def test_it_finds_other_depths(model: TwoStage, two_stage: Scored, k: int) -> None:
-    printed = rounded(published_recalls(model.contrastive, model.matching, model.home, k))
-    found = tried({"test": two_stage}, printed)
-    assert changes(found)[0] == f"k_test = {k}"
-    assert found.exact_explanations[0].line() == f"k_test = {k}"
-
-
-def test_from_stored_candidates(model: TwoStage, truth: GroundTruth) -> None:
-    """Rows and the 32 best candidates re-ranked, as diptych evaluate stores them."""
+def sources(model: TwoStage) -> dict[str, Scored]:
+    """The model's rows; with the scores of its head; with the 32 best candidates, as evaluations store them."""
+    truth = GroundTruth.from_caption_image(model.home, N)
     sides = []
     for queries, gallery, matching in (
         (model.images, model.texts, model.matching),
@@ -104,107 +56,124 @@ def test_from_stored_candidates(model: TwoStage, truth: GroundTruth) -> None:
         items, scores = top_k(queries, gallery, 32)
         final = np.take_along_axis(matching, items, axis=1)
         sides.append(Candidates(items, scores.astype(np.float32), final.astype(np.float32)))
-    source = RowScores(model.images, model.texts, truth, reranked=Reranked(*sides))
-    printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
-    found = tried({"test": source}, printed)
-    assert found.default["k_test"] == "32"
-    assert changes(found)[0] == "k_test = 2"
-    assert found.exact_explanations[0].line() == "k_test = 2"
+    return {
+        "rows": RowScores(model.images, model.texts, truth),
+        "head": MatrixScores(model.contrastive, truth, matching=model.matching),
+        "stored": RowScores(model.images, model.texts, truth, reranked=Reranked(*sides)),
+    }
 
 
-def test_two_changes_at_once(model: TwoStage, two_stage: Scored) -> None:
-    first = model.caption(0)
-    contrastive, matching = model.contrastive[:, first], model.matching[:, first]
-    printed = rounded(published_recalls(contrastive, matching, np.arange(N), 2))
-    found = tried({"test": two_stage}, printed)
+def tried(sources: dict[str, Scored], printed: Recalls, decimals: int = 2) -> Exploration:
+    return explore(Inputs(sources, Target.of(printed, decimals)), threads=1)
+
+
+def lines(found: Exploration) -> list[str]:
+    return [one.line() for one in found.explanations]
+
+
+def plain(model: TwoStage) -> Recalls:
+    return published_recalls(model.contrastive, None, model.home, 0)
+
+
+def of_two(model: TwoStage) -> Recalls:
+    return published_recalls(model.contrastive, model.matching, model.home, 2)
+
+
+def first_of_two(model: TwoStage) -> Recalls:
+    some = model.caption(0)
+    return published_recalls(model.contrastive[:, some], model.matching[:, some], np.arange(N), 2)
+
+
+def rotated(model: TwoStage) -> Recalls:
+    """Table 5.2 of the thesis prints R@5, R@10, R@1 of hits over possible hits as R@1, R@5, R@10."""
+    found = plain(model)
+    return {**found, **{f"i2t R@{k}": found[f"i2t R@{other}"] for k, other in ((1, 5), (5, 10), (10, 1))}}
+
+
+def shares(model: TwoStage) -> Recalls:
+    right = model.home[np.argsort(-model.contrastive, axis=1)] == np.arange(N)[:, None]
+    found = {f"i2t R@{k}": 100 * float(np.mean(right[:, :k].sum(axis=1) / min(k, K))) for k in (1, 5, 10)}
+    return {**plain(model), **found}
+
+
+@pytest.mark.parametrize(
+    ("source", "done", "explanation", "signs"),
+    [
+        ("stored", of_two, "k_test = 2", ["truncated", "truncated"]),
+        ("head", first_of_two, "captions = first, k_test = 2", None),
+        (
+            "rows",
+            lambda model: folded_recalls(model.contrastive, model.home, 5),
+            "galleries = folds(5)",
+            None,
+        ),
+        ("rows", rotated, "columns = i2t rotated to R@5, R@10, R@1", ["impossible"]),
+        ("rows", shares, "counting = share of possible", None),
+        ("rows", plain, "", None),
+    ],
+)
+def test_it_finds_what_was_done(
+    source: str,
+    done: Callable[[TwoStage], Recalls],
+    explanation: str,
+    signs: list[str] | None,
+    model: TwoStage,
+    sources: dict[str, Scored],
+) -> None:
+    found = tried({"test": sources[source]}, rounded(done(model)))
     best = found.explanations[0]
-    assert best.line() == "captions = first, k_test = 2"
-    assert not any(len(one.changes) == 1 for one in found.explanations)
-    exact = [one.line() for one in found.exact_explanations]
-    assert exact == ["captions = first, k_test = 2"]
+    assert found.exact_explanations[0] == best
     said = "\n".join(explain(found))
-    assert "captions = first, k_test = 2 explain it together" in said
-    assert (
-        "Each is needed: without captions = first 0 of 6 cells do, without k_test = 2 0 of 6 cells do" in said
-    )
+    if not explanation:
+        assert best is found.as_given
+        assert "No change of protocol is needed" in said
+        assert "no proof" not in said
+        return
+    assert best.line() == found.exact_explanations[0].line() == explanation
+    assert best.is_exact
+    assert found.default["k_test"] == {"stored": "32", "head": "everything"}.get(source, "none")
+    if done is first_of_two:
+        assert not any(len(one.changes) == 1 for one in found.explanations)
+        assert f"{explanation} explain it together" in said
+        assert "Each is needed: without captions = first " in said
+    else:
+        assert f"{explanation} explains it" in said
+        assert found.single_changes[0].best.line() == explanation
+    assert "It prints every cell alike" in said
+    assert "no proof of it" in said
+    if signs:
+        assert [one.kind for one in read_digits(found.target, found.galleries).signs] == signs
 
 
-def test_the_first_caption_alone(model: TwoStage, rows: Scored) -> None:
-    first = model.caption(0)
-    printed = rounded(published_recalls(model.contrastive[:, first], None, np.arange(N), 0))
-    found = tried({"test": rows}, printed)
-    assert found.exact_explanations[0].line() == "captions = first"
-    assert "captions = first" in changes(found)
-    assert not any("k_test" in line for line in changes(found))
-    digits = read_digits(found.target, found.galleries)
-    assert [one.kind for one in digits.signs] == ["unusual"]
-
-
-def test_another_split_and_digits_cut_off(model: TwoStage, rows: Scored) -> None:
+def test_another_split_and_digits_cut_off(sources: dict[str, Scored]) -> None:
     """What the thesis's CLIP rows look like: scored on dev, first captions, digits cut off."""
     dev = TwoStage(507, K, seed=7, contrast=0.9)
     other = RowScores(dev.images, dev.texts, GroundTruth.from_caption_image(dev.home, 507))
-    first = dev.caption(0)
-    recalls = published_recalls(dev.contrastive[:, first], None, np.arange(507), 0)
+    recalls = published_recalls(dev.contrastive[:, dev.caption(0)], None, np.arange(507), 0)
     printed = cut_off(recalls)
     assert printed != rounded(recalls)
-    found = tried({"test": rows, "dev": other}, printed)
-    assert "captions = first, source = dev" in changes(found)
-    assert len(found.explanations[0].changes) == 2
+    found = tried({"test": sources["rows"], "dev": other}, printed)
+    assert "captions = first, source = dev" in lines(found)
     assert found.exact_explanations[0].line() == "captions = first, digits = cut off, source = dev"
     digits = read_digits(found.target, found.galleries)
     assert 507 in [size.n for size in digits.sizes["all recalls"]["truncate"].sizes]
     assert f"cannot be shares of the {N:,} queries given" in "\n".join(digits.sentences())
 
 
-def test_folds(model: TwoStage, rows: Scored) -> None:
-    printed = rounded(folded_recalls(model.contrastive, model.home, 5), 1)
-    found = tried({"test": rows}, printed, 1)
-    assert changes(found)[0] == "galleries = folds(5)"
-    assert found.exact_explanations[0].line() == "galleries = folds(5)"
+def test_what_cannot_be_tried_is_said(model: TwoStage, sources: dict[str, Scored]) -> None:
+    """250 images are five folds, 253 are not."""
+    dev = TwoStage(253, K, seed=7)
+    other = RowScores(dev.images, dev.texts, GroundTruth.from_caption_image(dev.home, 253))
+    found = tried({"test": sources["rows"], "dev": other}, rounded(plain(model)))
+    assert [one.reason for one in found.refused] == ["253 images of dev cannot be cut into 5 galleries"]
+    assert {change.axis for change in found.refused[0].first} == {"galleries", "source"}
 
 
-def test_rotated_columns(model: TwoStage, rows: Scored) -> None:
-    """Table 5.2 of the thesis prints R@5, R@10, R@1 of hits over possible hits as R@1, R@5, R@10."""
-    plain = published_recalls(model.contrastive, None, model.home, 0)
-    rotated = {f"i2t R@{k}": plain[f"i2t R@{other}"] for k, other in ((1, 5), (5, 10), (10, 1))}
-    printed = rounded({**plain, **rotated})
-    found = tried({"test": rows}, printed)
-    assert changes(found) == ["columns = i2t rotated to R@5, R@10, R@1"]
-    assert read_digits(found.target).signs[0].kind == "impossible"
-
-
-def test_the_share_of_all_positives(model: TwoStage, rows: Scored) -> None:
-    order = np.argsort(-model.contrastive, axis=1)
-    plain = published_recalls(model.contrastive, None, model.home, 0)
-    for k in (1, 5, 10):
-        hits = (model.home[order[:, :k]] == np.arange(N)[:, None]).sum(axis=1)
-        plain[f"i2t R@{k}"] = 100 * float(np.mean(hits / min(k, 5)))
-    found = tried({"test": rows}, rounded(plain))
-    assert changes(found) == ["counting = share of possible"]
-
-
-def test_nothing_is_to_be_explained(model: TwoStage, rows: Scored) -> None:
-    printed = rounded(published_recalls(model.contrastive, None, model.home, 0), 1)
-    found = tried({"test": rows}, printed, 1)
-    assert found.explanations == (found.as_given,)
-    assert found.as_given.is_exact
-    said = "\n".join(explain(found))
-    assert "No change of protocol is needed" in said
-    assert "no proof" not in said
-
-
-def test_nothing_explains_it(model: TwoStage, two_stage: Scored) -> None:
+def test_nothing_explains_it(sources: dict[str, Scored]) -> None:
     """A better model from images and a worse one from texts."""
-    printed = {
-        "i2t R@1": 99.0,
-        "i2t R@5": 99.6,
-        "i2t R@10": 99.9,
-        "t2i R@1": 3.0,
-        "t2i R@5": 9.0,
-        "t2i R@10": 13.0,
-    }
-    found = tried({"test": two_stage}, printed)
+    printed = dict(zip([f"i2t R@{k}" for k in (1, 5, 10)], (99.0, 99.6, 99.9), strict=True))
+    printed |= dict(zip([f"t2i R@{k}" for k in (1, 5, 10)], (3.0, 9.0, 13.0), strict=True))
+    found = tried({"test": sources["head"]}, printed)
     assert found.explanations == found.exact_explanations == ()
     assert found.luck is None
     assert "t2i R@1" in found.out_of_reach
@@ -214,89 +183,60 @@ def test_nothing_explains_it(model: TwoStage, two_stage: Scored) -> None:
     assert "explains it:" not in said
 
 
-def test_more_matching_scores_than_the_candidates_of_another_model(
-    model: TwoStage, two_stage: Scored
-) -> None:
+def test_candidates_of_another_model_are_not_taken_for_it(sources: dict[str, Scored]) -> None:
     """Numbers of k = 2 of another, better first stage: k_test alone must not be said to explain them."""
-    other = TwoStage(N, K, contrast=0.5)
-    printed = rounded(published_recalls(other.contrastive, other.matching, other.home, 2))
-    found = tried({"test": two_stage}, printed)
-    assert "k_test = 2" not in changes(found)
+    found = tried({"test": sources["head"]}, rounded(of_two(TwoStage(N, K, contrast=0.5))))
+    assert "k_test = 2" not in lines(found)
 
 
-def test_a_single_cell_is_easily_met_and_it_says_so(model: TwoStage, rows: Scored) -> None:
-    printed = {"t2i R@1": 0.93 * published_recalls(model.contrastive, None, model.home, 0)["t2i R@1"]}
-    found = tried({"test": rows}, rounded(printed, 0), 0)
+def test_a_single_cell_is_easily_met_and_it_says_so(model: TwoStage, sources: dict[str, Scored]) -> None:
+    found = tried({"test": sources["rows"]}, rounded({"t2i R@1": 0.92 * plain(model)["t2i R@1"]}, 0), 0)
     assert found.explanations
-    assert found.luck is not None
-    assert found.luck > 0.2
+    assert (found.luck or 0) > 0.2
     assert "says little by itself" in "\n".join(explain(found))
 
 
-def test_sums_alone_are_a_target(model: TwoStage, rows: Scored) -> None:
-    first = model.caption(0)
-    plain = published_recalls(model.contrastive[:, first], None, np.arange(N), 0)
-    printed = {
-        "t2i rsum": sum(plain[f"t2i R@{k}"] for k in (1, 5, 10)),
-        "rsum": sum(plain.values()),
-    }
-    found = tried({"test": rows}, rounded(printed, 1), 1)
-    assert "captions = first" in changes(found)
+def test_sums_alone_are_a_target(model: TwoStage, sources: dict[str, Scored]) -> None:
+    found = published_recalls(model.contrastive[:, model.caption(0)], None, np.arange(N), 0)
+    printed = {"t2i rsum": sum(found[f"t2i R@{k}"] for k in (1, 5, 10)), "rsum": sum(found.values())}
+    assert "captions = first" in lines(tried({"test": sources["rows"]}, rounded(printed, 1), 1))
 
 
-def test_the_same_inputs_give_the_same_result(model: TwoStage, two_stage: Scored, truth: GroundTruth) -> None:
-    printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 3))
-    inputs = Inputs({"test": two_stage}, Target.of(printed, 2))
-    again = MatrixScores(model.contrastive, truth, matching=model.matching)
-    one = explore(inputs, threads=1, exhaustive=1, changes=2)
-    other = explore(Inputs({"test": again}, inputs.target), threads=2, exhaustive=1, changes=2)
-    assert json.dumps(one.to_dict()) == json.dumps(other.to_dict())
-
-
-def test_everything_is_in_the_artefact(model: TwoStage, of_two: Exploration) -> None:
-    found, printed = of_two, rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
-    written = json.loads(json.dumps(found.to_dict()))
-    assert len(written["variants"]) == len(found.variants)
+def test_the_same_inputs_give_the_same_result(model: TwoStage, sources: dict[str, Scored]) -> None:
+    printed = rounded(of_two(model))
+    inputs = Inputs({"test": sources["head"]}, Target.of(printed, 2))
+    one, other = (explore(inputs, threads=threads, exhaustive=1, changes=1) for threads in (1, 2))
+    written = json.loads(json.dumps(one.to_dict()))
+    assert written == json.loads(json.dumps(other.to_dict()))
     assert written["explanations"][0]["changes"] == [{"axis": "k_test", "choice": "2"}]
     assert written["target"]["cells"]["i2t R@1"] == {"value": printed["i2t R@1"], "decimals": 2}
     assert written["galleries"]["i2t"] == [N * K, K, N]
-    assert written["exact_explanations"][0]["exact"] == list(printed)
     assert {one["axis"] for one in written["single_changes"]} <= set(AXES.names())
 
 
-def test_what_cannot_be_tried_is_said(model: TwoStage, truth: GroundTruth, rows: Scored) -> None:
-    """400 images are five folds, 507 are not."""
-    dev = TwoStage(507, K, seed=7)
-    other = RowScores(dev.images, dev.texts, GroundTruth.from_caption_image(dev.home, 507))
-    printed = rounded(published_recalls(model.contrastive, None, model.home, 0))
-    found = tried({"test": rows, "dev": other}, printed)
-    assert [one.reason for one in found.refused] == ["507 images of dev cannot be cut into 5 galleries"]
-    assert found.refused[0].first[:1] == (found.refused[0].first[0],)
-    assert {change.axis for change in found.refused[0].first} == {"galleries", "source"}
-
-
-def test_an_axis_of_ones_own(model: TwoStage, rows: Scored) -> None:
+def test_an_axis_of_ones_own(model: TwoStage, sources: dict[str, Scored]) -> None:
     """Adding an axis is declaring it; the search asks for nothing else."""
-    scale = Axis(
-        "scale",
-        "whether values were doubled by mistake",
-        lambda inputs: [
+
+    def three(settings: Settings) -> Settings:
+        return replace(settings, depth=3)
+
+    def options(inputs: Inputs) -> list[Choice]:
+        return [
             Choice("plain", "as they are", lambda settings: settings),
-            Choice("three best", "only three are ranked", lambda settings: replace(settings, depth=3)),
-        ],
-    )
-    printed = evaluate(model.contrastive, None, rows.truth, ["R@3"])
+            Choice("three best", "only three are ranked", three),
+        ]
+
+    printed = evaluate(model.contrastive, None, sources["rows"].truth, ["R@3"])
     target = Target.of({"i2t R@10": round(100 * printed.value("R@3", "i2t"), 2)}, 2)
-    found = explore(
-        Inputs({"test": rows}, target), axes=[scale, "captions"], threads=1, exhaustive=1, changes=1
-    )
-    assert "scale = three best" in changes(found)
+    inputs, axis = Inputs({"test": sources["rows"]}, target), Axis("scale", "whether doubled", options)
+    found = explore(inputs, axes=[axis, "captions"], threads=1, exhaustive=1, changes=1)
+    assert "scale = three best" in lines(found)
     assert set(found.default) == {"scale", "captions"}
 
 
-def test_what_is_asked_wrongly(rows: Scored) -> None:
+def test_what_is_asked_wrongly(sources: dict[str, Scored]) -> None:
     target = Target.of({"i2t R@1": 10.0}, 1)
-    inputs = Inputs({"test": rows}, target)
+    inputs = Inputs({"test": sources["rows"]}, target)
     with pytest.raises(UsageError, match="tolerance is 5"):
         explore(inputs, tolerance=5)
     with pytest.raises(UsageError, match="exhaustive 3, changes 2"):
@@ -306,3 +246,65 @@ def test_what_is_asked_wrongly(rows: Scored) -> None:
     empty = MatrixScores(np.zeros((3, 0)), GroundTruth.from_caption_image(np.array([], dtype=int), 3))
     with pytest.raises(DataError, match="3 images and 0 texts"):
         explore(Inputs({"test": empty}, target))
+
+
+TENTHS = Target.of({"i2t R@1": 10}, 1)
+
+
+def variant(value: float, choice: str = "", explains: bool = False) -> Variant:
+    changes = (Change("axis", choice),) if choice else ()
+    cells = ("i2t R@1",) if explains else ()
+    return Variant(changes, {"i2t R@1": value}, {"i2t R@1": 0.0}, cells, cells, cells)
+
+
+def test_targets_between_two_variants() -> None:
+    """Between 10 and 40 lies 20, between 10 and 20 14.1, between 20 and 40 28.3: one of three is met."""
+    some = [variant(10, "", True), variant(20, "a"), variant(40, "b")]
+    assert luck_within(some, TENTHS, 0.05) == pytest.approx(1 / 3)
+    assert luck_within(some, TENTHS, 0.5) == pytest.approx(1)
+    assert luck_to_the_digit(some, TENTHS, 0.05) == pytest.approx(1 / 3)
+
+
+def test_variants_that_do_the_same_count_for_nothing() -> None:
+    some = [variant(10, "", True), variant(10.1, "a"), variant(10.2, "b"), variant(10.2, "c")]
+    assert len(distinct(some)) == 3
+    assert luck_within(some, TENTHS, 0.05) is None
+    assert luck_within([*some, variant(90, "d")], TENTHS, 0.05) == 0
+
+
+def test_only_what_explains_counts_and_more_changes_than_needed_are_left_out() -> None:
+    deeper = Variant((Change("a", "1"), Change("b", "2")), {"i2t R@1": 20.0}, {"i2t R@1": 1.0}, (), (), ())
+    some = [variant(10, "a", True), variant(40, "b")]
+    assert luck_within([*some, deeper], TENTHS, 0.05) == luck_within(some, TENTHS, 0.05) == 0
+    none = [variant(10), variant(40, "b")]
+    assert luck_within(none, TENTHS, 0.05) is None
+    assert luck_to_the_digit(none, TENTHS, 0.05) is None
+
+
+def test_being_near_is_harder() -> None:
+    """Between 10 and 40 lies 20: 19.6 is within 5 % of it, 0.5 % are 19.9 to 20.1."""
+    some = [variant(10, "", True), variant(19.6, "a"), variant(40, "b")]
+    assert luck_within(some, TENTHS, 0.05) == pytest.approx(1 / 3)
+    assert luck_near(some, TENTHS, 0.05) == 0
+    assert luck_near([*some[:1], variant(19.95, "a"), some[2]], TENTHS, 0.05) == pytest.approx(1 / 3)
+    # Printed in whole numbers, 19.6 is 20: as good as any nearness.
+    assert luck_near(some, Target.of({"i2t R@1": 10}, 0), 0.05) == pytest.approx(1 / 3)
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "protocols.md"
+
+
+def test_the_example_prints_what_stands_below_it(capsys: pytest.CaptureFixture[str]) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    found = re.search(r"```python\n(.*?)```\n\n```\n(.*?) …\n```", text, re.DOTALL)
+    assert found is not None
+    exec(found[1], {})
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.startswith(" ".join(found[2].split()))
+
+
+def test_the_axes_and_their_choices_are_those_that_there_are() -> None:
+    from diptych.evaluation.variants import AXES
+
+    text = PAGE.read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(AXES.names())

@@ -2,31 +2,19 @@ from __future__ import annotations
 
 import gc
 import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 from scipy.sparse import csr_array
 
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index import build_index, open_index
-from diptych.index.engines.pisa import ALGORITHMS, _index
+from diptych.index.engines.pisa import ALGORITHMS
+
+from .rows import bags, random_rows
 
 pytest.importorskip("pyterrier_pisa", reason="pyterrier-pisa (the extra 'engines') is not installed")
-
-
-def bags(rows):
-    rows = csr_array(rows)
-    names = [f"image-{row}" for row in range(rows.shape[0])]
-    terms = [f"term-{column}" for column in range(rows.shape[1])]
-    return SparseEmbeddings(names, rows, terms, "head-a", "data-a", "image", {})
-
-
-def random_rows(count, width, seed=0):
-    rng = np.random.default_rng(seed)
-    rows = rng.exponential(1, (count, width)) * (rng.random((count, width)) < 0.2)
-    return rows.astype(np.float32)
 
 
 @pytest.fixture
@@ -69,20 +57,6 @@ def test_every_algorithm_finds_the_same():
     np.testing.assert_array_equal(mine, best)
 
 
-def test_the_compiled_search_finds_what_the_librarys_table_says():
-    import pandas as pd
-
-    rows, queries = random_rows(300, 50), random_rows(20, 50, seed=1)
-    index = build_index(bags(rows), "pisa")
-    size, lines, items = index.prepared(queries, 7)()
-    index._retriever.num_results = 7
-    asked = [{str(term): float(line[term]) for term in np.flatnonzero(line)} for line in queries]
-    frame = pd.DataFrame({"qid": [str(row) for row in range(20)], "query_toks": asked})
-    table = index._retriever(frame)
-    assert table["qid"].astype(int).tolist() == lines[:size].tolist()
-    assert table["docno"].tolist() == items[:size].tolist()
-
-
 def test_algorithms_that_are_none():
     with pytest.raises(
         UnknownNameError, match=r"unknown PISA algorithm 'max_score'.*did you mean 'maxscore'"
@@ -91,8 +65,7 @@ def test_algorithms_that_are_none():
     index = build_index(bags(random_rows(5, 4)), "pisa")
     with pytest.raises(UnknownNameError, match="unknown PISA algorithm 'and'"):
         index.search(np.ones((1, 4)), 1, algorithm="and")
-    with pytest.raises(UsageError, match="below 1e-06"):
-        build_index(bags(random_rows(5, 4)), "pisa", scale=0)
+    refused(UsageError, "below 1e-06", build_index, bags(random_rows(5, 4)), "pisa", scale=0)
 
 
 def test_temporary_files_go_with_the_index(temporary, tmp_path):
@@ -118,14 +91,3 @@ def test_a_build_that_fails_leaves_no_files(temporary, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         build_index(bags(random_rows(30, 10)), "pisa")
     assert not list(temporary.iterdir())
-
-
-def test_all_documents_are_one_batch(tmp_path):
-    assert _index(tmp_path / "x", 123_456).batch_size == 123_456
-
-
-def test_only_what_a_search_needs_is_saved(tmp_path):
-    folder = build_index(bags(random_rows(30, 10)), "pisa").save(tmp_path / "index")
-    names = {path.name for path in Path(folder).iterdir()}
-    assert {"quantized.q0.bmw.64", "quantized.q0.bmw.64.block_simdbp", "fwd.termlex", "fwd.doclex"} <= names
-    assert not {"inv.docs", "inv.freqs"} & names

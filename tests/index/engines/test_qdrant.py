@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from scipy.sparse import csr_array
 
-from diptych.core.context import report_to
-from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
+from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index import build_index, open_index
 from diptych.index.qdrant_points import point_id
@@ -90,57 +89,13 @@ def test_upserts_deletions_and_their_order(where_to, make_embeddings):
     assert index.ids == ["image-0", "image-1", "image-3", "new", "image-2"]
     # The new ones are equal and come by insertion, the first item of that direction is older and weaker.
     assert index.search([[0, 1, 0, 0]], 3).ids == [["new", "image-2", "image-1"]]
-    with pytest.raises(UsageError, match=r"'nobody' is not in the index \(1 of 2 are not\)"):
-        index.delete(["new", "nobody"])
+    refused(UsageError, r"'nobody' is not in the index \(1 of 2 are not\)", index.delete, ["new", "nobody"])
     index.delete(["new", "image-0"])
     assert "new" not in index
     assert "image-2" in index
     assert 7 not in index
     assert len(index) == 3
     assert index.about["recall"]["changes"] == 4
-
-
-def test_bad_input_changes_nothing(where_to, make_embeddings):
-    index = build_index(make_embeddings(np.eye(3)), "qdrant", **where_to)
-    with pytest.raises(NumericalError, match="'bad'"):
-        index.add(["new", "bad"], [[1, 1, 1], [1, np.nan, 1]])
-    with pytest.raises(MismatchError, match="item vectors have width 2"):
-        index.add(["new"], np.ones((1, 2)))
-    with pytest.raises(DataError, match="metadata of 2 items given for 1"):
-        index.add(["new"], np.ones((1, 3)), records=[{}, {}])
-    with pytest.raises(MismatchError, match="encoder-b"):
-        index.search(np.eye(3), 1, encoder="encoder-b")
-    assert index.ids == ["image-0", "image-1", "image-2"]
-    with pytest.raises(NumericalError, match="'image-1'"):
-        build_index(make_embeddings([[1, 0], [np.inf, 0]]), "qdrant")
-
-
-def test_an_empty_index_can_be_filled(where_to, make_embeddings):
-    index = build_index(make_embeddings(np.empty((0, 3))), "qdrant", **where_to)
-    assert index.search(np.eye(3), 5).ids == [[], [], []]
-    index.add(["a", "b"], [[1, 0, 0], [0, 1, 0]])
-    assert index.search([[0, 1, 0]], 1).ids == [["b"]]
-
-
-@pytest.mark.parametrize(
-    ("where", "found"),
-    [
-        ({"category": "shoes"}, {0, 2}),
-        ({"category": ["hats", "bags"]}, {1, 3}),
-        ({"category": ["hats", 7]}, {1}),
-        ({"price": {"gte": 20, "lt": 50}}, {0, 1, 3}),
-        ({"price": 35.5}, {1}),
-        ({"price": {"gt": 20}, "category": "shoes"}, {2}),
-        ({"colours": "red"}, {0, 1}),
-        ({"maker.city": "Gouda"}, {1, 2}),
-        ({"sold": True}, {0, 2}),
-        ({"category": "coats"}, set()),
-    ],
-)
-def test_searches_restricted_by_metadata(make_embeddings, where, found):
-    index = build_index(make_embeddings(np.eye(4) + 1), "qdrant", records=RECORDS)
-    hits = index.search(np.ones((1, 4)), 4, where=where)
-    assert set(hits.ids[0]) == {f"image-{row}" for row in found}
 
 
 values = st.one_of(st.integers(0, 3), st.sampled_from(["red", "blue"]), st.booleans())
@@ -167,7 +122,7 @@ def fulfils(value, wanted):
     return type(value) is type(wanted) and value == wanted
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     records=st.lists(
         st.dictionaries(fields, st.one_of(values, st.lists(values, max_size=3))), min_size=1, max_size=6
@@ -185,8 +140,7 @@ def test_any_condition_lets_through_what_it_says(make_embeddings, records, where
     }
     known = {field for record in records for field, value in record.items() if value != []}
     if not wanted and not where.keys() <= known:
-        with pytest.raises(UsageError, match="has a field"):
-            index.search(np.ones((1, 2)), 6, where=where)
+        refused(UsageError, "has a field", index.search, np.ones((1, 2)), 6, where=where)
     else:
         assert set(index.search(np.ones((1, 2)), 6, where=where).ids[0]) == wanted
 
@@ -207,7 +161,8 @@ def test_metadata_is_kept_replaced_and_restricts_on_a_server(server, make_embedd
         "sold": "bool",
     }
     assert list(index.records().values()) == RECORDS
-    assert index.search(np.eye(4), 4, where={"category": "hats"}).ids == [["image-1"]] * 4
+    for where, found in (({"category": "hats"}, 1), ({"maker.city": "Gouda"}, 2), ({"category": "coats"}, 0)):
+        assert index.search(np.ones((1, 4)), 4, where=where).found.tolist() == [found]
     index.add(["image-1"], np.ones((1, 4)), replace=True, records=[{"category": "shoes"}])
     assert index.records()["image-1"] == {"category": "shoes"}
     assert index.search(np.ones((1, 4)), 4, where={"category": "shoes"}).found.tolist() == [3]
@@ -230,8 +185,7 @@ def test_metadata_is_kept_replaced_and_restricts_on_a_server(server, make_embedd
 )
 def test_conditions_that_are_none(make_embeddings, where, said):
     index = build_index(make_embeddings(np.eye(4)), "qdrant", records=RECORDS)
-    with pytest.raises(UsageError, match=said):
-        index.search(np.eye(4), 1, where=where)
+    refused(UsageError, said, index.search, np.eye(4), 1, where=where)
 
 
 def test_metadata_that_is_none(make_embeddings):
@@ -242,8 +196,7 @@ def test_metadata_that_is_none(make_embeddings):
         ([{"x": {1, 2}}, {}], "'image-0' is not JSON"),
         ([{"x": float("nan")}, {}], "'image-0' is not JSON"),
     ):
-        with pytest.raises(DataError, match=said):
-            build_index(embeddings, "qdrant", records=records)
+        refused(DataError, said, build_index, embeddings, "qdrant", records=records)
 
 
 def test_an_index_of_this_process_is_saved_whole_and_without_pickles(make_embeddings, tmp_path):
@@ -274,24 +227,20 @@ def test_an_index_on_a_server_is_saved_as_where_it_is(server, make_embeddings, t
     assert "secret" not in (folder / "index.json").read_text()
     assert open_index(folder).search(np.eye(4), 1).ids == [[f"image-{row}"] for row in range(4)]
     index.add(["new"], np.ones((1, 4)))
-    with pytest.raises(StorageError, match="4 items expected, got 5"):
-        open_index(folder)
+    refused(StorageError, "4 items expected, got 5", open_index, folder)
     index.save(folder)
     assert len(open_index(folder)) == 5
     server.store.delete_collection("shop")
-    with pytest.raises(StorageError, match=r"there is no Qdrant collection 'shop' at http.*build it again"):
-        open_index(folder)
+    refused(StorageError, r"there is no Qdrant collection 'shop' at http.*build it again", open_index, folder)
 
 
 def test_opening_checks_whose_items_they_are(server, make_embeddings, tmp_path):
     folder = build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url).save(tmp_path / "index")
     header = Header.open(folder)
     replace(header, encoder="encoder-b").write_header(folder)
-    with pytest.raises(MismatchError, match="items of encoder encoder-a, the saved index is of encoder-b"):
-        open_index(folder)
+    refused(MismatchError, "items of encoder encoder-a, the saved index is of encoder-b", open_index, folder)
     replace(header, width=5).write_header(folder)
-    with pytest.raises(MismatchError, match="vectors of width 4 compared by Dot, these are of width 5"):
-        open_index(folder)
+    refused(MismatchError, "vectors of width 4 compared by Dot, these are of width 5", open_index, folder)
     folder = build_index(make_bags(np.eye(3)), "qdrant-sparse", url=server.url, collection="bags").save(
         tmp_path / "bags"
     )
@@ -310,11 +259,8 @@ def test_a_build_that_was_killed_goes_on_where_it_stopped(server, make_embedding
     assert server.store.count("diptych").count == 12
     server.upserts_left = None
     before = server.count("PUT", "/points")
-    reporter = Reporter()
-    with report_to(reporter):
-        index = build_index(embeddings, "qdrant", url=server.url, batch=4)
+    index = build_index(embeddings, "qdrant", url=server.url, batch=4)
     assert server.count("PUT", "/points") - before == 2  # of five blocks, three were there
-    assert reporter.bars["uploading to Qdrant"] == (20, 20)
     assert index.ids == list(embeddings.ids)
     # Whole already: nothing is sent.
     build_index(embeddings, "qdrant", url=server.url, batch=4)
@@ -323,26 +269,6 @@ def test_a_build_that_was_killed_goes_on_where_it_stopped(server, make_embedding
     build_index(embeddings, "qdrant", url=server.url, records=[{"a": row % 2} for row in range(20)])
     assert server.count("PUT", "/points") - before == 3
     assert server.store.count("diptych").count == 20
-
-
-class Reporter:
-    """Counts what bars advance."""
-
-    def __init__(self):
-        self.bars = {}
-
-    def start(self, description, total, unit, done):
-        reporter = self
-
-        class Bar:
-            def advance(self, steps=1, note=""):
-                reporter.bars[description] = (reporter.bars[description][0] + steps, total)
-
-        self.bars[description] = (done, total)
-        return Bar()
-
-    def finish(self, task):
-        pass
 
 
 def test_a_collection_of_others_is_left_alone(server, make_embeddings):
@@ -378,8 +304,7 @@ def test_a_server_that_is_down(make_embeddings, tmp_path):
         lambda: index.add(["new"], np.ones((1, 4))),
         lambda: open_index(tmp_path / "index"),
     ):
-        with pytest.raises(StorageError, match=f"no Qdrant server answers at {address}.*start the server"):
-            call()
+        refused(StorageError, f"no Qdrant server answers at {address}.*start the server", call)
 
 
 def test_a_server_that_does_not_answer(server, make_embeddings):
@@ -417,25 +342,18 @@ def test_no_other_secret_is_sent_to_the_server_of_a_strangers_index(
     header = Header.open(folder)
     header.options["key_variable"] = "CLOUD_SECRET"
     header.write_header(folder)
-    with pytest.raises(UsageError, match="key_variable='CLOUD_SECRET': only variables named QDRANT_"):
-        open_index(folder)
+    refused(UsageError, "key_variable='CLOUD_SECRET': only variables named QDRANT_", open_index, folder)
 
 
 def test_a_collection_that_vanished_or_is_shared(server, make_embeddings):
-    index = build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url)
-    server.store.upsert("diptych", [_point([9.0, 0, 0, 0], {"other": 1})])
-    with pytest.raises(StorageError, match="holds points that diptych did not write"):
-        index.search(np.eye(4), 1)
-    assert index.refresh() == 5
-    server.store.delete_collection("diptych")
-    with pytest.raises(StorageError, match=r"has no collection 'diptych' \(404: Not found"):
-        index.search(np.eye(4), 1)
-
-
-def _point(vector, payload):
     from qdrant_client import models
 
-    return models.PointStruct(id=1, vector=vector, payload=payload)
+    index = build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url)
+    server.store.upsert("diptych", [models.PointStruct(id=1, vector=[9.0, 0, 0, 0], payload={"other": 1})])
+    refused(StorageError, "holds points that diptych did not write", index.search, np.eye(4), 1)
+    assert index.refresh() == 5
+    server.store.delete_collection("diptych")
+    refused(StorageError, r"has no collection 'diptych' \(404: Not found", index.search, np.eye(4), 1)
 
 
 @pytest.mark.parametrize(
@@ -462,11 +380,7 @@ def test_what_the_server_is_asked_for(server, make_embeddings):
     created = next(
         body for method, path, body in server.requests if (method, path) == ("PUT", "/collections/diptych")
     )
-    assert created["vectors"] == {
-        "size": 4,
-        "distance": "Dot",
-        "hnsw_config": {"m": 7, "ef_construct": 9},
-    }
+    assert created["vectors"] == {"size": 4, "distance": "Dot", "hnsw_config": {"m": 7, "ef_construct": 9}}
     assert (created["shard_number"], created["replication_factor"]) == (3, 1)
     index.search(np.eye(4), 2, ef_search=33)
     assert server.requests[-1][2]["searches"][0]["params"] == {"hnsw_ef": 33}
@@ -482,8 +396,7 @@ def test_points_are_numbered_by_their_ids():
 def test_rebuilding_on_a_server_copies(server, make_embeddings):
     index = build_index(make_embeddings(np.eye(4)), "qdrant", records=RECORDS, url=server.url)
     index.delete(["image-1"])
-    with pytest.raises(UsageError, match=r"cannot be rebuilt into itself \(.*pass collection=NAME"):
-        index.rebuild()
+    refused(UsageError, r"cannot be rebuilt into itself \(.*pass collection=NAME", index.rebuild)
     copy = index.rebuild(collection="copy")
     assert copy.ids == ["image-0", "image-2", "image-3"]
     assert copy.records() == index.records()
@@ -494,11 +407,7 @@ def test_bags_share_a_term_or_are_not_found(where_to, tmp_path):
     bags = make_bags([[1, 0, 2], [0, 3, 0], [0, 0, 0], [0, 1, 1]])
     index = build_index(bags, "qdrant-sparse", **where_to)
     hits = index.search(csr_array(np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0]], dtype=np.float32)), 10)
-    assert list(hits) == [
-        [("image-1", 3.0), ("image-0", 2.0), ("image-3", 2.0)],
-        [],
-        [("image-0", 1.0)],
-    ]
+    assert list(hits) == [[("image-1", 3.0), ("image-0", 2.0), ("image-3", 2.0)], [], [("image-0", 1.0)]]
     assert "recall" not in index.about
     index.add(["late"], csr_array(np.array([[5, 0, 0]], dtype=np.float32)), replace=True)
     index.delete(["image-3"])
@@ -510,18 +419,3 @@ def test_bags_share_a_term_or_are_not_found(where_to, tmp_path):
         again = opened.rebuild()
         assert again.ids == opened.ids
         assert list(again.search(bags.rows, 4)) == list(index.search(bags.rows, 4))
-
-
-def test_dense_and_sparse_are_not_mixed(make_embeddings):
-    with pytest.raises(UsageError, match="the qdrant engine indexes dense vectors, these are sparse"):
-        build_index(make_bags(np.eye(3)), "qdrant")
-    with pytest.raises(UsageError, match="the qdrant-sparse engine indexes sparse vectors, these are dense"):
-        build_index(make_embeddings(np.eye(3)), "qdrant-sparse")
-
-
-def test_payloads_are_json(server, make_embeddings):
-    build_index(make_embeddings(np.eye(2)), "qdrant", url=server.url)
-    point = server.store.retrieve("diptych", [point_id("image-1")], with_vectors=True)[0]
-    assert point.vector == [0.0, 1.0]
-    own = json.loads(json.dumps(point.payload))["diptych"]
-    assert (own["id"], own["order"], own["encoder"]) == ("image-1", 1, "encoder-a")

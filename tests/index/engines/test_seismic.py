@@ -2,28 +2,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusals import refused
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_file
-from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index import build_index, open_index
 from diptych.index.storage import FileRecord, Header
 
+from .rows import bags, random_rows
+
 pytest.importorskip("seismic", reason="pyseismic-lsr (the extra 'engines') is not installed")
-
-
-def bags(rows):
-    rows = csr_array(rows)
-    names = [f"image-{row}" for row in range(rows.shape[0])]
-    terms = [f"term-{column}" for column in range(rows.shape[1])]
-    return SparseEmbeddings(names, rows, terms, "head-a", "data-a", "image", {})
-
-
-def random_rows(count, width, seed=0):
-    rng = np.random.default_rng(seed)
-    rows = rng.exponential(1, (count, width)) * (rng.random((count, width)) < 0.2)
-    return rows.astype(np.float32)
 
 
 def test_looking_at_more_finds_more():
@@ -57,7 +46,7 @@ def test_neighbours_find_more_and_only_where_they_are_kept(tmp_path):
     assert recall(opened, 8) == recall(index, 8)
 
 
-@pytest.mark.parametrize("width", [65_535, 65_536, 100_000])
+@pytest.mark.parametrize("width", [65_535, 65_536])
 def test_vocabularies_of_any_size(width, tmp_path):
     columns = np.array([0, width - 1, width - 1, 7])
     rows = csr_array((np.ones(4, dtype=np.float32), columns, [0, 2, 3, 4]), shape=(3, width))
@@ -85,8 +74,6 @@ def test_a_file_of_something_else_is_refused(tmp_path):
         header.write_header(folder)
 
     put((other / name).read_bytes())
-    with pytest.raises(StorageError, match="20 items with terms expected, got 30"):
-        open_index(folder)
+    refused(StorageError, "20 items with terms expected, got 30", open_index, folder)
     put(b"nothing of the kind")
-    with pytest.raises(StorageError, match="cannot be opened: Failed to load index"):
-        open_index(folder)
+    refused(StorageError, "cannot be opened: Failed to load index", open_index, folder)

@@ -100,35 +100,6 @@ def test_projected_it_recovers_at_once_and_unprojected_it_winds_up() -> None:
     assert waited["unprojected"] > 90
 
 
-def test_at_the_top_it_comes_down_at_once() -> None:
-    multiplier = LagrangeMultiplier(0.2, start=1.9, learning_rate=0.05, highest=2.0)
-    for _ in range(20):
-        multiplier.ascend(1.0)
-        assert multiplier.value <= 2.0
-    assert multiplier.value == 2.0
-    multiplier.ascend(0.1)
-    assert multiplier.value == pytest.approx(2.0 - 0.05 * 0.1 * 0.5)
-
-
-@given(st.lists(st.floats(0, 50), max_size=60), st.floats(0, 1))
-def test_projected_it_stays_inside(losses: list[float], start: float) -> None:
-    multiplier = LagrangeMultiplier(0.5, start=start, learning_rate=0.1, highest=1.0)
-    for loss in losses:
-        before = multiplier.value
-        multiplier.ascend(loss)
-        assert 0.0 <= multiplier.raw == multiplier.value <= 1.0
-        if before == 0.0 and loss > 0.5:
-            assert multiplier.value > 0.0
-
-
-def test_the_first_step_is_not_dampened() -> None:
-    multiplier = LagrangeMultiplier(0.2, learning_rate=0.1)
-    multiplier.ascend(0.4)
-    assert multiplier.value == pytest.approx(1.1)
-    multiplier.ascend(0.4)
-    assert multiplier.value == pytest.approx(1.1 + 0.1 * (0.9 * 1 + 0.1 * 1))
-
-
 def test_its_state_survives_a_file_and_any_precision(tmp_path: Path) -> None:
     def holder() -> torch.nn.Module:
         module = torch.nn.Linear(2, 2)

@@ -50,15 +50,6 @@ def test_many_pairs_are_cross_validated_and_chosen_where_they_help() -> None:
     assert found.losses[found.strength] < found.losses[math.inf]
 
 
-def test_many_pairs_that_are_known_stay_as_they_are() -> None:
-    random = np.random.default_rng(0)
-    rows = random.normal(size=(MANY, 64))
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    found = selected(rows, rows)
-    assert found.strength == math.inf
-    assert len(found.losses) == 6
-
-
 class Spoiler:
     """Gives maps that are better than nothing by a hair, and learns nothing."""
 
@@ -84,15 +75,3 @@ def test_a_gain_within_chance_does_not_count_and_folds_are_never_seen() -> None:
     assert found.strength == math.inf  # doubling changes no cosine: the gain is a rounding error
     assert sum(MANY - count for count in seen) == MANY
     assert abs(found.losses[1.0] - found.losses[math.inf]) < 1e-6
-
-
-def test_so_many_pairs_need_fewer_folds() -> None:
-    images, texts = planted(5 * MANY)
-    asked: list[int] = []
-
-    def learner(fold_images: np.ndarray, fold_texts: np.ndarray, positives: np.ndarray) -> Spoiler:
-        asked.append(len(fold_images))
-        return Spoiler(asked)
-
-    select_strength(images, texts, np.eye(5 * MANY, dtype=bool), learner, (1.0,), 1024.0)
-    assert asked == [4 * MANY]

@@ -5,14 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.commerce.category_to_image.errors import (
-    KINSHIPS,
-    choose_examples,
-    confused_siblings,
-    count_errors,
-    kinship,
-    pooled,
-)
+from diptych.commerce.category_to_image.errors import choose_examples, confused_siblings, count_errors, pooled
 from diptych.core.errors import DataError
 from diptych.data.taxonomy import CategoryTree
 
@@ -35,25 +28,6 @@ def node(*path: str) -> int:
 MEN, WOMEN = node("Men"), node("Women")
 SHOES, BOOTS, TRAINERS = node("Men", "Shoes"), node("Men", "Shoes", "Boots"), node("Men", "Shoes", "Trainers")
 MEN_BAGS, TOTES = node("Men", "Bags"), node("Women", "Bags", "Totes")
-
-
-@pytest.mark.parametrize(
-    ("asked", "found", "kind"),
-    [
-        (BOOTS, BOOTS, "same"),
-        (BOOTS, SHOES, "ancestor"),
-        (BOOTS, MEN, "ancestor"),
-        (MEN, TRAINERS, "descendant"),
-        (BOOTS, TRAINERS, "sibling"),
-        (SHOES, MEN_BAGS, "sibling"),
-        (BOOTS, MEN_BAGS, "same tree"),
-        (BOOTS, node("Women", "Shoes", "Boots"), "other tree"),
-        (MEN, WOMEN, "other tree"),
-    ],
-    ids=lambda value: str(value),
-)
-def test_kinship_by_hand(asked: int, found: int, kind: str) -> None:
-    assert KINSHIPS[kinship(TREE, np.array([asked]), np.array([found]))[0]] == kind
 
 
 def test_counts_by_hand() -> None:

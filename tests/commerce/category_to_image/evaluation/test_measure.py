@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from diptych.commerce.catalogue.catalogue import Judged
 from diptych.commerce.category_to_image.evaluation import CATEGORY_MEASURES, measure_ranker
 from diptych.commerce.category_to_image.evaluation.measure import first_of, score_rows
 from diptych.commerce.category_to_image.evaluation.summary import (
@@ -16,10 +19,59 @@ from diptych.commerce.category_to_image.evaluation.summary import (
     intervals_of,
     over_seeds,
 )
+from diptych.commerce.category_to_image.features.rows import CategoryFeatures, ProductFeatures
+from diptych.commerce.category_to_image.rankers import Ranker
 from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
-from diptych.metrics import Bootstrap
+from diptych.metrics import Bootstrap, GroundTruth
 
-from . import by_hand
+
+class Given(Ranker):
+    """Gives the rows that it was made with."""
+
+    name = "given"
+
+    def __init__(
+        self,
+        products: np.ndarray | csr_array,
+        categories: np.ndarray | csr_array,
+        unmatched: Literal["ranked", "unranked"] = "ranked",
+    ) -> None:
+        self.products, self.categories, self.unmatched = products, categories, unmatched
+
+    @property
+    def fingerprint(self) -> str:
+        return "by hand"
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+    def product_rows(self, products: ProductFeatures) -> np.ndarray | csr_array:
+        return self.products
+
+    def category_rows(self, categories: CategoryFeatures) -> np.ndarray | csr_array:
+        return self.categories
+
+
+def features_of(n: int) -> ProductFeatures:
+    nothing = np.zeros((n, 1), dtype=np.float32)
+    none = np.zeros(n, dtype=bool)
+    start = np.zeros(n + 1, dtype=np.int64)
+    ids = [f"p{row}" for row in range(n)]
+    return ProductFeatures(ids, ids, None, nothing, nothing[:0], start, start[:0], none, none, {})
+
+
+def categories_of(q: int) -> CategoryFeatures:
+    return CategoryFeatures([f"c{row}" for row in range(q)], np.zeros((q, 1), dtype=np.float32), None, {})
+
+
+def judged_of(relevant: np.ndarray, products: np.ndarray | None = None) -> Judged:
+    """Of a matrix (categories, products) of booleans."""
+    category, product = np.nonzero(relevant)
+    q, n = relevant.shape
+    truth = GroundTruth.from_pairs(product, category, n, q, np.full(q, -1))
+    rows = np.arange(n) if products is None else products
+    labels = np.argmax(relevant, axis=0)
+    return Judged(np.arange(q), rows, truth, labels, "most-specific", "label", 0)
 
 
 def scores(matrix: list[list[float]]) -> tuple[np.ndarray, np.ndarray]:
@@ -39,8 +91,8 @@ MATRIX = [
 
 def test_three_by_six_by_hand() -> None:
     products, texts = scores(MATRIX)
-    ranker = by_hand.Given(products, texts)
-    result = measure_ranker(ranker, by_hand.features(6), by_hand.categories(3), by_hand.judged(RELEVANT))
+    ranker = Given(products, texts)
+    result = measure_ranker(ranker, features_of(6), categories_of(3), judged_of(RELEVANT))
     expected = {
         "P@1": [1, 0, 1],
         "P@5": [2 / 5, 1 / 5, 3 / 5],
@@ -62,21 +114,13 @@ def test_three_by_six_by_hand() -> None:
     assert result.protocol.about["setting"] == "most-specific"
 
 
-def test_only_judged_products_are_ranked() -> None:
-    products, texts = scores(MATRIX)
-    wide = np.concatenate([np.full((1, 3), 5, dtype=np.float32), products])  # would be first everywhere
-    judged = by_hand.judged(RELEVANT, np.arange(1, 7))
-    result = measure_ranker(by_hand.Given(wide, texts), by_hand.features(7), by_hand.categories(3), judged)
-    assert result.per_query["t2i"]["P@1"].tolist() == [1, 0, 1]
-
-
 SPARSE = np.array([[2.0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0]], dtype=np.float32)
 
 
 def test_a_product_without_a_common_word_is_not_retrieved() -> None:
     """Category 0 finds products 0 and 2, category 1 nothing, category 2 product 4 alone."""
-    ranker = by_hand.Given(csr_array(SPARSE.T.copy()), csr_array(np.eye(3, dtype=np.float32)), "unranked")
-    given = (by_hand.features(6), by_hand.categories(3), by_hand.judged(RELEVANT))
+    ranker = Given(csr_array(SPARSE.T.copy()), csr_array(np.eye(3, dtype=np.float32)), "unranked")
+    given = (features_of(6), categories_of(3), judged_of(RELEVANT))
     result = measure_ranker(ranker, *given)
     values = result.per_query["t2i"]
     assert values["P@1"].tolist() == [1, 0, 1]
@@ -87,7 +131,7 @@ def test_a_product_without_a_common_word_is_not_retrieved() -> None:
     assert result.per_query["i2t"]["R@1"].tolist() == pytest.approx([1, 0, 0, 0, 1, 0])
     assert "not retrieved" in result.protocol_line()
     # By the plain tie rule, products without a word would give category 1 a share of a hit.
-    tied = by_hand.Given(ranker.products, ranker.categories, "ranked")
+    tied = Given(ranker.products, ranker.categories, "ranked")
     assert measure_ranker(tied, *given).per_query["t2i"]["P@1"][1] == pytest.approx(1 / 6)
     # The whole gallery still makes the chance level.
     assert result.score("P@1", "t2i").chance == pytest.approx((2 / 6 + 1 / 6 + 3 / 6) / 3)
@@ -97,8 +141,8 @@ def test_dense_rows_of_zeros_are_not_retrieved_and_stand_above_nothing() -> None
     """A picture that is missing has a row of zeros: it must not beat pictures whose cosine is below 0."""
     products = np.array([[-0.5], [0], [-0.2], [0.1], [0], [0.3]], dtype=np.float32)
     texts = np.array([[1], [1], [0]], dtype=np.float32)
-    ranker = by_hand.Given(products, texts, "unranked")
-    given = (by_hand.features(6), by_hand.categories(3), by_hand.judged(RELEVANT))
+    ranker = Given(products, texts, "unranked")
+    given = (features_of(6), categories_of(3), judged_of(RELEVANT))
     values = measure_ranker(ranker, *given).per_query["t2i"]
     # Retrieved, best first: products 5, 3, 2, 0. Category 0 has 0 (last) and 1 (never), category 1 has 2 (third).
     assert values["mAP@10"].tolist() == pytest.approx([1 / 4 / 2, 1 / 3, 0])
@@ -107,13 +151,13 @@ def test_dense_rows_of_zeros_are_not_retrieved_and_stand_above_nothing() -> None
     assert found[0].tolist() == pytest.approx([0.3, 0.1, -0.2, -0.5, 0])
     guess, _ = first_of(score_rows(ranker, *given), 1, side="i2t")
     assert guess[:, 0].tolist() == [0, -1, 0, 0, -1, 0]
-    nothing = by_hand.Given(np.zeros((6, 1), np.float32), texts, "unranked")
+    nothing = Given(np.zeros((6, 1), np.float32), texts, "unranked")
     assert measure_ranker(nothing, *given).per_query["t2i"]["mAP@10"].tolist() == [0, 0, 0]
 
 
 def test_first_of_sparse_rows() -> None:
-    ranker = by_hand.Given(csr_array(SPARSE.T.copy()), csr_array(np.eye(3, dtype=np.float32)), "unranked")
-    scored = score_rows(ranker, by_hand.features(6), by_hand.categories(3), by_hand.judged(RELEVANT))
+    ranker = Given(csr_array(SPARSE.T.copy()), csr_array(np.eye(3, dtype=np.float32)), "unranked")
+    scored = score_rows(ranker, features_of(6), categories_of(3), judged_of(RELEVANT))
     assert first_of(scored, 3)[0].tolist() == [[0, 2, -1], [-1, -1, -1], [4, -1, -1]]
     assert first_of(scored, 1, side="i2t")[0][:, 0].tolist() == [0, -1, 0, -1, 2, -1]
 
@@ -125,11 +169,11 @@ def test_agrees_with_ir_measures() -> None:
     relevant = np.arange(12)[:, None] == labels
     relevant[:, 0] |= ~relevant.any(axis=1)
     products, texts = (random.normal(size=size).astype(np.float32) for size in ((60, 8), (12, 8)))
-    judged = by_hand.judged(relevant)
+    judged = judged_of(relevant)
     result = measure_ranker(
-        by_hand.Given(products, texts),
-        by_hand.features(60),
-        by_hand.categories(12),
+        Given(products, texts),
+        features_of(60),
+        categories_of(12),
         judged,
         measures=("P@1", "P@5", "P@10", "R-precision", "mAP-positives@5", "mAP-positives@10", "mAP"),
     )
@@ -147,22 +191,6 @@ def test_agrees_with_ir_measures() -> None:
     }.items():
         found = {one.query_id: one.value for one in ir_measures.iter_calc([theirs], qrels, run)}
         assert result.per_query["t2i"][ours] == pytest.approx([found[f"{c}"] for c in range(12)]), ours
-
-
-def test_intervals_and_odd_input() -> None:
-    products, texts = scores(MATRIX)
-    ranker, judged = by_hand.Given(products, texts), by_hand.judged(RELEVANT)
-    result = measure_ranker(
-        ranker, by_hand.features(6), by_hand.categories(3), judged, bootstrap=Bootstrap(200)
-    )
-    score = result.score("P@1", "t2i")
-    assert score.low is not None
-    assert score.high is not None
-    assert 0 <= score.low <= score.value <= score.high <= 1
-    with pytest.raises(DataError, match="2 category rows for 3"):
-        measure_ranker(ranker, by_hand.features(6), by_hand.categories(2), judged)
-    with pytest.raises(DataError, match="product 5 was judged, 5 products"):
-        measure_ranker(ranker, by_hand.features(5), by_hand.categories(3), judged)
 
 
 NONE = Bootstrap(0)
@@ -231,3 +259,12 @@ def test_groups_by_hand() -> None:
     unseen, seen = over_seeds([{1: (4, 0.5)}, {0: (1, 0.0), 1: (3, 1.0)}])
     assert (unseen.group, unseen.categories, unseen.spread.values) == (0, 0.5, (0.0,))
     assert (seen.group, seen.categories, seen.spread.values) == (1, 3.5, (0.5, 1.0))
+
+
+def test_odd_input() -> None:
+    products, texts = scores(MATRIX)
+    ranker, judged = Given(products, texts), judged_of(RELEVANT)
+    with pytest.raises(DataError, match="2 category rows for 3"):
+        measure_ranker(ranker, features_of(6), categories_of(2), judged)
+    with pytest.raises(DataError, match="product 5 was judged, 5 products"):
+        measure_ranker(ranker, features_of(5), categories_of(3), judged)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,15 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.special import softmax
-from tiny_catalogue import DRESSES, NO_CATEGORY, tiny_catalogue
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.category_to_image.filling import (
-    Filler,
-    calibrate,
-    candidate_nodes,
-    reliability_of,
-)
+from diptych.commerce.category_to_image.filling import Filler, calibrate, candidate_nodes, reliability_of
 from diptych.commerce.category_to_image.filling.calibration import expected_calibration_error
 from diptych.commerce.category_to_image.filling.fill import (
     COLUMNS,
@@ -29,9 +22,7 @@ from diptych.commerce.category_to_image.filling.fill import (
     Filled,
     descend,
     masses_of,
-    probabilities,
     score_blocks,
-    summary_path,
     write_filled,
 )
 from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
@@ -71,16 +62,6 @@ def test_what_is_below_counts() -> None:
     assert masses[0].tolist() == pytest.approx([0.6, 0.1, 0.5, 0.3, 0.15, 0.25, 0.25])
 
 
-def test_the_way_down_by_hand() -> None:
-    masses = np.array([[0.6, 0.1, 0.5, 0.3, 0.15, 0.25, 0.25], [0.2, 0.1, 0.1, 0.1, 0.4, 0.4, 0.4]])
-    own = np.zeros_like(masses)
-    own[:, [AX, AYZ, B, CX]] = masses[:, [AX, AYZ, B, CX]]
-    own[0, AY] = 0.2
-    assert descend(TREE, masses, own).tolist() == [[A, AY, AYZ], [B, -1, -1]]  # of equal ones the first
-    own[0, AY] = 0.35
-    assert descend(TREE, masses, own)[0].tolist() == [A, AY, -1]  # more of it is its own than any child's
-
-
 def slow_way(tree: CategoryTree, masses: np.ndarray, own: np.ndarray) -> list[int]:
     way: list[int] = []
     node = -1
@@ -111,11 +92,6 @@ def test_the_way_down_agrees_with_a_slow_one(seed: int) -> None:
         assert found[row][found[row] >= 0].tolist() == slow_way(tree, masses[row], own[row])
 
 
-def test_soft_max() -> None:
-    scores = np.array([[0.9, 0.1, -0.5], [1e4, 0.0, -1e4]])
-    assert np.allclose(probabilities(scores, 0.07), softmax(scores / 0.07, axis=1), atol=1e-15)
-
-
 def test_blocks_and_sparse_rows_score_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("diptych.commerce.category_to_image.filling.fill._SCORES", 6)
     random = np.random.default_rng(0)
@@ -134,23 +110,16 @@ def test_blocks_and_sparse_rows_score_the_same(monkeypatch: pytest.MonkeyPatch) 
         list(score_blocks(products, categories, np.array([0, 3])))
 
 
-def test_the_temperature_that_was_planted_is_found(tmp_path: Path) -> None:
+def test_the_temperature_that_was_planted_is_found(shop: Catalogue) -> None:
     random = np.random.default_rng(0)
     tree = CategoryTree([(name,) for name in "abcde"])
     scores = random.standard_normal((4000, 5)).astype(np.float32)
     chances = softmax(scores / 0.4, axis=1)
     labels = (chances.cumsum(axis=1) < random.random((4000, 1))).sum(axis=1)
-    base = tiny_catalogue(tmp_path).subset(np.zeros(1, np.int64))
+    nothing = {"titles": [""] * 4000, "attributes": [()] * 4000, "picture_rows": np.full(4000, -1)}
+    ids, splits = [f"p{row}" for row in range(4000)], ["val"] * 4000
     catalogue = replace(
-        base,
-        ids=[f"p{row}" for row in range(4000)],
-        titles=[""] * 4000,
-        attributes=[()] * 4000,
-        tree=tree,
-        place_start=np.arange(4001),
-        places=labels,
-        splits=["val"] * 4000,
-        picture_rows=np.full(4000, -1),
+        shop, ids=ids, tree=tree, place_start=np.arange(4001), places=labels, splits=splits, **nothing
     )
     found = calibrate(scores, np.eye(5, dtype=np.float32), np.arange(5), catalogue)
     assert found.temperature == pytest.approx(0.4, rel=0.05)
@@ -246,19 +215,21 @@ def test_a_level_counts_where_the_own_path_reaches_it(shop: Catalogue) -> None:
 
 
 def test_what_cannot_be(shop: Catalogue) -> None:
-    rows = np.eye(4, dtype=np.float32)
-    candidates = np.array([AX, AYZ, B, CX])
-    with pytest.raises(MismatchError, match="4 categories to choose from, 3 rows"):
-        Filler(TREE, candidates, rows[:3], 1.0)
-    with pytest.raises(UsageError, match=r"threshold 1\.5"):
-        Filler(TREE, candidates, rows, 1.0, threshold=1.5)
-    with pytest.raises(UsageError, match="temperature 0"):
-        Filler(TREE, candidates, rows, 0.0)
+    rows, candidates = np.eye(4, dtype=np.float32), np.array([AX, AYZ, B, CX])
     filler = Filler(TREE, candidates, rows, 1.0)
-    with pytest.raises(MismatchError, match="4 rows for 24 products"):
-        next(filler.fill(rows, shop))
-    with pytest.raises(MismatchError, match="not the same"):
-        next(filler.fill(np.zeros((24, 4), np.float32), shop))
+    for refused, error, match in (
+        (
+            lambda: Filler(TREE, candidates, rows[:3], 1.0),
+            MismatchError,
+            "4 categories to choose from, 3 rows",
+        ),
+        (lambda: Filler(TREE, candidates, rows, 1.0, threshold=1.5), UsageError, r"threshold 1\.5"),
+        (lambda: Filler(TREE, candidates, rows, 0.0), UsageError, "temperature 0"),
+        (lambda: next(filler.fill(rows, shop)), MismatchError, "4 rows for 24 products"),
+        (lambda: next(filler.fill(np.zeros((24, 4), np.float32), shop)), MismatchError, "not the same"),
+    ):
+        with pytest.raises(error, match=match):
+            refused()
 
 
 ODD = Filled(
@@ -272,16 +243,6 @@ ODD = Filled(
     "whole",
 )
 OWN = Filled("p2", "", ("X",), ("X",), 0.9, (("X", 0.9),), (), "agrees")
-
-
-def test_lines_of_json(tmp_path: Path) -> None:
-    counts = write_filled(iter([ODD, OWN]), tmp_path / "filled.jsonl", {"model": "m"}, leave_out=("agrees",))
-    assert counts == {"whole": 1, "agrees": 1}
-    (line,) = (tmp_path / "filled.jsonl").read_text("utf-8").splitlines()
-    assert json.loads(line)["title"] == ODD.title
-    assert json.loads(line)["path"] == ["X", "Y, Z"]
-    said = json.loads(summary_path(tmp_path / "filled.jsonl").read_text("utf-8"))
-    assert (said["model"], said["products"], said["counts"]) == ("m", 2, counts)
 
 
 def test_a_table(tmp_path: Path) -> None:
@@ -308,16 +269,3 @@ def test_a_failure_leaves_the_older_file(tmp_path: Path) -> None:
     assert file.read_bytes() == before
     with pytest.raises(UsageError, match=r"ends in '\.xlsx'"):
         write_filled([], tmp_path / "filled.xlsx", {})
-
-
-def test_the_tiny_shop(shop: Catalogue) -> None:
-    """Rows that are their category's: the shirt without a category is filled into shirts."""
-    nodes = candidate_nodes(shop)
-    categories = np.eye(len(shop.tree), dtype=np.float32)[nodes]
-    shirts = shop.tree.node(("Men", "Clothing", "Shirts"))
-    products = np.eye(len(shop.tree), dtype=np.float32)[np.where(shop.place < 0, shirts, shop.place)]
-    temperature = calibrate(products, categories, nodes, shop).temperature
-    (one,) = Filler(shop.tree, nodes, categories, temperature).fill(products, shop)
-    assert (one.id, one.path, one.verdict) == (NO_CATEGORY, ("Men", "Clothing", "Shirts"), "whole")
-    assert one.confidence > 0.99
-    assert len(DRESSES) == len(one.levels)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import ibis
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 from events import canonical, write_log
@@ -26,136 +23,10 @@ from diptych.commerce.purchase_intent.features import (
     open_features,
 )
 from diptych.commerce.purchase_intent.features import make as make_module
-from diptych.commerce.purchase_intent.features import make as pages_module
 from diptych.commerce.purchase_intent.features.export import export_steps
-from diptych.commerce.purchase_intent.features.make import HISTORY, visitor_history
 from diptych.commerce.purchase_intent.features.view import NO_PAGE
 from diptych.commerce.purchase_intent.sessions import SessionTables, sessionise
-from diptych.commerce.purchase_intent.sessions.tables import SESSIONS
-from diptych.core.errors import StorageError, UnknownNameError, UsageError
-
-MINUTE = 60_000_000
-
-
-@pytest.fixture(scope="module")
-def duckdb() -> Iterator[Any]:
-    engine = ibis.duckdb.connect()
-    yield engine
-    engine.disconnect()
-
-
-def row(session_id: int, start: int, **said: Any) -> dict[str, Any]:
-    """A session of visitor v on a pc, known on arrival, of an hour; times in minutes."""
-    given = {
-        "visitor_id": "v",
-        "device": "pc",
-        "n_pages": 20,
-        "known": 0,
-        "end": start + 60,
-        "bought": None,
-    } | said
-    bought = given["bought"]
-    return {
-        "session_id": session_id,
-        "visitor_id": given["visitor_id"],
-        "device": given["device"],
-        "n_pages": given["n_pages"],
-        "start_us": start * MINUTE,
-        "end_us": given["end"] * MINUTE,
-        "first_purchase_us": None if bought is None else bought * MINUTE,
-        "pages_before_purchase": None if bought is None else 10,
-        "pages_before_identified": given["known"],
-    }
-
-
-KINDS = {column.name: pa.type_for_alias(column.type) for column in SESSIONS}
-
-
-def histories(engine: Any, rows: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    schema = pa.schema([pa.field(name, KINDS[name]) for name in row(0, 0)])
-    table = ibis.memtable(pa.Table.from_pylist(rows, schema))
-    found = engine.to_pyarrow(visitor_history(table, 12)).to_pylist()
-    return {one.pop("session_id"): one for one in found}
-
-
-def test_sessions_in_turn(duckdb: Any) -> None:
-    found = histories(
-        duckdb,
-        [
-            row(1, 0, device="pc", bought=30),
-            row(2, 100, device="tv"),
-            row(3, 200, device="pc", n_pages=1),  # too short to ask, and counts
-            row(4, 300, device="pc", bought=310),
-            row(5, 400, device="tablet"),
-            row(6, 0, visitor_id=None),
-            row(7, 350, visitor_id="w"),
-        ],
-    )
-    assert sorted(found) == [1, 2, 4, 5, 7]
-    none = dict.fromkeys(HISTORY) | {"sessions": 0, "orders": 0, "devices": 1, "switches": 0, "pairs": 0}
-    assert found[1] == found[7] == none
-    assert found[2] == none | {
-        "sessions": 1,
-        "orders": 1,
-        "last_purchase_us": 30 * MINUTE,
-        "devices": 2,
-        "device_before_1": "pc",
-    }
-    assert found[5] == {
-        "sessions": 4,
-        "orders": 2,
-        "last_purchase_us": 310 * MINUTE,
-        "devices": 3,
-        "switches": 2,
-        "pairs": 3,
-        "device_before_1": "pc",
-        "device_before_2": "pc",
-        "device_before_3": "tv",
-        "device_before_4": "pc",
-    }
-
-
-def test_a_purchase_counts_by_its_own_time(duckdb: Any) -> None:
-    found = histories(
-        duckdb,
-        [row(1, 0, end=300, bought=200), row(2, 100), row(3, 200), row(4, 201), row(5, 500, bought=510)],
-    )
-    assert [found[number]["orders"] for number in (1, 2, 3, 4, 5)] == [0, 0, 0, 1, 1]
-    assert [found[number]["sessions"] for number in (1, 2, 3, 4, 5)] == [0, 1, 2, 3, 4]
-
-
-def test_sessions_that_begin_together_do_not_see_each_other(duckdb: Any) -> None:
-    found = histories(duckdb, [row(1, 0, device="tv"), row(2, 100), row(3, 100, device="tv"), row(4, 101)])
-    assert [found[number]["sessions"] for number in (1, 2, 3, 4)] == [0, 1, 1, 3]
-    assert found[2]["device_before_1"] == found[3]["device_before_1"] == "tv"
-    assert (found[2]["devices"], found[3]["devices"]) == (2, 1)
-    assert (found[4]["switches"], found[4]["pairs"]) == (2, 2)  # tv, pc, tv
-
-
-def test_before_a_log_in_nobody_knows_whose_session_it_is(duckdb: Any) -> None:
-    found = histories(
-        duckdb,
-        [
-            row(1, 0, end=150, known=5, bought=50, device="tv"),  # at page 5; bought with page 10
-            row(2, 10, end=20, known=11, bought=12, device="tablet"),  # bought with page 10, then logged in
-            row(3, 15),
-            row(4, 100),
-            row(5, 151),
-        ],
-    )
-    # The first session itself counts from its end, what was bought in it after the log-in at once.
-    assert (found[3]["sessions"], found[3]["orders"], found[3]["devices"]) == (0, 0, 1)
-    assert (found[4]["sessions"], found[4]["orders"], found[4]["devices"]) == (2, 2, 2)
-    assert (found[5]["sessions"], found[5]["orders"], found[5]["devices"]) == (4, 2, 3)
-    assert found[5]["device_before_1"] == "tv"  # known last
-    assert found[5]["last_purchase_us"] == 50 * MINUTE
-
-
-def test_bought_on_the_page_of_the_log_in_counts_from_the_end(duckdb: Any) -> None:
-    """Which of the two came first is not in the table of sessions."""
-    found = histories(duckdb, [row(1, 0, end=150, known=10, bought=50), row(2, 100), row(3, 151)])
-    assert (found[2]["orders"], found[3]["orders"]) == (0, 1)
-
+from diptych.core.errors import UnknownNameError, UsageError
 
 ALSO = ("history-days", "hour-cyclic", "previous-device", "previous-device-rate")
 
@@ -274,19 +145,6 @@ def test_populations(made: Made) -> None:
         assert row["bought_too_early"] == early
 
 
-def test_as_published(tmp_path: Path) -> None:
-    events = random_events(2)
-    tables = tables_of(tmp_path, events)
-    table = make_features(tables, folder=tmp_path / "features", options=FeatureOptions(compat="published"))
-    long = [one for one in sessions_of(canonical(events)) if len(one.pages) >= 12]
-    for step in (0, 10):
-        known = [one.session_id for one in long if one.visitor is not None]
-        assert table.session_ids[table.population("identified", step)].tolist() == known
-        assert len(table.population("anonymous", step)) == len(long) - len(known)
-    late = np.flatnonzero(table.pages_before_identified > 0)
-    assert not np.isnan(table.at(late, 0).columns["sessions"]).any()
-
-
 def test_page_types_are_sorted_by_count_then_name(tmp_path: Path) -> None:
     names = ["b", "a", "c", "c", "a", "b", None, "rare", "x", "x", "behind the last step", "behind"]
     events = [page(number, name) for number, name in enumerate(names)]
@@ -305,52 +163,14 @@ def test_page_types_are_sorted_by_count_then_name(tmp_path: Path) -> None:
 def test_the_same_bytes_in_blocks_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = tables_of(tmp_path, random_events(3), 2)
     whole = make_features(tables, folder=tmp_path / "whole")
-    for module in (make_module, pages_module):
-        monkeypatch.setattr(module, "BLOCK", 7)
+    monkeypatch.setattr(make_module, "BLOCK", 7)
     blocks = make_features(tables, folder=tmp_path / "blocks")
     for name in ("features.json", "page_types.npy", "page_times.npy"):
         assert (whole.folder / name).read_bytes() == (blocks.folder / name).read_bytes()
     for name, values in whole.view.columns.items():
         np.testing.assert_array_equal(values, blocks.view.columns[name])
-    assert sorted(path.name for path in whole.folder.iterdir()) == [
-        "features.json",
-        "page_times.npy",
-        "page_types.npy",
-        "sessions.parquet",
-    ]
-
-
-def test_the_fingerprint_says_what_it_was_made_of(made: Made, tmp_path: Path) -> None:
-    table, _ = made
-    assert open_features(table.folder).fingerprint == table.fingerprint
-    tables = tables_of(tmp_path, visit("c"))
-    plain, published = (
-        make_features(tables, folder=tmp_path / compat, options=FeatureOptions(compat=compat))
-        for compat in ("none", "published")
-    )
-    assert len({table.fingerprint, plain.fingerprint, published.fingerprint}) == 3
-
-
-def test_a_log_without_long_sessions(tmp_path: Path) -> None:
-    table = make_features(tables_of(tmp_path, visit("c", n=11)), folder=tmp_path / "features")
-    assert len(table) == 0
-    assert table.about["counts"] == {"sessions": 1, "too_short": 1, "population": 0}
-    assert len(table.population("anonymous", 10)) == 0
-    assert table.at(np.arange(0), 3).page_types.shape == (0, 3)
-    assert open_features(table.folder).describe() == "log: 0 sessions, 11 steps, 0.0% with a purchase"
-
-
-def test_names_from_logs_are_only_names(tmp_path: Path) -> None:
-    strange = ["'; DROP TABLE sessions; --", '"', " ", "<script>", "ünï\u202e", "NULL"]
-    events = [
-        event | {"page_type": strange[number % 6], "channel": strange[(number + 1) % 6], "device": name}
-        for place, name in enumerate(strange)
-        for number, event in enumerate(visit(f"c{place}'\"", visitor_id=name))
-    ]
-    table = make_features(tables_of(tmp_path, events), folder=tmp_path / "features")
-    assert len(table) == 6
-    assert set(table.view.vocabulary) == set(strange)
-    assert set(table.view.columns["device"].tolist()) == set(strange)
+    names = ["features.json", "page_times.npy", "page_types.npy", "sessions.parquet"]
+    assert sorted(path.name for path in whole.folder.iterdir()) == names
 
 
 def test_what_is_there_is_replaced_only_by_a_whole_table(tmp_path: Path) -> None:
@@ -369,27 +189,15 @@ def test_what_is_there_is_replaced_only_by_a_whole_table(tmp_path: Path) -> None
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".tmp")]
 
 
-def test_pages_of_no_session_are_damage(tmp_path: Path) -> None:
-    import pyarrow.parquet as parquet
-
-    tables = tables_of(tmp_path, [*visit("c"), *visit("d")])
-    file = tables.files("pages")[0]
-    rows = parquet.read_table(file)
-    ids = rows.column("session_id").to_numpy() + 1
-    parquet.write_table(rows.set_column(0, "session_id", [ids]), file)
-    with pytest.raises(StorageError, match="belong to no session"):
-        make_features(tables, folder=tmp_path / "features")
-
-
 def test_options_that_cannot_be() -> None:
-    with pytest.raises(UnknownNameError, match="compat 'publishd'"):
-        FeatureOptions(compat="publishd")
-    with pytest.raises(UnknownNameError, match="feature 'hour'"):
-        FeatureOptions(also=("hour",))
-    with pytest.raises(UsageError, match="anyway"):
-        FeatureOptions(also=("channel",))
-    with pytest.raises(UsageError, match="0 page types"):
-        FeatureOptions(types=0)
+    for options, error, match in (
+        ({"compat": "publishd"}, UnknownNameError, "compat 'publishd'"),
+        ({"also": ("hour",)}, UnknownNameError, "feature 'hour'"),
+        ({"also": ("channel",)}, UsageError, "anyway"),
+        ({"types": 0}, UsageError, "0 page types"),
+    ):
+        with pytest.raises(error, match=match):
+            FeatureOptions(**options)
 
 
 def test_one_row_per_session_and_step_of_its_population(tmp_path: Path) -> None:

@@ -43,29 +43,6 @@ def test_what_an_event_says() -> None:
     assert read_event(given, 3) == GivenEvent(3, NOON * 1_000_000, "page", "home", "pc", "paid", "17", False)
 
 
-def test_what_is_not_said_is_a_page_of_nobody() -> None:
-    assert read_event({"t": 0, "visitor_id": ""}, 1) == GivenEvent(
-        1, 0, "page", "unknown", "unknown", "unknown", None, False
-    )
-
-
-def test_defaults_are_for_what_is_not_said() -> None:
-    defaults = {"device": "tv", "channel": "direct"}
-    read = read_event({"t": 0, "device": "pc", "channel": None}, 1, defaults)
-    assert (read.device, read.channel) == ("pc", "direct")
-
-
-def test_words_are_those_of_an_import() -> None:
-    read = read_event({"t": 0, "action": "AddToCart", "device": "Desktop", "visitor_id": "null"}, 1)
-    assert (read.action, read.device, read.visitor_id) == ("add", "pc", None)
-    assert read_event({"t": 0, "device": "fridge"}, 1).device == "fridge"
-
-
-@pytest.mark.parametrize("given", [{"action": "purchase"}, {"action": "page", "is_purchase": True}])
-def test_what_a_purchase_is(given: dict[str, Any]) -> None:
-    assert read_event({"t": 0, **given}, 1).is_purchase
-
-
 @pytest.mark.parametrize(
     ("time", "seconds"),
     [
@@ -81,28 +58,52 @@ def test_times(time: float | str, seconds: float) -> None:
     assert read_time(time, "it") == round(seconds * 1_000_000)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("page", "event 4 is str, not an object"),
-        ({}, "event 4 has no time"),
-        ({"t": "yesterday"}, "event 4 has the time 'yesterday'"),
-        ({"t": True}, "event 4 has the time True"),
-        ({"t": float("nan")}, "event 4 has the time nan"),
-        ({"t": -1}, "outside the years"),
-        ({"t": NOON * 1000}, "outside the years"),
-        ({"t": 0, "action": "dance"}, "event 4 has the action 'dance'"),
-        ({"t": 0, "action": ["page"]}, "event 4 has action list, not a text"),
-        ({"t": 0, "is_purchase": "yes"}, "event 4 has is_purchase 'yes'"),
-        ({"t": 0, "page_type": {"a": 1}}, "event 4 has page_type"),
-        ({"t": 0, "visitor_id": True}, "event 4 has visitor_id bool"),
-        ({"t": 0, "visitor_id": 10**5000}, "event 4 has visitor_id int"),
-        ({"t": 10**400}, "event 4 has the time"),
-    ],
-)
-def test_what_is_refused(given: Any, message: str) -> None:
+REFUSED = [
+    ("event", "page", "event 4 is str, not an object"),
+    ("event", {}, "event 4 has no time"),
+    ("event", {"t": "yesterday"}, "event 4 has the time 'yesterday'"),
+    ("event", {"t": True}, "event 4 has the time True"),
+    ("event", {"t": float("nan")}, "event 4 has the time nan"),
+    ("event", {"t": -1}, "outside the years"),
+    ("event", {"t": NOON * 1000}, "outside the years"),
+    ("event", {"t": 0, "action": "dance"}, "event 4 has the action 'dance'"),
+    ("event", {"t": 0, "action": ["page"]}, "event 4 has action list, not a text"),
+    ("event", {"t": 0, "is_purchase": "yes"}, "event 4 has is_purchase 'yes'"),
+    ("event", {"t": 0, "page_type": {"a": 1}}, "event 4 has page_type"),
+    ("event", {"t": 0, "visitor_id": True}, "event 4 has visitor_id bool"),
+    ("event", {"t": 0, "visitor_id": 10**5000}, "event 4 has visitor_id int"),
+    ("event", {"t": 10**400}, "event 4 has the time"),
+    ("history", {"order": 1}, "has no 'order'"),
+    ("history", {"orders": -1}, "orders is -1"),
+    ("history", {"orders": 1.5}, "orders is 1.5"),
+    ("history", {"sessions": True}, "sessions is True"),
+    ("history", {"sessions": float("nan")}, "sessions is nan"),
+    ("history", {"sessions": 10**400}, "sessions is 1000"),
+    ("history", {"orders": 1, "days_since_purchase": 10**400}, "days_since_purchase is 1000"),
+    ("history", {"sessions": 2, "devices": ["pc"]}, "1 devices of 2 sessions"),
+    ("history", {"devices": 2}, "devices are 2"),
+    ("history", {"orders": 0, "sessions": 3, "days_since_purchase": 4}, "no orders, and a purchase"),
+    ("history", {"orders": 1, "days_since_purchase": -0.5}, "0.5 days after this session's start"),
+    ("history", {"orders": 1, "last_purchase": 101 * 86_400}, "1 days after this session's start"),
+    ("history", {"orders": 1, "last_purchase": 1, "days_since_purchase": 1}, "last_purchase and days_since"),
+    ("history", {"orders": 1, "days_since_purchase": "many"}, "days_since_purchase is 'many'"),
+    ("session", [], "is list, not an object"),
+    ("session", {}, "has no event"),
+    ("session", {"events": []}, "has no event"),
+    ("session", {"events": "page"}, "events is str, not a list"),
+    ("session", {"events": [{"t": 0}, {"t": "x"}]}, "event 2 has the time"),
+    ("session", {"event": [{"t": 0}]}, "has no 'event'"),
+    ("session", {"events": [{"t": 0}], "history": [1]}, "the history is list"),
+    ("session", {"start": 10, "events": [{"t": 20}, {"t": 9}]}, "event 2 is earlier than the start"),
+    ("session", {"start": "soon"}, "the start has the time 'soon'"),
+]
+
+
+@pytest.mark.parametrize(("what", "given", "message"), REFUSED)
+def test_what_is_refused(what: str, given: Any, message: str) -> None:
+    readers = {"event": lambda one: read_event(one, 4), "history": columns, "session": read}
     with pytest.raises(DataError, match=message):
-        read_event(given, 4)
+        readers[what](given)
 
 
 START = 100 * DAY_US
@@ -130,23 +131,6 @@ def test_a_whole_history() -> None:
     }
 
 
-def test_somebody_who_was_never_there() -> None:
-    found, missing = columns({"sessions": 0})
-    assert missing == []
-    assert math.isnan(float(found.pop("days_since_purchase")))
-    assert found == {
-        **{
-            "sessions": 0.0,
-            "orders": 0.0,
-            "devices": 1.0,
-            "switches": 0.0,
-            "pairs": 0.0,
-            "history_days": 60.0,
-        },
-        **dict.fromkeys(EARLIER_DEVICES, ""),
-    }
-
-
 def test_what_nobody_says_is_missing_and_named() -> None:
     found, missing = columns(None)
     assert missing == ["sessions", "devices", "orders"]
@@ -157,33 +141,6 @@ def test_what_nobody_says_is_missing_and_named() -> None:
     assert math.isnan(float(found["devices"]))
 
 
-@pytest.mark.parametrize(
-    ("history", "message"),
-    [
-        ({"order": 1}, "has no 'order'"),
-        ({"orders": -1}, "orders is -1"),
-        ({"orders": 1.5}, "orders is 1.5"),
-        ({"sessions": True}, "sessions is True"),
-        ({"sessions": float("nan")}, "sessions is nan"),
-        ({"sessions": 10**400}, "sessions is 1000"),
-        ({"orders": 1, "days_since_purchase": 10**400}, "days_since_purchase is 1000"),
-        ({"sessions": 2, "devices": ["pc"]}, "1 devices of 2 sessions"),
-        ({"devices": 2}, "devices are 2"),
-        ({"orders": 0, "sessions": 3, "days_since_purchase": 4}, "no orders, and a purchase"),
-        ({"orders": 1, "days_since_purchase": -0.5}, "0.5 days after this session's start"),
-        ({"orders": 1, "last_purchase": 101 * 86_400}, "1 days after this session's start"),
-        (
-            {"orders": 1, "last_purchase": 1, "days_since_purchase": 1},
-            "last_purchase and days_since_purchase",
-        ),
-        ({"orders": 1, "days_since_purchase": "many"}, "days_since_purchase is 'many'"),
-    ],
-)
-def test_what_is_refused_history(history: dict[str, Any], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        columns(history)
-
-
 GAP_US = 30 * 60 * 1_000_000
 
 
@@ -191,52 +148,11 @@ def read(given: Any) -> Request:
     return read_request(given, GAP_US, 10)
 
 
-def test_events_are_sorted_and_it_is_said() -> None:
-    events = [{"t": 20, "page_type": "b"}, {"t": 10, "page_type": "a"}, {"t": 20, "page_type": "c"}]
-    session = read({"events": events}).session
-    assert session.page_types == ("a", "b", "c")
-    assert session.notes == ("events are not in the order of their times, first event 1: they were sorted",)
-    assert read({"events": events[1:]}).session.notes == ()
-
-
-def test_before_the_first_page_there_is_an_arrival() -> None:
-    request = read({"id": [1], "start": 50, "device": "TV", "channel": "paid", "visitor_id": "v"})
-    session = request.session
-    assert request.id == [1]
-    assert (session.start_us, session.device, session.channel) == (50_000_000, "tv", "paid")
-    assert (session.n_pages, session.is_identified) == (0, True)
-
-
-def test_an_arrival_takes_device_and_channel_of_the_first_event() -> None:
-    session = read({"start": 50, "events": [{"t": 70}, {"t": 60, "device": "pc", "channel": "paid"}]}).session
-    assert (session.start_us, session.device, session.channel) == (50_000_000, "pc", "paid")
-    assert session.n_pages == 2
-
-
 def test_what_is_said_once_is_of_all_events_that_do_not_say_it() -> None:
     given = {"device": "tv", "visitor_id": "v", "events": [{"t": 0, "device": "pc"}, {"t": 9000}]}
     session = read(given).session
     assert (session.device, session.visitor_id, session.is_identified) == ("tv", "v", True)
     assert "begins a new session" in session.notes[0]
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ([], "is list, not an object"),
-        ({}, "has no event"),
-        ({"events": []}, "has no event"),
-        ({"events": "page"}, "events is str, not a list"),
-        ({"events": [{"t": 0}, {"t": "x"}]}, "event 2 has the time"),
-        ({"event": [{"t": 0}]}, "has no 'event'"),
-        ({"events": [{"t": 0}], "history": [1]}, "the history is list"),
-        ({"start": 10, "events": [{"t": 20}, {"t": 9}]}, "event 2 is earlier than the start"),
-        ({"start": "soon"}, "the start has the time 'soon'"),
-    ],
-)
-def test_what_is_refused_request(given: Any, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        read(given)
 
 
 def running(events: list[dict[str, Any]], pages: int = 10) -> SessionSoFar:
@@ -285,21 +201,6 @@ def test_it_is_the_last_session_of_a_log(drawn: list[dict[str, Any]]) -> None:
         assert found.bought_at == expected.bought["event_id"] + 1
 
 
-def test_thirty_minutes_are_one_session_and_more_are_two() -> None:
-    assert running([{"t": 0}, {"t": 1800}]).n_pages == 2
-    found = running([{"t": 0}, {"t": 1800.000001}])
-    assert found.n_pages == 1
-    assert "event 2 follows 30 minutes after the one before" in found.notes[0]
-
-
-def test_a_log_may_say_itself_what_a_session_is() -> None:
-    session = RunningSession(None, 10)
-    for number, t in enumerate((0, 100_000)):
-        session.add(read_event({"t": t}, number))
-    assert session.so_far is not None
-    assert session.so_far.n_pages == 2
-
-
 @pytest.mark.parametrize(
     ("events", "identified"),
     [
@@ -329,9 +230,3 @@ def test_an_event_out_of_order_changes_nothing() -> None:
         session.add(read_event({"t": 7}, 2))
     assert session.so_far == before
     assert session.add(read_event({"t": 11}, 3))
-
-
-def test_a_million_events_need_no_more_than_the_first_pages() -> None:
-    found = running([{"t": t, "page_type": str(t)} for t in range(1000)])
-    assert found.page_types == tuple(map(str, range(10)))
-    assert found.n_pages == 1000

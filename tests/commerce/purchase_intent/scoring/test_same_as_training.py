@@ -6,13 +6,14 @@ import random
 from pathlib import Path
 from typing import Any
 
+import feature_oracle
 import numpy as np
 import pytest
 from events import canonical, write_log
 from feature_oracle import Session, sessions_of
 
 from diptych.commerce.purchase_intent.features import FeatureTable, make_features
-from diptych.commerce.purchase_intent.features.view import EARLIER_DEVICES, HISTORY_COLUMNS
+from diptych.commerce.purchase_intent.features.view import HISTORY_COLUMNS
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
 from diptych.commerce.purchase_intent.scoring.events import HistoryTable, keep_history
 from diptych.commerce.purchase_intent.sessions import sessionise
@@ -85,19 +86,10 @@ def so_far(session: Session, step: int, everyone: list[Session]) -> dict[str, An
 
 
 def history_of(session: Session, everyone: list[Session]) -> dict[str, Any]:
-    of_visitor = [one for one in everyone if one.visitor == session.visitor]
-    earlier = sorted(
-        (one for one in of_visitor if one.visitor_known_us < session.start),
-        key=lambda one: (one.visitor_known_us, one.session_id),
-    )
-    bought = [
-        one.bought["t_us"] for one in of_visitor if one.bought and one.purchase_known_us < session.start
-    ]
-    history: dict[str, Any] = {"sessions": len(earlier), "orders": len(bought)}
-    history["devices"] = [one.device for one in earlier]
-    if bought:
-        history["last_purchase"] = max(bought) / 1e6
-    return history
+    """As a shop would send it."""
+    found = feature_oracle.history_of(session, everyone)
+    bought = {"last_purchase": found["last_purchase_us"] / 1e6} if found["orders"] else {}
+    return {name: found[name] for name in ("sessions", "orders")} | {"devices": found["earlier"]} | bought
 
 
 def test_every_step_of_every_kind_of_session(
@@ -161,34 +153,6 @@ def test_a_kept_history_is_what_the_next_session_has(events: list[dict[str, Any]
             else:
                 assert columns[name] == pytest.approx(expected, nan_ok=True), name
     assert 0 < new < len(rows) - 10
-
-
-def test_sessions_are_kept_in_the_order_in_which_they_became_known(tmp_path: Path) -> None:
-    """On the tablet the visitor logs in last, and so comes second, although that session began first."""
-    tablet = [{"client_id": "a", "device": "tablet", "t": t} for t in (0, 500, 1000)]
-    tablet[-1]["visitor_id"] = "v"
-    on_pc = [{"client_id": "b", "device": "pc", "visitor_id": "v", "t": t} for t in (100, 200)]
-    on_tv = [{"client_id": "c", "device": "tv", "visitor_id": "v", "t": 9000, "is_purchase": True}]
-    tables = sessionise(write_log(tmp_path / "log", [*tablet, *on_pc, *on_tv, {"client_id": "d", "t": 5}]))
-    assert keep_history(tables, tmp_path / "history.parquet") == 1
-    found = HistoryTable(tmp_path / "history.parquet").columns("v", 3 * DAY * 10**6, "pc", 0)
-    assert found == (
-        {
-            "orders": 1.0,
-            "days_since_purchase": 3 - 9000 / DAY,
-            "sessions": 3.0,
-            "devices": 3.0,
-            "switches": 2.0,
-            "pairs": 2.0,
-            "history_days": 3.0,
-            **dict(zip(EARLIER_DEVICES, ("tv", "tablet", "pc", ""), strict=True)),
-        },
-        9_000_000_000,
-    )
-    assert HistoryTable(tmp_path / "history.parquet").columns("w", 0, "pc", 0) is None
-    nobody = sessionise(write_log(tmp_path / "nobody", [{"t": 0}]))
-    assert keep_history(nobody, tmp_path / "none.parquet") == 0
-    assert HistoryTable(tmp_path / "none.parquet").columns("v", 0, "pc", 0) is None
 
 
 def test_a_scorer_may_keep_the_history(

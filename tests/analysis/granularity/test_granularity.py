@@ -1,4 +1,4 @@
-"""Comparing two collections: pairs, effect sizes and p-values against other ways of computing them."""
+"""Measuring captions, and comparing two collections of them with other ways of computing it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,128 @@ import pytest
 from counted_language import counted
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from diptych.analysis.granularity import Granularity, compare_granularity, granularity
-from diptych.analysis.granularity.compare import cohens_d
-from diptych.analysis.granularity.result import divided, gathered, intervals, resampled_sums, variances
-from diptych.core.errors import MismatchError, UnknownNameError, UsageError
+from diptych.core.artifact import encode
+from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
 from diptych.data.collection import Collection
-from diptych.metrics.bootstrap import Bootstrap, drawn_clusters
+from diptych.data.language import Language
+from diptych.metrics.bootstrap import Bootstrap
 
 LANGUAGE = counted()
+CAPTIONS = ["a dog", "three small dogs on grass", "running", "the happy man in a hat with two boys"]
+
+
+def collection_of(captions, images, name="made up", ids=None):
+    n = max(images) + 1
+    return Collection(
+        name=name,
+        image_ids=ids or [f"{row}.png" for row in range(n)],
+        captions=captions,
+        caption_ids=[f"c{row}" for row in range(len(captions))],
+        caption_image=np.array(images),
+        splits=["test"] * n,
+        source=None,
+        source_rows=np.arange(n),
+    )
+
+
+def test_means_deviations_and_what_is_per_noun():
+    found = granularity(CAPTIONS, language=LANGUAGE, name="four")
+    assert found.n_captions == 4
+    words = found.feature("words")
+    assert words.mean == pytest.approx((2 + 5 + 1 + 9) / 4)
+    assert words.sd == pytest.approx(np.std([2, 5, 1, 9], ddof=1))
+    assert words.per_noun is None
+    assert found.column("words").tolist() == [2, 5, 1, 9]
+    adjectives = found.feature("adjectives")
+    assert adjectives.mean == pytest.approx(2 / 4)
+    # dog; dogs, grass; none; man, hat, boys
+    assert found.nouns.tolist() == [1, 2, 0, 3]
+    assert adjectives.per_noun == pytest.approx(2 / 6)
+    depth = found.feature("concept-depth")
+    assert (depth.n, dict(depth.skipped)) == (3, {"no noun that the WordNet has": 1})
+    assert depth.mean == pytest.approx((4 + 2 + (4 + 0 + 4) / 3) / 3)
+    assert np.isnan(found.column("concept-depth")[2])
+    assert "four: 4 images, 4 captions" in found.line()
+    assert "language counted: dict tagger, dict wordnet" in found.line()
+
+
+@pytest.mark.parametrize("block", [1, 2, 3])
+def test_blocks_change_nothing(block):
+    whole = granularity(CAPTIONS, language=LANGUAGE)
+    parts = granularity(CAPTIONS, language=LANGUAGE, block=block)
+    np.testing.assert_array_equal(whole.values, parts.values)
+    assert encode(whole, {}) == encode(parts, {})
+
+
+def test_an_interval_is_of_images_with_their_captions():
+    """Two images whose captions are alike: as captions of their own they would vary less."""
+    same = ["a dog"] * 5 + ["the happy man in a hat with two boys"] * 5
+    together = granularity(collection_of(same, [0] * 5 + [1] * 5), language=LANGUAGE, features=["words"])
+    alone = granularity(same, language=LANGUAGE, features=["words"])
+    (wide,), (narrow,) = together.features, alone.features
+    assert wide.mean == narrow.mean == pytest.approx(5.5)
+    assert (wide.low, wide.high) == (2.0, 9.0)
+    assert narrow.low > 2
+    (none,) = granularity(same, language=LANGUAGE, features=["words"], bootstrap=Bootstrap(0)).features
+    assert (none.low, none.high) == (None, None)
+
+
+def test_captions_at_the_extremes():
+    found = granularity(CAPTIONS, language=LANGUAGE)
+    assert found.most[0].text == CAPTIONS[3]
+    assert found.least[0].text == "running"
+    assert found.most[0].score > 0 > found.least[0].score
+    assert not {one.id for one in found.most} & {one.id for one in found.least}
+    alike = granularity(["a dog"] * 4, language=LANGUAGE)
+    assert (alike.most, alike.least) == ((), ())  # nobody stands out
+
+
+def test_a_folder_holds_all_of_it(tmp_path):
+    captions = collection_of(CAPTIONS, [0, 0, 1, 1])
+    plain = granularity(captions, language=LANGUAGE, split="test")
+    written = granularity(captions, language=LANGUAGE, split="test", folder=tmp_path / "g", block=2)
+    opened = Granularity.open(tmp_path / "g")
+    for found in (written, opened):
+        np.testing.assert_array_equal(found.values, plain.values)
+        np.testing.assert_array_equal(found.nouns, plain.nouns)
+        np.testing.assert_array_equal(found.caption_image, plain.caption_image)
+        assert list(found.image_ids) == ["0.png", "1.png"]
+        assert list(found.caption_ids) == ["c0", "c1", "c2", "c3"]
+        assert encode(found, {}) == encode(plain, {})
+        assert found.line() == plain.line()
+    granularity(captions, language=LANGUAGE, folder=tmp_path / "g", features=["words"])
+    assert [one.name for one in Granularity.open(tmp_path / "g").features] == ["words"]
+
+
+def test_what_a_language_lacks_is_said_before_anything_is_counted():
+    half = replace(LANGUAGE, wordnet=None)
+    refused(UsageError, "concept-depth needs a WordNet", granularity, CAPTIONS, language=half)
+    assert granularity(CAPTIONS, language=half, features=["articles"]).feature("articles").mean == 0.75
+    with pytest.raises(UsageError, match="adjectives needs a part-of-speech tagger"):
+        granularity(CAPTIONS, language=Language("none"))
+    found = granularity(CAPTIONS, language=Language("none"), features=["words", "characters"])
+    assert found.feature("words").mean == 4.25
+    assert np.isnan(found.nouns).all()
+
+
+def test_no_captions():
+    refused(DataError, "no caption", granularity, [], language=LANGUAGE)
+    with pytest.raises(UnknownNameError, match="measured feature"):
+        granularity(["a dog"], language=LANGUAGE, features=["words"]).feature("adjectives")
+
+
+def test_one_caption_alone():
+    found = granularity(["running"], language=LANGUAGE)
+    assert found.feature("words").sd is None
+    assert found.feature("concept-depth").mean is None
+    assert found.feature("adjectives").per_noun is None
+
+
+# Two collections.
+
 COARSE = ["a dog", "a dog on grass", "a man", "a man in a hat", "boys", "three boys on the street"]
 FINE = [
     "a small dog", "a red dog on the grass", "a happy man", "a man in a large hat", "two boys",
@@ -28,26 +141,13 @@ FINE = [
 IMAGES = [0, 0, 1, 1, 2, 2]
 
 
-def measured(
-    captions: list[str], images: list[int], name: str, ids: list[str] | None = None, **options: object
-) -> Granularity:
-    n = max(images) + 1
-    made = Collection(
-        name=name,
-        image_ids=ids or [f"{row}.png" for row in range(n)],
-        captions=captions,
-        caption_ids=[f"{name}{row}" for row in range(len(captions))],
-        caption_image=np.array(images),
-        splits=["test"] * n,
-        source=None,  # type: ignore[arg-type]
-        source_rows=np.arange(n),
-    )
-    return granularity(made, language=LANGUAGE, **options)  # type: ignore[arg-type]
+def measured(captions, images, name, ids=None, **options):
+    return granularity(collection_of(captions, images, name, ids), language=LANGUAGE, **options)
 
 
-def of_lengths(first: list[int], second: list[int]) -> tuple[Granularity, Granularity]:
+def of_lengths(first, second):
     """Captions of so many words, each of an image of its own."""
-    return tuple(  # type: ignore[return-value]
+    return tuple(
         measured(
             ["dog " * n for n in lengths],
             list(range(len(lengths))),
@@ -59,7 +159,7 @@ def of_lengths(first: list[int], second: list[int]) -> tuple[Granularity, Granul
     )
 
 
-def test_the_same_images_are_paired() -> None:
+def test_the_same_images_are_paired():
     coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE, IMAGES, "fine")
     found = compare_granularity(coarse, fine)
     assert found.paired == 3
@@ -70,8 +170,6 @@ def test_the_same_images_are_paired() -> None:
     ]
     assert words.difference.value == pytest.approx(np.mean(lengths[1]) - np.mean(lengths[0]))
     assert words.relative.value == pytest.approx(np.mean(lengths[1]) / np.mean(lengths[0]) - 1)
-    assert words.paired_d is not None
-    assert words.paired_delta is not None
     # Two images gain a word a caption, one gains one and a half.
     assert words.paired_delta.value == pytest.approx(np.mean(np.sign(apart)))
     if np.std(apart):
@@ -82,7 +180,7 @@ def test_the_same_images_are_paired() -> None:
     assert "paired: 3 images" in found.notes[0]
 
 
-def test_paired_p_is_that_of_all_swaps() -> None:
+def test_paired_p_is_that_of_all_swaps():
     lengths = ([2, 4, 3, 6, 5], [3, 4, 5, 6, 9])
     names = [f"{row}.png" for row in range(5)]
     both = [
@@ -100,7 +198,7 @@ def test_paired_p_is_that_of_all_swaps() -> None:
     first=st.lists(st.integers(1, 6), min_size=2, max_size=9),
     second=st.lists(st.integers(1, 6), min_size=2, max_size=9),
 )
-def test_unpaired_as_others_compute_it(first: list[int], second: list[int]) -> None:
+def test_unpaired_as_others_compute_it(first, second):
     from scipy import stats
 
     (found,) = compare_granularity(*of_lengths(first, second), bootstrap=Bootstrap(20)).differences
@@ -121,7 +219,7 @@ def test_unpaired_as_others_compute_it(first: list[int], second: list[int]) -> N
     assert (found.paired_d, found.paired_delta) == (None, None)
 
 
-def test_swapping_the_collections_changes_signs_alone() -> None:
+def test_swapping_the_collections_changes_signs_alone():
     coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE, IMAGES, "fine")
     for pairing in ("auto", "none"):
         there = compare_granularity(coarse, fine, pairing=pairing).differences
@@ -134,7 +232,7 @@ def test_swapping_the_collections_changes_signs_alone() -> None:
             assert one.p == pytest.approx(other.p)
 
 
-def test_a_collection_against_itself() -> None:
+def test_a_collection_against_itself():
     coarse = measured(COARSE, IMAGES, "coarse")
     for one in compare_granularity(coarse, replace(coarse, name="again")).differences:
         assert one.difference.value == 0
@@ -145,7 +243,7 @@ def test_a_collection_against_itself() -> None:
         assert one.verdict == ""
 
 
-def test_how_many_captions_an_image_has_is_no_difference_in_what_they_say() -> None:
+def test_how_many_captions_an_image_has_is_no_difference_in_what_they_say():
     random = np.random.default_rng(0)
     counts = random.integers(1, 6, (2, 40))
     sides = []
@@ -155,7 +253,6 @@ def test_how_many_captions_an_image_has_is_no_difference_in_what_they_say() -> N
         sides.append(replace(one, values=random.normal(10 + more, 1, (len(images), 1))))
     first, second = sides
     (found,) = compare_granularity(first, second).differences
-    assert found.difference.low is not None
     assert found.difference.low > 0
     assert found.p == pytest.approx(1 / 10_001)
     # Where values begin to count does not matter.
@@ -163,32 +260,13 @@ def test_how_many_captions_an_image_has_is_no_difference_in_what_they_say() -> N
     assert compare_granularity(*far).differences[0].p == found.p
 
 
-def test_images_are_paired_by_id_and_not_by_place() -> None:
+def test_images_are_paired_by_id_and_not_by_place():
     coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE, IMAGES, "fine")
     turned = measured(FINE[2:] + FINE[:2], IMAGES, "fine", ["1.png", "2.png", "0.png"])
     assert compare_granularity(coarse, turned) == compare_granularity(coarse, fine)
 
 
-def test_an_image_without_captions_is_no_pair() -> None:
-    coarse = measured(COARSE, IMAGES, "coarse")
-    fine = measured(FINE[:4], IMAGES[:4], "fine")
-    some = replace(fine, image_ids=[*fine.image_ids, "2.png"])  # there, and nobody describes it
-    found = compare_granularity(coarse, some)
-    assert found.paired == 2
-    assert found.notes[:2] == compare_granularity(coarse, fine).notes[:2]
-
-
-def test_collections_that_are_not_paired_are_drawn_apart() -> None:
-    one = measured(COARSE, IMAGES, "coarse")
-    words = next(
-        x for x in compare_granularity(one, one, pairing="none").differences if x.name == "characters"
-    )
-    assert words.difference.value == 0
-    assert words.difference.low is not None
-    assert words.difference.low < 0
-
-
-def test_intervals_are_those_of_resampled_images() -> None:
+def test_intervals_are_those_of_resampled_images():
     """The interval of δ, made of placements, against the δ of every resample."""
     random = np.random.default_rng(0)
     first, second = random.integers(1, 8, 60).tolist(), random.integers(2, 10, 60).tolist()
@@ -202,12 +280,11 @@ def test_intervals_are_those_of_resampled_images() -> None:
     low, high = np.quantile(slow, [0.025, 0.975])
     assert found.delta.low == pytest.approx(low, abs=0.05)
     assert found.delta.high == pytest.approx(high, abs=0.05)
-    assert found.difference.low is not None
     assert found.difference.low < b.mean() - a.mean() < (found.difference.high or 0)
     assert found.verdict == "finer"
 
 
-def test_more_resamples_of_more_images_are_paired_or_not() -> None:
+def test_more_resamples_of_more_images_are_paired_or_not():
     coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE[:4], IMAGES[:4], "fine")
     # Every image of the finer is in the coarser.
     found = compare_granularity(coarse, fine)
@@ -227,12 +304,7 @@ def test_more_resamples_of_more_images_are_paired_or_not() -> None:
     assert apart.differences[0].difference.low is None
 
 
-def test_texts_without_images_are_never_paired() -> None:
-    texts = [granularity(given, language=LANGUAGE) for given in (COARSE, FINE)]
-    assert compare_granularity(*texts).paired == 0
-
-
-def test_p_values_are_corrected_over_features() -> None:
+def test_p_values_are_corrected_over_features():
     coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE, IMAGES, "fine")
     holm = compare_granularity(coarse, fine, pairing="none").differences
     plain = compare_granularity(coarse, fine, pairing="none", correction="none").differences
@@ -243,7 +315,7 @@ def test_p_values_are_corrected_over_features() -> None:
     assert smallest[1] == pytest.approx(min(1.0, smallest[0] * len(known)))
 
 
-def test_what_cannot_be_compared() -> None:
+def test_what_cannot_be_compared():
     coarse = measured(COARSE, IMAGES, "coarse")
     with pytest.raises(MismatchError, match="other features"):
         compare_granularity(coarse, measured(FINE, IMAGES, "fine", features=["words"]))
@@ -252,66 +324,13 @@ def test_what_cannot_be_compared() -> None:
     elsewhere = measured(FINE, IMAGES, "fine")
     with pytest.raises(MismatchError, match="other languages"):
         compare_granularity(coarse, replace(elsewhere, about={**elsewhere.about, "language": "another"}))
-    with pytest.raises(UnknownNameError, match="pairing"):
-        compare_granularity(coarse, coarse, pairing="captions")
-    with pytest.raises(UnknownNameError, match="correction"):
-        compare_granularity(coarse, coarse, correction="sidak")
-    with pytest.raises(UsageError, match="flips are 0"):
-        compare_granularity(coarse, coarse, flips=0)
+    refused(UnknownNameError, "pairing", compare_granularity, coarse, coarse, pairing="captions")
+    refused(UnknownNameError, "correction", compare_granularity, coarse, coarse, correction="sidak")
+    refused(UsageError, "flips are 0", compare_granularity, coarse, coarse, flips=0)
 
 
-def test_one_image_alone_tests_nothing() -> None:
+def test_one_image_alone_tests_nothing():
     one, other = of_lengths([3], [5])
     (found,) = compare_granularity(one, other).differences
     assert (found.p, found.corrected, found.verdict) == (None, None, "")
     assert found.d.value is None
-
-
-NAN = float("nan")
-VALUES = np.array([[1.0, NAN], [3.0, 2.0], [5.0, NAN], [2.0, 4.0]])
-IMAGE = np.array([0, 0, 1, 2])
-
-
-def test_cohens_d() -> None:
-    assert cohens_d(2.0, 5.0, 4.0) == pytest.approx(1.5)
-    assert cohens_d(2.0, 2.0, 0.0) == 0  # nothing is apart, though nothing varies
-    assert np.isnan(cohens_d(2.0, 3.0, 0.0))
-    assert cohens_d(np.array([1.0, 2.0]), np.array([2.0, 1.0]), np.array([1.0, 0.25])) == pytest.approx(
-        [1, -2]
-    )
-
-
-def test_sums_per_image_leave_out_what_has_no_value() -> None:
-    found = gathered(VALUES, IMAGE, 3)
-    assert found.counts.tolist() == [[2, 1], [1, 0], [1, 1]]
-    assert found.sums.tolist() == [[4, 2], [5, 0], [2, 4]]
-    assert found.squares.tolist() == [[10, 4], [25, 0], [4, 16]]
-    assert found.means == pytest.approx([2.75, 3.0])
-    assert found.deviations == pytest.approx([np.std([1, 3, 5, 2], ddof=1), np.sqrt(2)])
-
-
-def test_of_nothing_there_is_no_mean_and_of_one_no_variance() -> None:
-    assert np.isnan(divided(np.zeros(1), np.zeros(1))).all()
-    assert np.isnan(variances(np.ones(1), np.ones(1), np.ones(1))).all()
-
-
-def test_whole_images_are_resampled_and_all_tables_alike() -> None:
-    how = Bootstrap(samples=50, seed=3)
-    of_images = gathered(VALUES, IMAGE, 3)
-    sums, counts = resampled_sums([of_images.sums, of_images.counts], how)
-    weights = np.concatenate(list(drawn_clusters(how, 0, 3, 3)))
-    for sample, drawn in enumerate(weights):
-        rows = [row for row, image in enumerate(IMAGE) for _ in range(int(drawn[image]))]
-        assert sums[sample, 0] == pytest.approx(VALUES[rows, 0].sum())
-        assert counts[sample, 0] == len(rows)
-    other, _ = resampled_sums([of_images.sums, of_images.counts], how, draws=1)
-    assert not np.array_equal(sums, other)
-
-
-def test_intervals() -> None:
-    samples = np.array([[float(n), NAN] for n in range(101)])
-    low, high = intervals(samples, 0.9)[0] or (0, 0)
-    assert (low, high) == pytest.approx((5, 95))
-    assert intervals(samples, 0.9)[1] is None
-    none = resampled_sums([np.ones((3, 2))], Bootstrap(samples=0))
-    assert intervals(none[0], 0.9) == [None, None]
