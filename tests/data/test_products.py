@@ -5,14 +5,12 @@ from __future__ import annotations
 import html
 import os
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.data.products import attributes_of, paths_of, picture_name, plain_text, split_path
-from diptych.data.readers.gathering import find_pictures
 
 
 @pytest.mark.parametrize(
@@ -78,14 +76,6 @@ def test_names_of_pictures_never_meet() -> None:
         assert os.path.basename(name) == name
         assert name.isascii()
         assert name not in (".", "..", "con", "com1")
-
-
-def test_an_id_that_is_the_name_of_anothers_picture_does_not_get_it(tmp_path: Path) -> None:
-    name = picture_name("red shoe")
-    (tmp_path / f"{name}.png").touch()
-    (tmp_path / "plain.png").touch()
-    _, rows, _ = find_pictures(tmp_path, ["red shoe", name, "plain"])
-    assert rows.tolist() == [0, -1, 1]
 
 
 def test_one_path_or_several() -> None:

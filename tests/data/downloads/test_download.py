@@ -106,9 +106,8 @@ def test_a_host_that_wants_a_long_rest_is_left_for_another_time(host: PictureHos
 
 def test_a_dead_host_is_given_up_and_tried_again_another_time(host: PictureHost, tmp_path: Path) -> None:
     dead = [Wanted(f"d{i}", f"http://127.0.0.1:9/{i}.png") for i in range(10)]
-    options = DownloadOptions(
-        "me@example.org", 1000.0, allow_private=True, back_off=0.0, attempts=2, robots=False
-    )
+    given = {"allow_private": True, "back_off": 0.0, "attempts": 2, "robots": False}
+    options = DownloadOptions("me@example.org", 1000.0, **given)
     done = download_pictures([*dead, Wanted("a", f"{host.address}/ok/a.png")], tmp_path, options)
     assert (done.there, done.reasons, done.left) == (1, {"unreachable": 3}, 7)
     assert list(done.given_up) == ["127.0.0.1:9"]
@@ -153,10 +152,8 @@ def test_a_crawl_delay_slows_down(host: PictureHost, tmp_path: Path) -> None:
 
 def test_private_addresses_are_refused_unless_allowed(host: PictureHost, tmp_path: Path) -> None:
     port = host.address.rsplit(":", 1)[1]
-    wanted = [
-        Wanted(name, f"http://{name}:{port}/ok/a.png")
-        for name in ("127.0.0.1", "localhost", "[::1]", "0.0.0.0")
-    ]
+    names = ("127.0.0.1", "localhost", "[::1]", "0.0.0.0")
+    wanted = [Wanted(name, f"http://{name}:{port}/ok/a.png") for name in names]
     done = download_pictures(wanted, tmp_path, DownloadOptions("me@example.org", 1000.0))
     assert done.reasons == {"private": 4}
     assert not host.asked

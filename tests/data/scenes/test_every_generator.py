@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from every_byte import every_byte
 from raw_shop_logs import raw_rows
 
 from diptych.core.errors import StorageError, UsageError
@@ -37,10 +38,6 @@ MODULES = {"scenes": make, "product-scenes": make_products, "shop-log": make_log
 WRITES = {"scenes": "make_chunk", "product-scenes": "make_chunk", "shop-log": "raw_table"}
 
 every_generator = pytest.mark.parametrize("name", list(MAKE))
-
-
-def every_byte(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def digest(value: object) -> Any:

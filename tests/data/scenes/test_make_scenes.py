@@ -9,15 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from every_byte import every_byte
 from refusals import refused
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.data.readers.karpathy import read_karpathy
 from diptych.data.scenes import described, make_scenes, read_scenes
-
-
-def every_byte(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,6 @@ def test_described_by_hand() -> None:
 STAR = SceneObject("star", "red", "large", "matte", 0.5, 0.5, 0.3)
 RING = replace(STAR, shape="ring", colour="blue", x=0.2, y=0.2, radius=0.1)
 WORLD = World((STAR, RING), "sand", "left", "neutral", "none")
-MIDDLE = np.arange(64 * 64).reshape(64, 64)[24:40, 24:40].ravel()
 
 
 def pixels(world: World, seed: int = 0, size: int = 64) -> np.ndarray:
@@ -96,11 +95,10 @@ def test_every_fact_shows() -> None:
     changed = [replace(WORLD, light="right"), replace(WORLD, tint="warm"), replace(WORLD, frame="black")]
     changed += [replace(WORLD, background=kind) for kind in BACKGROUNDS if kind != "sand"]
     for attribute, values in (("shape", SHAPES), ("colour", COLOURS), ("material", MATERIALS)):
-        changed += [
-            replace(WORLD, objects=(replace(STAR, **{attribute: value}), RING))
-            for value in values
-            if value != getattr(STAR, attribute)
+        others = [
+            replace(STAR, **{attribute: value}) for value in values if value != getattr(STAR, attribute)
         ]
+        changed += [replace(WORLD, objects=(star, RING)) for star in others]
     for world in changed:
         assert np.abs(pixels(world) - before).mean() > 1.0, world
 
@@ -114,8 +112,7 @@ KINDS = {
     "background": words.BACKGROUND_PHRASES,
     "count": words.COUNT_WORDS,
     "relation": {
-        value: words.RELATION_PHRASES[value] + words.RELATION_INVERSE[value]
-        for value in words.RELATION_PHRASES
+        value: said + words.RELATION_INVERSE[value] for value, said in words.RELATION_PHRASES.items()
     },
 }
 READINGS = sorted(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from every_byte import every_byte
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
@@ -24,10 +25,6 @@ from diptych.data.scenes.products.product import BRANDS, spoilt, title_of_produc
 from diptych.data.scenes.products.tree import grow
 
 Options = dict[str, Any]
-
-
-def every_byte(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def test_processes_change_no_byte(shop: Path, options: Options, tmp_path: Path) -> None:

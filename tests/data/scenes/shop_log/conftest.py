@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from diptych.data.scenes.shop_log import DEFAULT, Effects, make_shop_log
+from diptych.data.scenes.shop_log import make_shop_log
 
 
 @pytest.fixture(scope="session")
@@ -19,9 +18,3 @@ def dirty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same visitors in Parquet, among rows that are no events."""
     folder = tmp_path_factory.mktemp("made") / "dirty"
     return make_shop_log(folder, visitors=900, seed=5, dirt=0.02, format="parquet")
-
-
-@pytest.fixture(scope="session")
-def independent() -> Effects:
-    """The usual shop, but who has bought is as likely to buy as anybody."""
-    return replace(DEFAULT, repeat=0.0)

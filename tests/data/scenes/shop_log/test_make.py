@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from every_byte import every_byte
 from raw_shop_logs import raw_rows
 from refusals import refused
 
@@ -13,10 +14,6 @@ from diptych.core.errors import UsageError
 from diptych.data.scenes import make_shop_log
 from diptych.data.scenes.shop_log import make as make_module
 from diptych.data.scenes.shop_log.chance import event_files
-
-
-def every_byte(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 def by_visitor(rows: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
