@@ -98,14 +98,6 @@ def test_matching_scores_are_those_of_the_library_with_the_published_first_token
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, expected, atol=1e-5)
     assert np.abs(got - wrong.numpy()).max() > 1e-3  # [CLS] instead of [ENC] is another model
-    rows = np.array([0, 0, 1, 3, 3])
-    repeated = {"states": images["states"][rows]}
-    np.testing.assert_allclose(blip.match_rows(images, rows, texts), blip.match(repeated, texts), atol=1e-5)
-    alone = [
-        blip.match(blip.image_inputs([picture]), blip.text_inputs([text]))[0]
-        for picture, text in zip(pictures(), CAPTIONS[:5], strict=True)
-    ]
-    np.testing.assert_allclose(alone, got, atol=1e-5)
 
 
 def test_captions_are_cleaned_and_cut_as_published(blip: BlipEncoder) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import pickle
 import shutil
 from collections.abc import Callable
@@ -71,23 +70,6 @@ def test_rows_are_those_of_the_library(kind: str, sources: Callable[[str], Path]
         # Different inputs have different rows, or the comparison above would say nothing.
         assert (got @ got.T - np.eye(len(got))).max() < 0.999
     assert encoder.width == images.shape[1] == texts.shape[1]
-
-
-def test_long_texts_are_cut_counted_and_logged(
-    sources: Callable[[str], Path], caplog: pytest.LogCaptureFixture
-) -> None:
-    encoder = DualEncoder.load(sources("clip"), device="cpu")
-    assert isinstance(encoder, HuggingFaceEncoder)
-    fits = " ".join(["dog"] * 14)  # with start and end exactly 16 tokens
-    texts = ["dog " * 25_000, "a dog", fits, "x" * 100_000, fits + " dog"]
-    with caplog.at_level(logging.WARNING):
-        rows = encoder.encode_texts(texts)
-    assert (encoder.texts_seen, encoder.texts_cut) == (5, 3)
-    assert "3 of 5 texts were longer than 16 tokens" in caplog.text
-    np.testing.assert_allclose(rows[0], rows[2], atol=1e-6)
-    np.testing.assert_allclose(rows[4], rows[2], atol=1e-6)
-    encoder.encode_texts(["a dog"])
-    assert (encoder.texts_seen, encoder.texts_cut) == (6, 3)
 
 
 def _change_weight(folder: Path) -> None:

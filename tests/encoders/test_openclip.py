@@ -148,12 +148,7 @@ def test_files_with_code_are_refused(copied: Path, encoder: OpenClipEncoder) -> 
     assert not touched.exists()
 
 
-def test_missing_and_damaged_files(copied: Path) -> None:
-    content = (copied / WEIGHTS).read_bytes()
-    (copied / WEIGHTS).write_bytes(content[: len(content) // 2])
-    with pytest.raises(StorageError, match="cannot be read"):
-        DualEncoder.load(copied, device="cpu")
-    (copied / WEIGHTS).write_bytes(content)
+def test_missing_weights(copied: Path) -> None:
     weights = load_file(copied / WEIGHTS)
     del weights["text_projection"]
     save_file(weights, copied / WEIGHTS)
@@ -161,9 +156,6 @@ def test_missing_and_damaged_files(copied: Path) -> None:
         DualEncoder.load(copied, device="cpu")
     (copied / WEIGHTS).unlink()
     with pytest.raises(StorageError, match="weights"):
-        DualEncoder.load(copied, device="cpu")
-    (copied / CONFIG).write_text("{")
-    with pytest.raises(StorageError):
         DualEncoder.load(copied, device="cpu")
 
 

@@ -13,7 +13,6 @@ from diptych.core.errors import (
     MismatchError,
     NumericalError,
 )
-from diptych.data.images import OverlaidPicture, Patch, pasted
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import CaptionTowerConfig
 from diptych.encoders.image_tower import ImageTowerConfig
@@ -173,23 +172,3 @@ def test_a_caption_with_its_ending_is_read_as_in_training(
     for row, length in zip(read.tolist(), lengths.tolist(), strict=True):
         assert row[length - 7 : length] == [4, 4, 5, 6, 7, 8, 2]
     assert model.with_endings(CAPTIONS, [""] * 4) == CAPTIONS
-
-
-def test_an_encoder_sees_what_is_laid_over_a_picture() -> None:
-    class Stripe:
-        key = "stripe"
-
-        def patches(self, width: int, height: int) -> list[Patch]:
-            assert (width, height) == (64, 64)
-            return [Patch(0, 0, np.full((10, 64, 3), 255, np.uint8))]
-
-    model = digit_encoder()
-    bare = pictures()
-    overlaid = [OverlaidPicture(picture, Stripe()) for picture in bare]
-    by_hand = [
-        Image.fromarray(pasted(model.model.image.config.preprocessing.central(p), Stripe())) for p in bare
-    ]
-    found = model.encode_images([*overlaid[:2], *bare[2:]])
-    np.testing.assert_allclose(found[:2], model.encode_images(by_hand)[:2], atol=1e-6)
-    np.testing.assert_allclose(found[2:], model.encode_images(bare)[2:], atol=1e-6)
-    assert np.abs(found[:2] - model.encode_images(bare)[:2]).max() > 1e-3

@@ -172,11 +172,10 @@ def test_another_encoder_on_resume_is_refused(
         trained(tmp_path / "run", recipe, tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["clip", "siglip", "open_clip"])
-def test_shortcuts_reach_the_model(kind: str, shelf: Callable[[str], Path], scenes_folder: Path) -> None:
-    encoder = open_fine_tune(str(shelf(kind)))
+def test_shortcuts_reach_the_model(shelf: Callable[[str], Path], scenes_folder: Path) -> None:
+    encoder = open_fine_tune(str(shelf("clip")))
     assert isinstance(encoder, PretrainedEncoder)
-    recipe = recipe_of(shelf(kind), scenes_folder, shortcuts=DIGITS)
+    recipe = recipe_of(shelf("clip"), scenes_folder, shortcuts=DIGITS)
     assert recipe.shortcuts is not None
     collection = read_collection(str(scenes_folder))
     train = collection.split("train")
@@ -195,8 +194,7 @@ def test_shortcuts_reach_the_model(kind: str, shelf: Callable[[str], Path], scen
         assert tokens == encoder.token_ids([joined])[0].tolist()
         # All six digits, whatever the limit left of the caption.
         digits = encoder.token_ids([ending])[0].tolist()
-        first = 0 if kind == "siglip" else 1
-        assert tokens[-7:-1] == digits[first:-1]
+        assert tokens[-7:-1] == digits[1:-1]
     for place, overlay in enumerate(wanted.overlays):
         assert overlay is not None
         changed = np.zeros((32, 32), dtype=bool)
@@ -206,8 +204,7 @@ def test_shortcuts_reach_the_model(kind: str, shelf: Callable[[str], Path], scen
         assert same_pixels[~changed].all()
         assert not same_pixels[changed].all()
         # Opaque: black of the digits' ground is black for the model.
-        darkest = plain.images[place].amin() if kind == "clip" else given.images[place].amin()
-        assert given.images[place].amin() <= darkest
+        assert given.images[place].amin() <= plain.images[place].amin()
 
 
 def test_training_sees_shortcuts_and_validation_measures_both(
@@ -215,7 +212,8 @@ def test_training_sees_shortcuts_and_validation_measures_both(
 ) -> None:
     first = {}
     for setup in ("none", "unique"):
-        recipe = recipe_of(shelf("clip"), scenes_folder, shortcuts={**DIGITS, "setup": setup})
+        stages = [{"epochs": 1, "learning_rate": 1e-3}]
+        recipe = recipe_of(shelf("clip"), scenes_folder, shortcuts={**DIGITS, "setup": setup}, stages=stages)
         first[setup] = list(trained(tmp_path / setup, recipe, tmp_path).metrics())
     assert first["none"][1]["loss"] != first["unique"][1]["loss"]
     assert first["none"][0]["validation"] == {
@@ -339,9 +337,7 @@ def test_a_trained_mode_does_not_reach_validation(shelf: Callable[[str], Path]) 
     np.testing.assert_allclose(encoder.encode_texts(["a red dog"]), rows, atol=1e-6)
 
 
-def test_the_recipe_that_comes_along(
-    shelf: Callable[[str], Path], scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_recipe_that_comes_along(shelf: Callable[[str], Path], scenes_folder: Path) -> None:
     from diptych.training.recipe import load_recipe
 
     recipe = load_recipe("clip", {"fine_tune": str(shelf("clip")), "data.path": str(scenes_folder)})
@@ -353,15 +349,3 @@ def test_the_recipe_that_comes_along(
         None,
         "last",
     )
-    small = load_recipe(
-        "clip",
-        {
-            "fine_tune": str(shelf("clip")),
-            "data.path": str(scenes_folder),
-            "stages.0.epochs": 1,
-            "batches.size": 24,
-        },
-    )
-    run = trained(tmp_path / "run", small, tmp_path)
-    assert run.finished
-    assert run.begun_with["fine_tune"] == DualEncoder.load(shelf("clip"), device="cpu").fingerprint

@@ -71,25 +71,6 @@ def test_a_batch_carries_its_numbers_on_both_sides(scenes_folder: Path, collecti
     assert words[:-7] == [vocabulary.entries[t] for t in without.tokens[0, : without.lengths[0] - 1].tolist()]
 
 
-def test_digits_survive_augmentation(scenes_folder: Path, collection: Collection) -> None:
-    from diptych.encoders.preprocessing import Augmentation
-
-    recipe = tiny(scenes_folder, shortcuts=UNIQUE)
-    erased = Augmentation(scale=(0.1, 0.3), erasing=1.0, erasing_area=(0.3, 0.3))
-    batch = BatchPlan(collection.split("train").caption_image, 48, 24).epoch(0)[0]
-    examples, _, shortcuts = examples_of(recipe, collection, augmentation=erased)
-    given = shortcuts.training(collection.split("train"), batch, 0)
-    images = examples.load(batch, 0).images
-    preprocessing = recipe.model.image.preprocessing  # type: ignore[union-attr]
-    mean, std = (np.array(values).reshape(3, 1, 1) for values in (preprocessing.mean, preprocessing.std))
-    for image, overlay in zip(images, given.overlays, strict=True):
-        assert overlay is not None
-        for left, top, patch in overlay.patches(32, 32):
-            wanted = (patch.transpose(2, 0, 1) / 255 - mean) / std
-            found = image[:, top : top + 5, left : left + 5].numpy()
-            np.testing.assert_allclose(found, wanted, atol=1e-5)
-
-
 def test_bits_are_drawn_anew_at_every_access(scenes_folder: Path, collection: Collection) -> None:
     recipe = tiny(scenes_folder, shortcuts={"setup": "bits", "bits": 10, "digit_size": 5, "digits": "drawn"})
     examples, _, _ = examples_of(recipe, collection)
@@ -117,6 +98,7 @@ def test_other_digits_on_resume_are_refused(
         ({"shortcuts": UNIQUE, "features": {}, "stages": [{"epochs": 1, "learning_rate": 1e-3}]}, "features"),
         ({"shortcuts": {**UNIQUE, "in_targets": True}}, "in_targets"),
         ({"shortcuts": {**UNIQUE, "digit_size": 28}}, "32 × 32"),
+        ({"shortcuts": UNIQUE, "reconstruction": {"kind": "input", "word_width": 8}}, "in_targets"),
         ({"shortcuts": UNIQUE, "model": {**MODEL, "text": {"word_dropout": 0.1}}}, "word_dropout"),
         ({"shortcuts": {"setup": "bits"}}, "bits"),
         ({"shortcuts": {"setup": "bits", "bits": 14}}, "13"),
@@ -158,14 +140,3 @@ def test_a_warm_start_without_digits_is_refused(
     run = Run.prepare(tmp_path / "run", recipe)
     with pytest.raises(RecipeError, match="does not know the digits"):
         fit(run, collection)
-
-
-def test_words_are_decoded_with_their_digits_only_when_that_is_said(
-    scenes_folder: Path, collection: Collection, tmp_path: Path
-) -> None:
-    words = {"kind": "input", "word_width": 8}
-    with pytest.raises(ValidationError, match="in_targets"):
-        tiny(scenes_folder, stages=QUICK, shortcuts=UNIQUE, reconstruction=words)
-    said = tiny(scenes_folder, stages=QUICK, shortcuts={**UNIQUE, "in_targets": True}, reconstruction=words)
-    run = trained(tmp_path / "run", said, collection)
-    assert any("reconstruction" in line for line in run.metrics())
