@@ -126,6 +126,7 @@ def test_weights_of_another_network_are_refused(folder: Path, tmp_path: Path) ->
         ({"top": 0}, StorageError, "top: .*greater than or equal to 1"),
         ({"top": 6}, UsageError, "top 6 of 5 classes"),
         ({"temperature": 0}, StorageError, "temperature"),
+        ({"names": "imagenet-1k"}, MismatchError, "test_resnet has 5 outputs, there are 1,000 names"),
         ({"names": "absent.txt"}, UsageError, "neither a set of classes"),
         ({"template": "a photo"}, UsageError, "no place for a name"),
     ],

@@ -211,6 +211,14 @@ def test_the_same_batch_gives_the_same_bits(name: str) -> None:
     assert torch.equal(found[0][1], found[1][1])
 
 
+@pytest.mark.parametrize("name", [one for one in NAMES if "learn_temperature" in OBJECTIVES.get(one).options])
+def test_a_learned_temperature_has_a_gradient_and_is_logged(name: str) -> None:
+    objective: Any = build(name, temperature=0.1, learn_temperature=True)
+    loss(objective, random_batch(2)).backward()
+    assert objective.log_scale.grad.item() != 0
+    assert objective.logged()["temperature"] == pytest.approx(0.1)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_scores_far_apart_stay_finite(name: str) -> None:
     batch = random_batch(3)

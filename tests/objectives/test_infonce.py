@@ -54,22 +54,6 @@ def test_another_caption_of_the_same_image_is_no_negative() -> None:
     assert infonce(high, positives, compat="pairs") > 3 * infonce(high, positives)
 
 
-def test_agrees_with_the_published_code() -> None:
-    golden = np.load(GOLDEN / "infonce_ifm_svl.npz", allow_pickle=False)
-    images = torch.tensor(golden["img"], requires_grad=True)
-    captions = torch.tensor(golden["cap"], requires_grad=True)
-    log_scale = torch.tensor(-math.log(0.07), dtype=torch.float64, requires_grad=True)
-    loss = infonce(images @ captions.T, torch.eye(len(images), dtype=torch.bool), torch.exp(-log_scale))
-    loss.backward()
-    assert loss.item() == pytest.approx(float(golden["tau0.07_eps0.0.loss"]), abs=1e-9)
-    np.testing.assert_allclose(images.grad, golden["tau0.07_eps0.0.grad_img"], atol=1e-9)
-    np.testing.assert_allclose(captions.grad, golden["tau0.07_eps0.0.grad_cap"], atol=1e-9)
-    assert log_scale.grad is not None
-    assert log_scale.grad.item() == pytest.approx(
-        float(golden["tau0.07_eps0.0.grad_log_logit_scale"]), abs=1e-9
-    )
-
-
 def test_nt_xent_agrees_with_the_published_code() -> None:
     golden = np.load(GOLDEN / "ntxent_ecir.npz", allow_pickle=False)
     images = torch.tensor(golden["img"], requires_grad=True)

@@ -94,6 +94,23 @@ def test_the_size_of_a_block_changes_nothing(elements: int, monkeypatch: pytest.
     torch.testing.assert_close(torch.autograd.grad(values @ weights, scores)[0], gradient)
 
 
+def test_a_row_larger_than_a_block_is_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    class Noted:
+        def value(self, block: pairs.PairBlock) -> torch.Tensor:
+            sizes.append(len(block.rows))
+            return block.own[:, 0]
+
+        slope = value
+
+    for elements in (1, 6, 1000):
+        monkeypatch.setattr(pairs, "BLOCK_ELEMENTS", elements)
+        own = pairs.pair_losses(Noted(), torch.arange(9.0).reshape(3, 3), torch.eye(3, dtype=torch.bool))
+        assert own.tolist() == [0.0, 4.0, 8.0]
+    assert sizes == [1, 1, 1, 2, 1, 3]
+
+
 @pytest.mark.parametrize("compat", ["none", "positive-sign"])
 def test_agrees_with_the_published_code(compat: str) -> None:
     golden = np.load(GOLDEN / "smoothap_ecir.npz", allow_pickle=False)

@@ -98,6 +98,7 @@ def test_other_digits_on_resume_are_refused(
         ({"shortcuts": UNIQUE, "features": {}, "stages": [{"epochs": 1, "learning_rate": 1e-3}]}, "features"),
         ({"shortcuts": {**UNIQUE, "in_targets": True}}, "in_targets"),
         ({"shortcuts": {**UNIQUE, "digit_size": 28}}, "32 × 32"),
+        ({"shortcuts": UNIQUE, "reconstruction": {"kind": "input", "word_width": 8}}, "in_targets"),
         ({"shortcuts": UNIQUE, "model": {**MODEL, "text": {"word_dropout": 0.1}}}, "word_dropout"),
         ({"shortcuts": {"setup": "bits"}}, "bits"),
         ({"shortcuts": {"setup": "bits", "bits": 14}}, "13"),

@@ -72,19 +72,6 @@ def test_the_gradient_of_the_loss_is_scaled_and_the_multiplier_has_none() -> Non
     assert list(multiplier.buffers()) == []
 
 
-def test_it_rises_while_the_constraint_is_broken_and_falls_to_zero_when_met() -> None:
-    multiplier = LagrangeMultiplier(0.2, learning_rate=0.05)
-    rising = []
-    for _ in range(50):
-        multiplier.ascend(0.5)
-        rising.append(multiplier.value)
-    assert all(np.diff([1.0, *rising]) > 0)
-    for _ in range(400):
-        multiplier.ascend(0.1)
-    assert multiplier.value == 0.0
-    assert multiplier.term(torch.tensor(0.1)).item() == 0.0
-
-
 def test_projected_it_recovers_at_once_and_unprojected_it_winds_up() -> None:
     waited = {}
     for compat in ("none", "unprojected"):
