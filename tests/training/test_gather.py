@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from safetensors.numpy import load_file
 
@@ -39,9 +40,9 @@ def run_in_two(folder: Path, recipe: Recipe) -> Run:
     return Run.open(folder)
 
 
-def test_two_processes_train_as_one(cached_recipe: Recipe, tmp_path: Path) -> None:
-    """Shares of different sizes, a learned temperature, a decoder, a multiplier; two processes in chunks, whose
-    gradients are summed by hand, and one without.
+@pytest.mark.parametrize("chunk", [None, 11], ids=["whole", "chunks"])
+def test_two_processes_train_as_one(cached_recipe: Recipe, tmp_path: Path, chunk: int | None) -> None:
+    """Shares of different sizes, a learned temperature, a decoder, a multiplier; chunks sum gradients by hand.
 
     23 does not divide by two, and "captions" batches hold images with several captions. A chunk of 11 holds
     the whole share of one process and not that of the other.
@@ -56,7 +57,7 @@ def test_two_processes_train_as_one(cached_recipe: Recipe, tmp_path: Path) -> No
         "constraint": {"bound": 0.3, "learning_rate": 0.1},
     }
     one = trained(tmp_path / "one", Recipe.model_validate(values), tmp_path / "f")
-    values["batches"]["chunk"] = 11
+    values["batches"]["chunk"] = chunk
     two = run_in_two(tmp_path / "two", Recipe.model_validate(values))
     for key in ("loss", "contrastive", "reconstruction", "multiplier", "gradient_norm", "temperature"):
         first, second = ([line[key] for line in run.metrics() if "loss" in line] for run in (one, two))
