@@ -104,7 +104,7 @@ class Artifact:
             also: writes further files into a folder, such as a page, before it gets its name.
 
         Raises:
-            UsageError: the folder holds other things.
+            UsageError: the folder holds other things; one with parts is filled in place and keeps them.
             StorageError: the write failed; an older version is untouched.
         """
         path = Path(path)
