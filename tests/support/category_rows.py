@@ -11,8 +11,6 @@ from diptych.commerce.category_to_image.features.rows import CategoryFeatures, P
 from diptych.data.collection import Collection
 from diptych.data.taxonomy import CategoryTree
 
-__all__ = ["ABOUT", "made_shop"]
-
 ABOUT: dict[str, Any] = {"image": {"fingerprint": "made-image"}, "text": {"fingerprint": "made-text"}}
 
 _PATHS = (

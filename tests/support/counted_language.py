@@ -6,8 +6,6 @@ from everyday_language import DictTagger, DictWordNet
 
 from diptych.data.language import Language, words_of
 
-__all__ = ["counted", "tagged"]
-
 _TAGS = {
     "DT": "a an the this",
     "CD": "three two 2",

@@ -10,8 +10,6 @@ from diptych.core.fingerprint import fingerprint
 from diptych.data.logs.log import EVENTS, Log
 from diptych.data.logs.schema import COLUMNS, SECOND
 
-__all__ = ["canonical", "write_log"]
-
 _DAY = 86_400
 _DEFAULTS: dict[str, Any] = {
     "client_id": "c",

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from diptych.data.language import Language, PartOfSpeech, words_of
 from diptych.data.language.table_wordnet import IRREGULAR, base_forms, morphy
 
-__all__ = ["DictTagger", "DictWordNet", "everyday", "tagged"]
-
 _TAGS = {
     "DT": "a an the this",
     "CD": "one two three 2 3",

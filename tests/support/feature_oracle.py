@@ -11,8 +11,6 @@ from typing import Any
 
 from session_oracle import cut
 
-__all__ = ["Session", "history_of", "known_at", "log_ratio", "sessions_of"]
-
 _DAY_US = 86_400 * 1_000_000
 
 

@@ -18,8 +18,6 @@ from diptych.commerce.purchase_intent.features.view import COLUMNS, EARLIER_DEVI
 from diptych.core.fingerprint import fingerprint
 from diptych.data.logs.schema import SECOND
 
-__all__ = ["small_features"]
-
 _VOCABULARY = ("product", "search", "home", "basket")
 _STEPS = 10
 _DAY = 86_400

@@ -9,8 +9,6 @@ import pyarrow.parquet as pq
 
 from diptych.data.logs import Log, ingest
 
-__all__ = ["dropped_of", "events_of", "import_text"]
-
 
 def events_of(log: Log) -> list[dict[str, Any]]:
     """The events of all buckets, in the order of arrival."""

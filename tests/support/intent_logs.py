@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-__all__ = ["random_events"]
-
 
 def random_events(seed: int, visitors: int = 5, sessions: int = 40) -> list[dict[str, Any]]:
     """Events as :func:`events.write_log` takes them, in no order.

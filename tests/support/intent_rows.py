@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import Any
 
-__all__ = ["cells_of", "described", "gains_of", "groups", "importance_of", "lengths", "times", "transitions"]
-
 Row = dict[str, Any]
 
 LENGTHS: Mapping[tuple[str, bool], Mapping[int, int]] = {

@@ -8,8 +8,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-__all__ = ["ODD_QUERIES", "events_of_shops", "random_events"]
-
 ODD_QUERIES = (
     "Red  Shoes",
     " red\tshoes ",

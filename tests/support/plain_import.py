@@ -8,8 +8,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-__all__ = ["plain_import", "plain_time"]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOBODY = {"null", "NULL", "-", "NaN", "None"}
 _ACTIONS = {

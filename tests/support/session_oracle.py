@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["cut", "one_spelling", "pages_of", "queries_of", "sessions_of"]
-
 Row = dict[str, Any]
 MICROSECONDS = 1_000_000
 

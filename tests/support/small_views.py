@@ -16,8 +16,6 @@ from diptych.commerce.purchase_intent.features.view import (
 )
 from diptych.data.logs.schema import SECOND
 
-__all__ = ["small_view"]
-
 
 def small_view(
     pages: Sequence[Sequence[tuple[float, str]]],

@@ -10,8 +10,6 @@ from typing import Any
 
 import scipy.stats
 
-__all__ = ["ORACLE", "check_rows", "statistics_of"]
-
 Row = dict[str, Any]
 CLASSES = (True, False)
 

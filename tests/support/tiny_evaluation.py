@@ -13,8 +13,6 @@ from diptych.commerce.category_to_image.features import FeatureMaker, learning_t
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.metrics import Bootstrap
 
-__all__ = ["SMALL", "evaluated", "shop_and_maker"]
-
 SMALL = TrainOptions(epochs=2, hidden=8, width=4, batch_size=8)
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from diptych.data.language.nltk_tagger import TAGGER
 
-__all__ = ["CLASSES", "TAGDICT", "WEIGHTS", "write_tagger"]
-
 TAGDICT = {"the": "DT", "a": "DT", "dog": "NN", "is": "VBZ", "n't": "RB", "'s": "POS", ".": ".", "two": "CD"}
 # Without a known word: a noun, after a number a plural, and what begins with a capital is a name.
 WEIGHTS = {

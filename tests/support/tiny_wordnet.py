@@ -12,8 +12,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["SYNSETS", "Made", "in_all_forms", "write_database", "write_json", "write_json_lines", "write_lmf"]
-
 
 class Made(NamedTuple):
     """A synset: its letter, lemmas in order, those above, and whether it is an instance of them."""

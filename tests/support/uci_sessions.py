@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["HEADER", "made_up_table"]
-
 HEADER = (
     "Administrative,Administrative_Duration,Informational,Informational_Duration,ProductRelated,"
     "ProductRelated_Duration,BounceRates,ExitRates,PageValues,SpecialDay,Month,OperatingSystems,Browser,"

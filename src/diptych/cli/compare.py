@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -216,7 +217,7 @@ def compare_stress(
         say(line)
     say(found.protocol_line())
     say(found.method)
-    write_json(out, found.to_dict())
+    write_json(out, asdict(found))
     page = write_stress_comparison(found, out.with_name(f"stress-{out.stem}.html"))
     say(f"with everything in {out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
     next_step(["open", page])

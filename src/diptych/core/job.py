@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 from diptych.core.artifact import Artifact
 from diptych.core.context import RESUME, stopping, task
 from diptych.core.errors import Interrupted, MismatchError, StorageError
-from diptych.core.files import check_replaceable, remove_leftovers, safe_name
+from diptych.core.files import check_replaceable, safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import exclusive_folder
 from diptych.core.processes import in_processes
@@ -110,16 +110,6 @@ class Job(Generic[U]):
                 f"{self.folder} holds other {self.noun}: {'; '.join(differences(there, self.header))}",
                 "give another folder, or remove this one",
             )
-
-    def remove_others(self, keys: Mapping[str, Any]) -> None:
-        """Remove units that are not among ``keys``."""
-        wanted = {self.path(key).name for key in keys}
-        folder = self.folder / _UNITS
-        if folder.is_dir():
-            remove_leftovers(folder)
-            for path in folder.iterdir():
-                if path.name not in wanted and path.is_file():
-                    path.unlink()
 
 
 @dataclass(frozen=True)

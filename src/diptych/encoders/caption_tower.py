@@ -185,7 +185,8 @@ class CaptionTower(Tower):
             tokens = tokens.masked_fill(dropped & (tokens > UNKNOWN), UNKNOWN)
         words = self.dropout(self.embed(tokens))
         packed = pack_padded_sequence(words, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        outputs, _ = pad_packed_sequence(self.rnn(packed)[0], batch_first=True)
+        with torch.autocast("cpu", enabled=False):  # casting the state at every word costs more than it gains
+            outputs, _ = pad_packed_sequence(self.rnn(packed)[0], batch_first=True)
         return self.finish(self.head(self.dropout(self._pool(outputs, lengths.to(outputs.device)))))
 
     def _pool(self, outputs: Tensor, lengths: Tensor) -> Tensor:

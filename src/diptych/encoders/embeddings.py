@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from diptych.core.artifact import Artifact
+from diptych.core.artifact import Artifact, decode
 from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
 from diptych.core.files import atomic_folder, create_array
 from diptych.core.reading import map_array, read_json
@@ -218,9 +218,8 @@ class Origin:
     def from_dict(cls, said: Any, where: Path | str) -> Origin:
         """Read an origin from its JSON."""
         try:
-            captions, centric = str(said.get("captions", "all")), said.get("centric")
-            return cls(str(said["model"]), dict(said["data"]), said["split"], captions, centric)
-        except (AttributeError, KeyError, TypeError, ValueError):
+            return decode(cls, said, {})  # type: ignore[no-any-return]
+        except (TypeError, ValueError):
             raise StorageError(
                 f"{where} does not say which encoder and data it was made of", "make it again"
             ) from None

@@ -130,13 +130,6 @@ def cell_verdict(measured: Sequence[float], cell: Cell) -> Literal["reproduced",
     return "close" if distance <= CLOSE * allowed + 1e-9 else "not reproduced"
 
 
-def describe_difference(measured: float, published: float) -> str:
-    """``"+1.2 (+3 %)"``."""
-    difference = measured - published
-    share = f" ({100 * difference / published:+.0f} %)" if published else ""
-    return f"{difference:+.2g}{share}" if abs(difference) < 1 else f"{difference:+.1f}{share}"
-
-
 @dataclass(frozen=True)
 class Figure:
     """A number with its spread over seeds.

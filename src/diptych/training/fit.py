@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -190,7 +190,7 @@ def fit(
         precision=run.precision,
     )
     fabric.launch()
-    with run.held() if fabric.is_global_zero else nullcontext():
+    with _threads(run.recipe.threads), run.held() if fabric.is_global_zero else nullcontext():
         task = prepared_task(fabric, run, collection, objective, features_root or cache_root() / "features")
         saving = Saving(steps=run.recipe.checkpoints.every_steps)
         resume = f"resume with: diptych train --resume {run.folder}"
@@ -201,6 +201,16 @@ def fit(
             run.finish(keep_checkpoint=True, **numbers, best_epoch=place.best_epoch)
         fabric.barrier()
     return place
+
+
+@contextmanager
+def _threads(number: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _precision(asked: str, accelerator: str) -> str:

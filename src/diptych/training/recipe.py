@@ -60,6 +60,8 @@ class Recipe(Options):
             begins as the encoder's.
         precision: Fabric's: ``32-true``, ``bf16-mixed``, ``16-mixed``; ``auto`` is ``bf16-mixed`` where the
             device computes in bfloat16, else ``32-true``, and the run's ``environment.json`` says which.
+        threads: that compute a step on the CPU; as many as PyTorch takes when not given. A small network
+            needs the fewest processor seconds with one, and its numbers are then those of any machine.
     """
 
     name: str = "run"
@@ -81,6 +83,7 @@ class Recipe(Options):
     stages: tuple[Stage, ...] = Field(min_length=1)
     checkpoints: Checkpoints = Checkpoints()
     precision: Literal["auto", "32-true", "bf16-mixed", "16-mixed"] = "32-true"
+    threads: int | None = Field(None, ge=1)
 
     @model_validator(mode="before")
     @classmethod

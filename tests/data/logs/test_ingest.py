@@ -14,7 +14,7 @@ from refusals import refused
 from diptych.core.errors import DiptychError, StorageError, UsageError
 from diptych.data.logs import Cleaning, Log, ingest
 from diptych.data.logs.database import open_database
-from diptych.data.logs.schema import COLUMNS, column_types
+from diptych.data.logs.schema import COLUMNS
 from diptych.data.logs.stage import arrow_schema
 
 CONTENT = "time,client,visitor,action\n" + "".join(
@@ -28,7 +28,9 @@ def test_columns_are_those_of_the_contract_in_order_and_sorted(tmp_path: Path) -
     for file in log.buckets:
         schema = pq.ParquetFile(file).schema_arrow
         assert schema.equals(arrow_schema())
-        assert {field.name: str(field.type) for field in schema} == column_types()
+        assert {field.name: str(field.type) for field in schema} == {
+            column.name: column.type for column in COLUMNS
+        }
         assert [field.nullable for field in schema] == [column.nullable for column in COLUMNS]
         rows = pq.ParquetFile(file).read(["client_id", "t_us", "event_id"]).to_pylist()
         assert [tuple(row.values()) for row in rows] == sorted(tuple(row.values()) for row in rows)

@@ -7,6 +7,7 @@ import pytest
 from imported import dropped_of, events_of, import_text
 from refusals import refused
 
+from diptych.core.artifact import encode
 from diptych.core.errors import UsageError
 from diptych.data.logs import Cleaning, ColumnMapping, ingest, read_mapping
 
@@ -129,7 +130,7 @@ def test_a_file_says_which_column_holds_what_and_what_values_mean(tmp_path: Path
     ]
     assert dropped_of(log) == {"no client": 1, "unknown action": 1}
     assert any(note.startswith("1 events have a visitor and no client") for note in log.about["notes"])
-    assert log.about["options"]["mapping"] == mapping.to_dict()
+    assert log.about["options"]["mapping"] == encode(mapping, {})
 
 
 def test_names_and_values_of_strangers_are_never_sql(tmp_path: Path) -> None:

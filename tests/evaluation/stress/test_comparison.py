@@ -6,6 +6,7 @@ import dataclasses
 import json
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def test_what_only_one_has_is_listed_and_left_out(folders: dict[str, Path]) -> N
     assert found.protocol["seeds"] == "0, 1"
     assert "encoder" not in found.protocol
     assert found.encoders["words"].startswith("reader of words ")
-    assert json.loads(json.dumps(found.to_dict()))["baseline"] == "letters"
+    assert json.loads(json.dumps(asdict(found)))["baseline"] == "letters"
 
 
 def test_blindness_and_changed_meaning_are_said(folders: dict[str, Path]) -> None:

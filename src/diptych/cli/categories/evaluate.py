@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -250,7 +251,10 @@ def evaluate(
             "relevance": relevance,
             "judged_seed": judged_seed,
             "bootstrap": Bootstrap(samples),
-            "about": {"source": source.to_dict(), "encoders asked for": asked if run is None else []},
+            "about": {
+                "source": asdict(source),
+                "encoders asked for": asked if run is None else [],
+            },
         }
         if run is not None:
             found, test = evaluated_run(run, catalogue, out, **common)

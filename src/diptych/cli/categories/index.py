@@ -65,6 +65,7 @@ def index(
     """
     from diptych.commerce.category_to_image.rankers import product_embeddings
     from diptych.commerce.category_to_image.runs import CategoryRun
+    from diptych.core.artifact import encode
     from diptych.core.files import check_replaceable
     from diptych.index import ENGINES, build_index
 
@@ -89,7 +90,7 @@ def index(
             options["records"] = _records(catalogue)
         # Categories are what the index will be asked with: recall is measured on them.
         built = build_index(rows, engine, sample=asked, **options)
-        built.about[CATEGORY] = {"run": str(run.resolve()), "other": other.to_dict(), "split": split}
+        built.about[CATEGORY] = {"run": str(run.resolve()), "other": encode(other, {}), "split": split}
         built.save(target)
     say(f"{len(built):,} products of {catalogue.name}, engine {built.engine_name}, in {target}")
     if "recall" in built.about:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.cli.categories.sources import VALIDATION, CatalogueSource, validation_part
+from diptych.cli.categories.sources import VALIDATION, CatalogueSource, described, validation_part
 from diptych.cli.console import say
 from diptych.core.errors import DiptychError, StorageError, UsageError
 
@@ -145,7 +145,7 @@ def _products(found: ModelsEvaluation) -> Catalogue | None:
 
     about = found.about
     try:
-        whole = CatalogueSource.from_dict(about["source"]).catalogue()
+        whole = described(CatalogueSource, about["source"], found.folder).catalogue()
         run = about.get("run")
         part = whole.split("test") if run is None else held_out(CategoryRun.open(run).splits, whole)[0]
     except KeyError:

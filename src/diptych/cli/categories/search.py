@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.cli.categories.index import CATEGORY
-from diptych.cli.categories.sources import OtherData, used_part
+from diptych.cli.categories.sources import OtherData, described, used_part
 from diptych.cli.console import next_step, print_table, progress, say
 from diptych.cli.sparse_folder import looks_like_a_picture
 from diptych.core.errors import DataError, StorageError, UsageError
@@ -48,7 +48,8 @@ def search_products(
         raise UsageError(f"{query!r} is a picture; products are found by words", "give a category's name")
     said = index.about[CATEGORY]
     try:
-        where, other, split = Path(said["run"]), OtherData.from_dict(said["other"]), said["split"]
+        where, split = Path(said["run"]), said["split"]
+        other = described(OtherData, said["other"], folder)
     except (KeyError, TypeError) as error:
         raise StorageError(f"{folder} does not say which run it is of: {error}", "index again") from None
     check_still_there(str(where), folder)

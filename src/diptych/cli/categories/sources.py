@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from diptych.cli.sources import parse_values
+from diptych.core.artifact import decode
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.data.collection import Collection
 
+T = TypeVar("T")
 
 ProductsData = Annotated[
     Path,
@@ -69,7 +71,7 @@ SplitOption = Annotated[
 
 @dataclass(frozen=True)
 class CatalogueSource:
-    """What was read and how: enough to read it again; JSON-able by :meth:`to_dict`.
+    """What was read and how: enough to read it again.
 
     Attributes:
         data: a folder or file.
@@ -92,18 +94,6 @@ class CatalogueSource:
     attribute_form: str = "named"
     split_by: str | None = None
     split_options: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, said: Any) -> CatalogueSource:
-        """The inverse of :meth:`to_dict`."""
-        try:
-            return cls(**said)
-        except TypeError as error:
-            raise StorageError(f"data is not described as expected: {error}", "make it again") from None
 
     def catalogue(self) -> Catalogue:
         """Read it."""
@@ -160,6 +150,14 @@ def catalogue_from(
         split_options=_nested(parse_values(split_option, "--split-option")),
     )
     return source.catalogue(), source
+
+
+def described(kind: type[T], said: Any, folder: Path) -> T:
+    """Return how the products of a folder were read, as it says."""
+    try:
+        return decode(kind, said, {})  # type: ignore[no-any-return]
+    except (TypeError, ValueError) as error:
+        raise StorageError(f"{folder} does not say how its data is read: {error}", "make it again") from None
 
 
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,18 +232,10 @@ class OtherData:
     taxonomy_format: str | None = None
     unknown: str = "error"
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able, paths from the root of the file system."""
-        return {
-            name: str(value.resolve()) if isinstance(value, Path) else value
-            for name, value in vars(self).items()
-        }
-
-    @classmethod
-    def from_dict(cls, said: dict[str, Any]) -> OtherData:
-        """The inverse of :meth:`to_dict`."""
-        paths = {name: Path(said[name]) for name in ("data", "images", "taxonomy") if said[name] is not None}
-        return cls(**{**said, **paths})
+    def __post_init__(self) -> None:
+        for name in ("data", "images", "taxonomy"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, getattr(self, name).resolve())
 
     def catalogue(self, run: CategoryRun, *, own_tree: bool) -> tuple[Catalogue, dict[str, Any]]:
         """The products, and how they were read."""
@@ -267,7 +257,7 @@ class OtherData:
                 attribute_form=_attribute_form(run),
                 split_by="given",
             )
-            return catalogue, source.to_dict()
+            return catalogue, asdict(source)
         from diptych.commerce.catalogue.making import catalogue_of
 
         catalogue = catalogue_of(
@@ -298,7 +288,7 @@ class OtherData:
 def own_products(run: CategoryRun) -> Catalogue:
     """The products that a run was trained on, read as they were then, with the splits that they had; those that have
     come since are of the split ``new``."""
-    catalogue = CatalogueSource.from_dict(run.about["data"]).catalogue()
+    catalogue = described(CatalogueSource, run.about["data"], run.folder).catalogue()
     splits = run.splits
     return replace(catalogue, splits=[splits.get(name, "new") for name in catalogue.ids])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -214,7 +215,7 @@ def train(
         categories = maker.categories(category_texts(catalogue.tree, nodes, chosen.query))
         validation = None if validated is None else (validated, maker.products(validated, missing="none"))
         trained = fit(learned, features, categories, chosen, out, validation=validation)
-        run = CategoryRun.finish(out, trained, maker, catalogue, source.to_dict())
+        run = CategoryRun.finish(out, trained, maker, catalogue, asdict(source))
         tested = _tested(run, catalogue)
     say_data(catalogue, source, features, maker)
     say_training(run)

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from diptych.core.artifact import encode
 from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder, check_replaceable
@@ -257,8 +258,8 @@ def ingest(
         shutil.rmtree(work)
         options = {
             "times_in": times_in,
-            "cleaning": cleaning.to_dict(),
-            "mapping": None if mapping is None else mapping.to_dict(),
+            "cleaning": encode(cleaning, {}),
+            "mapping": encode(mapping, {}),
         }
         made_of = [one["fingerprint"] for one in files]
         notes = [f"left out, for it holds no events: {left}" for left in chosen.left_out]

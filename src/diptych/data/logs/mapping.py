@@ -129,19 +129,6 @@ class ColumnMapping:
                 )
         return replace(self, columns={**self.columns, **more})
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "columns": dict(self.columns),
-            "values": {
-                target: {meaning: list(words) for meaning, words in meanings.items()}
-                for target, meanings in self.values.items()
-            },
-            "constants": dict(self.constants),
-            "time_format": self.time_format,
-            "missing": list(self.missing),
-        }
-
 
 def _with(
     first: Mapping[str, Iterable[str]], then: Mapping[str, Iterable[str]]

@@ -7,9 +7,9 @@ left is judged beside other events of the same client, which are in one bucket.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from diptych.core.errors import UsageError
 from diptych.data.logs.canonical import COMPARED
@@ -49,11 +49,6 @@ class Cleaning:
                 raise UsageError(f"there is no country {one!r}", "two letters each (ISO 3166), e.g. NL,BE,DE")
         object.__setattr__(self, "countries", _words(one.upper() for one in self.countries))
         object.__setattr__(self, "devices", _words(one.lower() for one in self.devices))
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        values: Mapping[str, Any] = asdict(self)
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 
 
 def _words(given: Iterable[str]) -> tuple[str, ...]:

@@ -72,11 +72,6 @@ COLUMNS = (
 """In order. Files of events have these columns and no other."""
 
 
-def column_types() -> dict[str, str]:
-    """Name → Arrow type."""
-    return {column.name: column.type for column in COLUMNS}
-
-
 MISSING_WORDS = (
     "null",
     "NULL",

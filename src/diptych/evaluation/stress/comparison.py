@@ -8,7 +8,7 @@ all runs have is compared with the baseline's, query by query
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -230,10 +230,6 @@ class StressComparison:
     def protocol_line(self) -> str:
         """One line, to be printed with every number."""
         return "; ".join(f"{name} {value}" for name, value in self.protocol.items())
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return asdict(self)
 
 
 def compare_stress(
