@@ -25,7 +25,7 @@ EPSILON = 1e-12
 _CHUNK_NUMBERS = 1 << 17  # float64 numbers multiplied at once: 1 MB, which stays in cache
 _CHECK_NUMBERS = 1 << 20
 _SMALLEST_NORMAL = {np.dtype(kind): float(np.finfo(kind).tiny) for kind in (np.float32, np.float64)}
-_UNIT = 1.01 * 2.0**-24  # how far from 1 the length of a unit row may be once it is rounded to float32
+_UNIT = 2.0**-21  # how far from 1 the length of a row may be that was divided by its length in float32
 
 
 def pair_scores(left: np.ndarray, right: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -118,8 +118,7 @@ def cosine_rows(rows: np.ndarray) -> np.ndarray:
     """Return :func:`unit_rows` of finite float32 rows; what is of unit length but for rounding stays as it is."""
     longer = np.zeros(len(rows), dtype=bool)
     for here in _blocks(rows):
-        wide = np.asarray(rows[here]).astype(np.float64)
-        squares = np.einsum("ij,ij->i", wide, wide)
+        squares = np.einsum("ij,ij->i", rows[here], rows[here], dtype=np.float64)
         longer[here] = np.abs(np.sqrt(squares) - 1) > _UNIT
     if not longer.any():
         return rows
