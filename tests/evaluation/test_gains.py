@@ -221,9 +221,7 @@ def test_rows_of_other_lengths_are_compared_by_their_cosine() -> None:
     found = measure_queries(images, texts, truth.i2t, ["DCG_CM@1", "nDCG_CM@1"], query_side="i2t")
     assert {name: value.tolist() for name, value in found.items()} == {"DCG_CM@1": [1.0], "nDCG_CM@1": [1.0]}
     same = np.vstack([np.eye(2), np.zeros((1, 2))]).astype(np.float32)
-    assert (
-        cosine_rows(near := same[:2] * np.float32(1 - 2e-7)) is near
-    )  # no copy of what has length 1 but for rounding
+    assert cosine_rows(near := same[:2] * np.float32(1 - 2e-7)) is near  # but for rounding of length 1
     assert cosine_rows(same).tolist() == same.tolist()
     short = np.array([[1.0, 0.0], [0.0, 5e-4], [0.9995, 0.0]], dtype=np.float32)
     assert cosine_rows(short).tolist() == [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
