@@ -51,7 +51,7 @@ def test_a_taxonomy_and_back(diptych: Command, tmp_path: Path) -> None:
     assert "\x1b" not in done.out
     assert rows[-1] == f"next: diptych categories train DATA --taxonomy {file} --out runs/shop"
     written = json.loads(out.read_text())
-    assert written["shape"]["shared_names"] == {"Shoes": 2}
+    assert written["shape"]["shared"] == {"Shoes": 2}
     assert written["categories"][1] == {"path": ["Men", "Shoes"], "id": "2"}
     first, again = read_taxonomy(file), read_taxonomy(out)
     assert again.tree.fingerprint == first.tree.fingerprint

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import pkgutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import artifact_examples
 import numpy as np
 import pytest
+from crash import crash_everywhere
 from refusals import refused
 
 from diptych.commerce.category_to_image.evaluation.grid import Cell as CategoryCell
@@ -175,6 +177,22 @@ def test_other_folders_are_refused(kind: type[Artifact], tmp_path: Path) -> None
         assert (tmp_path / "letter.txt").read_text() == "mine"
     else:
         refused(UsageError, "holds other things", EXAMPLES[kind]().save, tmp_path)
+
+
+@every
+def test_a_crash_at_any_call_leaves_a_whole_one(kind: type[Artifact], tmp_path: Path) -> None:
+    """At every 60th call that changes the disk; at each with ``CRASH_EVERY=1``; ``-rP`` prints how many."""
+
+    def save(place: Path) -> None:
+        EXAMPLES[kind]().save(place / "folder")
+
+    def check(place: Path) -> None:
+        if not kind.PARTS or kind.is_at(place / "folder"):  # parts are written in place, their marker last
+            kind.open(place / "folder")
+        save(place)
+        assert [path.name for path in place.iterdir()] == ["folder"]
+
+    print(kind.KIND, crash_everywhere(save, save, check, tmp_path, int(os.environ.get("CRASH_EVERY", "60"))))
 
 
 def subclasses(kind: type[Artifact]) -> set[type[Artifact]]:

@@ -47,13 +47,18 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, small_files_only: No
     assert [path.name for path in tmp_path.iterdir()] == ["value.json"]
 
 
-def test_a_kill_between_the_two_renames_is_put_right(tmp_path: Path) -> None:
+def test_a_kill_between_the_two_renames_is_put_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".folder.old").mkdir()
     (tmp_path / ".folder.old" / "a").write_text("whole")
     (tmp_path / ".folder.abc.tmp").mkdir()
     recover_folder(tmp_path / "folder")
     assert (tmp_path / "folder" / "a").read_text() == "whole"
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    monkeypatch.chdir(tmp_path / "folder")
+    recover_folder(".")  # a folder is known by its place, however it is named
+    with atomic_folder("."):
+        assert len(list(tmp_path.iterdir())) == 2
+    assert list((tmp_path / "folder").iterdir()) == []
 
 
 def test_json_has_no_nan(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -45,3 +46,7 @@ def command(line: str) -> None:
         with pytest.raises(SystemExit) as caught:
             main()
     assert not caught.value.code
+
+
+def every_byte(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}

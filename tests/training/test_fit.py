@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file
 from torch import Tensor
 
@@ -50,7 +51,10 @@ def trained(folder: Path, recipe: Recipe, features: Path, stop_at: int | None = 
 
 
 def test_it_learns(recipe: Recipe, tmp_path: Path) -> None:
-    run = trained(tmp_path / "run", recipe, tmp_path)
+    before = torch.get_num_threads()
+    run = trained(tmp_path / "run", recipe.model_copy(update={"threads": before + 1}), tmp_path)
+    environment = json.loads((run.folder / "environment.json").read_text())
+    assert (environment["threads"], torch.get_num_threads()) == (before + 1, before)
     losses = [line["loss"] for line in run.metrics() if "loss" in line]
     assert len(losses) == 20
     assert np.mean(losses[-5:]) < 0.95 * np.mean(losses[:5])

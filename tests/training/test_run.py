@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-import torch
 
 from diptych.core.errors import UsageError
-from diptych.data import read_collection
 from diptych.training import fit
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run
@@ -58,11 +55,3 @@ def test_auto_is_bfloat16_where_the_device_computes_in_it(
 ) -> None:
     monkeypatch.setattr(fit, "multiplies_bfloat16", lambda device: has)
     assert fit._precision(asked, "cpu") == (precision[has] if precision else asked)
-
-
-def test_a_recipe_says_how_many_threads_compute(tmp_path: Path, recipe: Recipe) -> None:
-    before = torch.get_num_threads()
-    run = Run.prepare(tmp_path / "r", recipe.model_copy(update={"threads": before + 1}))
-    fit.fit(run, read_collection(str(recipe.data.path)), accelerator="cpu", features_root=tmp_path)
-    assert json.loads((run.folder / "environment.json").read_text())["threads"] == before + 1
-    assert torch.get_num_threads() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -170,7 +171,7 @@ def check(
         )
     _say_check(found)
     if out is not None:
-        write_json(out, found.to_dict())
+        write_json(out, {"complete": found.complete, "verdict": found.verdict, **asdict(found)})
         say(f"written to {out}")
     if not found.complete:
         raise typer.Exit(1)

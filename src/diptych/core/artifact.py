@@ -205,7 +205,8 @@ class Artifact:
 
     @classmethod
     def is_at(cls, path: Path | str) -> bool:
-        """Return whether a folder holds this kind of artifact."""
+        """Return whether a folder holds this kind of artifact; what a kill left of it is repaired first."""
+        recover_folder(path)
         return (Path(path) / cls.marker()).is_file()
 
 

@@ -98,9 +98,9 @@ def atomic_folder(target: Path | str, marker: str | None = None) -> Iterator[Pat
         UsageError: the folder holds other things.
         StorageError: the write failed; the old folder is untouched.
     """
-    target = Path(target)
     if marker is not None:
         check_replaceable(target, marker)
+    target = Path(os.path.abspath(target))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         recover_folder(target)
@@ -166,8 +166,8 @@ def replace_folder(source: Path | str, target: Path | str) -> None:
 def recover_folder(target: Path | str) -> None:
     """Repair what a kill inside :func:`atomic_folder` can leave beside ``target``: restore the old version
     where the new one has not taken its name, remove half-written ones that no process is filling."""
-    target = Path(target)
-    old = target.with_name(f".{target.name}.old")
+    target = Path(os.path.abspath(target))
+    old = target.parent / f".{target.name}.old"
     if old.exists():
         if target.exists():
             shutil.rmtree(old, ignore_errors=True)

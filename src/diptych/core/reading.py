@@ -383,11 +383,14 @@ def read_log(
         number = 0
         while line := handle.readline(MAX_LINE_BYTES):
             number += 1
-            if line.endswith(b"\n"):
-                value = parse_json(line, path, number, error, fix)
-                if not isinstance(value, dict):
-                    raise error(f"{path}, line {number} is no JSON object", fix)
-                yield number, value
+            if not line.endswith(b"\n"):
+                if handle.read(1):
+                    raise _TooLargeError(f"has a line of more than {MAX_LINE_BYTES:,} bytes")
+                return
+            value = parse_json(line, path, number, error, fix)
+            if not isinstance(value, dict):
+                raise error(f"{path}, line {number} is no JSON object", fix)
+            yield number, value
 
 
 def read_toml(path: Path | str, error: type[DiptychError] = StorageError, fix: str = "") -> dict[str, Any]:

@@ -237,8 +237,9 @@ class TrainingFolder:
 
     def rewind_metrics(self, step: int) -> None:
         """Forget what was logged after ``step``, so that a resumed training's log is an unbroken one's."""
-        kept = [json.dumps(line) + "\n" for line in self.metrics() if line["step"] <= step]
-        write_text(self.folder / "metrics.jsonl", "".join(kept))
+        if (self.folder / "metrics.jsonl").is_file():
+            kept = [json.dumps(line) + "\n" for line in self.metrics() if line["step"] <= step]
+            write_text(self.folder / "metrics.jsonl", "".join(kept))
 
 
 def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:

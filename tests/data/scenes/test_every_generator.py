@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_byte import every_byte
+from commands import every_byte
 from raw_shop_logs import raw_rows
 
 from diptych.core.errors import StorageError, UsageError

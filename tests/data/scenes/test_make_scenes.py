@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from every_byte import every_byte
+from commands import every_byte
 from refusals import refused
 
 from diptych.core.errors import UnknownNameError, UsageError

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.rankers import Ranker
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.data.collection import Collection
-
-T = TypeVar("T")
 
 ProductsData = Annotated[
     Path,
@@ -152,10 +150,10 @@ def catalogue_from(
     return source.catalogue(), source
 
 
-def described(kind: type[T], said: Any, folder: Path) -> T:
+def described(kind: type, said: Any, folder: Path) -> Any:
     """Return how the products of a folder were read, as it says."""
     try:
-        return decode(kind, said, {})  # type: ignore[no-any-return]
+        return decode(kind, said, {})
     except (TypeError, ValueError) as error:
         raise StorageError(f"{folder} does not say how its data is read: {error}", "make it again") from None
 
@@ -286,9 +284,8 @@ class OtherData:
 
 
 def own_products(run: CategoryRun) -> Catalogue:
-    """The products that a run was trained on, read as they were then, with the splits that they had; those that have
-    come since are of the split ``new``."""
-    catalogue = described(CatalogueSource, run.about["data"], run.folder).catalogue()
+    """The products that a run was trained on, with the splits that they had; later ones are of the split ``new``."""
+    catalogue: Catalogue = described(CatalogueSource, run.about["data"], run.folder).catalogue()
     splits = run.splits
     return replace(catalogue, splits=[splits.get(name, "new") for name in catalogue.ids])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -106,7 +107,8 @@ def tree(
             for node, path in enumerate(categories.paths)
         ]
         written = {**about, "fingerprint": categories.fingerprint, "notes": list(notes)}
-        write_json(out, {**written, "shape": shape.to_dict(), "categories": nodes})
+        shown = asdict(shape) | {"shared": {name: len(found) for name, found in shape.shared}}
+        write_json(out, {**written, "shape": shown, "categories": nodes})
         say(f"written to {out}")
     if catalogue is None:
         next_step(["diptych", "categories", "train", "DATA", "--taxonomy", source, "--out", "runs/shop"])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 from unicodedata import is_normalized, normalize
 
 import numpy as np
@@ -129,10 +128,6 @@ class Check:
             return "complete: nothing has to be done"
         count = len(self.problems)
         return f"not complete: {count} {'thing has' if count == 1 else 'things have'} to be put right"
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return {"complete": self.complete, "verdict": self.verdict, **asdict(self)}
 
 
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")

@@ -7,9 +7,8 @@ the same exactly when all names on the way are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -158,15 +157,6 @@ class TreeShape:
     # names of several categories, each with its nodes; those of most categories first, then by name
     shared: tuple[tuple[str, tuple[int, ...]], ...]
     only_children: int  # categories without siblings: a level that sorts nothing
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able, the shared names as counts."""
-        return {
-            "categories": self.categories,
-            "levels": [asdict(level) for level in self.levels],
-            "shared_names": {name: len(nodes) for name, nodes in self.shared},
-            "only_children": self.only_children,
-        }
 
 
 def shape_of(tree: CategoryTree) -> TreeShape:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_byte import every_byte
+from commands import every_byte
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused

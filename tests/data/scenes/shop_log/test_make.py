@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from every_byte import every_byte
+from commands import every_byte
 from raw_shop_logs import raw_rows
 from refusals import refused
 
