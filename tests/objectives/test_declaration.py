@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from score_batches import Batch, random_batch, repeated
 
 from diptych import objectives
@@ -250,29 +251,27 @@ def test_refuses_what_teaches_nothing(name: str) -> None:
     one = torch.ones(1, 1, dtype=torch.float64)
     within = Within(one, one)
     if objective.needs_negatives:
-        with pytest.raises(UsageError, match="1 images and 1 texts without a negative"):
-            objective(one, one.bool(), within)
-        with pytest.raises(UsageError, match="without a negative"):
-            objective.per_query(one, one.bool(), one)
-        with pytest.raises(UsageError, match="a batch of one pair"):
-            build(name, compat="pairs")(one, one.bool(), within)
+        refused(UsageError, "1 images and 1 texts without a negative", objective, one, one.bool(), within)
+        refused(UsageError, "without a negative", objective.per_query, one, one.bool(), one)
+        refused(UsageError, "a batch of one pair", build(name, compat="pairs"), one, one.bool(), within)
     else:
         assert torch.isfinite(objective(one, one.bool(), within))
     batch = random_batch(0)
     wrong = batch.scores.clone()
     wrong[0, 1] = torch.nan
-    with pytest.raises(NumericalError, match="image 0 and text 1 of the batch is nan"):
-        loss(objective, batch._replace(scores=wrong))
+    other = batch._replace(scores=wrong)
+    refused(NumericalError, "image 0 and text 1 of the batch is nan", loss, objective, other)
+    other = batch._replace(positives=batch.positives[:, :-1])
+    refused(UsageError, "scores have shape", loss, objective, other)
     lonely = batch.positives.clone()
     lonely[1] = False
     lonely[0] = True
-    with pytest.raises(UsageError, match="image 1 of the batch has no positive"):
-        loss(objective, batch._replace(positives=lonely))
+    other = batch._replace(positives=lonely)
+    refused(UsageError, "image 1 of the batch has no positive", loss, objective, other)
 
 
 def test_one_pair_is_no_batch_as_published_either() -> None:
-    with pytest.raises(UsageError, match="a batch of one pair"):
-        checked(torch.zeros(1, 1), torch.ones(1, 1, dtype=torch.bool), "pairs")
+    refused(UsageError, "a batch of one pair", checked, torch.zeros(1, 1), EYE[:1, :1], "pairs")
     scores, positives = checked(torch.tensor([[1.0, 2.0]]), torch.ones(1, 2, dtype=torch.bool), "pairs")
     assert scores.tolist() == [[1.0, 2.0], [1.0, 2.0]]
     assert torch.equal(positives, EYE)
@@ -303,10 +302,9 @@ FORMS: dict[str, Any] = {
 )
 def test_an_impossible_number_is_refused_by_function_and_class(name: str, option: str) -> None:
     for value in (-0.1, math.nan, math.inf, *([0.0] if option == "temperature" else [])):
-        with pytest.raises(UsageError, match=f"{option} {value}"):
-            FORMS[name](torch.zeros(2, 2), torch.eye(2, dtype=torch.bool), **{option: value})
-        with pytest.raises(UsageError, match=f"{option} {value}"):
-            OBJECTIVES.get(name)(**{option: value})
+        given = {option: value}
+        refused(UsageError, f"{option} {value}", FORMS[name], torch.zeros(2, 2), EYE, **given)
+        refused(UsageError, f"{option} {value}", OBJECTIVES.get(name), **given)
 
 
 def test_a_function_of_scores_and_positives_is_an_objective_when_it_gives_a_scalar() -> None:
@@ -318,5 +316,5 @@ def test_a_function_of_scores_and_positives_is_an_objective_when_it_gives_a_scal
         (lambda scores, positives: scores, r"shape \(2, 2\)"),
         (lambda *given: 3.0, "float"),
     ):
-        with pytest.raises(UsageError, match=f"the objective .*lambda.* returns {found}"):
-            as_objective(function)(scores, EYE)
+        message = f"the objective .*lambda.* returns {found}"
+        refused(UsageError, message, as_objective(function), scores, EYE)

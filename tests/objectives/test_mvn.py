@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from score_batches import random_batch
 
 from diptych.core.errors import NumericalError, UsageError
@@ -82,17 +83,14 @@ def test_what_makes_no_sense_is_refused() -> None:
     batch = random_batch(4)
     scores, positives, within = batch
     n_texts = scores.shape[1]
-    with pytest.raises(UsageError, match="mvn wants the scores inside each modality"):
-        MVN()(scores, positives)
-    with pytest.raises(UsageError, match="mvn wants the scores inside each modality"):
-        MVN().per_query(scores, positives)
+    for call in (MVN(), MVN().per_query):
+        refused(UsageError, "mvn wants the scores inside each modality", call, scores, positives)
     with pytest.raises(UsageError, match=rf"among {n_texts} texts have shape \({n_texts}, 1\)"):
         mvn(scores, positives, Within(within.images, within.texts[:, :1]))
     broken = within.images.clone()
     broken[1, 0] = torch.inf
     with pytest.raises(NumericalError, match="image 1 and image 0 of the batch is inf"):
         mvn(scores, positives, Within(broken, within.texts))
-    with pytest.raises(UsageError, match="temperature 0"):
-        mvn(scores, positives, within, 0)
+    refused(UsageError, "temperature 0", mvn, scores, positives, within, 0)
     with pytest.raises(UsageError, match="'up'"):
         mvn(scores, positives, within, direction="up")  # type: ignore[arg-type]

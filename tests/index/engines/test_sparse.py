@@ -111,6 +111,13 @@ def test_saving_maps_the_files_and_drops_tombstones(make_bags, tmp_path):
         assert saved.ids[-1] == "late"
 
 
+def test_a_query_of_very_many_terms_passes_over_what_is_deleted(make_bags):
+    rows = csr_array(np.arange(1, 4, dtype=np.float32)[:, None] * np.ones((3, 20_000), np.float32))
+    index = build_index(make_bags(rows))
+    index.delete(["image-2"])
+    assert index.search(rows[:1], 3).ids == [["image-1", "image-0"]]
+
+
 def test_damaged_numbers_of_mapped_files_reach_no_other_memory(make_bags, tmp_path):
     index = build_index(make_bags(count=500, width=60), hub_share=0.3)
     folder = index.save(tmp_path / "index")
