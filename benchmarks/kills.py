@@ -136,7 +136,7 @@ def _undisturbed(folder: Path) -> dict[str, float]:
 
 def _trial(folder: Path, verb: str, seconds: dict[str, float], chance: random.Random) -> str:
     """Kill one verb and resume it; return what is wrong afterwards, nothing where all is whole."""
-    place = folder / "trial"
+    place = folder / "place"  # files say where they were made
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(folder / f"before-{verb}", place, symlinks=True)
     command, environment = _command(VERBS[verb]), _environment(folder)
