@@ -89,7 +89,7 @@ def _unwritten(error: OSError) -> int:
     for stream in (sys.stdout, sys.stderr):
         _drop(stream)
     if error.errno != errno.EPIPE:
-        from diptych.cli.console import harmless
+        from diptych.core.table import harmless
 
         os.write(2, harmless(f"error: {message}\n  fix: {fix}\n").encode("ascii", "backslashreplace"))
     return 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shlex
 import signal
 import time
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from diptych.core.context import Reporter, Task, report_to, stop_when
 from diptych.core.errors import DiptychError
+from diptych.core.table import Cell, Table, harmless
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 
 FILE_WIDTH = 160
 """Characters per line of a table that goes to a file or another program."""
-
-
-_ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What a terminal would obey rather than show, or could not print: names out of data may hold it."""
 
 
 def is_main_process() -> bool:
@@ -98,21 +94,18 @@ def print_table(
     numbers: Sequence[str] = (),
     caption: str = "",
 ) -> None:
-    """Print a table; the columns in ``numbers`` are aligned to the right."""
+    """Print rows of text as a table; the columns in ``numbers`` are aligned to the right."""
     from rich.text import Text
 
-    from diptych.core.table import Cell, Table
-
-    cells = [[Cell(harmless(cell)) for cell in row] for row in rows]
-    table = Table(harmless(title), columns, cells).rich(numbers)
-    console().print(table)
+    console().print(Table(title, columns, [[Cell(cell) for cell in row] for row in rows]).rich(numbers))
     if caption:
         console().print(Text(harmless(caption), style="dim"))
 
 
-def harmless(text: str) -> str:
-    """Show what a terminal would obey."""
-    return _ACTING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+def show(*tables: Table) -> None:
+    """Print tables, each as wide as the terminal allows."""
+    for table in tables:
+        console().print(table)
 
 
 _WORTH_SHOWING = 2.0  # seconds

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.console import next_step, print_table, progress, say, show
 from diptych.cli.sources import (
     Captions,
     Data,
@@ -114,39 +115,6 @@ def show_conditions(both: BothConditions) -> None:
     print_table(
         f"with the shortcuts of training: {both.shortcuts}", columns, both.table(), numbers=columns[2:]
     )
-
-
-def show_result(result: Result, samples: int, title: str) -> None:
-    """Print every measure of ``result``; ``samples`` says whether there are intervals."""
-    ends = " (95 %)" if samples else ""
-    columns = ("measure", f"image→text{ends}", f"text→image{ends}", "chance")
-    gains = ", gains as they are" if result.protocol.gains else ""
-    print_table(
-        title,
-        columns,
-        _rows(result),
-        numbers=columns[1:],
-        caption=f"shares in per cent, ranks from 1, rsum of both directions{gains}",
-    )
-
-
-def _rows(result: Result) -> Iterator[tuple[str, str, str, str]]:
-    """One row per measure; what is of both directions together stands in the first column."""
-    from diptych.metrics import measure as declared
-
-    for name in dict.fromkeys(name for given in result.scores.values() for name in given):
-        show = declared(name).show
-        cells: dict[str, str] = {}
-        chances = []
-        for direction, given in result.scores.items():
-            if name in given:
-                score = given[name]
-                cells[direction] = show(score.value)
-                if score.low is not None and score.high is not None:
-                    cells[direction] += f" ({show(score.low)}–{show(score.high)})"
-                chances.append(show(score.chance))
-        first = cells.get("i2t", cells.get("both", ""))
-        yield name, first, cells.get("t2i", ""), " / ".join(dict.fromkeys(chances))
 
 
 def evaluate(
@@ -295,7 +263,7 @@ def evaluate(
                 result = evaluate_encoded(encoded, again, wanted, reranked=candidates, **same)
                 found.append((stage.title, again, result))
     for title, target, result in found:
-        show_result(result, samples, title)
+        show(*(replace(table, caption=title) for table in result.tables()))
         say(result.protocol_line())
         say(f"with values per query and TREC files in {target}")
         if target in agreements:

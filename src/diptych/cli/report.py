@@ -54,8 +54,7 @@ def report(
         _say(target)
         return
     from diptych.evaluation.evaluate_encoder import evaluate_encoded
-    from diptych.report.content import content_of_run
-    from diptych.report.html import write_report
+    from diptych.report.run import run_page
     from diptych.training.run import Run
 
     opened = Run.open(run)
@@ -63,8 +62,8 @@ def report(
         encoded, origin, _ = encoded_of(str(run), DataChoice(), split)
         # Measured anew: it takes a moment, and cannot be of other weights or other measures.
         result = evaluate_encoded(encoded)
-        content = content_of_run(opened, result, encoded, origin.collection(), _with_shortcuts(run, origin))
-        target = write_report(content, out or run / "report.html")
+        page = run_page(opened, result, encoded, origin.collection(), _with_shortcuts(run, origin))
+        target = page.save(out or run / "report.html")
     _say(target)
 
 

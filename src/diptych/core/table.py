@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import accumulate
@@ -13,9 +14,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from diptych.core.files import write_rows
 
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
     from rich.table import Table as RichTable
+    from rich.text import Text
 
 _NARROW = 3  # columns at most of a table that would be lost in the width of a page
+_NUMERIC = re.compile(r"[-−+±<>~]?\s?\d|–$|nan$|✓|✗")
+_ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def harmless(text: str) -> str:
+    """Show what a terminal would obey."""
+    return _ACTING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 @dataclass(frozen=True)
@@ -30,6 +40,7 @@ class Cell:
         words: whether it is read, not compared: to the left, and broken into lines.
         strong: whether it stands out, as the best of its column.
         value: the number behind the text, where there is one; JSON has it in full.
+        link: the address of a page that the text leads to.
     """
 
     text: str
@@ -39,6 +50,7 @@ class Cell:
     words: bool = False
     strong: bool = False
     value: float | None = None
+    link: str = ""
 
     @property
     def line(self) -> str:
@@ -87,20 +99,75 @@ class Table:
         """The columns that begin a group."""
         return list(accumulate(span for _, span in self.groups))[:-1]
 
-    def rich(self, numbers: Sequence[str] = (), title: str | None = None) -> RichTable:
-        """Return it for a terminal; columns in ``numbers`` are aligned to the right and never broken."""
+    def rich(self, numbers: Sequence[str] | None = None, title: str | None = None) -> RichTable:
+        """Return it for a terminal.
+
+        Args:
+            numbers: columns that are aligned to the right and never broken; by default those that hold numbers alone.
+            title: instead of the caption.
+        """
+        given = None if numbers is None else [column in numbers for column in self.columns]
+        return self._rich(range(len(self.columns)), False, self.caption if title is None else title, given)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable | Text]:
+        """Fit the terminal: notes beside their numbers, or below them, or the columns in several tables."""
+        from rich.text import Text
+
+        parts = [list(range(len(self.columns)))]
+        for below in (False, True):
+            if self._width(parts[0], below, console, options) <= options.max_width:
+                break
+        else:
+            parts = [[0]]
+            for place in range(1, len(self.columns)):
+                wider = [*parts[-1], place]
+                if len(parts[-1]) > 1 and self._width(wider, True, console, options) > options.max_width:
+                    parts.append([0, place])
+                else:
+                    parts[-1] = wider
+        for number, places in enumerate(parts):
+            yield self._rich(places, below, "" if number else self.caption)
+        if self.after:
+            yield Text(harmless(self.after), style="dim")
+
+    def _width(self, places: Sequence[int], below: bool, console: Console, options: ConsoleOptions) -> int:
+        from rich.measure import Measurement
+
+        table = self._rich(places, below, "")
+        for column, place in zip(table.columns, places, strict=True):  # words may be broken down to this
+            column.max_width = None if place in self._numbers else 24
+        return Measurement.get(console, options.update(max_width=10_000), table).maximum
+
+    @property
+    def _numbers(self) -> list[int]:
+        """The columns that hold numbers alone."""
+        return [
+            place
+            for place in range(len(self.columns))
+            if self.rows
+            and all(not row[place].words and _NUMERIC.match(row[place].text or "–") for row in self.rows)
+        ]
+
+    def _rich(
+        self, places: Sequence[int], below: bool, title: str, numbers: Sequence[bool] | None = None
+    ) -> RichTable:
         from rich.box import SIMPLE_HEAD
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        caption = self.caption if title is None else title
-        table = RichTable(title=Text(caption), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-        for column in self.columns:
-            is_number = column in numbers
+        table = RichTable(title=Text(harmless(title)), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+        known = self._numbers
+        for place in places:
+            is_number = place in known if numbers is None else numbers[place]
             justify: Any = "right" if is_number else "left"
-            table.add_column(column, justify=justify, overflow="fold", no_wrap=is_number)
+            table.add_column(
+                harmless(self.columns[place]), justify=justify, overflow="fold", no_wrap=is_number
+            )
         for row in self.rows:
-            table.add_row(*(Text(cell.line) for cell in row))
+            lines = [f"{cell.text}\n{cell.note}" if below and cell.note else cell.line for cell in row]
+            table.add_row(
+                *(Text(harmless(lines[place]), style="bold" if row[place].strong else "") for place in places)
+            )
         return table
 
     def html(self) -> str:
@@ -117,7 +184,7 @@ class Table:
         )
         lines = [
             f'<div class="scroll" role="region" aria-label="{escape(self.caption)}" tabindex="0">',
-            '<table class="narrow">' if self.narrow else "<table>",
+            f'<table class="{"sortable" if len(self.rows) > 2 else ""}{" narrow" if self.narrow else ""}">',
             f"  <caption>{escape(self.caption)}</caption>",
             "  <thead>",
             *([f'    <tr class="groups">{groups}</tr>'] if groups else []),
@@ -129,7 +196,7 @@ class Table:
             "</table>",
             "</div>",
         ]
-        return "\n".join(lines) + (f'\n<p class="measures">{escape(self.after)}</p>' if self.after else "")
+        return "\n".join(lines) + (f'\n<p class="after">{escape(self.after)}</p>' if self.after else "")
 
     def _of_column(self, place: int) -> str:
         if self.rows and self.rows[0][place].words:
@@ -137,10 +204,9 @@ class Table:
         return ' class="first"' if place in self.starts else ""
 
     def _html_row(self, row: Sequence[Cell]) -> str:
-        first = f'<th scope="row" dir="auto">{escape(row[0].text)}{_note(row[0])}</th>'
+        first = f'<th scope="row" dir="auto"{_value(row[0])}>{_text(row[0])}</th>'
         return first + "".join(
-            f"<td{self._of_column(place)}{_ground(cell)}>"
-            f"{f'<strong>{escape(cell.text)}</strong>' if cell.strong else escape(cell.text)}{_note(cell)}</td>"
+            f"<td{self._of_column(place)}{_value(cell)}{_ground(cell)}>{_text(cell)}</td>"
             for place, cell in enumerate(row[1:], 1)
         )
 
@@ -168,8 +234,14 @@ class Table:
         return "\n".join([*lines, *(["", self.after] if self.after else [])]) + "\n"
 
 
-def _note(cell: Cell) -> str:
-    return f'<span class="interval">{escape(cell.note)}</span>' if cell.note else ""
+def _text(cell: Cell) -> str:
+    text = f"<strong>{escape(cell.text)}</strong>" if cell.strong else escape(cell.text)
+    text = f'<a href="{escape(cell.link)}">{text}</a>' if cell.link else text
+    return text + (f'<span class="note">{escape(cell.note)}</span>' if cell.note else "")
+
+
+def _value(cell: Cell) -> str:
+    return "" if cell.value is None else f' data-value="{cell.value!r}"'
 
 
 def _ground(cell: Cell) -> str:

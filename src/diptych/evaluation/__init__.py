@@ -11,7 +11,6 @@ from diptych.evaluation.result import (
     Reranking,
     Result,
     Score,
-    TableRow,
     partition,
 )
 from diptych.evaluation.significance import compare
@@ -30,7 +29,6 @@ __all__ = [
     "Result",
     "Score",
     "Spread",
-    "TableRow",
     "compare",
     "evaluate",
     "explore_rows",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from diptych.core.artifact import Artifact
+from diptych.core.chart import Chart, Series
 from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.core.table import Cell, Table
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
 from diptych.metrics.measuring import GainMeasure, Measure, measure
@@ -301,6 +303,7 @@ def protocol_of(
 
 
 BOTH = "both"  # where a sum over both directions is kept
+_HEADS = {"i2t": "image → text", "t2i": "text → image"}
 
 
 @dataclass(frozen=True)
@@ -311,17 +314,6 @@ class Score:
     chance: float  # what a model that knows nothing gets
     low: float | None = None  # lower end of the interval; None without one
     high: float | None = None  # upper end
-
-
-class TableRow(NamedTuple):
-    """One row of a printed table; shares are in per cent, ``both`` is for sums."""
-
-    measure: str
-    i2t: str
-    t2i: str
-    both: str
-    chance: str
-    interval: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,29 +350,48 @@ class Result(Artifact, kind="evaluation", version=2, recreate="diptych evaluate"
             for name, score in given.items()
         }
 
-    def table(self) -> list[TableRow]:
-        """Rows for printing, one per measure."""
+    def tables(self) -> list[Table]:
+        """Return the measures with their intervals and chance; shares in per cent."""
         rows = []
         for name in dict.fromkeys(name for given in self.scores.values() for name in given):
-            cells = {key: given[name] for key, given in self.scores.items() if name in given}
-            show = measure(name).show
-            values = {key: show(score.value) for key, score in cells.items()}
-            intervals = [
-                f"{show(score.low)}–{show(score.high)}"
-                for score in cells.values()
-                if score.low is not None and score.high is not None
-            ]
-            rows.append(
-                TableRow(
-                    measure=name,
-                    i2t=values.get("i2t", ""),
-                    t2i=values.get("t2i", ""),
-                    both=values.get(BOTH, ""),
-                    chance=" / ".join(show(score.chance) for score in cells.values()),
-                    interval=" / ".join(intervals),
-                )
+            show, found = (
+                measure(name).show,
+                {way: given[name] for way, given in self.scores.items() if name in given},
             )
-        return rows
+            cells = []
+            for way in DIRECTIONS if BOTH not in found else (BOTH, ""):
+                score = found.get(way)
+                ends = (
+                    "" if score is None or score.low is None else f"{show(score.low)}–{show(score.high or 0)}"
+                )
+                cells.append(Cell("") if score is None else Cell(show(score.value), ends, value=score.value))
+            chances = dict.fromkeys(show(score.chance) for score in found.values())
+            head = Cell(name, "both directions" if BOTH in found else "")
+            rows.append([head, *cells, Cell(" / ".join(chances))])
+        gains = ", gains as they are" if self.protocol.gains else ""
+        after = f"shares in per cent, ranks from 1{gains}; intervals: {100 * self.protocol.confidence:g} %"
+        heads = ("measure", _HEADS["i2t"], _HEADS["t2i"], "chance")
+        return [Table("Scores", heads, rows, after=after)]
+
+    def charts(self) -> list[Chart]:
+        """Return recalls of both directions with their intervals, against chance."""
+        ways = [name for name in DIRECTIONS if name in self.scores]
+        names = [name for name in ("R@1", "R@5", "R@10") if all(name in self.scores[way] for way in ways)]
+        if not ways or not names:
+            return []
+        bars = []
+        for way in ways:
+            scores = [self.scores[way][name] for name in names]
+            low, high = (
+                [None if end is None else 100 * end for end in ends]
+                for ends in zip(*((score.low, score.high) for score in scores), strict=True)
+            )
+            values = [100 * score.value for score in scores]
+            texts = [f"{value:.1f}" for value in values]
+            bars.append(Series(_HEADS[way], values, low=low, high=high, mark="bar", texts=texts))
+        chance = [100 * max(self.scores[way][name].chance for way in ways) for name in names]
+        bars.append(Series("chance", chance, mark="dash"))
+        return [Chart("Recall against chance", bars, "", "% of queries", names)]
 
     def protocol_line(self) -> str:
         """One line, to be printed with every number."""

@@ -55,6 +55,7 @@ class Thumbnail(str):
 
     width: int
     height: int
+    place: int | None = None
 
     @classmethod
     def of(cls, picture: Image, side: int) -> Thumbnail:

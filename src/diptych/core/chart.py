@@ -1,0 +1,139 @@
+"""Chart: lines, bars and points that a result shows, as data; :mod:`diptych.report.figures` draws it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from diptych.core.table import Cell, Table
+
+Mark = Literal["line", "step", "bar", "point", "dash", "level"]
+
+_MOST_ROWS = 60  # of the table behind a chart
+_MOST_WORDS = 12  # values of a series that its alternative text reads out
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line, one set of bars or of points.
+
+    Attributes:
+        name: of the legend; empty: not in it.
+        y: values; None leaves a gap.
+        x: their positions, rising; without them they belong to the chart's categories.
+        low: lower ends of intervals, beside ``y``.
+        high: upper ends.
+        mark: ``step`` holds each value up to the next position, ``dash`` is a short line across a category, ``level``
+            a dotted line through the whole chart at ``y[0]``.
+        colour: a name of the palette; empty: the next one.
+        texts: written at the marks.
+        pale: in the background.
+    """
+
+    name: str
+    y: Sequence[float | None]
+    x: Sequence[float] = ()
+    low: Sequence[float | None] = ()
+    high: Sequence[float | None] = ()
+    mark: Mark = "line"
+    colour: str = ""
+    texts: Sequence[str] = ()
+    pale: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One pair of axes.
+
+    Attributes:
+        title: what is shown.
+        series: drawn in this order.
+        x: what the horizontal axis counts, with its unit.
+        y: what the vertical axis counts.
+        categories: names of the places along the axis, where series have no ``x``.
+        log: axes that are logarithmic: ``"x"``, ``"y"`` or ``"xy"``.
+        across: categories go down, and bars to the right.
+        stacked: bars of a category stand on each other.
+        diagonal: a dotted line where both axes have the same value.
+        after: a line below: how it is to be read.
+    """
+
+    title: str
+    series: Sequence[Series]
+    x: str = ""
+    y: str = ""
+    categories: Sequence[str] = ()
+    log: str = ""
+    across: bool = False
+    stacked: bool = False
+    diagonal: bool = False
+    after: str = ""
+    kind: ClassVar[str] = "chart"
+
+    @property
+    def summary(self) -> str:
+        """The alternative text: every value of short series, the ends and extremes of long ones."""
+        parts = [f"{one.name or self.y} {words}" for one in self.series if (words := self._words(one))]
+        return f"{self.title}{f' ({self.y})' if self.y else ''}: {'; '.join(parts) or 'no values'}."
+
+    def _words(self, one: Series) -> str:
+        places = self.categories if not one.x else [f"{value:,.6g}" for value in one.x]
+        if one.mark == "level":
+            return "" if one.y[0] is None else _number(one.y[0])
+        known = [
+            (place, value)
+            for place, value in zip(places, one.y, strict=False)
+            if value is not None and not math.isnan(value)
+        ]
+        if len(known) <= _MOST_WORDS:
+            return ", ".join(f"{place} {_number(value)}" for place, value in known)
+        values = [value for _, value in known]
+        (first, start), (last, end) = known[0], known[-1]
+        return (
+            f"from {_number(start)} at {first} to {_number(end)} at {last},"
+            f" between {_number(min(values))} and {_number(max(values))}"
+        )
+
+    def table(self) -> Table:
+        """Return the values behind the chart, a row per position; long ones are thinned, and say so."""
+        shown = [one for one in self.series if one.mark != "level"]
+        places: Sequence[str | float] = self.categories or sorted({x for one in shown for x in one.x})
+        each = [
+            dict(zip(one.x or self.categories, zip(one.y, *_ends(one), strict=False), strict=False))
+            for one in shown
+        ]
+        step = math.ceil(len(places) / _MOST_ROWS) or 1
+        rows = []
+        for place in places[::step]:
+            head = place if isinstance(place, str) else f"{place:,.6g}"
+            rows.append([Cell(head, value=None if isinstance(place, str) else place)])
+            rows[-1] += [_cell(*found.get(place, (None, None, None))) for found in each]
+        after = f"every {step}th of {len(places):,} positions" if step > 1 else ""
+        levels = [
+            f"{one.name} {_number(one.y[0])}" for one in self.series if one.mark == "level" and one.y[0]
+        ]
+        return Table(
+            self.title,
+            [self.x if not self.across else self.y, *(one.name or self.y for one in shown)],
+            rows,
+            after="; ".join([*levels, *([after] if after else [])]),
+            folded=True,
+        )
+
+
+def _ends(one: Series) -> tuple[Sequence[float | None], Sequence[float | None]]:
+    nothing = [None] * len(one.y)
+    return one.low or nothing, one.high or nothing
+
+
+def _cell(value: float | None, low: float | None, high: float | None) -> Cell:
+    if value is None or math.isnan(value):
+        return Cell("–")
+    note = "" if low is None or high is None else f"{_number(low)} to {_number(high)}"
+    return Cell(_number(value), note, value=value)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"

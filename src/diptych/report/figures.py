@@ -1,0 +1,302 @@
+"""Figures: charts as SVG, or as PNG on white paper.
+
+Words and axes are drawn in ``currentColor`` and data in ``var(--blue, …)``, so that one figure reads
+on light and on dark paper and on its own.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from diptych.core.chart import Chart, Series
+from diptych.core.files import write_bytes
+from diptych.report.style import LIGHT, label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLUE, ORANGE = LIGHT["blue"], LIGHT["orange"]
+INK = "#0a0b0c"
+"""A colour nothing else has; it becomes the colour of the words around the figure."""
+PAPER = "#fdfefc"
+"""A colour nothing else has; it becomes the paper behind the figure."""
+
+_STYLE = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 10.5,
+    "axes.titlesize": 11.0,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 8.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": INK,
+    "grid.alpha": 0.15,
+    "grid.linewidth": 0.7,
+    "text.color": INK,
+    "text.parse_math": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 9.5,
+    "legend.handlelength": 1.6,
+}
+_rc_lock = threading.Lock()  # Matplotlib's settings belong to the process; a server draws in threads
+
+
+@dataclass
+class Drawing:
+    """One figure being drawn; ``svg`` is there when its block has ended."""
+
+    figure: Figure
+    axes: Axes
+    summary: str
+    svg: str = ""
+
+
+@contextmanager
+def draw(name: str, summary: str = "", size: tuple[float, float] = (4.4, 2.9)) -> Iterator[Drawing]:
+    """Draw inside the block on ``axes``; afterwards the result's ``svg`` is the figure.
+
+    Letters that Matplotlib's font lacks are no matter: the reader's browser draws them.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with _rc_lock, matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        figure = Figure(figsize=size, layout="constrained", facecolor="none")
+        drawing = Drawing(figure, figure.add_subplot(facecolor="none"), summary)
+        yield drawing
+        drawing.svg = _to_svg(figure, name, drawing.summary)
+
+
+def _to_svg(figure: Figure, name: str, summary: str) -> str:
+    """The figure as an ``<svg>`` element that scales, is labelled and shares no id with another."""
+    drawn = io.StringIO()
+    nothing: dict[str, Any] = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    figure.savefig(drawn, format="svg", metadata=nothing)
+    text = drawn.getvalue()
+    text = text[text.index("<svg") :].strip()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    label = escape(summary, {'"': "&quot;"})
+    text = re.sub(r' (width|height)="[^"]*pt"', "", text, count=2)
+    text = text.replace("<svg", f'<svg class="figure" role="img" aria-label="{label}"', 1)
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
+    text = re.sub(r"font: ([^;\"]*?)(\d[\d.]*px)[^;\"]*", r"font: \1\2 system-ui, sans-serif", text)
+    text = text.replace(INK, "currentColor")
+    for colour in ("blue", "orange", "green", "purple", "olive"):
+        text = text.replace(LIGHT[colour], f"var(--{colour}, {LIGHT[colour]})")
+    return text.replace(PAPER, f"var(--paper, {LIGHT['paper']})")
+
+
+_COLOURS = ("blue", "orange", "green", "purple", "olive", "ink")
+_MARKERS = "os^Dvx"
+_POINTS = 600  # of a line at most
+_ROW = 0.42  # inches of a category that lies across
+
+
+def svg(chart: Chart) -> str:
+    """Return a chart as an ``<svg>`` element with its alternative text."""
+    name = re.sub(r"\W+", "-", f"{chart.title} {chart.y}".lower())
+    with draw(name, chart.summary, _size(chart)) as drawing:
+        _draw_chart(chart, drawing)
+    return drawing.svg
+
+
+def write_picture(path: Path | str, charts: Sequence[Chart], words: str = "", resolution: int = 150) -> Path:
+    """Write charts below each other as a PNG on white paper, ``words`` above them."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    drawn = io.BytesIO()
+    height = sum(_size(chart)[1] for chart in charts)
+    with _rc_lock, matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(9.6, height + 0.8), layout="constrained", facecolor=LIGHT["paper"])
+        figure.suptitle(words, fontsize=9, wrap=True)
+        for place, chart in enumerate(charts, 1):
+            _draw_chart(chart, Drawing(figure, figure.add_subplot(len(charts), 1, place), ""))
+        figure.savefig(drawn, format="png", dpi=resolution)
+    write_bytes(path, drawn.getvalue())
+    return Path(path)
+
+
+def _size(chart: Chart) -> tuple[float, float]:
+    if chart.across:
+        bars = sum(one.mark in ("bar", "point") for one in chart.series)
+        rows = len(chart.categories) * (1.0 if chart.stacked or bars < 3 else bars / 2.5)
+        return 4.8, 1.1 + _ROW * rows
+    return (4.8, 3.2) if len(chart.categories) < 12 else (8.8, 3.4)
+
+
+def _draw_chart(chart: Chart, drawing: Drawing) -> None:
+    axes = drawing.axes
+    barred = [one for one in chart.series if one.mark == "bar"]
+    width = 0.8 if chart.stacked else 0.8 / max(1, len(barred))
+    base = np.zeros(len(chart.categories) or max((len(one.y) for one in chart.series), default=0))
+    for place, one in enumerate(chart.series):
+        colour = LIGHT.get(one.colour or _COLOURS[place % len(_COLOURS)], INK)
+        colour = INK if colour == LIGHT["ink"] else colour
+        look: dict[str, Any] = {
+            "color": colour,
+            "alpha": 0.35 if one.pale else 0.95,
+            "label": one.name or None,
+        }
+        y = np.array([np.nan if value is None else value for value in one.y], dtype=np.float64)
+        shift = 0.0
+        if one.mark == "bar" and not chart.stacked:
+            shift = (barred.index(one) - (len(barred) - 1) / 2) * width
+        x = np.asarray(one.x, dtype=np.float64) if len(one.x) else np.arange(len(y)) + shift
+        if one.mark == "level":
+            (axes.axvline if chart.across else axes.axhline)(
+                y[0], color=INK, linewidth=1.2, linestyle=(0, (4, 3)), label=one.name or None
+            )
+        elif one.mark == "bar":
+            _bars(chart, axes, x, y, base if chart.stacked else np.zeros(len(y)), width, look)
+            base = base + np.nan_to_num(y) if chart.stacked else base
+        elif one.mark == "dash":
+            for left, value in zip(x, y, strict=True):
+                axes.plot([left - 0.4, left + 0.4], [value] * 2, color=INK, linewidth=1.4,
+                          linestyle=(0, (2, 1)), label=look.pop("label", None))  # fmt: skip
+        else:
+            across = chart.across
+            if one.mark != "point":
+                style = "--" if place >= len(_COLOURS) else "-"
+                x_drawn, y_drawn = thin(x, y, _POINTS)
+                few = len(x) <= 30 and one.mark == "line" and not one.pale
+                axes.plot(x_drawn, y_drawn, linewidth=0.9 if one.pale else 1.7, linestyle=style,
+                          marker=_MARKERS[place % 6] if few else None, markersize=4,
+                          drawstyle="steps-pre" if one.mark == "step" else "default", **look)  # fmt: skip
+            else:
+                axes.plot(*((y, x) if across else (x, y)), linestyle="none", marker=_MARKERS[place % 6],
+                          markersize=6, zorder=3, **look)  # fmt: skip
+        if len(one.low):
+            _interval(chart, axes, one, x, y, colour)
+        for left, value, text in zip(x, y, one.texts, strict=False):
+            if not np.isnan(value):
+                _text(chart, axes, one, left, value, text)
+    _finish(chart, drawing)
+
+
+def _bars(
+    chart: Chart,
+    axes: Axes,
+    x: np.ndarray,
+    y: np.ndarray,
+    base: np.ndarray,
+    width: float,
+    look: dict[str, Any],
+) -> None:
+    if chart.across:
+        axes.barh(x, y, width, left=base, **look)
+    else:
+        step = float(np.diff(x).min()) if not chart.categories and len(x) > 1 else 1.0
+        axes.bar(x, y, width * step, bottom=base, **look)
+
+
+def _interval(chart: Chart, axes: Axes, one: Series, x: np.ndarray, y: np.ndarray, colour: str) -> None:
+    low, high = (
+        np.array([np.nan if end is None else end for end in ends], dtype=np.float64)
+        for ends in (one.low, one.high)
+    )
+    if one.mark in ("line", "step"):
+        axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+        return
+    ends = np.maximum(0.0, np.stack([y - low, high - y]))
+    whiskers: dict[str, Any] = {"color": INK, "capsize": 2.5, "linewidth": 1.1, "linestyle": "none"}
+    if chart.across:
+        axes.errorbar(y, x, xerr=ends, **whiskers)
+    else:
+        axes.errorbar(x, y, yerr=ends, **whiskers)
+
+
+def _text(chart: Chart, axes: Axes, one: Series, x: float, y: float, text: str) -> None:
+    high = y
+    if len(one.high):
+        found = one.high[list(one.x).index(x) if len(one.x) else round(x)]
+        high = y if found is None else max(y, found)
+    if chart.across:
+        place, shift, align = (
+            (high if y >= 0 else y, x),
+            (4 if y >= 0 else -4, 0),
+            "left" if y >= 0 else "right",
+        )
+        how = {"ha": align, "va": "center"}
+    else:
+        place, shift, how = (x, high), (0, 3), {"ha": "center", "va": "bottom"}
+    ground = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none"}
+    axes.annotate(text, place, shift, textcoords="offset points", fontsize=9, bbox=ground, **how)  # type: ignore[arg-type]
+
+
+def _finish(chart: Chart, drawing: Drawing) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+    axes = drawing.axes
+    axes.set(title=chart.title, xlabel=chart.x, ylabel=chart.y)
+    if chart.diagonal:
+        axes.axline((0, 0), slope=1, color=INK, linewidth=0.9, linestyle=":")
+    for letter, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
+        if letter in chart.log:
+            (axes.set_xscale if letter == "x" else axes.set_yscale)("log")
+            axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5), numticks=12))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
+            axis.set_minor_formatter(NullFormatter())
+    names = [label(name, 18) for name in chart.categories]
+    if chart.across:
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.4, -0.6)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(False, axis="y")
+        axes.grid(True, axis="x")
+        axes.margins(x=0.18)
+        axes.axvline(0, color=INK, linewidth=0.9)
+    elif names:
+        long = len(names) > 6 and max(map(len, names)) > 6
+        axes.set_xticks(
+            range(len(names)), names, rotation=45 if long else 0, ha="right" if long else "center"
+        )
+        axes.tick_params(axis="x", length=0)
+        axes.margins(y=0.15)
+    elif "x" not in chart.log and all(float(x).is_integer() for one in chart.series for x in one.x):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
+    if not chart.across and "y" not in chart.log:
+        low = min((v for one in chart.series for v in (*one.y, *one.low) if v is not None), default=0.0)
+        if any(one.mark == "bar" for one in chart.series) and low >= 0:
+            axes.set_ylim(bottom=0)
+    if len(axes.get_legend_handles_labels()[0]) > 1:
+        drawing.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=3)
+
+
+def thin(x: np.ndarray, y: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return at most about ``limit`` points of a curve: of each stretch its lowest and its highest, in order.
+
+    A spike one step wide stays visible, which taking every k-th point would lose.
+    """
+    x, y = np.asarray(x), np.asarray(y)
+    if len(x) <= limit:
+        return x, y
+    kept = {0, len(y) - 1}
+    for start, stop in pairwise(np.linspace(0, len(y), limit // 2, dtype=np.int64)):
+        kept.update((int(start + np.argmin(y[start:stop])), int(start + np.argmax(y[start:stop]))))
+    rows = np.array(sorted(kept))
+    return x[rows], y[rows]
