@@ -80,7 +80,6 @@ def search(
     from diptych.data.images import read_image
     from diptych.encoders.embeddings import Origin, check_still_there
     from diptych.index import open_index
-    from diptych.report.sheets import write_contact_sheet
 
     if not query.strip():
         raise UsageError("the query is empty", "give a sentence or the path of a picture")
@@ -98,8 +97,8 @@ def search(
     if model is None and origin is not None:
         check_still_there(origin.model, index)
     with progress():
-        encoder = query_encoder(model or (origin.model if origin else ""))
         is_picture = looks_like_a_picture(query)
+        encoder = query_encoder(model or (origin.model if origin else ""), texts_only=not is_picture)
         rows = (
             encoder.encode_images([read_image(Path(query))]) if is_picture else encoder.encode_texts([query])
         )
@@ -121,6 +120,8 @@ def search(
     )
     if sheet is not None:
         shown = read_image(Path(query)) if is_picture else query
+        from diptych.report.sheets import write_contact_sheet
+
         write_contact_sheet(sheet, shown, retrieved)
         say(f"contact sheet in {sheet}")
     elif opened.about["kind"] == "image":

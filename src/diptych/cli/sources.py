@@ -136,12 +136,15 @@ class Work:
         return {"auto": None, "gpu": "cuda"}.get(self.accelerator, self.accelerator)
 
 
-def encoder_of(model: str, device: str | None = None) -> tuple[DualEncoder, Run | None]:
+def encoder_of(
+    model: str, device: str | None = None, texts_only: bool = False
+) -> tuple[DualEncoder, Run | None]:
     """The encoder of a run (its best) or of any other source, on ``device``, and the run when it is one."""
     from diptych.encoders.dual_encoder import DualEncoder
 
     run = run_of(model)
-    return DualEncoder.load(model if run is None else run.best, device=device), run
+    source = model if run is None else run.best
+    return DualEncoder.load(source, device=device, texts_only=texts_only), run
 
 
 def encoder_source(model: str) -> str:

@@ -132,8 +132,10 @@ def looks_like_a_picture(query: str) -> bool:
     return Path(query).suffix.lower() in _PICTURES
 
 
-def query_encoder(model: str) -> DualEncoder | SparseEncoder:
+def query_encoder(model: str, texts_only: bool = False) -> DualEncoder | SparseEncoder:
     """The encoder of queries: of a run or encoder, or of what ``diptych sparsify`` made."""
+    from diptych.encoders.dual_encoder import DualEncoder
+
     if SparseFolder.is_one(model):
         return SparseFolder.open(model).encoder()
-    return encoder_of(model)[0]
+    return DualEncoder.load(model, texts_only=texts_only)
