@@ -16,6 +16,7 @@ from diptych.core.options import Options
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
+    from diptych.data.language import Language
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.embeddings import EncodedCollection, Origin
     from diptych.training.run import Run
@@ -79,6 +80,22 @@ class PartSpec(DataSpec, SplitOption):
         "all",
         description="Which captions of each image count: all, first, first:K, random or random:SEED.",
     )
+
+
+class LanguageSpec(Options):
+    """Which tagger and WordNet read captions."""
+
+    language: str = Field("auto", description="auto, nltk, scenes or none; see diptych data resources.")
+    wordnet: Path | None = Field(None, description="A WordNet's folder or file.")
+    nltk_data: Path | None = Field(None, description="An NLTK data folder.")
+
+    def open(self, collection: Collection | None) -> Language:
+        """Return the language of a collection's captions."""
+        from diptych.data.language.open import open_language
+
+        return open_language(
+            self.language, wordnet=self.wordnet, nltk_data=self.nltk_data, collection=collection
+        )
 
 
 class OutOption(Options):

@@ -247,7 +247,7 @@ class TwoTowerEncoder(TrainableEncoder):
     @classmethod
     @opening("train it again")
     def open(cls, folder: Path | str, device: str | None = None, images: bool = True) -> TwoTowerEncoder:
-        """Load what ``save`` wrote; without ``images`` what :meth:`encode_texts` needs alone, in a third of the time."""
+        """Load what ``save`` wrote; without ``images`` what :meth:`encode_texts` needs alone."""
         folder = Path(folder)
         settings = EncoderHeader.open(folder).settings
         try:
