@@ -25,10 +25,28 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from pydantic import Field
+from pydantic_core import PydanticUndefined
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from diptych.cli.console import output
+from diptych.core.options import Options
+
 Verb = Callable[..., None]
+
+
+class OutputOptions(Options):
+    """What every verb takes."""
+
+    as_json: bool = Field(
+        False,
+        description="Print tables, lines and next steps as one JSON object.",
+        json_schema_extra={"flags": ["--json"]},
+    )
+    quiet: bool = Field(
+        False, description="Print tables and errors alone.", json_schema_extra={"flags": ["--quiet", "-q"]}
+    )
 
 
 class Verbs(TyperGroup):
@@ -91,8 +109,6 @@ def group(
 
 def command_of(function: Verb, name: str) -> TyperCommand:
     """Return a function as a command."""
-    from diptych.core.options import Options
-
     hints = get_type_hints(function, include_extras=True)
     models: dict[str, type[Options]] = {}
     parameters: dict[str, inspect.Parameter] = {}
@@ -106,11 +122,15 @@ def command_of(function: Verb, name: str) -> TyperCommand:
                 annotation=hint, kind=inspect.Parameter.KEYWORD_ONLY
             )
 
+    parameters |= {key: _parameter(key, field) for key, field in OutputOptions.model_fields.items()}
+
     def command(**values: Any) -> None:
+        printed = {key: values.pop(key) for key in OutputOptions.model_fields}
         for argument, model in models.items():
             own = {key: values.pop(key) for key in model.model_fields}
             values[argument] = model.read(own, f"diptych {name}")
-        function(**values)
+        with output(**printed):
+            function(**values)
 
     ordered = sorted(parameters.values(), key=lambda one: one.default is not inspect.Parameter.empty)
     command.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
@@ -130,8 +150,6 @@ def command_of(function: Verb, name: str) -> TyperCommand:
 
 def _parameter(key: str, field: Any) -> inspect.Parameter:
     """Return a field as a parameter of a command."""
-    from pydantic_core import PydanticUndefined
-
     extra: dict[str, Any] = field.json_schema_extra or {}
     default = field.get_default(call_default_factory=True)
     nothing = default in (None, PydanticUndefined, [], False, "")
