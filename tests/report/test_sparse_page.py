@@ -52,7 +52,7 @@ def report(picture: Callable[..., Image.Image], broken: Callable[[], Image.Image
         pictures=[seen, TermCard("photo.jpg", [], picture=broken)],
         captions=[caption],
         matches=[Match(caption, seen, terms, 14.0), Match(caption, seen, [], 0.0)],
-        commands=["diptych sparsify RUN"],
+        commands=["diptych sparse train RUN"],
         fingerprints={"head": "0123"},
     )
 

@@ -60,11 +60,11 @@ def audit(
 
     Examples:
 
-      [bold]diptych audit runs/scenes[/bold]
+      [bold]diptych analyse audit runs/scenes[/bold]
 
-      [bold]diptych audit runs/infonce runs/ltd runs/ifm --probe linear[/bold]
+      [bold]diptych analyse audit runs/infonce runs/ltd runs/ifm --probe linear[/bold]
 
-      [bold]diptych audit hf:openai/clip-vit-base-patch32 --scenes --out clip[/bold]
+      [bold]diptych analyse audit hf:openai/clip-vit-base-patch32 --scenes --out clip[/bold]
     """
     from diptych.analysis.information import PROBES, READING
     from diptych.report.information import write_audit_page

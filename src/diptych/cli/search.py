@@ -125,7 +125,7 @@ def search(
         write_contact_sheet(sheet, shown, retrieved)
         say(f"contact sheet in {sheet}")
     elif opened.about["kind"] == "image":
-        more = [["diptych", "explain", index, query]] if opened.engine().vectors == "sparse" else []
+        more = [["diptych", "sparse", "explain", index, query]] if opened.engine().vectors == "sparse" else []
         next_step(["diptych", "search", index, query, "--sheet", "found.png"], *more)
 
 
@@ -149,7 +149,7 @@ def _own_terms(encoder: DualEncoder | SparseEncoder, query: str, is_picture: boo
     if is_picture or isinstance(encoder, DualEncoder):
         raise UsageError(
             f"--own-terms with {'a picture' if is_picture else 'a dense encoder'}: it has no terms of its own",
-            "leave it out, or search an index of what diptych sparsify made with a sentence",
+            "leave it out, or search an index of what diptych sparse train made with a sentence",
         )
     return encoder.encode_texts([query], expand=False)
 

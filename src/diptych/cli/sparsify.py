@@ -1,4 +1,4 @@
-"""``diptych sparsify``: from dense rows to bags of weighted terms."""
+"""``diptych sparse train``: from dense rows to bags of weighted terms."""
 
 from __future__ import annotations
 
@@ -231,11 +231,11 @@ def sparsify(
 
     Examples:
 
-      [bold]diptych sparsify runs/flickr8k --eta 1e-3[/bold]
+      [bold]diptych sparse train runs/flickr8k --eta 1e-3[/bold]
 
-      [bold]diptych sparsify hf:openai/clip-vit-base-patch32 --data flickr30k --mlm bert-base-uncased -o out[/bold]
+      [bold]diptych sparse train hf:openai/clip-vit-base-patch32 --data flickr30k --mlm bert-base-uncased -o out[/bold]
 
-      [bold]diptych sparsify rows:blip-vectors --data dataset_flickr30k.json --out sparse[/bold]
+      [bold]diptych sparse train rows:blip-vectors --data dataset_flickr30k.json --out sparse[/bold]
     """
     from diptych.core.locking import exclusive_folder
     from diptych.sparse import PairedRows, StaticEmbedding, sparsify_options, train_sparsifier
@@ -274,7 +274,7 @@ def sparsify(
             page = write_page(made, measures, _command(source, options, folder))
     say(f"{_line(sparsifier)}; in {folder}")
     _show(measures, shown)
-    next_step(["open", page], ["diptych", "terms", folder], ["diptych", "index", folder])
+    next_step(["open", page], ["diptych", "sparse", "terms", folder], ["diptych", "index", folder])
 
 
 def _measured(
@@ -305,7 +305,7 @@ def _command(source: str, options: SparsifyOptions, folder: Path) -> str:
     ]
     if options.seed:
         changed.append(f"--set seed={options.seed}")
-    return " ".join(["diptych sparsify", source, *changed, f"--out {folder}"])
+    return " ".join(["diptych sparse train", source, *changed, f"--out {folder}"])
 
 
 def _line(sparsifier: Sparsifier) -> str:

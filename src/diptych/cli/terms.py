@@ -1,4 +1,4 @@
-"""``diptych terms``: what a picture or a caption is as a bag of terms."""
+"""``diptych sparse terms``: what a picture or a caption is as a bag of terms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def terms(
-    sparse: Annotated[Path, typer.Argument(help="A folder that diptych sparsify wrote.", show_default=False)],
+    sparse: Annotated[Path, typer.Argument(help="A folder that diptych sparse train wrote.", show_default=False)],
     what: Annotated[
         list[str] | None,
         typer.Argument(
@@ -43,9 +43,9 @@ def terms(
 
     Examples:
 
-      [bold]diptych terms runs/flickr8k/sparse --sheet terms.png[/bold]
+      [bold]diptych sparse terms runs/flickr8k/sparse --sheet terms.png[/bold]
 
-      [bold]diptych terms runs/flickr8k/sparse "two dogs play in the snow" holiday.jpg -k 20[/bold]
+      [bold]diptych sparse terms runs/flickr8k/sparse "two dogs play in the snow" holiday.jpg -k 20[/bold]
     """
     from diptych.report.terms import write_terms_sheet
 
@@ -61,7 +61,7 @@ def terms(
     if sheet is not None:
         write_terms_sheet(sheet, f"The heaviest terms, {made.folder.name}", cards)
         say(f"drawn in {sheet}")
-    next_step(["diptych", "explain", sparse, "what to look for"], *([] if sheet else ["--sheet terms.png"]))
+    next_step(["diptych", "sparse", "explain", sparse, "what to look for"], *([] if sheet else ["--sheet terms.png"]))
 
 
 def _cards(made: SparseFolder, what: list[str], split: str | None, k: int, count: int) -> Iterator[TermCard]:
@@ -179,7 +179,7 @@ def explain(
     sparse: Annotated[
         Path,
         typer.Argument(
-            help="A folder that diptych sparsify wrote, or an index of its rows.", show_default=False
+            help="A folder that diptych sparse train wrote, or an index of its rows.", show_default=False
         ),
     ],
     query: Annotated[
@@ -207,9 +207,9 @@ def explain(
 
     Examples:
 
-      [bold]diptych explain runs/flickr8k/sparse "two dogs play in the snow" --sheet why.png[/bold]
+      [bold]diptych sparse explain runs/flickr8k/sparse "two dogs play in the snow" --sheet why.png[/bold]
 
-      [bold]diptych explain runs/flickr8k/sparse/index-images-inverted "a red kayak" --item 2873188959.jpg[/bold]
+      [bold]diptych sparse explain runs/flickr8k/sparse/index-images-inverted "a red kayak" --item 2873188959.jpg[/bold]
     """
     from diptych.report.terms import write_match_sheet
 
@@ -240,7 +240,7 @@ def explain(
         write_match_sheet(sheet, matches[0], shown=shown)
         say(f"drawn in {sheet}")
     elif matches:
-        next_step(["diptych", "explain", sparse, query, "--sheet", "why.png"])
+        next_step(["diptych", "sparse", "explain", sparse, query, "--sheet", "why.png"])
 
 
 def _share(part: float, match: Match) -> str:

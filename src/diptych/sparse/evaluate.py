@@ -48,7 +48,7 @@ class KeptRow(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SparseMeasures(Artifact, kind="sparse_measures", recreate="diptych sparsify"):
+class SparseMeasures(Artifact, kind="sparse_measures", recreate="diptych sparse train"):
     """What :func:`measure_sparsified` returns.
 
     Attributes:
