@@ -103,7 +103,9 @@ def test_a_run(diptych: Command, run_folder: Path) -> None:
 def test_several_runs_side_by_side(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(run_folder, other)
-    done = diptych(f"analyse audit {run_folder} {other} --probe linear --samples 0 --seed 3 --out {tmp_path}/out")
+    done = diptych(
+        f"analyse audit {run_folder} {other} --probe linear --samples 0 --seed 3 --out {tmp_path}/out"
+    )
     done.shows(f"{run_folder.name} linear", "other linear")
     first, second = (
         Audit.open(tmp_path / "out" / name / "audit" / "audit.json") for name in (run_folder.name, "other")
@@ -212,7 +214,9 @@ def test_one_collection_as_published(diptych: Command, scenes_folder: Path) -> N
 
 
 def test_all_splits_and_first_captions(diptych: Command, scenes_folder: Path) -> None:
-    done = diptych(f"analyse granularity {scenes_folder} --split all --captions first --feature characters -n 0")
+    done = diptych(
+        f"analyse granularity {scenes_folder} --split all --captions first --feature characters -n 0"
+    )
     assert "scenes all: 80 images, 80 captions" in done.out
     assert "least granular" not in done.out
 

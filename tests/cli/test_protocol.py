@@ -138,7 +138,9 @@ def test_score_matrices_from_files(
         done = diptych(f"analyse protocol itc.npy {given} {targets(printed)} --changes 1")
         done.shows("k_test = 2 explains it", "captions: 5 texts of each image, next to each other (assumed)")
     assert (tmp_path / "protocol" / "report.html").is_file()
-    done = diptych(f"analyse protocol itc.npy --caption-image home.npy {targets(printed)} --changes 1 --out alone")
+    done = diptych(
+        f"analyse protocol itc.npy --caption-image home.npy {targets(printed)} --changes 1 --out alone"
+    )
     assert "with --matching FILE, matching scores are tried too" in done.out
     assert "assumed" not in done.out
     for arguments, message in (

@@ -338,7 +338,9 @@ Captions = Annotated[
 OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help="Where to write.", show_default=False)]
 LanguageName = Annotated[
     str,
-    typer.Option("--language", help="Tagger and WordNet: auto, nltk, scenes or none; see diptych data resources."),
+    typer.Option(
+        "--language", help="Tagger and WordNet: auto, nltk, scenes or none; see diptych data resources."
+    ),
 ]
 WordNetPath = Annotated[
     Path | None, typer.Option("--wordnet", help="A WordNet's folder or file.", show_default=False)

@@ -59,7 +59,9 @@ class SparseFolder:
             raise UsageError(f"{folder} holds no sparse head", "make one with diptych sparse train")
         said = read_json(folder / _MARKER)
         if not isinstance(said, dict) or not isinstance(said.get("split"), str):
-            raise StorageError(f"{folder / _MARKER} is damaged", "repeat the diptych sparse train that made it")
+            raise StorageError(
+                f"{folder / _MARKER} is damaged", "repeat the diptych sparse train that made it"
+            )
         return cls(folder, Origin.from_dict(said.get("origin"), folder / _MARKER), said["split"])
 
     @classmethod

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 def terms(
-    sparse: Annotated[Path, typer.Argument(help="A folder that diptych sparse train wrote.", show_default=False)],
+    sparse: Annotated[
+        Path, typer.Argument(help="A folder that diptych sparse train wrote.", show_default=False)
+    ],
     what: Annotated[
         list[str] | None,
         typer.Argument(
@@ -61,7 +63,10 @@ def terms(
     if sheet is not None:
         write_terms_sheet(sheet, f"The heaviest terms, {made.folder.name}", cards)
         say(f"drawn in {sheet}")
-    next_step(["diptych", "sparse", "explain", sparse, "what to look for"], *([] if sheet else ["--sheet terms.png"]))
+    next_step(
+        ["diptych", "sparse", "explain", sparse, "what to look for"],
+        *([] if sheet else ["--sheet terms.png"]),
+    )
 
 
 def _cards(made: SparseFolder, what: list[str], split: str | None, k: int, count: int) -> Iterator[TermCard]:
