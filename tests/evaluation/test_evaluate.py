@@ -238,7 +238,12 @@ def test_the_table(rows: Rows) -> None:
     assert recall.low is not None
     assert recall.high is not None
     assert table["R@1"][1].note == f"{100 * recall.low:.1f}–{100 * recall.high:.1f}"
-    assert [cell.text for cell in table["rsum"]] == ["rsum", f"{result.value('rsum'):.1f}", "", f"{result.score('rsum').chance:.1f}"]
+    assert [cell.text for cell in table["rsum"]] == [
+        "rsum",
+        f"{result.value('rsum'):.1f}",
+        "",
+        f"{result.score('rsum').chance:.1f}",
+    ]
     assert evaluate(*rows, ("R@1",)).tables()[0].rows[0][1].note == ""
     bars = result.charts()[0].series[0]
     assert (bars.name, bars.y[0]) == ("image → text", 100 * recall.value)
