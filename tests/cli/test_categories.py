@@ -197,7 +197,7 @@ def test_what_it_was_trained_on_is_said(diptych: Command, trained: tuple[Path, P
 
 @pytest.mark.parametrize("engine", ["exact", "hnsw"])
 def test_the_way_there(diptych: Command, trained: tuple[Path, Path], tmp_path: Path, engine: str) -> None:
-    from diptych.cli.categories.sources import own_products
+    from diptych.commerce.category_to_image.application import own_products
 
     _, run = trained
     made = diptych(f"categories index {run} --engine {engine} --out {tmp_path}/index")

@@ -11,7 +11,7 @@ from commands import Command
 from picture_host import PictureHost, picture_host
 from tiny_catalogue import tiny_catalogue
 
-from diptych.cli.categories.report import held_out
+from diptych.commerce.category_to_image.application import held_out
 from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.data.scenes import make_product_scenes

@@ -44,6 +44,7 @@ def about_products_index(index: Index) -> Rows:
 
 def _run(path: Path) -> Rows:
     from diptych.commerce.category_to_image.runs import CategoryRun
+    from diptych.commerce.category_to_image.tables import encoder_name
 
     run = CategoryRun.open(path)
     about, options = run.about, run.about["options"]
@@ -56,16 +57,10 @@ def _run(path: Path) -> Rows:
         ("data", about["data"]["data"]),
         ("products", ", ".join(f"{name} {count:,}" for name, count in about["splits"].items())),
         ("tree", run.tree.describe()),
-        *((f"{what} encoder", _encoder(encoders[what])) for what in ("image", "text")),
+        *((f"{what} encoder", encoder_name(encoders[what])) for what in ("image", "text")),
         *(("note", note) for note in about["notes"]),
         ("made with", f"diptych {about['diptych']}"),
     ]
-
-
-def _encoder(said: dict[str, Any] | None) -> str:
-    if said is None:
-        return "none"
-    return " ".join(str(said[key]) for key in ("kind", "source", "model", "fingerprint") if said.get(key))
 
 
 def _evaluation(path: Path) -> Rows:

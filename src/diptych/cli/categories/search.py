@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.cli.categories.index import CATEGORY
-from diptych.cli.categories.sources import OtherData, described, used_part
-from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.categories.sources import OtherData
+from diptych.cli.console import next_step, progress, say, show
 from diptych.cli.sparse_folder import looks_like_a_picture
 from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.table import Table
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
@@ -35,6 +36,7 @@ def search_products(
     Where the query is a category of the products' tree, by name or path, what is found is right or wrong.
     """
     from diptych.commerce.catalogue.catalogue import category_texts
+    from diptych.commerce.catalogue.source import described, used_part
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.encoders.embeddings import check_still_there
     from diptych.report.sheets import write_contact_sheet
@@ -63,20 +65,13 @@ def search_products(
         rows = run.model.category_rows(run.category_features([words]))
         hits = index.search(rows, k, encoder=run.model.fingerprint, **options)
     retrieved, places = _retrieved(next(iter(hits)), catalogue, meant)
-    table = [
-        (
-            str(place),
-            f"{item.score:.3f}",
-            item.name,
-            {True: "✓", False: "✗", None: ""}[item.is_right],
-            item.caption,
-            at,
-        )
-        for place, (item, at) in enumerate(zip(retrieved, places, strict=True), 1)
+    marks = {True: "✓", False: "✗", None: ""}
+    lines = [
+        (str(place), f"{item.score:.3f}", item.name, marks[item.is_right], item.caption, own)
+        for place, (item, own) in enumerate(zip(retrieved, places, strict=True), 1)
     ]
-    columns = ("rank", "score", "id", "", "title", "category")
     title = f"products for {query!r}" + (f", asked as {words!r}" if words != query else "")
-    print_table(title, columns, table, numbers=("rank", "score"), caption=hits.note)
+    show(Table.of(title, hits.note, ("rank", "score", "id", "", "title", "category"), lines))
     say(_said(catalogue.tree, query, meant))
     seen = sum(run.splits.get(item.name) == "train" for item in retrieved)
     if meant and seen:
