@@ -13,7 +13,6 @@ import numpy as np
 
 from diptych.commerce.category_to_image.tables import (
     LEVEL_MEASURES,
-    best_rows,
     evaluation_charts,
     evaluation_tables,
     pick_tables,
@@ -21,7 +20,7 @@ from diptych.commerce.category_to_image.tables import (
     setting_name,
     short_path,
 )
-from diptych.core.context import task
+from diptych.core.context import track
 from diptych.core.errors import MismatchError
 from diptych.core.table import Cell, Table
 from diptych.data.taxonomy import CategoryTree
@@ -59,14 +58,11 @@ def evaluation_page(found: ModelsEvaluation, test: Catalogue | None = None) -> P
         Section(title, [*tables, *charts.get(title, ())])
         for title, tables in evaluation_tables(found).items()
     ]
-    sections.append(
-        Section(
-            "First products",
-            list(_examples(found, test)),
-            f"{found.baseline.upper()}, the first seed: the product that came first for a category (→ its own category). "
-            "Right ones have the highest scores of each tree, wrong ones of each kind of error.",
-        )
+    how_read = (
+        f"{found.baseline.upper()}, the first seed: the product that came first (→ its own category). "
+        "Right ones have the highest scores of each tree, wrong ones of each kind of error."
     )
+    sections.append(Section("First products", list(_examples(found, test)), how_read))
     intervals = (
         f"{100 * how['confidence']:g} %, {how['samples']:,} resamples of categories, seed {how['seed']}"
     )
@@ -94,24 +90,26 @@ def evaluation_page(found: ModelsEvaluation, test: Catalogue | None = None) -> P
 def _summary(settings: Mapping[str, Any]) -> str:
     """Return one sentence about the setting that shops use, or the last that there is."""
     setting = "most-specific" if "most-specific" in settings else list(settings)[-1]
-    best = best_rows(settings[setting], LEVEL_MEASURES[0])
-    value = best[0]["values"][LEVEL_MEASURES[0]]
+    models = len(settings[setting]["table"])
+    names, value = _best(settings[setting], LEVEL_MEASURES[0])
+    rank = f", the best of {models}" if models > 1 else ""
     return (
-        f"{setting_name(setting)}: {' and '.join(row['label'] for row in best)} ranks best of"
-        f" {len(settings[setting]['table'])}, {LEVEL_MEASURES[0]} {100 * value['mean']:.1f} %;"
+        f"{setting_name(setting)}: {LEVEL_MEASURES[0]} {100 * value['mean']:.1f} % by {names}{rank};"
         f" chance is {100 * value['chance']:.1f} %."
     )
 
 
 def _headline(setting: str, numbers: Mapping[str, Any]) -> Headline:
-    best = best_rows(numbers, "P@1")
-    value = best[0]["values"]["P@1"]
-    who = best[0]["label"] if len(best) == 1 else f"{len(best)} models"
-    return Headline(
-        f"P@1, {setting_name(setting).lower()}",
-        f"{100 * value['mean']:.1f} %",
-        f"{who}; chance {100 * value['chance']:.1f} %",
-    )
+    names, value = _best(numbers, "P@1")
+    note = f"{names}; chance {100 * value['chance']:.1f} %"
+    return Headline(f"P@1, {setting_name(setting).lower()}", f"{100 * value['mean']:.1f} %", note)
+
+
+def _best(numbers: Mapping[str, Any], measure: str) -> tuple[str, Mapping[str, Any]]:
+    """Return the models with the highest value, and the value."""
+    most = max(row["values"][measure]["mean"] for row in numbers["table"])
+    best = [row for row in numbers["table"] if row["values"][measure]["mean"] == most]
+    return " and ".join(row["label"] for row in best), best[0]["values"][measure]
 
 
 def _examples(found: ModelsEvaluation, test: Catalogue | None) -> Iterator[Gallery]:
@@ -159,7 +157,8 @@ def split_tree(tree: CategoryTree, nodes: np.ndarray, images: np.ndarray, limit:
         images: (q,) how many images each has.
     """
     before = np.concatenate([[0], np.cumsum(images)])
-    end = _branch_ends(tree, nodes)
+    sizes = np.bincount(tree.lineage[tree.lineage >= 0], minlength=len(tree))
+    end = np.searchsorted(nodes, nodes + sizes[nodes])  # nodes of a branch stand next to each other
     pages: list[np.ndarray] = []
     begin = place = 0
     while place < len(nodes):
@@ -175,18 +174,6 @@ def split_tree(tree: CategoryTree, nodes: np.ndarray, images: np.ndarray, limit:
     return pages
 
 
-def _branch_ends(tree: CategoryTree, nodes: np.ndarray) -> np.ndarray:
-    """Return (q,) int64: the place behind the last of each node's branch, whose nodes stand next to each other."""
-    end = np.arange(1, len(nodes) + 1)
-    open_places: list[int] = []
-    for place, node in enumerate(nodes.tolist()):
-        while open_places and nodes[open_places[-1]] not in tree.ancestors(node):
-            end[open_places.pop()] = place
-        open_places.append(place)
-    end[open_places] = len(nodes)
-    return end
-
-
 def remove_tree_pages(folder: Path | str) -> None:
     """Remove the pages of a tree from ``folder``, the first one first."""
     folder = Path(folder)
@@ -195,12 +182,7 @@ def remove_tree_pages(folder: Path | str) -> None:
 
 
 def write_tree_pages(
-    picks: Picks,
-    folder: Path | str,
-    *,
-    title: str | None = None,
-    side: int = IMAGE_SIDE,
-    page_images: int = PAGE_IMAGES,
+    picks: Picks, folder: Path | str, *, side: int = IMAGE_SIDE, page_images: int = PAGE_IMAGES
 ) -> tuple[Path, dict[str, str]]:
     """Write ``tree.html`` into ``folder``, and of a large tree the pages that it leads to, ``tree-001.html`` and on.
 
@@ -215,55 +197,49 @@ def write_tree_pages(
     folder = Path(folder)
     remove_tree_pages(folder)
     tree, order = picks.catalogue.tree, np.argsort(picks.nodes, kind="stable")
-    counts = np.diff(picks.start)[order]
-    pages = [order[page] for page in split_tree(tree, picks.nodes[order], counts, page_images)]
-    title = title or f"{picks.catalogue.name}: images for {len(picks):,} categories"
-    thumbnails = Thumbnails()
-    unreadable: dict[str, str] = {}
-    if len(pages) <= 1:
-        page = _tree_front(picks, title, [], _branches(picks, order, side))
-        return page.save(folder / TREE_PAGE, thumbnails), thumbnails.unreadable
+    counts = np.diff(picks.start)
+    pages = [order[page] for page in split_tree(tree, picks.nodes[order], counts[order], page_images)]
     names = [f"tree-{number:03d}.html" for number in range(1, len(pages) + 1)]
-    with task("pages", len(pages) + 1) as bar:
-        for number, (name, places) in enumerate(zip(names, pages, strict=True)):
-            links = [("all categories", TREE_PAGE)]
-            links += [("page before", names[number - 1])] if number else []
-            links += [("next page", names[number + 1])] if name != names[-1] else []
-            sections = _branches(picks, places, side)
-            thumbnails = Thumbnails()
-            Page(_span(picks, places), f"{title}. {_FRAMES}", sections=sections, links=links).save(
-                folder / name, thumbnails
-            )
-            unreadable.update(thumbnails.unreadable)
-            bar.advance()
-        roots = order[tree.depth[picks.nodes[order]] == 1]
-        few = roots if int(np.diff(picks.start)[roots].sum()) <= page_images else roots[:0]
-        heads = [_gallery(picks, place, side) for place in few.tolist()]
-        galleries = [Section("Most general categories", heads)] if heads else []
+    unreadable: dict[str, str] = {}
+
+    def write(page: Page, name: str) -> Path:
         thumbnails = Thumbnails()
-        front = _tree_front(picks, title, _contents(picks, names, pages), galleries)
-        front.save(folder / TREE_PAGE, thumbnails)
-        bar.advance()
-    return folder / TREE_PAGE, unreadable | thumbnails.unreadable
+        page.save(folder / name, thumbnails)
+        unreadable.update(thumbnails.unreadable)
+        return folder / name
+
+    if len(pages) <= 1:
+        return write(_tree_front(picks, [], _branches(picks, order, side)), TREE_PAGE), unreadable
+    for number, places in enumerate(track(pages, "pages")):
+        links = [("all categories", TREE_PAGE)]
+        links += [("page before", name) for name in names[max(0, number - 1) : number]]
+        links += [("next page", name) for name in names[number + 1 : number + 2]]
+        sections = _branches(picks, places, side)
+        write(Page(_span(picks, places), _FRAMES, sections=sections, links=links), names[number])
+    roots = order[tree.depth[picks.nodes[order]] == 1]
+    few = roots if counts[roots].sum() <= page_images else roots[:0]
+    heads = [_gallery(picks, place, side) for place in few.tolist()]
+    sections = [Section("Most general categories", heads)] if heads else []
+    return write(_tree_front(picks, _contents(picks, names, pages), sections), TREE_PAGE), unreadable
 
 
-def _tree_front(picks: Picks, title: str, contents: list[Table], sections: list[Section]) -> Page:
+def _tree_front(picks: Picks, contents: list[Table], sections: list[Section]) -> Page:
     """Return the first or only page: what was picked and how, and before it what should be known."""
     ranker, counts = picks.about.get("ranker", {}), picks.counts()
-    judged = counts["of the category"] + counts["of another category"]
-    share = f"; {counts['of the category'] / judged:.0%} show a product of their category" if judged else ""
+    right, wrong = counts["of the category"], counts["of another category"]
+    share = f"; {right / (right + wrong):.0%} show a product of their category" if right + wrong else ""
     warnings = [f"{text[0].upper()}{text[1:]}." for text in pick_warnings(picks.about, picks.among)]
+    among = "all products" if picks.among == "all" else "the products sorted into it or below it"
     facts = {
         "products": picks.catalogue.describe(),
         "model": str(picks.about.get("model") or ranker.get("name") or ranker.get("model") or ""),
-        "images for each": f"{picks.k:,} of "
-        + ("all products" if picks.among == "all" else "the products sorted into it or below it"),
+        "images for each": f"{picks.k:,} of {among}",
         "never twice": ", ".join(["one image", *(f"one {name}" for name in picks.distinct)]),
         **{name: f"{value:,}" for name, value in counts.items() if value},
     }
     blocks = [*contents, *pick_tables(picks)]
     return Page(
-        title=title,
+        title=f"{picks.catalogue.name}: images for {len(picks):,} categories",
         summary=f"{counts['pictures']:,} images for {counts['categories']:,} categories{share}.",
         sections=[Section("Overview", blocks, " ".join([*warnings, _FRAMES]), id="overview"), *sections],
         protocol={name: value for name, value in facts.items() if value},
@@ -311,13 +287,9 @@ def _branches(picks: Picks, places: np.ndarray, side: int) -> list[Section]:
     sections = []
     for root, group in groupby(places.tolist(), lambda place: int(tree.root[picks.nodes[place]])):
         mine = list(group)
-        path = tree.paths[int(picks.nodes[mine[0]])]
-        title = path[0] if len(path) == 1 else short_path(path)
-        sections.append(
-            Section(
-                title, [_gallery(picks, place, side, is_inside=True) for place in mine], id=f"branch-{root}"
-            )
-        )
+        title = short_path(tree.paths[int(picks.nodes[mine[0]])])
+        galleries = [_gallery(picks, place, side, is_inside=True) for place in mine]
+        sections.append(Section(title, galleries, id=f"branch-{root}"))
     return sections
 
 
@@ -327,22 +299,16 @@ def _gallery(picks: Picks, place: int, side: int, is_inside: bool = False) -> Ga
     path = tree.paths[node]
     span = range(int(picks.start[place]), int(picks.start[place + 1]))
     right = picks.right[span.start : span.stop]
-    there, asked = int(picks.there[place]), picks.texts[place]
+    there, query = int(picks.there[place]), picks.texts[place]
     shown = f"{len(span):,} {'image' if len(span) == 1 else 'images'}" if span else "no image"
     if (right >= 0).any():
         shown += f": {int((right == 1).sum())} ✓ {int((right == 0).sum())} ✗"
-    sorted_in = (
-        f"{there:,} {'product with an image is' if there == 1 else 'products with an image are'} sorted here"
-    )
+    products = "product with an image is" if there == 1 else "products with an image are"
+    sorted_in = f"{there:,} {products} sorted here"
     if 0 < there < len(span) and picks.among == "all":
         sorted_in += f", so at most {there:,} can be right"
-    facts = [
-        short_path(path[:-1]),
-        tree.codes.get(path) or "",
-        f"asked as “{asked}”" if asked != path[-1] else "",
-        shown,
-        sorted_in,
-    ]
+    by = f"query “{query}”" if query != path[-1] else ""
+    facts = [short_path(path[:-1]), tree.codes.get(path) or "", by, shown, sorted_in]
     return Gallery(
         "" if is_inside and len(path) == 1 else path[-1],
         [_card(picks, at) for at in span],

@@ -43,8 +43,7 @@ def about_products_index(index: Index) -> Rows:
 
 
 def _run(path: Path) -> Rows:
-    from diptych.commerce.category_to_image.runs import CategoryRun
-    from diptych.commerce.category_to_image.tables import encoder_name
+    from diptych.commerce.category_to_image.runs import CategoryRun, encoder_name
 
     run = CategoryRun.open(path)
     about, options = run.about, run.about["options"]

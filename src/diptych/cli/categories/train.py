@@ -58,8 +58,8 @@ def train(
 
       [bold]diptych categories train shop --out runs/near --set tree_distance=0.1 --set attributes=attention[/bold]
     """
-    from diptych.commerce.category_to_image.application import measure_run, train_run
-    from diptych.commerce.category_to_image.tables import run_tables, training_lines
+    from diptych.commerce.category_to_image.application import measure_run, train_run, training_lines
+    from diptych.commerce.category_to_image.tables import run_tables
     from diptych.training.run import TrainingFolder
 
     chosen = _options(model, setting, query, published, seed, options)

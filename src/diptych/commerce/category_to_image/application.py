@@ -24,7 +24,7 @@ from diptych.commerce.category_to_image.features import FeatureMaker, ProductFea
 from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.commerce.category_to_image.picking import Among, Distinct, Picks, pick_rows
 from diptych.commerce.category_to_image.rankers import product_embeddings, product_rows
-from diptych.commerce.category_to_image.runs import CategoryRun
+from diptych.commerce.category_to_image.runs import CategoryRun, encoder_name
 from diptych.core.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
@@ -54,6 +54,38 @@ def train_run(
     validation = None if validated is None else (validated, maker.products(validated, missing="none"))
     trained = train(learned, features, categories, options, out, validation=validation)
     return CategoryRun.finish(out, trained, maker, catalogue, data), features
+
+
+def training_lines(run: CategoryRun, catalogue: Catalogue, features: ProductFeatures) -> list[str]:
+    """Return what was trained on how much, which encoders made the rows, and which epoch was taken."""
+    about, encoders = run.model.about, run.about["encoders"]
+    split_by = run.about["data"].get("split_by")
+    sizes = ", ".join(f"{name} {size:,}" for name, size in catalogue.split_sizes.items())
+    lines = [catalogue.describe(), *(f"  {note}" for note in catalogue.notes)]
+    lines.append(f"splits: {sizes}{f', by {split_by}' if split_by else ''}")
+    if unreadable := int(features.about.get("unreadable_pictures") or 0):
+        lines.append(f"{unreadable:,} pictures to train on cannot be read: their products stand without")
+    image, text = encoders["image"], encoders["text"]
+    shown = encoder_name(image) if image else "none, the model needs none"
+    lines.append(f"text encoder: {encoder_name(text)}; image encoder: {shown}")
+    if image and image.get("kind") == "grid":
+        lines.append(
+            "  the grid sees colours and edges alone: better pictures with --image-encoder backbone:NAME or hf:NAME"
+        )
+    if text.get("kind") == "lsa":
+        lines.append(
+            "  lsa knows the words of the training products alone: better texts with --text-encoder sentence:NAME"
+        )
+    left, chosen = about["without_category"], about["chosen_by"]
+    skipped = f", {left:,} without a category left out" if left else ""
+    lines.append(f"{run.describe()}: trained on {about['products']:,} products{skipped}")
+    last = about["metrics"][about["best_epoch"] - 1]
+    why = f"the best by {chosen} of validation products" if chosen else "the last"
+    measured = f", {chosen} {100 * last[chosen]:.2f} %" if chosen else ""
+    lines.append(
+        f"epoch {about['best_epoch']} of {about['epochs']}, {why}: loss {last['loss']:.4f}{measured}"
+    )
+    return lines
 
 
 def measure_run(run: CategoryRun, catalogue: Catalogue) -> Result | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +12,7 @@ from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
-    from diptych.commerce.catalogue.catalogue import Catalogue
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
-    from diptych.commerce.category_to_image.features.rows import ProductFeatures
     from diptych.commerce.category_to_image.filling import Reliability
     from diptych.commerce.category_to_image.picking import Picks
     from diptych.commerce.category_to_image.runs import CategoryRun
@@ -23,6 +22,7 @@ Numbers = Mapping[str, Any]
 
 LEVEL_MEASURES = ("mAP@10", "P@1")
 MOST_SIBLINGS = 10
+_OTHERS = ("", ", other models")
 _MARKS = {"better": " ▲", "worse": " ▼"}
 _SETTINGS = {
     "all": "All categories",
@@ -41,9 +41,9 @@ def short_path(path: Sequence[str]) -> str:
     return " › ".join(path if len(path) <= 3 else [path[0], "…", *path[-2:]])
 
 
-def percent(share: float | None) -> Cell:
+def percent(share: float | None, note: str = "", shade: float = 0.0, colour: str = "blue") -> Cell:
     """Return a share as a cell, in per cent."""
-    return Cell("–") if share is None else Cell(f"{100 * share:.1f}", value=share)
+    return Cell("–") if share is None else Cell(f"{100 * share:.1f}", note, shade, colour, value=share)
 
 
 def _count(value: float) -> Cell:
@@ -53,13 +53,6 @@ def _count(value: float) -> Cell:
 
 def _interval(value: Numbers) -> str:
     return "" if value["low"] is None else f"{100 * value['low']:.1f}–{100 * value['high']:.1f}"
-
-
-def best_rows(numbers: Numbers, measure: str) -> list[Numbers]:
-    """Return the rows of the models with the highest value."""
-    rows = numbers["table"]
-    most = max(row["values"][measure]["mean"] for row in rows)
-    return [row for row in rows if row["values"][measure]["mean"] == most]
 
 
 def measure_table(setting: str, numbers: Numbers) -> Table:
@@ -89,7 +82,7 @@ def measure_table(setting: str, numbers: Numbers) -> Table:
         setting_name(setting),
         ("Model", *names, "right category"),
         lines,
-        groups=(("", 1), ("a category asks for products", len(names)), ("a product asks", 1)),
+        groups=(("", 1), ("category → products", len(names)), ("product → category", 1)),
         after=after,
     )
 
@@ -97,16 +90,10 @@ def measure_table(setting: str, numbers: Numbers) -> Table:
 def interval_table(setting: str, numbers: Numbers) -> Table:
     """Return every measure with its interval over categories, mAP as published code divides it among them."""
     names = list(numbers["table"][0]["values"])
-    rows = [
-        [
-            Cell(row["label"]),
-            *(
-                Cell(f"{100 * one['mean']:.1f}", _interval(one), value=one["mean"])
-                for one in (row["values"][name] for name in names)
-            ),
-        ]
-        for row in numbers["table"]
-    ]
+    rows = []
+    for row in numbers["table"]:
+        values = [row["values"][name] for name in names]
+        rows.append([Cell(row["label"]), *(percent(one["mean"], _interval(one)) for one in values)])
     after = (
         "mAP@k divides by min(k, relevant products), mAP-hits@k by the relevant products among the first k."
     )
@@ -118,22 +105,19 @@ def level_table(setting: str, numbers: Numbers, measure: str) -> Table:
     """Return one measure of every model on every level of the tree."""
     groups = numbers["levels"]
     depths = {one["group"]: one["categories"] for one in next(iter(groups.values()))}
+    depths = depths if len(depths) > 1 else {}
     rows = []
     for row in numbers["table"]:
         whole = row["values"][measure]
         of_level = {one["group"]: one["values"][measure]["mean"] for one in groups[row["model"]]}
-        cells = [
-            Cell(f"{100 * of_level[depth]:.1f}", shade=of_level[depth], value=of_level[depth])
-            for depth in depths
-        ]
-        overall = Cell(f"{100 * whole['mean']:.1f}", _interval(whole), value=whole["mean"])
-        rows.append([Cell(row["label"]), overall, *cells])
+        cells = [percent(of_level[depth], shade=of_level[depth]) for depth in depths]
+        rows.append([Cell(row["label"]), percent(whole["mean"], _interval(whole)), *cells])
     heads = [f"{depth} ({count:,.0f})" for depth, count in depths.items()]
     return Table(
         f"{measure} by level: {setting_name(setting).lower()}",
         ("Model", "all, 95 %", *heads),
         rows,
-        after="Per cent; level 1 is the most general; in brackets, how many categories of the level ask.",
+        after="Per cent; level 1 is the most general; in brackets: query categories of the level.",
         folded=measure != LEVEL_MEASURES[0],
     )
 
@@ -141,34 +125,24 @@ def level_table(setting: str, numbers: Numbers, measure: str) -> Table:
 def seen_table(settings: Mapping[str, Numbers], models: Iterable[str], folded: bool = False) -> Table | None:
     """Return thesis Table 7.3: categories that training saw and others; None where that is not known."""
     rows, names = [], []
-    for model in models:
-        for setting, numbers in settings.items():
-            labels = {row["model"]: row["label"] for row in numbers["table"]}
-            names = list(numbers["table"][0]["values"])
-            for one in reversed(numbers["seen"].get(model, ())):
-                what = "seen" if one["group"] else "unseen"
-                rows.append(
-                    [
-                        Cell(f"{labels[model]}, {what}", setting_name(setting)),
-                        Cell(f"{one['categories']:,.0f}", value=one["categories"]),
-                        *(percent(one["values"][name]["mean"]) for name in names),
-                    ]
-                )
+    for model, (setting, numbers) in product(models, settings.items()):
+        label = next(row["label"] for row in numbers["table"] if row["model"] == model)
+        names = list(numbers["table"][0]["values"])
+        for one in reversed(numbers["seen"].get(model, ())):
+            head = Cell(f"{label}, {'seen' if one['group'] else 'unseen'}", setting_name(setting))
+            values = [percent(one["values"][name]["mean"]) for name in names]
+            rows.append([head, Cell(f"{one['categories']:,.0f}", value=one["categories"]), *values])
     if not rows:
         return None
     after = "Per cent. Seen: the category stood for some training product; means over seeds where training draws them."
     if not any(row[0].text.endswith("unseen") for row in rows):
-        after += " Training saw every category that asks: there is nothing unseen to compare with."
+        after += " Training saw every query category: there is nothing unseen to compare with."
     columns = ("Model", "categories", *names)
-    return Table(f"Seen and unseen categories{_others(folded)}", columns, rows, after=after, folded=folded)
-
-
-def _others(folded: bool) -> str:
-    return ", other models" if folded else ""
+    return Table(f"Seen and unseen categories{_OTHERS[folded]}", columns, rows, after=after, folded=folded)
 
 
 _ERRORS = {
-    "asked": "asked",
+    "asked": "queries",
     "right": "right",
     "nothing": "none found",
     "same_tree": "same tree",
@@ -178,20 +152,19 @@ _KINDS = {"ancestor": "above", "descendant": "below", "sibling": "sibling", "sam
 
 
 def error_table(settings: Mapping[str, Numbers], models: Iterable[str], folded: bool = False) -> Table:
-    """Return thesis Table 7.2, with what the first product's category is to the one that asked."""
+    """Return thesis Table 7.2, with what the first product's category is to the query."""
     rows = []
-    for model in models:
-        for setting, numbers in settings.items():
-            label = next(row["label"] for row in numbers["table"] if row["model"] == model)
-            counts, runs = numbers["errors"][model]["all"], numbers["errors"][model]["runs"]
-            values = [counts[name] for name in _ERRORS] + [counts["kinds"].get(kind, 0) for kind in _KINDS]
-            rows.append([Cell(label, setting_name(setting)), *(_count(value / runs) for value in values)])
+    for model, (setting, numbers) in product(models, settings.items()):
+        label = next(row["label"] for row in numbers["table"] if row["model"] == model)
+        counts, runs = numbers["errors"][model]["all"], numbers["errors"][model]["runs"]
+        values = [counts[name] for name in _ERRORS] + [counts["kinds"].get(kind, 0) for kind in _KINDS]
+        rows.append([Cell(label, setting_name(setting)), *(_count(value / runs) for value in values)])
     return Table(
-        f"First products of another category{_others(folded)}",
+        f"First products of another category{_OTHERS[folded]}",
         ("Model", *_ERRORS.values(), *_KINDS.values()),
         rows,
         groups=(("", 4), ("wrong", 2), ("in the same tree: found is", 4)),
-        after="Categories that asked, by their first product; means over seeds of training.",
+        after="Query categories by their first product; means over seeds of training.",
         folded=folded,
     )
 
@@ -204,13 +177,12 @@ def sibling_table(setting: str, numbers: Numbers, model: str) -> Table:
         share = one["confused"] / one["products"]
         counts = [one[name] / runs for name in ("left_as_right", "right_as_left", "products")]
         head = Cell(f"{one['left'][-1]} / {one['right'][-1]}", short_path(one["left"][:-1]))
-        confused = Cell(f"{100 * share:.1f}", shade=share, colour="orange", value=share)
-        rows.append([head, *map(_count, counts), confused])
+        rows.append([head, *map(_count, counts), percent(share, "", share, "orange")])
     return Table(
         f"Siblings taken for each other by {model}: {setting_name(setting).lower()}",
         ("A / B", "A taken for B", "B taken for A", "products", "% confused"),
         rows,
-        after="Each test product asks for its category among those that ask; means over seeds of training.",
+        after="Each test product is a query for its category among the query categories; means over seeds of training.",
     )
 
 
@@ -220,7 +192,6 @@ def evaluation_tables(found: ModelsEvaluation) -> dict[str, list[Table]]:
     base = found.baseline
     rest = [model for model in found.models if model != base]
     seen = [seen_table(settings, [base]), seen_table(settings, rest, folded=True)]
-    deep = {name: one for name, one in settings.items() if len(one["levels"][base]) > 1}
     return {
         "Which model finds products": [
             table
@@ -228,7 +199,7 @@ def evaluation_tables(found: ModelsEvaluation) -> dict[str, list[Table]]:
             for table in (measure_table(name, one), interval_table(name, one))
         ],
         "Levels of the tree": [
-            level_table(name, one, measure) for name, one in deep.items() for measure in LEVEL_MEASURES
+            level_table(name, one, measure) for name, one in settings.items() for measure in LEVEL_MEASURES
         ],
         "Seen and unseen categories": [table for table in seen if table is not None],
         "Errors of the first product": [
@@ -245,28 +216,23 @@ def evaluation_charts(found: ModelsEvaluation) -> dict[str, list[Chart]]:
     """Return charts of the baseline: measures by level, and how far off its errors are (thesis Figure 7.2)."""
     base, settings = found.baseline, found.numbers["settings"]
     levels = {name: one["levels"][base] for name, one in settings.items() if len(one["levels"][base]) > 1}
-    by_level = [
-        Chart(
-            f"{base.upper()}: {measure} by level",
-            [
-                Series(
-                    setting_name(name),
-                    [100 * one["values"][measure]["mean"] for one in groups],
-                    [one["group"] for one in groups],
-                )
-                for name, groups in levels.items()
-            ],
-            "level of the category that asks",
-            f"{measure} in %",
-        )
-        for measure in LEVEL_MEASURES
-        if levels
-    ]
+    by_level = []
+    for measure in LEVEL_MEASURES if levels else ():
+        lines = [
+            Series(
+                setting_name(name),
+                [100 * one["values"][measure]["mean"] for one in groups],
+                [one["group"] for one in groups],
+            )
+            for name, groups in levels.items()
+        ]
+        title = f"{base.upper()}: {measure} by level"
+        by_level.append(Chart(title, lines, "level of the query category", f"{measure} in %"))
     off = [
         _error_chart(settings, base, "depths", f"{base.upper()}: depth of wrong ones in the same tree",
-                     "depth found − depth asked; above 0 the category found is more specific"),
+                     "depth found − depth of the query; above 0 the category found is more specific"),
         _error_chart(settings, base, "distances", f"{base.upper()}: distance of all wrong ones",
-                     "edges between found and asked; different trees are joined above their roots"),
+                     "edges between found and query; different trees are joined above their roots"),
     ]  # fmt: skip
     return {
         "Levels of the tree": by_level,
@@ -304,8 +270,7 @@ def pick_tables(picks: Picks) -> list[Table]:
         counts = [int(here.sum()), len(right), int((there < picks.k).sum())]
         empty = _count(int((np.diff(picks.start)[here] == 0).sum()))
         rows.append([Cell(str(depth), value=depth), *map(_count, counts), *found, empty])
-    few = f"below {picks.k} products"
-    split = picks.about.get("split")
+    few, split = f"below {picks.k} products", picks.about.get("split")
     after = "Level 1 is the most general." + (
         f" % found: of the products sorted into a category or below it that could be among its {picks.k}."
         if is_all
@@ -383,43 +348,3 @@ def run_tables(run: CategoryRun, tested: Result | None) -> list[Table]:
     ]
     after = "per cent; categories ask for products, relevant by label; mAP@k divided by min(k, relevant)"
     return [Table(f"Test products, {run.options.setting}", ("model", *names), rows, after=after)]
-
-
-def training_lines(run: CategoryRun, catalogue: Catalogue, features: ProductFeatures) -> list[str]:
-    """Return what was trained on how much, which encoders made the rows, and which epoch was taken."""
-    about, encoders = run.model.about, run.about["encoders"]
-    split_by = run.about["data"].get("split_by")
-    sizes = ", ".join(f"{name} {size:,}" for name, size in catalogue.split_sizes.items())
-    lines = [catalogue.describe(), *(f"  {note}" for note in catalogue.notes)]
-    lines.append(f"splits: {sizes}{f', by {split_by}' if split_by else ''}")
-    if unreadable := int(features.about.get("unreadable_pictures") or 0):
-        lines.append(f"{unreadable:,} pictures to train on cannot be read: their products stand without")
-    image, text = encoders["image"], encoders["text"]
-    shown = encoder_name(image) if image else "none, the model needs none"
-    lines.append(f"text encoder: {encoder_name(text)}; image encoder: {shown}")
-    if image and image.get("kind") == "grid":
-        lines.append(
-            "  the grid sees colours and edges alone: better pictures with --image-encoder backbone:NAME or hf:NAME"
-        )
-    if text.get("kind") == "lsa":
-        lines.append(
-            "  lsa knows the words of the training products alone: better texts with --text-encoder sentence:NAME"
-        )
-    left, chosen = about["without_category"], about["chosen_by"]
-    skipped = f", {left:,} without a category left out" if left else ""
-    lines.append(f"{run.describe()}: trained on {about['products']:,} products{skipped}")
-    last = about["metrics"][about["best_epoch"] - 1]
-    why = f"the best by {chosen} of validation products" if chosen else "the last"
-    measured = f", {chosen} {100 * last[chosen]:.2f} %" if chosen else ""
-    lines.append(
-        f"epoch {about['best_epoch']} of {about['epochs']}, {why}: loss {last['loss']:.4f}{measured}"
-    )
-    return lines
-
-
-def encoder_name(about: Numbers | None) -> str:
-    """Return kind, names and fingerprint of an encoder."""
-    if about is None:
-        return "none"
-    words = [str(about[key]) for key in ("kind", "source", "model", "name", "fingerprint") if about.get(key)]
-    return " ".join(dict.fromkeys(words))
