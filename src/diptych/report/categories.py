@@ -34,11 +34,8 @@ if TYPE_CHECKING:
 
 TREE_PAGE = "tree.html"
 
-PAGE_IMAGES = 2_500
-"""Images on one page at most, about 8 MB of them."""
-
-IMAGE_SIDE = 112
-"""Longest side of an image of a tree, in pixels."""
+PAGE_IMAGES = 2_500  # on one page at most, about 8 MB of them
+IMAGE_SIDE = 112  # longest side of an image of a tree, in pixels
 
 _FRAMES = "Frames: ✓ a product of the category or below it, ✗ of another category, · without a category."
 _JUDGED = {1: True, 0: False, -1: None}

@@ -27,7 +27,9 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command, for each parameter that is a dataclass, the options that the dataclass declares."""
     signature = inspect.signature(command, eval_str=True)
     groups: dict[str, type[Any]] = {
-        name: one.annotation for name, one in signature.parameters.items() if is_dataclass(one.annotation)
+        name: one.annotation
+        for name, one in signature.parameters.items()
+        if isinstance(one.annotation, type) and is_dataclass(one.annotation)
     }
     flat = []
     for name, one in signature.parameters.items():
