@@ -94,9 +94,7 @@ def interval_table(setting: str, numbers: Numbers) -> Table:
     for row in numbers["table"]:
         values = [row["values"][name] for name in names]
         rows.append([Cell(row["label"]), *(percent(one["mean"], _interval(one)) for one in values)])
-    after = (
-        "mAP@k divides by min(k, relevant products), mAP-hits@k by the relevant products among the first k."
-    )
+    after = "mAP@k divides by min(k, relevant products), mAP-hits@k by those among the first k."
     caption = f"{setting_name(setting)}: all measures with 95 % intervals over categories"
     return Table(caption, ("Model", *names), rows, after=after, folded=True)
 
@@ -138,7 +136,13 @@ def seen_table(settings: Mapping[str, Numbers], models: Iterable[str], folded: b
     if not any(row[0].text.endswith("unseen") for row in rows):
         after += " Training saw every query category: there is nothing unseen to compare with."
     columns = ("Model", "categories", *names)
-    return Table(f"Seen and unseen categories{_OTHERS[folded]}", columns, rows, after=after, folded=folded)
+    return Table(
+        f"Categories that training saw, and others{_OTHERS[folded]}",
+        columns,
+        rows,
+        after=after,
+        folded=folded,
+    )
 
 
 _ERRORS = {
@@ -212,6 +216,12 @@ def evaluation_tables(found: ModelsEvaluation) -> dict[str, list[Table]]:
     }
 
 
+_OFFSETS = {
+    "depths": ("depth of wrong ones in the same tree", "depth found − depth of the query"),
+    "distances": ("distance of all wrong ones", "edges between found and query"),
+}
+
+
 def evaluation_charts(found: ModelsEvaluation) -> dict[str, list[Chart]]:
     """Return charts of the baseline: measures by level, and how far off its errors are (thesis Figure 7.2)."""
     base, settings = found.baseline, found.numbers["settings"]
@@ -228,19 +238,12 @@ def evaluation_charts(found: ModelsEvaluation) -> dict[str, list[Chart]]:
         ]
         title = f"{base.upper()}: {measure} by level"
         by_level.append(Chart(title, lines, "level of the query category", f"{measure} in %"))
-    off = [
-        _error_chart(settings, base, "depths", f"{base.upper()}: depth of wrong ones in the same tree",
-                     "depth found − depth of the query; above 0 the category found is more specific"),
-        _error_chart(settings, base, "distances", f"{base.upper()}: distance of all wrong ones",
-                     "edges between found and query; different trees are joined above their roots"),
-    ]  # fmt: skip
-    return {
-        "Levels of the tree": by_level,
-        "Errors of the first product": [chart for chart in off if chart.series],
-    }
+    errors = [chart for name in _OFFSETS if (chart := _error_chart(settings, base, name)).series]
+    return {"Levels of the tree": by_level, "Errors of the first product": errors}
 
 
-def _error_chart(settings: Mapping[str, Numbers], model: str, name: str, title: str, x: str) -> Chart:
+def _error_chart(settings: Mapping[str, Numbers], model: str, name: str) -> Chart:
+    title, x = _OFFSETS[name]
     counts = {}
     for setting, numbers in settings.items():
         errors = numbers["errors"][model]
@@ -253,7 +256,8 @@ def _error_chart(settings: Mapping[str, Numbers], model: str, name: str, title: 
         Series(label, [100 * one.get(key, 0) / sum(one.values()) for key in span], [*span])
         for label, one in counts.items()
     ]
-    return Chart(title, lines, x, "% of errors", after="In brackets: errors per seed of training.")
+    after = "Different trees are joined above their roots. In brackets: errors per seed of training."
+    return Chart(f"{model.upper()}: {title}", lines, x, "% of errors", after=after)
 
 
 def pick_tables(picks: Picks) -> list[Table]:
@@ -330,9 +334,9 @@ def fill_tables(counts: Mapping[str, int], reliability: Reliability | None) -> l
             )
         )
     if counts:
-        words = {str(name): meaning for name, meaning in VERDICTS.items()}
-        named = [[Cell(one), _count(count), Cell(words[one], words=True)] for one, count in counts.items()]
-        tables.append(Table("Suggestions", ("verdict", "products", "meaning"), named))
+        words = [Cell(VERDICTS[one], words=True) for one in counts]  # type: ignore[index]
+        lines = [[Cell(one), _count(counts[one]), said] for one, said in zip(counts, words, strict=True)]
+        tables.append(Table("Suggestions", ("verdict", "products", "meaning"), lines))
     return tables
 
 

@@ -164,9 +164,10 @@ class TreeShape:
 
     def tables(self) -> list[Table]:
         """Return the levels, and the names that stand in several places."""
+        columns = ("level", "categories", "without children", "children of one", "at most")
         rows = [
             (
-                str(one.level),
+                f"{one.level}",
                 f"{one.categories:,}",
                 f"{one.leaves:,}",
                 f"{one.mean_children:.1f}",
@@ -174,7 +175,6 @@ class TreeShape:
             )
             for one in self.levels
         ]
-        columns = ("level", "categories", "without children", "children of one", "at most")
         after = "children of one: on average, of those that have some"
         shared = [(name, f"{len(nodes):,}") for name, nodes in self.shared[:_SHOWN]]
         caption = f"names that stand in several places ({len(self.shared):,})"
