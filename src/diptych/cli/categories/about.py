@@ -25,8 +25,8 @@ def about_categories(path: Path) -> Rows | None:
             return _picks(path, read_json(path / "picks.json"))
         if path.name.endswith(".summary.json"):
             return _filled(read_json(path))
-        if path.suffix in (".jsonl", ".csv") and (said := path.with_suffix(".summary.json")).is_file():
-            return _filled(read_json(said))
+        if path.suffix in (".jsonl", ".csv") and (content := path.with_suffix(".summary.json")).is_file():
+            return _filled(read_json(content))
     except (AttributeError, KeyError, TypeError) as error:
         raise StorageError(f"{path} is damaged: {error!r}", "make it again") from None
     return None
@@ -36,10 +36,14 @@ def about_products_index(index: Index) -> Rows:
     """Of an index of products, how it came about; nothing of another one."""
     from diptych.cli.categories.index import CATEGORY
 
-    said = index.about.get(CATEGORY)
-    if not isinstance(said, dict):
+    content = index.about.get(CATEGORY)
+    if not isinstance(content, dict):
         return []
-    return [("products of", said["other"]["data"] or "the run's data"), ("run", said["run"]), *_split(said)]
+    return [
+        ("products of", content["other"]["data"] or "the run's data"),
+        ("run", content["run"]),
+        *_split(content),
+    ]
 
 
 def _run(path: Path) -> Rows:
@@ -79,33 +83,36 @@ def _evaluation(path: Path) -> Rows:
     ]
 
 
-def _picks(path: Path, said: Any) -> Rows:
-    about, sheet = said["about"], path / "tree.html"
+def _picks(path: Path, content: Any) -> Rows:
+    about, sheet = content["about"], path / "tree.html"
     return [
         ("kind", "pictures for categories"),
-        ("products", f"{said['catalogue']['products']:,} of {said['catalogue']['name']}"),
+        ("products", f"{content['catalogue']['products']:,} of {content['catalogue']['name']}"),
         *_split(about),
         ("run", about.get("run", "none")),
-        ("for each", f"{said['k']} of {said['among']}, distinct {', '.join(said['distinct'])}"),
-        *((name, f"{count:,}") for name, count in said["counts"].items()),
+        ("for each", f"{content['k']} of {content['among']}, distinct {', '.join(content['distinct'])}"),
+        *((name, f"{count:,}") for name, count in content["counts"].items()),
         ("page", sheet if sheet.is_file() else "none: diptych categories pick draws it"),
     ]
 
 
-def _filled(said: Any) -> Rows | None:
-    if not isinstance(said, dict) or "counts" not in said or "calibration" not in said:
+def _filled(content: Any) -> Rows | None:
+    if not isinstance(content, dict) or "counts" not in content or "calibration" not in content:
         return None
     return [
         ("kind", "suggested categories"),
-        ("run", said["run"]),
-        ("data", said["data"]["data"]),
-        *_split(said),
-        ("products", f"{said['products']:,}"),
-        *((f"  {name}", f"{count:,}") for name, count in said["counts"].items()),
-        ("threshold", said["threshold"]),
-        ("temperature", f"{said['calibration']['temperature']:.4g}, of split {said['calibration']['split']}"),
+        ("run", content["run"]),
+        ("data", content["data"]["data"]),
+        *_split(content),
+        ("products", f"{content['products']:,}"),
+        *((f"  {name}", f"{count:,}") for name, count in content["counts"].items()),
+        ("threshold", content["threshold"]),
+        (
+            "temperature",
+            f"{content['calibration']['temperature']:.4g}, of split {content['calibration']['split']}",
+        ),
     ]
 
 
-def _split(said: dict[str, Any]) -> Rows:
-    return [("split", said["split"])] if said.get("split") else []
+def _split(content: dict[str, Any]) -> Rows:
+    return [("split", content["split"])] if content.get("split") else []

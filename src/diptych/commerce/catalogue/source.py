@@ -1,4 +1,4 @@
-"""CatalogueSource: how the products of a catalogue are read, and its parts by split."""
+"""CatalogueSource: how the products of a catalogue are read; its parts by split, its sizes."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class CatalogueSource:
         return assign_splits(catalogue, kind, **self.split_options)
 
 
-def described(kind: type, said: Any, folder: Path) -> Any:
+def described(kind: type, metadata: Any, folder: Path) -> Any:
     """Return how the products of a folder were read, as it says."""
     try:
-        return decode(kind, said, {})
+        return decode(kind, metadata, {})
     except (TypeError, ValueError) as error:
-        raise StorageError(f"{folder} does not say how its data is read: {error}", "make it again") from None
+        raise StorageError(f"{folder} does not hold how its data is read: {error}", "recreate it") from None
 
 
 VALIDATION = ("val", "validation", "valid", "dev")

@@ -335,16 +335,20 @@ def fill_tables(counts: Mapping[str, int], reliability: Reliability | None) -> l
         )
     if counts:
         words = [Cell(VERDICTS[one], words=True) for one in counts]  # type: ignore[index]
-        lines = [[Cell(one), _count(counts[one]), said] for one, said in zip(counts, words, strict=True)]
+        lines = [
+            [Cell(one), _count(counts[one]), meaning] for one, meaning in zip(counts, words, strict=True)
+        ]
         tables.append(Table("Suggestions", ("verdict", "products", "meaning"), lines))
     return tables
 
 
 def run_tables(run: CategoryRun, tested: Result | None) -> list[Table]:
     """Return the measures of a run's test products."""
+    from diptych.commerce.category_to_image.evaluation.measure import CATEGORY_MEASURES
+
     if tested is None:
         return []
-    names = [name for name in tested.scores["t2i"] if "hits" not in name]
+    names = [name for name in CATEGORY_MEASURES if "hits" not in name]
     cells = [tested.score(name, "t2i") for name in names]
     rows = [
         [Cell(run.options.model), *(percent(one.value) for one in cells)],

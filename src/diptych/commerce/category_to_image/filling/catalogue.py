@@ -85,7 +85,7 @@ def fill_catalogue(
         filler = _filler(run, catalogue, candidates, threshold, alternatives, calibration.temperature)
     part = catalogue.subset(np.arange(len(catalogue)) if check else np.flatnonzero(catalogue.place < 0))
     trained_on = count_trained_on(run, part, own=is_own)
-    said: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "run": str(run.folder.resolve()),
         "model": run.about["model"],
         "fingerprint": run.about["fingerprint"],
@@ -99,11 +99,11 @@ def fill_catalogue(
         "notes": list(catalogue.notes),
     }
     if not len(part):
-        counts = write_filled([], file, said)
+        counts = write_filled([], file, metadata)
     else:
         with rows_for(run, part, file) as rows:
             filled = filler.fill(rows, part, np.arange(len(part)), known_products(run, part))
-            counts = write_filled(filled, file, said, leave_out=("agrees",) if check else ())
+            counts = write_filled(filled, file, metadata, leave_out=("agrees",) if check else ())
     left = counts.get("agrees", 0) if check else 0
     return FilledCatalogue(counts, len(part), len(part) - left, trained_on, calibration, split, reliability)
 
