@@ -24,16 +24,11 @@ LEVEL_MEASURES = ("mAP@10", "P@1")
 MOST_SIBLINGS = 10
 _OTHERS = ("", ", other models")
 _MARKS = {"better": " ▲", "worse": " ▼"}
-_SETTINGS = {
-    "all": "All categories",
-    "most-general": "Most general category",
-    "most-specific": "Most specific category",
-}
 
 
 def setting_name(setting: str) -> str:
     """Return a setting's name as thesis Table 7.1 heads its parts."""
-    return _SETTINGS.get(setting, setting)
+    return "All categories" if setting == "all" else f"{setting.replace('-', ' ').capitalize()} category"
 
 
 def short_path(path: Sequence[str]) -> str:
@@ -145,13 +140,8 @@ def seen_table(settings: Mapping[str, Numbers], models: Iterable[str], folded: b
     )
 
 
-_ERRORS = {
-    "asked": "queries",
-    "right": "right",
-    "nothing": "none found",
-    "same_tree": "same tree",
-    "other_tree": "other tree",
-}
+_ERRORS = {"asked": "queries", "right": "right", "nothing": "none found"}
+_ERRORS |= {"same_tree": "same tree", "other_tree": "other tree"}
 _KINDS = {"ancestor": "above", "descendant": "below", "sibling": "sibling", "same tree": "else"}
 
 
