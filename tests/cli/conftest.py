@@ -73,7 +73,6 @@ def index(embedded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A shop of 80 products, some without a picture, a title, a category; and a category run trained on it."""
-    from diptych.cli.categories.train import train
     from diptych.data.scenes.products import make_product_scenes
 
     folder = tmp_path_factory.mktemp("trained")
@@ -81,8 +80,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     make_product_scenes(
         shop, n_products=80, levels=(2, 3), without_picture=0.1, without_title=0.05, without_category=0.1
     )
-    options = ["epochs=6", "hidden=32", "width=16", "batch_size=16"]
-    train(shop, run, model="clip-ita", text_encoder="lsa:16", options=options)
+    options = "--set epochs=6 --set hidden=32 --set width=16 --set batch_size=16"
+    command(f"categories train {shop} --out {run} --text-encoder lsa:16 {options}")
     return shop, run
 
 

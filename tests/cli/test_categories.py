@@ -30,9 +30,9 @@ def test_the_runs_own_products(diptych: Command, trained: tuple[Path, Path]) -> 
     said = picked(run / "picks")
     assert said["catalogue"]["products"] == 80
     assert said["about"]["model"] == "clip-ita"
-    done.shows(f"{said['counts']['pictures']:,} pictures for {said['counts']['categories']:,} categories")
+    done.shows(f"{said['counts']['pictures']:,} images for {said['counts']['categories']:,} categories")
     done.shows(f"next: open {run / 'picks' / 'tree.html'}")
-    done.shows("trained on most-specific categories alone; pictures for every level")
+    done.shows("trained on most-specific categories alone; images for every level")
     assert (run / "picks" / "tree.html").is_file()
     for entry in said["categories"]:
         assert len(entry["products"]) == 3
@@ -58,7 +58,7 @@ def test_members_of_a_split_of_other_products(
     assert said["counts"]["categories without a picture"] > 0
     assert said["counts"]["of another category"] == 0
     assert said["distinct"] == ["picture", "title"]
-    assert "pictures for every level" not in done.out
+    assert "images for every level" not in done.out
     assert said["about"]["split"] == "test"
 
 
@@ -192,12 +192,13 @@ def test_what_it_was_trained_on_is_said(diptych: Command, trained: tuple[Path, P
     assert f"{trained_on} of these products" in (tmp_path / "picks" / "tree.html").read_text("utf-8")
     members = diptych(f"categories pick {run} --out {tmp_path}/picks --among members --no-sheet")
     assert "flatters" not in members.out
+    assert picked.out.index("flatters") < picked.out.index("Images of")
     assert not (tmp_path / "picks" / "tree.html").exists()  # it showed other pictures
 
 
 @pytest.mark.parametrize("engine", ["exact", "hnsw"])
 def test_the_way_there(diptych: Command, trained: tuple[Path, Path], tmp_path: Path, engine: str) -> None:
-    from diptych.cli.categories.sources import own_products
+    from diptych.commerce.category_to_image.application import own_products
 
     _, run = trained
     made = diptych(f"categories index {run} --engine {engine} --out {tmp_path}/index")

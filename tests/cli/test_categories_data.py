@@ -11,7 +11,7 @@ from commands import Command
 from picture_host import PictureHost, picture_host
 from tiny_catalogue import tiny_catalogue
 
-from diptych.cli.categories.report import held_out
+from diptych.commerce.category_to_image.application import held_out
 from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.data.scenes import make_product_scenes
@@ -243,9 +243,9 @@ def test_a_small_grid_its_page_and_what_goes_on(diptych: Command, tiny_shop: Pat
     assert found.models == ("bm25", "sentence", "clip-ita")
     value = found.value("most-specific", "bm25", "P@1").mean
     row = next(line for line in done.out.splitlines() if line.strip().startswith("BM25"))
-    done.shows(f"{100 * value:.1f}", "categories: most-specific")
+    done.shows(f"{100 * value:.1f}", "Most specific category")
     assert row
-    done.shows("chance", "by level of the tree", "first products of clip-ita over 2 seeds", found.line())
+    done.shows("chance", "mAP@10 by level", "First products of another category", found.line())
     done.shows(f"next: open {out / 'report.html'}")
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "data:image/jpeg" in page

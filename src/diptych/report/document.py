@@ -120,11 +120,12 @@ class Section:
     blocks: Sequence[Block] = ()
     text: str = ""
     notes: Sequence[str] = ()
+    id: str = ""
 
     @property
     def anchor(self) -> str:
         """The id of its heading."""
-        return re.sub(r"\W+", "-", self.title.lower()).strip("-")
+        return self.id or re.sub(r"\W+", "-", self.title.lower()).strip("-")
 
     @property
     def groups(self) -> list[tuple[str, list[Block]]]:
@@ -156,14 +157,14 @@ class Page:
     commands: Sequence[str] = ()
     links: Sequence[tuple[str, str]] = ()
 
-    def html(self) -> str:
+    def html(self, thumbnails: Thumbnails | None = None) -> str:
         """Return the text of one self-contained HTML page.
 
-        Images that cannot be read are shown as labelled placeholders and counted in the notes.
+        Images that cannot be read are shown as labelled placeholders and counted in the notes and by ``thumbnails``.
         """
         from markupsafe import Markup
 
-        thumbnails = Thumbnails()
+        thumbnails = thumbnails or Thumbnails()
         galleries = [block for one in self.sections for block in one.blocks if block.kind == "gallery"]
         drawn = {id(block): _drawn(block, thumbnails) for block in track(galleries, "images", unit="groups")}
         note = thumbnails.note()
@@ -188,10 +189,10 @@ class Page:
             )
         )
 
-    def save(self, path: Path | str) -> Path:
+    def save(self, path: Path | str, thumbnails: Thumbnails | None = None) -> Path:
         """Write the page as one HTML file, whole or not at all."""
         # a lone surrogate in a file name or caption cannot be UTF-8: it becomes "?"
-        write_bytes(path, self.html().encode("utf-8", "replace"))
+        write_bytes(path, self.html(thumbnails).encode("utf-8", "replace"))
         return Path(path)
 
 

@@ -1,5 +1,1 @@
-"""One file per verb of ``diptych categories``."""
-
-from diptych.cli.categories.app import categories
-
-__all__ = ["categories"]
+"""``diptych categories``: images for the nodes of a category tree, categories for products."""

@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.categories.sources import (
-    OtherData,
-    OtherProducts,
-    RunFolder,
-    SplitName,
-    TaxonomyFile,
-    TaxonomyFormatName,
-    UnknownPaths,
-    used_part,
-)
+from diptych.cli.categories.sources import OtherData, RunFolder, SplitName, with_groups
 from diptych.cli.console import next_step, progress, say
-from diptych.cli.sources import Images, ReaderName, ReaderOptions, parse_values
+from diptych.cli.sources import parse_values
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
@@ -28,9 +19,9 @@ CATEGORY = "category_run"
 """Where an index says which run its products were embedded by, and how they were read."""
 
 
+@with_groups
 def index(
     run: RunFolder,
-    data: OtherProducts = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Where to write; RUN/index-ENGINE by default.", show_default=False),
@@ -45,12 +36,8 @@ def index(
         ),
     ] = None,
     split: SplitName = None,
-    images: Images = None,
-    reader: ReaderName = None,
-    reader_option: ReaderOptions = None,
-    taxonomy: TaxonomyFile = None,
-    taxonomy_format: TaxonomyFormatName = None,
-    unknown_paths: UnknownPaths = "error",
+    *,
+    other: OtherData,
 ) -> None:
     """Index products as a run represents them; diptych search then finds them by the name of a category.
 
@@ -63,6 +50,7 @@ def index(
 
       [bold]diptych categories index runs/shop new-products --out shop-index --engine hnsw[/bold]
     """
+    from diptych.commerce.catalogue.source import used_part
     from diptych.commerce.category_to_image.rankers import product_embeddings
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.core.artifact import encode
@@ -75,7 +63,6 @@ def index(
     check_replaceable(target, "index.json")
     target.parent.mkdir(parents=True, exist_ok=True)
     with progress(), tempfile.TemporaryDirectory(prefix=".rows-", dir=target.parent) as folder:
-        other = OtherData(data, images, reader, reader_option, taxonomy, taxonomy_format, unknown_paths)
         whole, _ = other.catalogue(opened, own_tree=True)
         catalogue = used_part(whole, split)
         rows = product_embeddings(

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.cli.categories.index import CATEGORY
-from diptych.cli.categories.sources import OtherData, described, used_part
-from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.categories.sources import OtherData
+from diptych.cli.console import next_step, progress, say, show
 from diptych.cli.sparse_folder import looks_like_a_picture
 from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.table import Table
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
@@ -35,6 +36,7 @@ def search_products(
     Where the query is a category of the products' tree, by name or path, what is found is right or wrong.
     """
     from diptych.commerce.catalogue.catalogue import category_texts
+    from diptych.commerce.catalogue.source import described, used_part
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.encoders.embeddings import check_still_there
     from diptych.report.sheets import write_contact_sheet
@@ -46,38 +48,31 @@ def search_products(
         )
     if looks_like_a_picture(query):
         raise UsageError(f"{query!r} is a picture; products are found by words", "give a category's name")
-    said = index.about[CATEGORY]
+    about = index.about[CATEGORY]
     try:
-        where, split = Path(said["run"]), said["split"]
-        other = described(OtherData, said["other"], folder)
+        where, split = Path(about["run"]), about["split"]
+        other = described(OtherData, about["other"], folder)
     except (KeyError, TypeError) as error:
         raise StorageError(f"{folder} does not say which run it is of: {error}", "index again") from None
     check_still_there(str(where), folder)
     with progress():
         run = CategoryRun.open(where)
         catalogue = used_part(other.catalogue(run, own_tree=True)[0], split)
-        meant = _meant(catalogue.tree, query)
+        meant = _query_nodes(catalogue.tree, query)
         words = query
         if len(meant) == 1 and run.options.query == "path":  # as the run knows categories
             words = category_texts(catalogue.tree, meant, "path")[0]
         rows = run.model.category_rows(run.category_features([words]))
         hits = index.search(rows, k, encoder=run.model.fingerprint, **options)
     retrieved, places = _retrieved(next(iter(hits)), catalogue, meant)
-    table = [
-        (
-            str(place),
-            f"{item.score:.3f}",
-            item.name,
-            {True: "✓", False: "✗", None: ""}[item.is_right],
-            item.caption,
-            at,
-        )
-        for place, (item, at) in enumerate(zip(retrieved, places, strict=True), 1)
+    marks = {True: "✓", False: "✗", None: ""}
+    lines = [
+        (str(place), f"{item.score:.3f}", item.name, marks[item.is_right], item.caption, own)
+        for place, (item, own) in enumerate(zip(retrieved, places, strict=True), 1)
     ]
-    columns = ("rank", "score", "id", "", "title", "category")
     title = f"products for {query!r}" + (f", asked as {words!r}" if words != query else "")
-    print_table(title, columns, table, numbers=("rank", "score"), caption=hits.note)
-    say(_said(catalogue.tree, query, meant))
+    show(Table.of(title, hits.note, ("rank", "score", "id", "", "title", "category"), lines))
+    say(_legend(catalogue.tree, query, meant))
     seen = sum(run.splits.get(item.name) == "train" for item in retrieved)
     if meant and seen:
         say(
@@ -91,8 +86,8 @@ def search_products(
     say(f"contact sheet in {sheet}")
 
 
-def _meant(tree: CategoryTree, query: str) -> list[int]:
-    """The categories whose name or whole path the query is, whatever its case and spaces."""
+def _query_nodes(tree: CategoryTree, query: str) -> list[int]:
+    """Return the categories whose name or whole path the query is, whatever its case and spaces."""
     from diptych.data.taxonomy import SEPARATOR
 
     asked = tuple(" ".join(name.split()).casefold() for name in query.split(SEPARATOR.strip()))
@@ -101,8 +96,8 @@ def _meant(tree: CategoryTree, query: str) -> list[int]:
     return [node for node, path in enumerate(folded) if tuple(path) == asked or path[-1] == whole]
 
 
-def _said(tree: CategoryTree, query: str, meant: list[int]) -> str:
-    """What the marks mean."""
+def _legend(tree: CategoryTree, query: str, meant: list[int]) -> str:
+    """Return what the marks mean."""
     if not meant:
         return f"{query!r} is no category of the tree: nothing found is right or wrong"
     texts = [tree.text(node) for node in meant[:_NAMED]]
@@ -113,7 +108,7 @@ def _said(tree: CategoryTree, query: str, meant: list[int]) -> str:
 def _retrieved(
     found: list[tuple[str, float]], catalogue: Catalogue, meant: list[int]
 ) -> tuple[list[Retrieved], list[str]]:
-    """What was found with titles and pictures, and the texts of its categories."""
+    """Return what was found with titles and images, and the texts of its categories."""
     from diptych.report.content import Retrieved
 
     tree, rows = catalogue.tree, {name: row for row, name in enumerate(catalogue.ids)}

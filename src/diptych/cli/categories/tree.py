@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.categories.sources import TaxonomyFile, UnknownPaths, catalogue_from
-from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.categories.sources import ProductData, TaxonomyFile, UnknownPaths
+from diptych.cli.console import next_step, progress, say, show
 from diptych.cli.sources import Images, ReaderName, ReaderOptions, parse_values
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from diptych.commerce.catalogue import Catalogue
     from diptych.data.taxonomy import Taxonomy
-    from diptych.data.taxonomy.tree import TreeShape
-
-_SHOWN = 10
-_HALF = 0.5
 
 
 def tree(
@@ -62,6 +57,8 @@ def tree(
 
       [bold]diptych categories tree shop --taxonomy categories.txt --out tree.json[/bold]
     """
+    from diptych.commerce.catalogue.catalogue import products_per_category
+    from diptych.commerce.catalogue.source import product_tables
     from diptych.core.files import write_json
     from diptych.data.taxonomy import recognised_format
     from diptych.data.taxonomy.tree import shape_of
@@ -80,23 +77,26 @@ def tree(
             about: dict[str, Any] = {"name": made.name, "version": made.version, "language": made.language}
             say(made.describe())
         else:
-            catalogue, _ = catalogue_from(
-                source,
-                images=images,
-                reader=reader,
-                reader_option=reader_option,
-                taxonomy=taxonomy,
-                unknown=unknown_paths,
-                split_by="given",  # a tree needs no test products
+            given = ProductData(
+                source, images, reader, reader_option, taxonomy, unknown_paths=unknown_paths, split_by="given"
             )
+            catalogue, _ = given.read()  # a tree needs no test products
             categories, notes = catalogue.tree, catalogue.notes
             about = {"name": catalogue.name, "products": len(catalogue)}
             say(catalogue.describe())
         shape = shape_of(categories)
-        counts = {} if catalogue is None else _counted(catalogue)
-    _print(shape, notes)
+        itself, below = ((), ()) if catalogue is None else products_per_category(catalogue)
+        counts = {} if catalogue is None else {"products": itself, "products_with_those_below": below}
+    show(*shape.tables())
+    if shape.only_children:
+        say(f"{shape.only_children:,} categories have no siblings: their level sorts nothing")
+    for note in notes:
+        say(f"note: {note}")
     if catalogue is not None:
-        _print_products(catalogue, counts)
+        tables, about_sizes = product_tables(catalogue)
+        show(*tables)
+        for note in about_sizes:
+            say(note)
     if out is not None:
         nodes = [
             {
@@ -129,68 +129,3 @@ def _taxonomy(source: Path, format: str | None, option: list[str] | None) -> Tax
     from diptych.data.taxonomy import read_taxonomy
 
     return read_taxonomy(source, format, **parse_values(option, "--option"))
-
-
-def _counted(catalogue: Catalogue) -> dict[str, Any]:
-    from diptych.commerce.catalogue.catalogue import products_per_category
-
-    itself, below = products_per_category(catalogue)
-    return {"products": itself, "products_with_those_below": below}
-
-
-def _print(shape: TreeShape, notes: tuple[str, ...]) -> None:
-    print_table(
-        "levels",
-        ("level", "categories", "without children", "children of one", "at most"),
-        [
-            (
-                str(one.level),
-                f"{one.categories:,}",
-                f"{one.leaves:,}",
-                f"{one.mean_children:.1f}",
-                f"{one.most_children:,}",
-            )
-            for one in shape.levels
-        ],
-        numbers=("level", "categories", "without children", "children of one", "at most"),
-        caption="children of one: on average, of those that have some",
-    )
-    if shape.shared:
-        print_table(
-            f"names that stand in several places ({len(shape.shared):,})",
-            ("name", "categories"),
-            [(name, f"{len(nodes):,}") for name, nodes in shape.shared[:_SHOWN]],
-            numbers=("categories",),
-            caption="a category is known by its whole path; as queries, these names mean several",
-        )
-    if shape.only_children:
-        say(f"{shape.only_children:,} categories have no siblings: their level sorts nothing")
-    for note in notes:
-        say(f"note: {note}")
-
-
-def _print_products(catalogue: Catalogue, counts: dict[str, Any]) -> None:
-    import numpy as np
-
-    itself, below = counts["products"], counts["products_with_those_below"]
-    sorted_in = int((catalogue.place >= 0).sum())
-    largest = np.argsort(-itself, kind="stable")[:_SHOWN]
-    print_table(
-        "the largest categories",
-        ("category", "products", "with those below"),
-        [
-            (catalogue.tree.text(node), f"{itself[node]:,}", f"{below[node]:,}")
-            for node in largest
-            if itself[node]
-        ],
-        numbers=("products", "with those below"),
-    )
-    empty = int((below == 0).sum())
-    if empty:
-        say(f"{empty:,} of {len(below):,} categories have no products, in them or below")
-    if sorted_in and itself.max() >= _HALF * sorted_in and len(below) > 1:
-        first = int(itself.argmax())
-        say(
-            f"note: {catalogue.tree.text(first)!r} alone holds {itself[first] / sorted_in:.0%} of the products; most "
-            "measures are means over categories, where it counts as one"
-        )

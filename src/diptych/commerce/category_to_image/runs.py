@@ -164,6 +164,14 @@ class CategoryRun(Artifact, kind="category_run", recreate="diptych categories tr
         )
 
 
+def encoder_name(about: Mapping[str, Any] | None) -> str:
+    """Return kind, names and fingerprint of an encoder."""
+    if about is None:
+        return "none"
+    words = [str(about[key]) for key in ("kind", "source", "model", "name", "fingerprint") if about.get(key)]
+    return " ".join(dict.fromkeys(words))
+
+
 def _write_splits(file: Path, catalogue: Catalogue) -> None:
     import pyarrow
     import pyarrow.parquet as parquet

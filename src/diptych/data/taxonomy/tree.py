@@ -14,6 +14,7 @@ import numpy as np
 
 from diptych.core.errors import DataError
 from diptych.core.fingerprint import fingerprint_lists
+from diptych.core.table import Table
 
 MAX_LEVELS = 50
 """Deeper paths are refused: no tree of a shop has so many levels, and a node holds the names of all above it."""
@@ -148,6 +149,9 @@ class Level:
     mean_children: float  # of those that have some; 0 where none has
 
 
+_SHOWN = 10
+
+
 @dataclass(frozen=True)
 class TreeShape:
     """The shape of a tree."""
@@ -157,6 +161,28 @@ class TreeShape:
     # names of several categories, each with its nodes; those of most categories first, then by name
     shared: tuple[tuple[str, tuple[int, ...]], ...]
     only_children: int  # categories without siblings: a level that sorts nothing
+
+    def tables(self) -> list[Table]:
+        """Return the levels, and the names that stand in several places."""
+        columns = ("level", "categories", "without children", "children of one", "at most")
+        rows = [
+            (
+                f"{one.level}",
+                f"{one.categories:,}",
+                f"{one.leaves:,}",
+                f"{one.mean_children:.1f}",
+                f"{one.most_children:,}",
+            )
+            for one in self.levels
+        ]
+        after = "children of one: on average, of those that have some"
+        shared = [(name, f"{len(nodes):,}") for name, nodes in self.shared[:_SHOWN]]
+        caption = f"names that stand in several places ({len(self.shared):,})"
+        known_by = "a category is known by its whole path; as queries, these names mean several"
+        return [
+            Table.of("levels", after, columns, rows),
+            *([Table.of(caption, known_by, ("name", "categories"), shared)] if shared else []),
+        ]
 
 
 def shape_of(tree: CategoryTree) -> TreeShape:

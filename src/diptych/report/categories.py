@@ -1,0 +1,329 @@
+"""Pages of category-to-image retrieval (thesis chapter 7): an evaluation, and a tree with its images."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from diptych.commerce.category_to_image.tables import (
+    LEVEL_MEASURES,
+    evaluation_charts,
+    evaluation_tables,
+    pick_tables,
+    pick_warnings,
+    setting_name,
+    short_path,
+)
+from diptych.core.context import track
+from diptych.core.errors import MismatchError
+from diptych.core.table import Cell, Table
+from diptych.data.taxonomy import CategoryTree
+from diptych.report.document import Card, Gallery, Headline, Page, Section, Thumbnails, state_of
+from diptych.report.style import shorten
+
+if TYPE_CHECKING:
+    from diptych.commerce.catalogue import Catalogue
+    from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
+    from diptych.commerce.category_to_image.picking import Picks
+
+TREE_PAGE = "tree.html"
+
+PAGE_IMAGES = 2_500  # on one page at most, about 8 MB of them
+IMAGE_SIDE = 112  # longest side of an image of a tree, in pixels
+
+_FRAMES = "Frames: ✓ a product of the category or below it, ✗ of another category, · without a category."
+_JUDGED = {1: True, 0: False, -1: None}
+
+
+def evaluation_page(found: ModelsEvaluation, test: Catalogue | None = None) -> Page:
+    """Return the page of an evaluation; with ``test``, its products, it shows their images."""
+    if test is not None and test.fingerprint != found.protocol.test:
+        raise MismatchError(
+            f"the evaluation ranked products {found.protocol.test}, these are {test.fingerprint}",
+            "give the products that were evaluated",
+        )
+    settings, about, how = found.numbers["settings"], found.about, found.numbers["intervals"]
+    headlines = [_headline(name, numbers) for name, numbers in settings.items()]
+    charts = evaluation_charts(found)
+    sections = [
+        Section(title, [*tables, *charts.get(title, ())])
+        for title, tables in evaluation_tables(found).items()
+    ]
+    how_read = (
+        f"{found.baseline.upper()}, the first seed: the product that came first (→ its own category). "
+        "Right ones have the highest scores of each tree, wrong ones of each kind of error."
+    )
+    sections.append(Section("First products", list(_examples(found, test)), how_read))
+    intervals = (
+        f"{100 * how['confidence']:g} %, {how['samples']:,} resamples of categories, seed {how['seed']}"
+    )
+    return Page(
+        title=f"Images for categories: {shorten(str(about['data']).partition(';')[0], 80)}",
+        summary=_summary(settings),
+        headlines=headlines,
+        sections=[section for section in sections if section.blocks],
+        protocol={
+            "data": str(about["data"]),
+            "encoders": str(about["encoders"]),
+            "protocol": found.protocol.line(),
+            "intervals": intervals if how["samples"] else "none",
+            "fingerprint": found.protocol.key,
+            "made with": f"diptych {about['diptych']}",
+        },
+        notes=[
+            *(shorten(note, 300) for note in found.notes),
+            *(f"left out: {model}: {why}" for model, why in found.left_out.items()),
+        ],
+        commands=[_command(found)],
+    )
+
+
+def _summary(settings: Mapping[str, Any]) -> str:
+    """Return one sentence about the setting that shops use, or the last that there is."""
+    setting = "most-specific" if "most-specific" in settings else list(settings)[-1]
+    models = len(settings[setting]["table"])
+    names, value = _best(settings[setting], LEVEL_MEASURES[0])
+    rank = f", the best of {models}" if models > 1 else ""
+    return (
+        f"{setting_name(setting)}: {LEVEL_MEASURES[0]} {100 * value['mean']:.1f} % by {names}{rank};"
+        f" chance is {100 * value['chance']:.1f} %."
+    )
+
+
+def _headline(setting: str, numbers: Mapping[str, Any]) -> Headline:
+    names, value = _best(numbers, "P@1")
+    note = f"{names}; chance {100 * value['chance']:.1f} %"
+    return Headline(f"P@1, {setting_name(setting).lower()}", f"{100 * value['mean']:.1f} %", note)
+
+
+def _best(numbers: Mapping[str, Any], measure: str) -> tuple[str, Mapping[str, Any]]:
+    """Return the models with the highest value, and the value."""
+    most = max(row["values"][measure]["mean"] for row in numbers["table"])
+    best = [row for row in numbers["table"] if row["values"][measure]["mean"] == most]
+    return " and ".join(row["label"] for row in best), best[0]["values"][measure]
+
+
+def _examples(found: ModelsEvaluation, test: Catalogue | None) -> Iterator[Gallery]:
+    for name, numbers in found.numbers["settings"].items():
+        shown = numbers["examples"][found.baseline]
+        for right, words in ((True, "right"), (False, "wrong")):
+            cards = [_example(one, test) for one in shown if one["right"] == right]
+            if cards:
+                yield Gallery(f"{setting_name(name)}, {words}", cards)
+
+
+def _example(one: Mapping[str, Any], test: Catalogue | None) -> Card:
+    picture, row = None, int(one["row"])
+    if test is not None and test.picture_rows[row] >= 0:
+        picture = partial(test.collection.image, int(test.picture_rows[row]))
+    label, title = short_path(one["category"]), str(one["title"] or one["product"])
+    if not one["right"]:
+        label += f" → {short_path(one['found'])} ({one['kind']})"
+    text = f"{title} · {one['relevant']:,} relevant"
+    return Card(str(one["product"]), picture, text, label, state_of(one["right"]), f"{one['score']:.3f}")
+
+
+def _command(found: ModelsEvaluation) -> str:
+    """Return the command that repeats the evaluation."""
+    protocol = found.protocol
+    words = ["diptych", "categories", "evaluate", "DATA", "--out", "EVALUATION"]
+    if protocol.given:
+        words += ["--run", "RUN"]
+    else:
+        words += ["--model", ",".join(protocol.models), "--seeds", str(len(protocol.seeds))]
+        words += ["--query", protocol.query] + (["--published"] if protocol.published else [])
+    words += ["--setting", ",".join(protocol.settings), "--relevance", protocol.relevance]
+    for name, value in found.about.get("encoders asked for", ()):
+        words += [f"--{name.replace(' ', '-')}" + ("" if "option" in name else "-encoder"), str(value)]
+    return shlex.join(words)
+
+
+def split_tree(tree: CategoryTree, nodes: np.ndarray, images: np.ndarray, limit: int) -> list[np.ndarray]:
+    """Return the places in ``nodes`` that each page shows, in the order of the tree.
+
+    A branch that is too large for a page is broken below its root; neighbours share a page while they fit.
+
+    Args:
+        nodes: (q,) int64 nodes, ascending, each once.
+        images: (q,) how many images each has.
+    """
+    before = np.concatenate([[0], np.cumsum(images)])
+    sizes = np.bincount(tree.lineage[tree.lineage >= 0], minlength=len(tree))
+    end = np.searchsorted(nodes, nodes + sizes[nodes])  # nodes of a branch stand next to each other
+    pages: list[np.ndarray] = []
+    begin = place = 0
+    while place < len(nodes):
+        fits = before[end[place]] - before[place] <= limit
+        after = int(end[place]) if fits else place + 1
+        starts_anew = not fits and tree.depth[nodes[place]] == 1  # a large tree begins its own page
+        if place > begin and (starts_anew or before[after] - before[begin] > limit):
+            pages.append(np.arange(begin, place))
+            begin = place
+        place = after
+    if begin < len(nodes):
+        pages.append(np.arange(begin, len(nodes)))
+    return pages
+
+
+def remove_tree_pages(folder: Path | str) -> None:
+    """Remove the pages of a tree from ``folder``, the first one first."""
+    folder = Path(folder)
+    for old in [folder / TREE_PAGE, *folder.glob("tree-[0-9][0-9][0-9]*.html")]:
+        old.unlink(missing_ok=True)
+
+
+def write_tree_pages(
+    picks: Picks, folder: Path | str, *, side: int = IMAGE_SIDE, page_images: int = PAGE_IMAGES
+) -> tuple[Path, dict[str, str]]:
+    """Write ``tree.html`` into ``folder``, and of a large tree the pages that it leads to, ``tree-001.html`` and on.
+
+    Each page is written whole or not at all, ``tree.html`` last; pages of an older, larger tree are removed before.
+
+    Args:
+        side: longest side of an image in pixels; below 200 a page holds each image once.
+
+    Returns:
+        The first page; why images could not be read, by product.
+    """
+    folder = Path(folder)
+    remove_tree_pages(folder)
+    tree, order = picks.catalogue.tree, np.argsort(picks.nodes, kind="stable")
+    counts = np.diff(picks.start)
+    pages = [order[page] for page in split_tree(tree, picks.nodes[order], counts[order], page_images)]
+    names = [f"tree-{number:03d}.html" for number in range(1, len(pages) + 1)]
+    unreadable: dict[str, str] = {}
+
+    def write(page: Page, name: str) -> Path:
+        thumbnails = Thumbnails()
+        page.save(folder / name, thumbnails)
+        unreadable.update(thumbnails.unreadable)
+        return folder / name
+
+    if len(pages) <= 1:
+        return write(_tree_front(picks, [], _branches(picks, order, side)), TREE_PAGE), unreadable
+    for number, places in enumerate(track(pages, "pages")):
+        links = [("all categories", TREE_PAGE)]
+        links += [("page before", name) for name in names[max(0, number - 1) : number]]
+        links += [("next page", name) for name in names[number + 1 : number + 2]]
+        sections = _branches(picks, places, side)
+        write(Page(_span(picks, places), _FRAMES, sections=sections, links=links), names[number])
+    roots = order[tree.depth[picks.nodes[order]] == 1]
+    few = roots if counts[roots].sum() <= page_images else roots[:0]
+    heads = [_gallery(picks, place, side) for place in few.tolist()]
+    sections = [Section("Most general categories", heads)] if heads else []
+    return write(_tree_front(picks, _contents(picks, names, pages), sections), TREE_PAGE), unreadable
+
+
+def _tree_front(picks: Picks, contents: list[Table], sections: list[Section]) -> Page:
+    """Return the first or only page: what was picked and how, and before it what should be known."""
+    ranker, counts = picks.about.get("ranker", {}), picks.counts()
+    right, wrong = counts["of the category"], counts["of another category"]
+    share = f"; {right / (right + wrong):.0%} show a product of their category" if right + wrong else ""
+    warnings = [f"{text[0].upper()}{text[1:]}." for text in pick_warnings(picks.about, picks.among)]
+    among = "all products" if picks.among == "all" else "the products sorted into it or below it"
+    facts = {
+        "products": picks.catalogue.describe(),
+        "model": str(picks.about.get("model") or ranker.get("name") or ranker.get("model") or ""),
+        "images for each": f"{picks.k:,} of {among}",
+        "never twice": ", ".join(["one image", *(f"one {name}" for name in picks.distinct)]),
+        **{name: f"{value:,}" for name, value in counts.items() if value},
+    }
+    blocks = [*contents, *pick_tables(picks)]
+    return Page(
+        title=f"{picks.catalogue.name}: images for {len(picks):,} categories",
+        summary=f"{counts['pictures']:,} images for {counts['categories']:,} categories{share}.",
+        sections=[Section("Overview", blocks, " ".join([*warnings, _FRAMES]), id="overview"), *sections],
+        protocol={name: value for name, value in facts.items() if value},
+    )
+
+
+def _contents(picks: Picks, names: Sequence[str], pages: Sequence[np.ndarray]) -> list[Table]:
+    """Return tables of the pages and of the most general categories, with links."""
+    columns = ("categories", "images", "✓", "✗")
+    rows = [
+        [Cell(_span(picks, places), link=name), *_sums(picks, places)]
+        for name, places in zip(names, pages, strict=True)
+    ]
+    tree = picks.catalogue.tree
+    roots = [
+        [Cell(tree.text(node), link=f"{name}#c{node}"), *_sums(picks, np.array([place]))[1:]]
+        for name, places in zip(names, pages, strict=True)
+        for place in places.tolist()
+        if tree.depth[node := int(picks.nodes[place])] == 1
+    ]
+    return [
+        Table("Pages", ("page", *columns), rows),
+        Table("Most general categories", ("category", *columns[1:]), roots),
+    ]
+
+
+def _sums(picks: Picks, places: np.ndarray) -> list[Cell]:
+    right = np.concatenate([picks.right[picks.start[place] : picks.start[place + 1]] for place in places])
+    values = [len(places), len(right), int((right == 1).sum()), int((right == 0).sum())]
+    return [Cell(f"{value:,}", value=value) for value in values]
+
+
+def _span(picks: Picks, places: np.ndarray) -> str:
+    """Return what a page is called: its category, or the first and the last of those at its top."""
+    tree = picks.catalogue.tree
+    depth = tree.depth[picks.nodes[places]]
+    top = places[depth == depth.min()]
+    first, last = (short_path(tree.paths[int(picks.nodes[place])]) for place in (top[0], top[-1]))
+    return first if len(top) == 1 else f"{first} – {last}"
+
+
+def _branches(picks: Picks, places: np.ndarray, side: int) -> list[Section]:
+    """Return a section per most general category; one that goes on from another page opens with its path."""
+    tree = picks.catalogue.tree
+    sections = []
+    for root, group in groupby(places.tolist(), lambda place: int(tree.root[picks.nodes[place]])):
+        mine = list(group)
+        title = short_path(tree.paths[int(picks.nodes[mine[0]])])
+        galleries = [_gallery(picks, place, side, is_inside=True) for place in mine]
+        sections.append(Section(title, galleries, id=f"branch-{root}"))
+    return sections
+
+
+def _gallery(picks: Picks, place: int, side: int, is_inside: bool = False) -> Gallery:
+    """Return the images of one category, below how many products it has; inside its section a root needs no name."""
+    tree, node = picks.catalogue.tree, int(picks.nodes[place])
+    path = tree.paths[node]
+    span = range(int(picks.start[place]), int(picks.start[place + 1]))
+    right = picks.right[span.start : span.stop]
+    there, query = int(picks.there[place]), picks.texts[place]
+    shown = f"{len(span):,} {'image' if len(span) == 1 else 'images'}" if span else "no image"
+    if (right >= 0).any():
+        shown += f": {int((right == 1).sum())} ✓ {int((right == 0).sum())} ✗"
+    products = "product with an image is" if there == 1 else "products with an image are"
+    sorted_in = f"{there:,} {products} sorted here"
+    if 0 < there < len(span) and picks.among == "all":
+        sorted_in += f", so at most {there:,} can be right"
+    by = f"query “{query}”" if query != path[-1] else ""
+    facts = [short_path(path[:-1]), tree.codes.get(path) or "", by, shown, sorted_in]
+    return Gallery(
+        "" if is_inside and len(path) == 1 else path[-1],
+        [_card(picks, at) for at in span],
+        text=" · ".join(fact for fact in facts if fact),
+        anchor=f"c{node}",
+        level=max(3, len(path) + 1),
+        side=side,
+    )
+
+
+def _card(picks: Picks, at: int) -> Card:
+    catalogue, product = picks.catalogue, int(picks.products[at])
+    own = "; ".join(catalogue.tree.text(int(node)) for node in catalogue.places_of(product))
+    facts = [catalogue.titles[product], own or "no category of its own", str(catalogue.ids[product])]
+    return Card(
+        str(catalogue.ids[product]),
+        partial(catalogue.collection.image, int(catalogue.picture_rows[product])),
+        " · ".join(fact for fact in facts if fact),
+        state=state_of(_JUDGED[int(picks.right[at])]),
+        score=f"{picks.scores[at]:.2f}",
+    )
