@@ -17,7 +17,7 @@ from diptych.studies.brittleness_granularity import (
     granularity_tables,
     unchanged,
 )
-from diptych.studies.page import render_study
+from diptych.studies.page import study_page
 from diptych.studies.published import published_table
 from diptych.studies.results import Results
 from diptych.studies.verdict import Evidence, Figure
@@ -52,7 +52,7 @@ def test_scenes_with_finer_captions(folder: Path) -> None:
     assert "paired: 24 images" in compared.after
     assert [row[0].text for row in compared.rows] == list(published_table("brittleness", "table-5.1").columns)
     assert definitions.rows[0][2].text == "not known"
-    page = render_study(found)
+    page = study_page(found).html()
     assert "scenes-fg less scenes" in page
     assert "1.56" in page  # the printed table stands beside
 

@@ -79,7 +79,7 @@ class Trajectories:
                     values = smoothed(y).tolist() if len(y) > _ROUGH and not log else list(y)
                     lines.append(Series(label, [v if v > 0 or not log else None for v in values], list(x)))
                     if title == "Reconstruction loss" and one.bound is not None:
-                        levels.append(Series(f"bound of {label}", [one.bound], mark="level"))
+                        levels.append(Series("" if levels else "bounds", [one.bound], mark="level"))
             if lines:
                 charts.append(Chart(title, [*lines, *levels], "step", log=log))
         return charts

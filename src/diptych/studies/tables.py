@@ -117,7 +117,7 @@ def _after(comparison: Comparison, blocks: Sequence[Block]) -> str:
     if any(cell.measured and cell.measured.sd is not None for cell in cells):
         parts.append("±: standard deviation over seeds")
     if study.published[0].spread == "variance":
-        parts.append("printed ±: variance over runs")
+        parts.append("Printed ±: variance over runs")
     if any(cell.right for cell in cells):
         parts.append("Some columns are counted as the paper counts; rightly counted: by their definition")
     if prints:
