@@ -328,7 +328,7 @@ def printed_hits(text: str) -> list[list[str]]:
 
 
 def printed_weights(text: str) -> list[list[str]]:
-    """Terms and weights that ``diptych terms`` prints."""
+    """Terms and weights that ``diptych sparse terms`` prints."""
     return [list(found) for found in re.findall(r"(\S+) (\d+\.\d+)", text)]
 
 
@@ -442,7 +442,7 @@ def explored(images: np.ndarray, texts: np.ndarray, truth: Any, target: Mapping[
 
 
 def perturbed_of(folder: Path) -> dict[str, str]:
-    """Per file of ``diptych perturb`` the changed captions, one per line."""
+    """Per file of ``diptych data perturb`` the changed captions, one per line."""
     return {
         path.stem: "\n".join(json.loads(line)["perturbed"] or "" for line in path.read_text().splitlines())
         for path in sorted(folder.rglob("*.jsonl"))

@@ -58,7 +58,7 @@ def embedded(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 def head_folder(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sparse head over the captions of the run."""
     folder = tmp_path_factory.mktemp("sparse") / "head"
-    command(f"sparsify {run_folder} {QUICK_HEAD} --out {folder}")
+    command(f"sparse train {run_folder} {QUICK_HEAD} --out {folder}")
     return folder
 
 

@@ -32,7 +32,7 @@ def test_unique_codes_of_a_dataset(diptych: Command, scenes_folder: Path, tmp_pa
     )
     sheet = tmp_path / "sheet.png"
     done = diptych(
-        f"shortcuts {scenes_folder} --setup unique --digits {tmp_path}/mnist.npz --split test -n "
+        f"data shortcuts {scenes_folder} --setup unique --digits {tmp_path}/mnist.npz --split test -n "
         f"2 --out {sheet}"
     )
     whole = read_collection(scenes_folder)
@@ -86,7 +86,7 @@ def test_every_caption_is_shown_where_each_has_a_code(
 
 
 def test_a_run(diptych: Command, run_folder: Path) -> None:
-    done = diptych(f"audit {run_folder} --samples 20")
+    done = diptych(f"analyse audit {run_folder} --samples 20")
     done.shows("linear probe (95 %)", "mlp probe (95 %)", "bits there", "shared", "specific", "unstated")
     done.shows("task-relevant", "images 48 to train probes, 16 to choose, 16 to test")
     done.shows("fewer than 50 training rows per class")
@@ -103,7 +103,9 @@ def test_a_run(diptych: Command, run_folder: Path) -> None:
 def test_several_runs_side_by_side(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(run_folder, other)
-    done = diptych(f"audit {run_folder} {other} --probe linear --samples 0 --seed 3 --out {tmp_path}/out")
+    done = diptych(
+        f"analyse audit {run_folder} {other} --probe linear --samples 0 --seed 3 --out {tmp_path}/out"
+    )
     done.shows(f"{run_folder.name} linear", "other linear")
     first, second = (
         Audit.open(tmp_path / "out" / name / "audit" / "audit.json") for name in (run_folder.name, "other")
@@ -115,7 +117,7 @@ def test_several_runs_side_by_side(diptych: Command, run_folder: Path, tmp_path:
 
 def test_an_encoder_on_data(diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:
     done = diptych(
-        f"audit {run_folder}/best --data {scenes_folder} --probe linear --samples 0 --most 30 "
+        f"analyse audit {run_folder}/best --data {scenes_folder} --probe linear --samples 0 --most 30 "
         f"--out {tmp_path}"
     )
     assert "images 30 to train probes" in done.out
@@ -132,7 +134,7 @@ def test_a_run_with_shortcuts_on_other_data(
         f'{recipe.read_text(encoding="utf-8")}\n[shortcuts]\nsetup = "unique"\ndigits = "drawn"\ndigit_size = 5\n',
         encoding="utf-8",
     )
-    diptych(f"audit {carrying} --data {scenes_folder} --probe linear --samples 5")
+    diptych(f"analyse audit {carrying} --data {scenes_folder} --probe linear --samples 5")
     assert not (carrying / "audit" / "audit.json").exists(), "that is of the run's own data"
     found = Audit.open(carrying / "audit" / scenes_folder.name / "audit.json")
     assert list(found.conditions) == ["without", "with"]
@@ -140,7 +142,7 @@ def test_a_run_with_shortcuts_on_other_data(
 
 
 def test_a_runs_own_objective(diptych: Command, run_folder: Path) -> None:
-    done = diptych(f"cocos {run_folder} --batch-size 16")
+    done = diptych(f"analyse cocos {run_folder} --batch-size 16")
     done.shows("C^q", "C^0", "W^+", "±", "split train", "objective infonce (temperature 0.07")
     done.shows("plan distinct")
     target = run_folder / "cocos" / "scenes-train-infonce"
@@ -155,20 +157,20 @@ def test_a_runs_own_objective(diptych: Command, run_folder: Path) -> None:
 def test_another_objective_on_embeddings(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
     diptych(f"embed {run_folder} --split train --out {tmp_path}/e")
     diptych(
-        f"cocos {tmp_path}/e --objective triplet --option margin=0.3 --plan captions --batch-size "
+        f"analyse cocos {tmp_path}/e --objective triplet --option margin=0.3 --plan captions --batch-size "
         f"24 --epsilon 0 --seed 3 --out {tmp_path}/c"
     )
     protocol = CocosReport.open(tmp_path / "c" / "cocos" / "cocos.json").protocol
     assert (protocol.objective, protocol.options["margin"], protocol.epsilon) == ("triplet", 0.3, 0.0)
     assert (protocol.about["plan"], protocol.about["seed"]) == ("captions", 3)
-    again = diptych(f"cocos {tmp_path}/e --objective triplet --compat published")
+    again = diptych(f"analyse cocos {tmp_path}/e --objective triplet --compat published")
     assert "faults included" in again.out
     assert (tmp_path / "e" / "cocos" / "scenes-train-triplet-published" / "cocos.json").is_file()
 
 
 def test_smoothap_in_groups(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
     done = diptych(
-        f"cocos {run_folder} --objective smoothap --plan grouped --batch-size 12 --unit score "
+        f"analyse cocos {run_folder} --objective smoothap --plan grouped --batch-size 12 --unit score "
         f"--out {tmp_path}"
     )
     done.shows("captions per image 5", "4 batches of 12 images and 60 captions")
@@ -186,7 +188,7 @@ def test_an_encoder_needs_an_objective(
 def test_two_collections_are_compared(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = diptych(
-        f"granularity coarse={scenes_folder} finer={scenes_folder} --reader-option finer.finer=2 --out {out}"
+        f"analyse granularity coarse={scenes_folder} finer={scenes_folder} --reader-option finer.finer=2 --out {out}"
     )
     coarse, finer = (Granularity.open(out / name) for name in ("coarse", "finer"))
     assert list(coarse.image_ids) == list(finer.image_ids)
@@ -205,14 +207,16 @@ def test_two_collections_are_compared(diptych: Command, scenes_folder: Path, tmp
 
 
 def test_one_collection_as_published(diptych: Command, scenes_folder: Path) -> None:
-    done = diptych(f"granularity {scenes_folder} --compat published --feature words --samples 0")
+    done = diptych(f"analyse granularity {scenes_folder} --compat published --feature words --samples 0")
     done.shows("what lies between single blanks", "as published")
     assert "adjectives" not in done.out
     done.shows("least granular", "scenes test: 16 images, 80 captions", "no intervals", "--out FOLDER")
 
 
 def test_all_splits_and_first_captions(diptych: Command, scenes_folder: Path) -> None:
-    done = diptych(f"granularity {scenes_folder} --split all --captions first --feature characters -n 0")
+    done = diptych(
+        f"analyse granularity {scenes_folder} --split all --captions first --feature characters -n 0"
+    )
     assert "scenes all: 80 images, 80 captions" in done.out
     assert "least granular" not in done.out
 
@@ -220,7 +224,7 @@ def test_all_splits_and_first_captions(diptych: Command, scenes_folder: Path) ->
 def test_other_files_are_left_alone(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / "scenes").mkdir(parents=True)
     (tmp_path / "out" / "scenes" / "thesis.txt").write_text("years of work")
-    diptych(f"granularity {scenes_folder} --out {tmp_path}/out", refused="holds other things")
+    diptych(f"analyse granularity {scenes_folder} --out {tmp_path}/out", refused="holds other things")
 
 
 def test_the_study_of_table_5_1(diptych: Command, tmp_path: Path, scenes_folder: Path) -> None:

@@ -23,12 +23,12 @@ def test_without_a_name_all_are_listed(diptych: Command) -> None:
     for verb in ((), ("list",)):
         done = diptych("data", *verb)
         assert all(name in done.out for name in KNOWN.names())
-        assert "next: diptych data coco" in done.out
+        assert "next: diptych data show coco" in done.out
 
 
 @pytest.mark.parametrize("name", KNOWN.names())
 def test_a_name_shows_where_licence_layout_and_sizes(diptych: Command, name: str) -> None:
-    done = diptych(f"data {name}")
+    done = diptych(f"data show {name}")
     one = KNOWN.get(name)
     done.shows(one.title, f"licence: {one.licence}")
     for form in one.forms:
@@ -101,7 +101,7 @@ def test_info_lists_them(diptych: Command) -> None:
 def test_products_are_made_and_told_of(diptych: Command, tmp_path: Path) -> None:
     folder = tmp_path / "shop"
     done = diptych(
-        "scenes --products --n 40 --size 32 --levels 2-4 --seed 2 --dirt 0.2 --without-pictures "
+        "data products --n 40 --size 32 --levels 2-4 --seed 2 --dirt 0.2 --without-pictures "
         f"0.2 --without-categories 0.3 --workers 1 -o {folder}"
     )
     header = json.loads((folder / "dataset.json").read_text())
@@ -120,7 +120,7 @@ def test_products_without_a_name_are_in_the_cache(
     diptych: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIPTYCH_CACHE", str(tmp_path))
-    done = diptych("scenes --products --n 10 --size 32 --levels 3")
+    done = diptych("data products --n 10 --size 32 --levels 3")
     (made,) = (tmp_path / "product-scenes").glob("*/dataset.json")
     assert json.loads(made.read_text())["levels"] == [3, 3]
     assert f"next: diptych categories train {made.parent} --out runs/shop" in done.out
@@ -128,7 +128,7 @@ def test_products_without_a_name_are_in_the_cache(
 
 def test_a_log_is_made_and_told_of(diptych: Command, tmp_path: Path) -> None:
     folder = tmp_path / "shop"
-    done = diptych(f"scenes --shop-log --visitors 60 --dirt 0.1 --days 7 --seed 2 -o {folder}")
+    done = diptych(f"data shop-log --visitors 60 --dirt 0.1 --days 7 --seed 2 -o {folder}")
     truth = json.loads((folder / "truth.json").read_text())
     header = json.loads((folder / "dataset.json").read_text())
     assert (header["visitors"], header["days"], header["seed"], header["dirt"]) == (60, 7, 2, 0.1)
@@ -143,7 +143,7 @@ def test_a_clean_log_in_parquet_is_in_the_cache(
     diptych: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIPTYCH_CACHE", str(tmp_path))
-    done = diptych("scenes --shop-log --visitors 10 --format parquet")
+    done = diptych("data shop-log --visitors 10 --format parquet")
     assert "rows that are none" not in done.out
     assert len(list(tmp_path.glob("shop-log/*/events/part-*.parquet"))) == 1
 
@@ -157,11 +157,11 @@ def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_all_is_there_and_checked(diptych: Command, tmp_path: Path) -> None:
     net, data = write_json(tmp_path / "json"), write_tagger(tmp_path / "data")
-    done = diptych(f"resources --wordnet {net} --nltk-data {data} --check --out {tmp_path}/found.json")
+    done = diptych(f"data resources --wordnet {net} --nltk-data {data} --check --out {tmp_path}/found.json")
     done.shows("14 synsets, 19 lemmas", f"WordNet: {net}", "the tagger: Two/CD young/NNS")
     done.shows("dogs → dog, 2 senses; the usual one is dog-n (dog, domestic dog, Canis familiaris)")
     done.shows("a kind of canine or canid and of pet, 3 to 4 steps below the top")
-    done.shows(f"next: diptych perturb DATASET --wordnet {net} --nltk-data {data}")
+    done.shows(f"next: diptych data perturb DATASET --wordnet {net} --nltk-data {data}")
     assert "to get" not in done.out
     rows = json.loads((tmp_path / "found.json").read_text())["resources"]
     assert {row["name"]: row["state"] for row in rows} == {
@@ -170,15 +170,15 @@ def test_all_is_there_and_checked(diptych: Command, tmp_path: Path) -> None:
 
 
 def test_what_is_missing_and_how_to_get_it(diptych: Command) -> None:
-    done = diptych("resources")
+    done = diptych("data resources")
     done.shows("looked in: no folder")
     done.shows("to get tagger: python -m nltk.downloader averaged_perceptron_tagger_eng wordnet")
     done.shows("or name Open English WordNet (https://en-word.net) with --wordnet or DIPTYCH_WORDNET")
-    done.shows("language of scenes", "next: diptych resources --check")
+    done.shows("language of scenes", "next: diptych data resources --check")
 
 
 def test_a_check_that_cannot_be_made_exits_1(diptych: Command, tmp_path: Path) -> None:
-    done = diptych(f"resources --check --nltk-data {tmp_path}", code=1)
+    done = diptych(f"data resources --check --nltk-data {tmp_path}", code=1)
     done.shows(f"{tmp_path} holds no taggers", "the tagger: cannot be checked")
     done.shows("the WordNet: cannot be checked")
 
@@ -188,5 +188,5 @@ def test_a_wordnet_without_dogs(diptych: Command, tmp_path: Path) -> None:
     (tmp_path / "net" / "entries-a.json").write_text('{"ape": {"n": {"sense": [{"synset": "ape-n"}]}}}')
     (tmp_path / "net" / "noun.all.json").write_text('{"ape-n": {"partOfSpeech": "n", "members": ["ape"]}}')
     data = write_tagger(tmp_path / "data")
-    done = diptych(f"resources --check --wordnet {tmp_path}/net --nltk-data {data}")
+    done = diptych(f"data resources --check --wordnet {tmp_path}/net --nltk-data {data}")
     done.shows("1 synsets, 1 lemmas", "the WordNet: does not know 'dogs'")

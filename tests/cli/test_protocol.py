@@ -1,4 +1,4 @@
-"""``diptych protocol`` through its command line."""
+"""``diptych analyse protocol`` through its command line."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_it_finds_k_test(diptych: Command, folders: Path, model: TwoStage, tmp_p
     printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
     out = tmp_path / "out"
     wanted = f"{targets(printed)} --changes 1 --out {out}"
-    done = diptych(f"protocol {folders}/test --reranked {folders}/reranked {wanted}")
+    done = diptych(f"analyse protocol {folders}/test --reranked {folders}/reranked {wanted}")
     done.shows("k_test = 2 explains it", "no proof of it", "to 5 candidates of each query")
     done.shows("test: made-up test, 150 images, 750 captions; encoder eeeeeeeeeeeeeeee")
     done.shows(f"next: open {out / 'report.html'}")
@@ -85,10 +85,10 @@ def test_candidates_that_were_stored_with_embeddings_are_used(
     folder = embedded(tmp_path / "test", model, "test")
     reranked(folder / "reranked", model)
     printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
-    done = diptych(f"protocol {folder} {targets(printed)} --changes 1")
+    done = diptych(f"analyse protocol {folder} {targets(printed)} --changes 1")
     done.shows("k_test = 2 explains it", f"candidates of {folder / 'reranked'}")
     reranked(folder / "reranked", model, encoder="f" * 16)
-    done = diptych(f"protocol {folder} {targets(printed)} --changes 1")
+    done = diptych(f"analyse protocol {folder} {targets(printed)} --changes 1")
     assert f"{folder / 'reranked'} is left aside" in done.out
     assert "k_test = 2 explains it" not in done.out
 
@@ -96,13 +96,13 @@ def test_candidates_that_were_stored_with_embeddings_are_used(
 def test_another_split_is_named(diptych: Command, folders: Path) -> None:
     val = TwoStage(N, seed=4, contrast=0.8)
     printed = rounded(published_recalls(val.contrastive, None, val.home, 0))
-    done = diptych(f"protocol {folders}/test --also val={folders}/val {targets(printed)} --changes 1")
+    done = diptych(f"analyse protocol {folders}/test --also val={folders}/val {targets(printed)} --changes 1")
     assert "source = val explains it" in done.out
     assert (folders / "test" / "protocol" / "protocol.json").is_file()
 
 
 def test_numbers_that_look_re_ranked(diptych: Command, folders: Path, tmp_path: Path) -> None:
-    done = diptych(f"protocol {folders}/test --published '{X_VLM}' --changes 1 --out {tmp_path}/out")
+    done = diptych(f"analyse protocol {folders}/test --published '{X_VLM}' --changes 1 --out {tmp_path}/out")
     done.shows("Nothing that was tried explains it")
     done.shows("with --reranked FOLDER (or diptych evaluate --rerank K), matching scores are tried too")
     done.shows("printed: reproducibility table-2.1, row Repr. X-VLM, Flickr30k")
@@ -113,7 +113,7 @@ def test_other_data_is_said_first_and_loudly(
 ) -> None:
     """What fits numbers of other data explains nothing, and is not said to."""
     out = tmp_path / "out"
-    done = diptych(f"protocol {folders}/test --published '{X_VLM}' --changes 1 --out {out}")
+    done = diptych(f"analyse protocol {folders}/test --published '{X_VLM}' --changes 1 --out {out}")
     said = (
         "OTHER DATA: printed of flickr30k test (1,000 images), computed from made-up test (150 images); what follows "
         "says which protocols would give such numbers on these data, not why they were printed of those."
@@ -135,10 +135,12 @@ def test_score_matrices_from_files(
     printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
     for matching in (("itm.npy",), ("i2t=itm.npy", "t2i=t2i.npy")):
         given = " ".join(f"--matching {one}" for one in matching)
-        done = diptych(f"protocol itc.npy {given} {targets(printed)} --changes 1")
+        done = diptych(f"analyse protocol itc.npy {given} {targets(printed)} --changes 1")
         done.shows("k_test = 2 explains it", "captions: 5 texts of each image, next to each other (assumed)")
     assert (tmp_path / "protocol" / "report.html").is_file()
-    done = diptych(f"protocol itc.npy --caption-image home.npy {targets(printed)} --changes 1 --out alone")
+    done = diptych(
+        f"analyse protocol itc.npy --caption-image home.npy {targets(printed)} --changes 1 --out alone"
+    )
     assert "with --matching FILE, matching scores are tried too" in done.out
     assert "assumed" not in done.out
     for arguments, message in (
@@ -150,14 +152,14 @@ def test_score_matrices_from_files(
         (["t2i.npy"], "150 texts of 750 images"),
         (["home.npy"], "no matrix"),
     ):
-        done = diptych("protocol", *arguments, "--target", "i2t R@1=5", code=None)
+        done = diptych("analyse protocol", *arguments, "--target", "i2t R@1=5", code=None)
         done.says(message)
 
 
 def test_the_digits_alone(diptych: Command, tmp_path: Path) -> None:
-    done = diptych("protocol --published 'reproducibility:table-2.1:Repr. CLIP, Flickr30k'")
+    done = diptych("analyse protocol --published 'reproducibility:table-2.1:Repr. CLIP, Flickr30k'")
     assert "1,014 queries, cut off (images of Flickr30k val" in done.out
-    done = diptych(f"protocol --target 'i2t R@1=63.3' --out {tmp_path}/out")
+    done = diptych(f"analyse protocol --target 'i2t R@1=63.3' --out {tmp_path}/out")
     assert "i2t R@1 63.3" in done.out
     assert json.loads((tmp_path / "out" / "protocol.json").read_text())["target"] == {"i2t R@1": "63.3"}
     assert (tmp_path / "out" / "report.html").is_file()
@@ -168,13 +170,13 @@ def test_embeddings_that_do_not_belong(
 ) -> None:
     other = reranked(tmp_path / "other", model, encoder="f" * 16)
     diptych(
-        f"protocol {folders}/test --reranked {other} --target 'i2t R@1=5'",
+        f"analyse protocol {folders}/test --reranked {other} --target 'i2t R@1=5'",
         failed="re-ranked with encoder ffffffffffffffff, the embeddings are of eeeeeeeeeeeeeeee",
     )
     for also in ("val", "=x", f"test={folders / 'val'}"):
-        diptych(f"protocol {folders}/test --also {also} --target 'i2t R@1=5'", refused="--also")
+        diptych(f"analyse protocol {folders}/test --also {also} --target 'i2t R@1=5'", refused="--also")
     diptych(
-        f"protocol {folders}/test --reranked {folders}/val --target 'i2t R@1=5'",
+        f"analyse protocol {folders}/test --reranked {folders}/val --target 'i2t R@1=5'",
         failed="no reranked.json",
     )
-    diptych(f"protocol {folders}/test --tolerance 5 --target 'i2t R@1=5'", refused="between 0 and 1")
+    diptych(f"analyse protocol {folders}/test --tolerance 5 --target 'i2t R@1=5'", refused="between 0 and 1")

@@ -17,7 +17,7 @@ from diptych.evaluation.stress import StressResult
 def test_a_dataset_s_captions(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = diptych(
-        f"perturb {scenes_folder} --perturb character-swap --perturb shuffle-nouns-and-adjectives "
+        f"data perturb {scenes_folder} --perturb character-swap --perturb shuffle-nouns-and-adjectives "
         f"--seeds 2 --seed 3 --set character-swap.edits=2 -n 1 --out {out}"
     )
     test = read_collection(scenes_folder).split("test")
@@ -39,7 +39,7 @@ def test_a_dataset_s_captions(diptych: Command, scenes_folder: Path, tmp_path: P
     assert summary["split"] == "test"
     assert summary["language"].startswith("scenes: ")
     done.shows(f"{test.name}, test: {len(test.captions)} captions; language scenes: ", f"written to {out}")
-    done.shows(f"next: diptych stress MODEL {scenes_folder} --perturb character-swap")
+    done.shows(f"next: diptych analyse stress MODEL {scenes_folder} --perturb character-swap")
 
 
 def test_captions_of_a_text_file_as_published(diptych: Command, tmp_path: Path) -> None:
@@ -47,26 +47,26 @@ def test_captions_of_a_text_file_as_published(diptych: Command, tmp_path: Path) 
     file.write_text(
         "An amphibious plane is floating in front of the London Bridge.\na b c\n", encoding="utf-8"
     )
-    done = diptych(f"perturb {file} --perturb character-swap --compat published")
+    done = diptych(f"data perturb {file} --perturb character-swap --compat published")
     assert "An amphiboius plane is floating" in done.out
     rows = [" ".join(line.split()) for line in done.out.splitlines()]
     assert "character-swap 42 1 2 the result is the caption itself 1" in rows
     done.shows("captions: 2 captions; compat published")
-    done.shows(f"next: diptych perturb {file} --perturb character-swap --out FOLDER")
+    done.shows(f"next: diptych data perturb {file} --perturb character-swap --out FOLDER")
     assert [path.name for path in tmp_path.iterdir()] == ["captions.txt"]
 
 
 def test_long_captions_are_shown_around_the_change(diptych: Command, tmp_path: Path) -> None:
     file = tmp_path / "long.txt"
     file.write_text("- " * 400 + "horses" + " -" * 400, encoding="utf-8")
-    done = diptych(f"perturb {file} --perturb missing-character --out {tmp_path}/out")
+    done = diptych(f"data perturb {file} --perturb missing-character --out {tmp_path}/out")
     assert "horses" in done.out
     assert done.out.count("-") < 600
     assert f"next: less {tmp_path / 'out' / 'missing-character-0.jsonl'}" in done.out
 
 
 def test_the_list_shows_every_declaration(diptych: Command) -> None:
-    done = diptych("perturb --list")
+    done = diptych("data perturb --list")
     for one in PERTURBATIONS:
         assert one.name in done.out
     done.shows("edits=1 keyboard=qwerty", "word order: the same words in another order")
@@ -75,7 +75,7 @@ def test_the_list_shows_every_declaration(diptych: Command) -> None:
 def test_pictures_are_left_out_of_all(diptych: Command, tmp_path: Path) -> None:
     file = tmp_path / "c.txt"
     file.write_text("cat\n", encoding="utf-8")
-    done = diptych(f"perturb {file} --perturb 'missing-character, pictures'")
+    done = diptych(f"data perturb {file} --perturb 'missing-character, pictures'")
     assert "left out, for they change pictures: blur" in done.out
     assert "published form" not in done.out
 
@@ -83,10 +83,10 @@ def test_pictures_are_left_out_of_all(diptych: Command, tmp_path: Path) -> None:
 def test_what_was_never_published_is_left_out_of_a_group(diptych: Command, tmp_path: Path) -> None:
     file = tmp_path / "two words.txt"
     file.write_text("cat\n", encoding="utf-8")
-    done = diptych(f"perturb '{file}' --perturb typos --compat published")
+    done = diptych(f"data perturb '{file}' --perturb typos --compat published")
     done.shows("left out, for they have no published form: recognition-errors, typing-errors")
-    done.shows(f"next: diptych perturb '{file}' --perturb typos --out FOLDER")
-    assert "left out" not in diptych(f"perturb '{file}' --perturb typos").out
+    done.shows(f"next: diptych data perturb '{file}' --perturb typos --out FOLDER")
+    assert "left out" not in diptych(f"data perturb '{file}' --perturb typos").out
 
 
 QUICK = "--seeds 2 --samples 50 --flips 99"
@@ -116,7 +116,7 @@ def test_a_run_is_stressed_and_goes_on(diptych: Command, run_folder: Path, tmp_p
 
 def test_the_page_is_made_once_more(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "stressed"
-    diptych(f"stress {run_folder} --perturb character-swap {QUICK} --out {out}")
+    diptych(f"analyse stress {run_folder} --perturb character-swap {QUICK} --out {out}")
     before = (out / "report.html").read_bytes()
     (out / "report.html").unlink()
     diptych(f"report {out}")
@@ -129,10 +129,10 @@ def test_what_needs_a_language_is_left_out_with_a_line_or_refused(
 ) -> None:
     out = tmp_path / "stressed"
     none = f"--language none {QUICK} --out {out}"
-    done = diptych(f"stress {run_folder} --perturb synonyms,distraction {none}")
+    done = diptych(f"analyse stress {run_folder} --perturb synonyms,distraction {none}")
     done.shows("left out synonym-noun: ", "left out synonym-adjective: ")
     assert "synonym-noun" in (out / "report.html").read_text()
-    diptych(f"stress {run_folder} --perturb synonym-noun {none}", refused="synonym-noun needs a")
+    diptych(f"analyse stress {run_folder} --perturb synonym-noun {none}", refused="synonym-noun needs a")
 
 
 def test_other_data_by_its_place_and_options_by_name(
@@ -140,7 +140,7 @@ def test_other_data_by_its_place_and_options_by_name(
 ) -> None:
     out = tmp_path / "stressed"
     done = diptych(
-        f"stress {run_folder}/best {scenes_folder} --split val --perturb occlusion,blur --set "
+        f"analyse stress {run_folder}/best {scenes_folder} --split val --perturb occlusion,blur --set "
         f"blur.severity=1 --gallery all {QUICK} --out {out}"
     )
     assert "80 over a gallery of 80 pictures of the whole collection" in done.out
@@ -151,7 +151,7 @@ def test_other_data_by_its_place_and_options_by_name(
 
 
 def test_without_out_a_run_holds_its_own(diptych: Command, run_folder: Path) -> None:
-    diptych(f"stress {run_folder} --perturb distraction-true {QUICK}")
+    diptych(f"analyse stress {run_folder} --perturb distraction-true {QUICK}")
     folders = list((run_folder / "stress").iterdir())
     assert [folder.name.rpartition("-")[2] for folder in folders] == ["test"]
     assert (folders[0] / "report.html").is_file()
@@ -210,6 +210,6 @@ def test_a_model_against_itself(diptych: Command, stressed: Path, tmp_path: Path
 def test_all_or_none_are_stress_runs(diptych: Command, stressed: Path, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     line = f"compare {stressed}/letters {tmp_path}/run --out {tmp_path}/comparison.json"
-    diptych(line, refused=("is a stress run and", f"diptych stress {tmp_path / 'run'}"))
+    diptych(line, refused=("is a stress run and", f"diptych analyse stress {tmp_path / 'run'}"))
     shutil.copytree(stressed / "words", tmp_path / "run" / "stress" / "painted-test")
     diptych(line, refused=f"give {tmp_path / 'run' / 'stress' / 'painted-test'}")

@@ -22,42 +22,42 @@ def test_sparsify_a_run(diptych: Command, run_folder: Path, tmp_path: Path) -> N
     vectors = tmp_path / "vectors.npz"
     np.savez(vectors, words=np.array(["red", "star"]), vectors=np.eye(2, dtype=np.float32))
     out = tmp_path / "sparse"
-    done = diptych(f"sparsify {run_folder} {QUICK_HEAD} --eta 1e-4 --word-vectors {vectors} --out {out}")
+    done = diptych(f"sparse train {run_folder} {QUICK_HEAD} --eta 1e-4 --word-vectors {vectors} --out {out}")
     done.shows("t2i R@5", "kept", "FLOPs", "Exact@20", "Semantic@20", "η 0.0001, expansion c", "split test")
     done.shows(f"open {out / 'report.html'}")
     assert "the caption" in (out / "report.html").read_text().lower()
     for file in ("sparse.json", "metrics.jsonl", "head", "rows/test", "measures/test.npz"):
         assert (out / file).exists(), file
-    again = diptych(f"sparsify {run_folder} {QUICK_HEAD} --eta 1e-4 --out {out}")
+    again = diptych(f"sparse train {run_folder} {QUICK_HEAD} --eta 1e-4 --out {out}")
     assert again.out.splitlines()[0] == done.out.splitlines()[0]
-    diptych(f"sparsify {run_folder} {QUICK_HEAD} --eta 1e-2 --out {out}", failed="eta")
+    diptych(f"sparse train {run_folder} {QUICK_HEAD} --eta 1e-2 --out {out}", failed="eta")
 
 
 def test_embeddings_of_one_split_lead_to_the_others(
     diptych: Command, run_folder: Path, tmp_path: Path
 ) -> None:
     diptych(f"embed {run_folder} --split val --out {tmp_path}/e")
-    done = diptych(f"sparsify {tmp_path}/e {QUICK_HEAD} --test none --out {tmp_path}/s")
+    done = diptych(f"sparse train {tmp_path}/e {QUICK_HEAD} --test none --out {tmp_path}/s")
     assert "val split" in done.out
 
 
 def test_terms_of_a_split_of_ids_and_of_sentences(
     diptych: Command, head_folder: Path, tmp_path: Path
 ) -> None:
-    done = diptych(f"terms {head_folder} -n 3 -k 4 --sheet {tmp_path}/t.png")
+    done = diptych(f"sparse terms {head_folder} -n 3 -k 4 --sheet {tmp_path}/t.png")
     assert f"drawn in {tmp_path / 't.png'}" in done.out
     with Image.open(tmp_path / "t.png") as sheet:
         assert sheet.size[0] > 300
-    named = diptych(f"terms {head_folder} 'a red star' -k 100")
+    named = diptych(f"sparse terms {head_folder} 'a red star' -k 100")
     assert "red*" in named.out or "star*" in named.out
 
 
 def test_explain_a_sentence_and_one_item(diptych: Command, head_folder: Path, tmp_path: Path) -> None:
-    done = diptych(f"explain {head_folder} 'a red star' --sheet {tmp_path}/w.png -k 2")
+    done = diptych(f"sparse explain {head_folder} 'a red star' --sheet {tmp_path}/w.png -k 2")
     assert "of the score" in done.out
     assert (tmp_path / "w.png").is_file()
     name = done.out.split("1. ")[1].split(",")[0]
-    one = diptych(f"explain {head_folder} 'a red star' --item {name}")
+    one = diptych(f"sparse explain {head_folder} 'a red star' --item {name}")
     assert name in one.out
 
 
@@ -65,8 +65,8 @@ def test_index_and_search_sparse_rows(diptych: Command, head_folder: Path, tmp_p
     indexed = diptych(f"index {head_folder} --out {tmp_path}/i")
     assert "16 images of scenes, engine inverted" in indexed.out
     found = diptych(f"search {tmp_path}/i 'a red star' -k 2")
-    assert f"diptych explain {tmp_path / 'i'}" in found.out
-    diptych(f"explain {tmp_path}/i 'a red star' -k 1")
+    assert f"diptych sparse explain {tmp_path / 'i'}" in found.out
+    diptych(f"sparse explain {tmp_path}/i 'a red star' -k 1")
 
 
 def test_a_sentence_searches_with_its_own_terms(diptych: Command, head_folder: Path, tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_an_index_of_another_head_is_refused(
     diptych: Command, run_folder: Path, head_folder: Path, tmp_path: Path
 ) -> None:
     diptych(f"index {head_folder} --out {tmp_path}/i")
-    diptych(f"sparsify {run_folder} {QUICK_HEAD} --eta 1 --out {tmp_path}/s")
+    diptych(f"sparse train {run_folder} {QUICK_HEAD} --eta 1 --out {tmp_path}/s")
     diptych(f"search {tmp_path}/i 'a red star' --model {tmp_path}/s", failed="encoder")
 
 
@@ -106,7 +106,7 @@ def test_info_knows_what_sparsify_leaves(diptych: Command, head_folder: Path) ->
 
 def test_a_head_outlives_its_folder_being_moved(diptych: Command, head_folder: Path, tmp_path: Path) -> None:
     shutil.copytree(head_folder, tmp_path / "moved")
-    diptych(f"terms {tmp_path}/moved -n 1")
+    diptych(f"sparse terms {tmp_path}/moved -n 1")
 
 
 _WORDS = ("dog", "cat", "man", "snow", "beach", "red", "bike", "runs")
@@ -137,7 +137,7 @@ def _dataset(folder: Path, images: int = 40) -> tuple[Path, Path]:
 
 def _sparsify(diptych: Command, folder: Path, out: Path, *more: object, failed: str = "") -> Done:
     data, rows = folder / "dataset.json", folder / "rows"
-    return diptych(f"sparsify rows:{rows} --data {data} --out {out} {QUICK}", *more, failed=failed)
+    return diptych(f"sparse train rows:{rows} --data {data} --out {out} {QUICK}", *more, failed=failed)
 
 
 @pytest.fixture
@@ -173,21 +173,21 @@ def test_without_an_encoder_its_own_captions_and_pictures_are_asked_with(
     diptych: Command, made: Path
 ) -> None:
     name = SparseEmbeddings.open(made / "rows" / "test" / "texts").ids[2]
-    done = diptych(f"explain {made} {name} -k 1")
+    done = diptych(f"sparse explain {made} {name} -k 1")
     assert "of the score" in done.out
-    done = diptych(f"explain {made} 33.jpg --of images -k 1")
+    done = diptych(f"sparse explain {made} 33.jpg --of images -k 1")
     for verb in ("explain", "terms"):
         diptych(f"{verb} {made} 'a sentence [/bold] of nobody'", refused="ask by ids")
 
 
 def test_a_next_step_is_printed_as_it_is_typed(diptych: Command, made: Path) -> None:
     odd = made.rename(made.with_name("[bold]"))
-    done = diptych(f"terms {odd} -n 1")
-    assert f"diptych explain {shlex.quote(str(odd))}" in done.out
+    done = diptych(f"sparse terms {odd} -n 1")
+    assert f"diptych sparse explain {shlex.quote(str(odd))}" in done.out
 
 
 def test_rows_of_another_split_are_asked_for_with_a_way_to_make_them(diptych: Command, made: Path) -> None:
-    diptych(f"terms {made} --split val", refused=("only of test", "--test val"))
+    diptych(f"sparse terms {made} --split val", refused=("only of test", "--test val"))
     shutil.rmtree(made / "rows")
     diptych(f"index {made}", refused="holds no rows of 'test'")
 
@@ -197,7 +197,7 @@ def test_rows_of_another_split_are_asked_for_with_a_way_to_make_them(diptych: Co
 )
 def test_a_damaged_marker_is_told(content: str, diptych: Command, made: Path) -> None:
     (made / "sparse.json").write_text(content)
-    diptych(f"terms {made}", failed=("sparse.json", "fix: "))
+    diptych(f"sparse terms {made}", failed=("sparse.json", "fix: "))
 
 
 def test_a_folder_that_was_moved_away_is_named(diptych: Command, made: Path, tmp_path: Path) -> None:
@@ -209,4 +209,4 @@ def test_a_folder_that_was_moved_away_is_named(diptych: Command, made: Path, tmp
     for arguments in (("explain", made, "a dog"), ("sparsify", embedded, "--out", tmp_path / "new")):
         diptych(*arguments, refused=f"was made with {gone}")
     (embedded / "origin.json").write_text("{}")
-    diptych(f"sparsify {embedded} --out {tmp_path}/new", code=1)
+    diptych(f"sparse train {embedded} --out {tmp_path}/new", code=1)

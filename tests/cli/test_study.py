@@ -134,7 +134,7 @@ def test_several_are_run_with_one_command(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     out = tmp_path / "reproducibility.table-2.2"
-    done = diptych(f"scenes --train 0 --val 0 --test 12 --size 32 --objects 1 --out {tmp_path}/o")
+    done = diptych(f"data scenes --train 0 --val 0 --test 12 --size 32 --objects 1 --out {tmp_path}/o")
     assert "object-centric" in done.out
     done = diptych(
         f"study run reproducibility.table-2.2 --data flickr8k={scenes_folder} --data "

@@ -21,7 +21,7 @@ from tests.encoders.tiny_pretrained import transformers_folder
 
 
 def test_scenes(diptych: Command, tmp_path: Path) -> None:
-    done = diptych(f"scenes --train 6 --val 2 --test 2 --size 32 --out {tmp_path}/s")
+    done = diptych(f"data scenes --train 6 --val 2 --test 2 --size 32 --out {tmp_path}/s")
     done.shows("10 images, 50 captions (5 captions per image); train 6, val 2, test 2")
     done.shows(f"diptych train scenes --data {tmp_path / 's'}")
     assert len(list((tmp_path / "s").rglob("*.png"))) == 10
@@ -258,7 +258,7 @@ def test_other_digits_than_those_of_training_are_refused(
     save_digits(folder / "digits.npz", 50)
     done = diptych("evaluate run --samples 0", failed="the run was trained on digits")
     assert "rsum" in done.out, "what needs no digits is measured and said first"
-    diptych("audit run --probe linear --samples 0", failed="the run was trained on digits")
+    diptych("analyse audit run --probe linear --samples 0", failed="the run was trained on digits")
 
 
 def test_a_run_without_shortcuts_has_one_table(diptych: Command, run_folder: Path) -> None:
@@ -278,7 +278,7 @@ def test_counts_say_that_they_are_without_shortcuts(
     diptych: Command, recipe_file: Path, folder: Path
 ) -> None:
     diptych(f"train {recipe_file} --out run {SHORTCUTS}")
-    assert "shortcuts none, trained with unique" in diptych("cocos run").out
+    assert "shortcuts none, trained with unique" in diptych("analyse cocos run").out
 
 
 def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(

@@ -103,7 +103,7 @@ def moved(folder: Path, name: Callable[[Path], str]) -> None:
         (lambda file: f"unpacked/{file}", "they lie one folder further: give --images IMAGES/unpacked"),
         (lambda file: f"../in/{file}", "0 of 3 pictures are there, 3 are missing"),
         (lambda file: f"../in/{file}", "unpack the pictures into IMAGES, or give their folder with --images"),
-        (lambda file: f"../in/{file}", "diptych data tiny says how it is laid out"),
+        (lambda file: f"../in/{file}", "diptych data show tiny says how it is laid out"),
         (lambda file: file.name, "the captions say in/a.png and the folder has a.png: move the pictures"),
         (lambda file: f"{file.stem}.webp", "the captions say in/a.png and the folder has a.webp"),
     ],
@@ -178,9 +178,9 @@ def test_birds_lists_and_tokens_are_read_by_their_readers(tmp_path: Path) -> Non
 
 def test_what_cannot_be_checked(tmp_path: Path) -> None:
     caught = refused(DataError, "gone does not exist", check_dataset, "coco", tmp_path / "gone")
-    assert "diptych data coco" in caught.fix
+    assert "diptych data show coco" in caught.fix
     unread = refused(UsageError, "no reader recognises .* as coco", check_dataset, "coco", tmp_path)
-    assert "diptych data coco says how it is laid out" in unread.fix
+    assert "diptych data show coco says how it is laid out" in unread.fix
     refused(UnknownNameError, "unknown dataset 'cocoa'", check_dataset, "cocoa", tmp_path)
     refused(UsageError, "has no option 'colour'", check_dataset, "coco", tiny(tmp_path), colour=3)
 

@@ -59,7 +59,7 @@ def test_captions_and_pictures_elsewhere_or_missing(tmp_path: Path) -> None:
     found = read_collection(tmp_path, captions=said, images=seen)
     assert found.n_captions == 60
     assert found.image(0).size == (4, 4)
-    assert "diptych data cub" in refused(DataError, "no captions beside", read_collection, tmp_path).fix
+    assert "diptych data show cub" in refused(DataError, "no captions beside", read_collection, tmp_path).fix
     refused(DataError, r"folder .*gone does not exist", read_collection, tmp_path, captions=tmp_path / "gone")
     for name in names[4:]:
         (said / name).with_suffix(".txt").unlink()

@@ -246,7 +246,7 @@ def _plain(value: Any) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class CocosReport(Artifact, kind="cocos", recreate="diptych cocos RUN"):
+class CocosReport(Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
     """What :func:`~diptych.analysis.cocos.cocos_over` returns.
 
     Attributes:

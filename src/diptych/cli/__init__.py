@@ -29,7 +29,7 @@ def main() -> None:
     with _ctrl_c_ends():
         _print_what_the_terminal_can()
         from diptych.cli import console
-        from diptych.cli.app import app
+        from diptych.cli.tree import app
         from diptych.core.errors import DiptychError
         from diptych.core.memory import keep_freed_memory
 

@@ -1,84 +1,28 @@
-"""The command ``diptych``: its verbs, and what happens to errors."""
+"""``diptych analyse audit``: what images and captions say, and what embeddings hold of it."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.categories import categories
-from diptych.cli.cocos import cocos
-from diptych.cli.compare import compare
 from diptych.cli.console import next_step, print_table, progress, say
-from diptych.cli.data import data
-from diptych.cli.embed import embed
-from diptych.cli.evaluate import evaluate
-from diptych.cli.granularity import granularity
-from diptych.cli.index import index
-from diptych.cli.info import info
-from diptych.cli.intent import intent
-from diptych.cli.perturb import perturb
-from diptych.cli.protocol import protocol
-from diptych.cli.report import report
-from diptych.cli.resources import resources
-from diptych.cli.scenes import scenes
-from diptych.cli.search import search
-from diptych.cli.shortcuts import shortcuts
 from diptych.cli.sources import (
     Data,
     DataChoice,
     Images,
-    Model,
     OutFolder,
     ReaderName,
     ReaderOptions,
     SkipBadImages,
-    encoder_of,
 )
-from diptych.cli.sparsify import sparsify
-from diptych.cli.stress import stress
-from diptych.cli.study import study
-from diptych.cli.terms import explain, terms
-from diptych.cli.train import train
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.analysis.information import Audit
     from diptych.data.collection import Collection
-    from diptych.encoders.adapted import LinearlyAdapted
-
-
-def demo(
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Where the run goes; a finished one is shown again.")
-    ] = Path("demo"),
-    quick: Annotated[bool, typer.Option(help="Half the training, and a lower score.")] = False,
-) -> None:
-    """Generate scenes, train, evaluate, index, search and report: the main job in one command.
-
-    Example: [bold]diptych demo[/bold]
-    """
-    begun = time.monotonic()
-    say("1/5  training a dual encoder on generated scenes")
-    if (out / "run.json").is_file():
-        train(resume=out)
-    else:
-        train("scenes", out=out, set_=["stages.0.epochs=1"] if quick else None)
-    say("\n2/5  evaluating it on scenes it has not seen")
-    evaluate(str(out))
-    say("\n3/5  indexing their pictures")
-    index(str(out))
-    say("\n4/5  searching")
-    search(out / "index-images-exact", "a green cross", k=5, sheet=out / "search.png")
-    say("\n5/5  writing the report")
-    report(out)
-    say(f"\nthe demo took {time.monotonic() - begun:.0f} s")
-    next_step(
-        ["open", out / "report.html"], ["diptych", "search", out / "index-images-exact", "a red triangle"]
-    )
 
 
 def audit(
@@ -116,11 +60,11 @@ def audit(
 
     Examples:
 
-      [bold]diptych audit runs/scenes[/bold]
+      [bold]diptych analyse audit runs/scenes[/bold]
 
-      [bold]diptych audit runs/infonce runs/ltd runs/ifm --probe linear[/bold]
+      [bold]diptych analyse audit runs/infonce runs/ltd runs/ifm --probe linear[/bold]
 
-      [bold]diptych audit hf:openai/clip-vit-base-patch32 --scenes --out clip[/bold]
+      [bold]diptych analyse audit hf:openai/clip-vit-base-patch32 --scenes --out clip[/bold]
     """
     from diptych.analysis.information import PROBES, READING
     from diptych.report.information import write_audit_page
@@ -246,131 +190,3 @@ def _show(found: dict[str, Audit]) -> None:
             numbers=numbers,
             caption="per cent of the bits there that a probe finds; bits per test image or caption",
         )
-
-
-def adapt(
-    model: Model,
-    data: Data = None,
-    pairs: Annotated[
-        int, typer.Option(min=0, help="How many pictures with a caption are learned from.")
-    ] = 16,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Of the draw; fewer pairs of a seed are among more of it.")
-    ] = 0,
-    split: Annotated[str, typer.Option(help="The part of the data that pairs are drawn from.")] = "train",
-    captions: Annotated[str, typer.Option(help="Of each picture: one caption, or all it has.")] = "one",
-    method: Annotated[
-        str, typer.Option(help="gaussian: in closed form; infonce: by descent on that loss.")
-    ] = "gaussian",
-    strength: Annotated[
-        float | None,
-        typer.Option(
-            help="The pull towards the encoder as it is: pairs that it is worth (gaussian), or weight of the "
-            "penalty (infonce).",
-            show_default="chosen by the pairs",
-        ),
-    ] = None,
-    images: Images = None,
-    reader: ReaderName = None,
-    reader_option: ReaderOptions = None,
-    skip_bad_images: SkipBadImages = False,
-    out: OutFolder = None,
-) -> None:
-    """Adapt an encoder to other data with a few pairs: a linear map per side, in seconds.
-
-    The encoder's weights stay as they are. Where the pairs say that it is best as it is, its rows stay so
-    too. Test on another split than pairs are drawn from.
-
-    Examples:
-
-      [bold]diptych adapt runs/flickr8k --data fashion --pairs 64 --out adapted[/bold]
-
-      [bold]diptych adapt hf:openai/clip-vit-base-patch32 --data cub --pairs 16 --seed 1 --out adapted[/bold]
-    """
-    from diptych.core.files import check_replaceable
-    from diptych.encoders.dual_encoder import CONFIG_FILE
-    from diptych.encoders.embeddings import Origin
-    from diptych.training.adaptation import adapt_linear
-
-    if out is None:
-        raise UsageError("nowhere to write", "name a folder with --out")
-    if out.resolve() == Path(model).resolve():
-        raise UsageError(f"{out} is what is adapted", "name another folder with --out")
-    check_replaceable(out, CONFIG_FILE)  # before the work, not after it
-    choice = DataChoice(data, images, reader, reader_option, skip_bad_images)
-    with progress():
-        encoder, run = encoder_of(model)
-        section = choice.section(run)
-        part = Origin(model, section, split).collection()
-        adapted = adapt_linear(
-            encoder,
-            part,
-            pairs=pairs,
-            seed=seed,
-            captions=captions,  # type: ignore[arg-type]  # checked there
-            method=method,  # type: ignore[arg-type]
-            strength=strength,
-        )
-        adapted.save(out)
-    if run is not None and split == run.recipe.data.train and section["path"] == run.recipe.data.path:
-        say(f"{model} was trained on these pairs: what it knows by heart says little about new pairs")
-    for line in _lines(adapted):
-        say(line)
-    next_step(["diptych", "evaluate", out, "--data", data or section["path"] or "DATA"])
-
-
-def _lines(adapted: LinearlyAdapted) -> list[str]:
-    about = adapted.about
-    which = f"{about['pairs']:,} pairs of {about['dataset']} {about['split']} (seed {about['seed']})"
-    losses = about["held_out_losses"]
-    lines = []
-    if losses:
-        said = ", ".join(f"{strength} {loss:.3f}" for strength, loss in losses.items())
-        lines.append(f"held-out InfoNCE by strength of the pull: {said}")
-    if adapted.maps.is_identity:
-        lines.append(f"{which} change nothing: the encoder stays as it is")
-    else:
-        lines.append(f"adapted on {which}, {about['method']}, strength {about['strength']:g}")
-    return lines
-
-
-app = typer.Typer(
-    name="diptych",
-    help="Image–text retrieval: train dual encoders, measure what they learned, index and search.",
-    epilog="Begin with: diptych demo",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-)
-
-for verb in (
-    demo,
-    scenes,
-    shortcuts,
-    train,
-    adapt,
-    embed,
-    evaluate,
-    protocol,
-    compare,
-    cocos,
-    audit,
-    granularity,
-    perturb,
-    stress,
-    sparsify,
-    index,
-    search,
-    terms,
-    explain,
-    report,
-    resources,
-    info,
-):
-    app.command(verb.__name__)(verb)
-app.add_typer(study)
-app.add_typer(data)
-app.add_typer(intent)
-app.add_typer(categories)

@@ -1,4 +1,4 @@
-"""``diptych cocos``: which candidates of a training batch move a query, counted over the training set."""
+"""``diptych analyse cocos``: which candidates of a training batch move a query, counted over the training set."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ def cocos(
 
     Examples:
 
-      [bold]diptych cocos runs/flickr8k[/bold]
+      [bold]diptych analyse cocos runs/flickr8k[/bold]
 
-      [bold]diptych cocos runs/flickr8k --objective triplet --option margin=0.2 --batch-size 128[/bold]
+      [bold]diptych analyse cocos runs/flickr8k --objective triplet --option margin=0.2 --batch-size 128[/bold]
 
-      [bold]diptych cocos hf:openai/clip-vit-base-patch32 --data flickr30k --objective infonce --out clip[/bold]
+      [bold]diptych analyse cocos hf:openai/clip-vit-base-patch32 --data flickr30k --objective infonce --out clip[/bold]
     """
     from diptych.analysis import cocos_over
     from diptych.analysis.cocos import unit_factor

@@ -23,7 +23,7 @@ def compare(
         list[Path],
         typer.Argument(
             help="Two or more: a run, an evaluation's folder, a folder of runs (seeds of one recipe), or all "
-            "folders of diptych stress.",
+            "folders of diptych analyse stress.",
             show_default=False,
         ),
     ],
@@ -62,7 +62,7 @@ def compare(
     Differences are to the baseline. Images are resampled and swapped, each with its captions; a folder of
     runs counts as seeds of one recipe, and shows their mean and standard deviation.
 
-    Of folders of diptych stress: under which perturbation one loses less than the baseline, with a page.
+    Of folders of diptych analyse stress: under which perturbation one loses less than the baseline, with a page.
 
     Examples:
 
@@ -166,7 +166,7 @@ def some_stressed(runs: Sequence[Path]) -> bool:
     others = [run for run in runs if run not in stressed]
     if stressed and others:
         inside = sorted(others[0].glob(f"stress/*/{_MARKER}"))
-        fix = f"give {inside[0].parent}" if inside else f"run: diptych stress {others[0]}"
+        fix = f"give {inside[0].parent}" if inside else f"run: diptych analyse stress {others[0]}"
         raise UsageError(f"{stressed[0]} is a stress run and {others[0]} is not", fix)
     return bool(stressed)
 

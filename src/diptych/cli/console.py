@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shlex
 import signal
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from typer import Exit
 
 from diptych.core.context import Reporter, Task, report_to, stop_when
 from diptych.core.errors import DiptychError
@@ -40,9 +45,47 @@ def console(stderr: bool = False) -> Console:
     return console
 
 
+class _Collected:
+    """What a verb prints, kept for ``--json``."""
+
+    def __init__(self) -> None:
+        self.tables: list[dict[str, Any]] = []
+        self.lines: list[str] = []
+        self.next: list[str] = []
+
+
+_collected: ContextVar[_Collected | None] = ContextVar("collected", default=None)
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+
+
+@contextmanager
+def output(as_json: bool, quiet: bool) -> Iterator[None]:
+    """Print one JSON object of everything that is printed inside the block, or tables alone."""
+    collected = _Collected() if as_json else None
+    tokens = _collected.set(collected), _quiet.set(quiet)
+    try:
+        try:
+            yield
+        except Exit:
+            _print_json(collected)
+            raise
+        _print_json(collected)
+    finally:
+        _collected.reset(tokens[0])
+        _quiet.reset(tokens[1])
+
+
+def _print_json(collected: _Collected | None) -> None:
+    if collected is not None and is_main_process():
+        sys.stdout.write(json.dumps(vars(collected), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+
+
 def say(text: str) -> None:
     """Print one line."""
-    console().print(harmless(text), markup=False)
+    if (collected := _collected.get()) is not None:
+        collected.lines.append(text)
+    elif not _quiet.get():
+        console().print(harmless(text), markup=False)
 
 
 class _Saying(logging.Handler):
@@ -68,7 +111,13 @@ def next_step(*commands: str | Sequence[object]) -> None:
     """Say in one line what to do next: commands as lists of words, which are quoted for a shell, or sentences."""
     from rich.text import Text
 
-    said = ", or: ".join(one if isinstance(one, str) else shlex.join(map(str, one)) for one in commands)
+    lines = [one if isinstance(one, str) else shlex.join(map(str, one)) for one in commands]
+    if (collected := _collected.get()) is not None:
+        collected.next += lines
+        return
+    if _quiet.get():
+        return
+    said = ", or: ".join(lines)
     console().print(Text("next: ", style="dim").append(harmless(said), style="not dim"))
 
 
@@ -97,7 +146,11 @@ def print_table(
     """Print rows of text as a table; the columns in ``numbers`` are aligned to the right."""
     from rich.text import Text
 
-    console().print(Table(title, columns, [[Cell(cell) for cell in row] for row in rows]).rich(numbers))
+    table = Table(title, columns, [[Cell(cell) for cell in row] for row in rows], after=caption)
+    if (collected := _collected.get()) is not None:
+        collected.tables.append(table.content())
+        return
+    console().print(table.rich(numbers))
     if caption:
         console().print(Text(harmless(caption), style="dim"))
 
@@ -105,7 +158,10 @@ def print_table(
 def show(*tables: Table) -> None:
     """Print tables, each as wide as the terminal allows."""
     for table in tables:
-        console().print(table)
+        if (collected := _collected.get()) is not None:
+            collected.tables.append(table.content())
+        else:
+            console().print(table)
 
 
 _WORTH_SHOWING = 2.0  # seconds
@@ -234,7 +290,7 @@ class _Lines(Reporter):
 @contextmanager
 def progress() -> Iterator[None]:
     """Show the progress of everything inside the block, on standard error."""
-    if not is_main_process():
+    if not is_main_process() or _quiet.get():
         yield
         return
     target = console(stderr=True)

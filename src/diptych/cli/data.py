@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from pydantic import Field
 
 from diptych.cli.console import console, next_step, print_table, progress, say
-from diptych.cli.sources import Images, ReaderName, ReaderOptions, parse_values
-from diptych.core.errors import UsageError
+from diptych.cli.sources import DataSource, OutOption
 
 if TYPE_CHECKING:
     from diptych.data.checking import Check, Some, SplitCheck
@@ -20,52 +19,27 @@ if TYPE_CHECKING:
 _OWN = "own"
 _FOLDERS = 5
 
-
-class _NameOrVerb(TyperGroup):
-    """A word that is no verb of the group is a dataset to show."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            args = ["show", *args]
-        return super().resolve_command(ctx, args)
+Name = Annotated[str, typer.Argument(help="A dataset; diptych data list names them.", show_default=False)]
 
 
-data = typer.Typer(
-    name="data",
-    cls=_NameOrVerb,
-    help="Say where datasets are, under which licence and how to lay them out, and check that one is all there.",
-    epilog="Begin with: diptych data, then: diptych data coco",
-    invoke_without_command=True,
-    rich_markup_mode="rich",
-)
-
-Name = Annotated[str, typer.Argument(help="A dataset; diptych data lists them.", show_default=False)]
-
-
-@data.callback()
-def _without_verb(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        list_()
-
-
-@data.command("list")
 def list_() -> None:
     """List the datasets that are known.
 
-    Example: [bold]diptych data[/bold]
+    Examples:
+        diptych data list
     """
     from diptych.data.known import KNOWN
 
     rows = [(one.name, one.centric or "both", one.description) for one in KNOWN]
     print_table("known datasets", ("name", "centric", "what it is"), rows)
-    next_step("diptych data coco", "diptych data check coco FOLDER")
+    next_step("diptych data show coco", "diptych data check coco FOLDER")
 
 
-@data.command()
-def show(name: Name) -> None:
+def show_dataset(name: Name) -> None:
     """Show a dataset: where it is, its licence, how to lay it out, its sizes, how it is read.
 
-    Example: [bold]diptych data coco[/bold]
+    Examples:
+        diptych data show coco
     """
     from diptych.data.known import KNOWN
 
@@ -117,65 +91,55 @@ def _say_forms(one: KnownDataset) -> None:
         )
 
 
-@data.command()
+class CheckOptions(DataSource, OutOption):
+    """What is checked."""
+
+    split: str | None = Field(None, description="Check this part alone.")
+    decode: bool = Field(False, description="Decode every image; without it files are only looked for.")
+    workers: int | None = Field(None, ge=0, description="Threads to decode with; as many as there are CPUs.")
+
+
 def check(
     name: Annotated[
         str,
-        typer.Argument(help=f"A dataset that diptych data lists; {_OWN} for your own.", show_default=False),
+        typer.Argument(
+            help=f"A dataset that diptych data list names; {_OWN} for your own.", show_default=False
+        ),
     ],
     folder: Annotated[Path, typer.Argument(help="Its folder or file.", show_default=False)],
-    images: Images = None,
-    reader: ReaderName = None,
-    reader_option: ReaderOptions = None,
-    split: Annotated[str | None, typer.Option(help="Check this part alone.", show_default=False)] = None,
-    decode: Annotated[
-        bool, typer.Option("--decode", help="Decode every picture; without it files are only looked for.")
-    ] = False,
-    workers: Annotated[
-        int | None, typer.Option(help="Threads to decode with; as many as processors.", show_default=False)
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Write what was found there, as JSON.", show_default=False),
-    ] = None,
+    options: CheckOptions,
 ) -> None:
     """Read a dataset and say what is there, what is missing and what to do next.
 
     Exit code 1 when something has to be put right.
 
     Examples:
-
-      [bold]diptych data check coco coco --decode[/bold]
-
-      [bold]diptych data check flickr30k flickr30k --images flickr30k/flickr30k-images --out check.json[/bold]
-
-      [bold]diptych data check own shop --reader-option caption_column=title[/bold]
+        diptych data check coco coco --decode
+        diptych data check flickr30k flickr30k --images flickr30k/flickr30k-images --out check.json
+        diptych data check own shop --reader-option caption_column=title
     """
     from diptych.core.files import write_json
     from diptych.data.checking import check_dataset
 
-    if workers is not None and workers < 0:
-        raise UsageError(f"--workers {workers}", "give a number from 0 (without threads)")
-    options = parse_values(reader_option, "--reader-option")
-    if images is not None:
-        options["images"] = images
     with progress():
         found = check_dataset(
             None if name == _OWN else name,
             folder,
-            reader=reader,
-            split=split,
-            decode=decode,
-            workers=workers,
-            **options,
+            reader=options.reader,
+            split=options.split,
+            decode=options.decode,
+            workers=options.workers,
+            **options.reader_options(),
         )
     _say_check(found)
-    if out is not None:
-        write_json(out, {"complete": found.complete, "verdict": found.verdict, **asdict(found)})
-        say(f"written to {out}")
+    if options.out is not None:
+        write_json(options.out, {"complete": found.complete, "verdict": found.verdict, **asdict(found)})
+        say(f"written to {options.out}")
     if not found.complete:
         raise typer.Exit(1)
-    next_step(["diptych", "evaluate", "MODEL", "--data", folder, "--reader", found.reader])
+    given = [word for text in options.reader_option for word in ("--reader-option", text)]
+    given += [] if options.images is None else ["--images", str(options.images)]
+    next_step(["diptych", "evaluate", "MODEL", "--data", folder, "--reader", found.reader, *given])
 
 
 def _say_check(found: Check) -> None:

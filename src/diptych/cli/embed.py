@@ -1,77 +1,127 @@
-"""``diptych embed``: pictures and captions to rows on disk."""
+"""``diptych embed`` and ``diptych index``: images and captions to embeddings on disk, and to an index of them."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
+from pydantic import Field
 
 from diptych.cli.console import next_step, progress, say, stop_on_signal
 from diptych.cli.sources import (
-    Captions,
-    Data,
-    DataChoice,
-    Images,
+    DataSpec,
     Model,
-    OutFolder,
-    ReaderName,
-    ReaderOptions,
-    SkipBadImages,
-    Split,
+    OutOption,
+    PartSpec,
+    Source,
+    SplitOption,
     Work,
     encoded_of,
+    parse_values,
 )
+from diptych.cli.sparse_folder import SparseFolder
+from diptych.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from diptych.encoders.embeddings import Embeddings, Origin
+    from diptych.encoders.sparse_embeddings import SparseEmbeddings
 
 
-def embed(
-    model: Model,
-    data: Data = None,
-    split: Split = None,
-    captions: Captions = "all",
-    images: Images = None,
-    reader: ReaderName = None,
-    reader_option: ReaderOptions = None,
-    skip_bad_images: SkipBadImages = False,
-    out: OutFolder = None,
-    processes: Annotated[
-        int, typer.Option(min=1, help="Processes that share the work; on graphics cards one per card.")
-    ] = 1,
-    accelerator: Annotated[
-        str, typer.Option(help="cpu, cuda, mps or auto; several processes: no mps.")
-    ] = "auto",
-    nodes: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            help="Machines with one shared --out; each gives this command, by torchrun or srun.",
-        ),
-    ] = 1,
-) -> None:
-    """Embed a dataset's pictures and captions once, for everything that comes after.
+class EmbedOptions(OutOption):
+    """How encoding is shared."""
 
-    Ctrl-C stops after the current block, and the same command goes on; so it does after kill -9.
+    processes: int = Field(1, ge=1, description="Processes that share the work; on GPUs one each.")
+    accelerator: str = Field("auto", description="cpu, cuda, mps or auto; several processes: no mps.")
+    nodes: int = Field(
+        1, ge=1, description="Machines with one shared --out; each runs this command, by torchrun or srun."
+    )
+
+
+def embed(model: Model, data: PartSpec, options: EmbedOptions) -> None:
+    """Encode a dataset's images and captions once, for everything that comes after.
+
+    Ctrl-C stops after the current block; the same command resumes, after kill -9 too.
 
     Examples:
-
-      [bold]diptych embed runs/flickr8k[/bold]
-
-      [bold]diptych embed hf:openai/clip-vit-base-patch32 --data flickr30k --split test --out embedded[/bold]
-
-      [bold]diptych embed hf:openai/clip-vit-large-patch14 --data shop.csv --out embedded --processes 8[/bold]
-
-      [bold]torchrun --nnodes 2 --nproc-per-node 8 -m diptych embed … --nodes 2 --processes 8[/bold]
+        diptych embed runs/flickr8k
+        diptych embed hf:openai/clip-vit-base-patch32 --data flickr30k --split test --out embedded
+        diptych embed hf:openai/clip-vit-large-patch14 --data shop.csv --out embedded --processes 8
+        torchrun --nnodes 2 --nproc-per-node 8 -m diptych embed … --nodes 2 --processes 8
     """
-    choice = DataChoice(data, images, reader, reader_option, skip_bad_images, captions)
     fabric = None
-    if nodes > 1:
+    if options.nodes > 1:
         from diptych.encoders.distributed import launched_fabric
 
-        fabric = launched_fabric(nodes, processes, accelerator)
+        fabric = launched_fabric(options.nodes, options.processes, options.accelerator)
     with progress(), stop_on_signal():
-        work = Work(1 if fabric else processes, accelerator, fabric)
-        encoded, _, folder = encoded_of(model, choice, split, out, work=work)
+        work = Work(1 if fabric else options.processes, options.accelerator, fabric)
+        encoded, _, folder = encoded_of(model, data, data.split, options.out, work=work)
     say(
-        f"{len(encoded.images):,} pictures and {len(encoded.texts):,} captions, "
+        f"{len(encoded.images):,} images and {len(encoded.texts):,} captions, "
         f"{encoded.images.width} numbers each, in {folder}"
     )
     next_step(["diptych", "evaluate", folder], ["diptych", "index", folder])
+
+
+class IndexOptions(SplitOption, OutOption):
+    """What is indexed, and how."""
+
+    engine: str | None = Field(
+        None,
+        description="How it is searched; exact for dense embeddings, inverted for sparse ones.",
+        json_schema_extra={"names": "diptych.index:ENGINES"},
+    )
+    option: list[str] = Field([], description="KEY=VALUE for the engine, e.g. ef_search=128. Repeatable.")
+    of: Literal["images", "texts"] = Field("images", description="What is found.")
+
+
+def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
+    """Build an index of a run's or a dataset's images or captions, or of a sparse head's.
+
+    Examples:
+        diptych index runs/flickr8k
+        diptych index embedded --engine hnsw --option ef_search=128 --of texts
+        diptych index runs/flickr8k/sparse --engine inverted
+        diptych index embedded --engine qdrant --option url=https://host:6333 --option collection=shop
+    """
+    from diptych.index import ENGINES, build_index
+
+    of = options.of
+    with progress():
+        images, texts, origin, name = _rows_of(source, data, options.split)
+        items, others = (images, texts) if of == "images" else (texts, images)
+        settings = parse_values(options.option, "--option")
+        if options.engine is not None and ENGINES.get(options.engine).filters:
+            settings["records"] = _records(origin, of)
+        # The other modality is what the index will be queried with: recall is measured on it.
+        built = build_index(items, options.engine, sample=others.rows[:1000], **settings)
+        built.about["origin"] = asdict(origin)
+        target = options.out or Path(source) / f"index-{of}-{built.engine_name}"
+        built.save(target)
+    say(f"{len(built):,} {of} of {name}, engine {built.engine_name}, in {target}")
+    if "recall" in built.about:
+        recall = built.about["recall"]
+        say(f"recall@{recall['k']} against exact on {recall['queries']} queries: {recall['value']:.3f}")
+    next_step(["diptych", "search", target, "what to look for" if of == "images" else "picture.jpg"])
+
+
+def _rows_of(
+    source: str, data: DataSpec, split: str | None
+) -> tuple[Embeddings | SparseEmbeddings, Embeddings | SparseEmbeddings, Origin, str]:
+    """Return embeddings of images and captions, dense or sparse, their origin, and the dataset's name."""
+    if not SparseFolder.is_one(source):
+        encoded, origin, _ = encoded_of(source, data, split)
+        return encoded.images, encoded.texts, origin, encoded.about["dataset"]
+    if data.data is not None:
+        raise UsageError(f"{source} holds sparse rows already", "leave --data out")
+    made = SparseFolder.open(source)
+    rows = made.rows(split)
+    return rows.images, rows.texts, made.query_origin(split), rows.about["dataset"]
+
+
+def _records(origin: Origin, of: str) -> Sequence[Mapping[str, Any]] | None:
+    """Return the metadata of each item that searches can be restricted by."""
+    collection = origin.collection()
+    return collection.records if of == "images" else collection.caption_records

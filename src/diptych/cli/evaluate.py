@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+from pydantic import Field
 
 from diptych.cli.console import next_step, print_table, progress, say, show
 from diptych.cli.sources import (
-    Captions,
-    Data,
-    DataChoice,
-    Images,
-    OutFolder,
-    ReaderName,
-    ReaderOptions,
-    SkipBadImages,
+    OutOption,
+    PartSpec,
     Source,
-    Split,
     encode_part,
     encoded_of,
     encoder_of,
@@ -117,107 +110,70 @@ def show_conditions(both: BothConditions) -> None:
     )
 
 
-def evaluate(
-    source: Source,
-    data: Data = None,
-    split: Split = None,
-    captions: Captions = "all",
-    measure: Annotated[
-        list[str] | None,
-        typer.Option(help="E.g. R@5, mAP@10, DCG_CM@10; see diptych info. Repeatable.", show_default=False),
-    ] = None,
-    protocol: Annotated[str, typer.Option(help="full, coco-1k, coco-5k or folds(n).")] = "full",
-    positives: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Extended positives, FORMAT:PATH, e.g. cxc:FOLDER, eccv:FOLDER, pairs:FILE; see diptych info. "
-            "Repeatable: one table each.",
-            show_default=False,
-        ),
-    ] = None,
-    positives_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="KEY=VALUE for the positives, e.g. threshold=4 or originals=true. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    ties: Annotated[
-        str | None,
-        typer.Option(
-            help="expected, pessimistic, optimistic or compat; expected by default, compat with "
-            "--unranked published.",
-            show_default=False,
-        ),
-    ] = None,
-    rerank: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="K",
-            help="Score the best K of each query again by the model's matching head, and measure both stages. "
-            "For ALBEF, X-VLM and BLIP. Scores are stored: a smaller K needs no model.",
-            show_default=False,
-        ),
-    ] = None,
-    unranked: Annotated[
-        str | None,
-        typer.Option(
-            help="What becomes of positives that are not among the K: miss (the default: they have no rank), "
-            "contrastive (they follow in the first stage's order), published (they tie at -100).",
-            show_default=False,
-        ),
-    ] = None,
-    relevance: Annotated[
-        str | None,
-        typer.Option(
-            help="A model, or a folder that diptych embed wrote of the same data: its cosine says how relevant an "
-            "item without a label is to DCG_CM and nDCG_CM. The evaluated model's own by default.",
-            show_default=False,
-        ),
-    ] = None,
-    judgements: Annotated[
-        str | None,
-        typer.Option(
-            help="What people said of pairs, FORMAT:PATH, e.g. flickr8k-expert:ExpertAnnotations.txt; see diptych "
-            "info. How relevance and every measure agree with them.",
-            show_default=False,
-        ),
-    ] = None,
-    samples: Annotated[
-        int, typer.Option(min=0, help="Bootstrap resamples for 95 % intervals; 0 for none.")
-    ] = 1000,
-    images: Images = None,
-    reader: ReaderName = None,
-    reader_option: ReaderOptions = None,
-    skip_bad_images: SkipBadImages = False,
-    out: OutFolder = None,
-) -> None:
+class EvaluateOptions(OutOption):
+    """What is measured, against which positives, and how."""
+
+    measure: list[str] = Field(
+        [],
+        description="E.g. R@5, mAP@10, DCG_CM@10. Repeatable.",
+        json_schema_extra={"names": "diptych.metrics:MEASURES"},
+    )
+    protocol: str = Field("full", description="full, coco-1k, coco-5k or folds(n).")
+    positives: list[str] = Field(
+        [],
+        description="Extended positives, FORMAT:PATH, e.g. cxc:FOLDER, eccv:FOLDER, pairs:FILE. Repeatable: one table "
+        "each.",
+    )
+    positives_option: list[str] = Field(
+        [], description="KEY=VALUE for the positives, e.g. threshold=4 or originals=true. Repeatable."
+    )
+    ties: str | None = Field(
+        None,
+        description="expected, pessimistic, optimistic or compat.",
+        json_schema_extra={"default": "expected; compat with --unranked published"},
+    )
+    rerank: int | None = Field(
+        None,
+        ge=1,
+        description="Score the best K of each query again by the model's matching head, and measure both stages. "
+        "For ALBEF, X-VLM and BLIP. Scores are stored: a smaller K needs no model.",
+        json_schema_extra={"metavar": "K"},
+    )
+    unranked: str | None = Field(
+        None,
+        description="Positives that are not among the K: miss (they have no rank), contrastive (they follow in the "
+        "first stage's order), published (they tie at -100).",
+        json_schema_extra={"default": "miss"},
+    )
+    relevance: str | None = Field(
+        None,
+        description="A model, or embeddings of the same data: its cosine is the relevance of an item without a label "
+        "to DCG_CM and nDCG_CM. The evaluated model's own by default.",
+    )
+    judgements: str | None = Field(
+        None,
+        description="Human judgements of pairs, FORMAT:PATH, e.g. flickr8k-expert:ExpertAnnotations.txt: how "
+        "relevance and every measure agree with them.",
+    )
+    samples: int = Field(1000, ge=0, description="Bootstrap resamples for 95 % intervals; 0 for none.")
+
+
+def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
     """Measure retrieval in both directions on a split, beside chance.
 
     A run that was trained with shortcuts on both sides is measured without and with them.
 
     Examples:
-
-      [bold]diptych evaluate runs/flickr8k[/bold]
-
-      [bold]diptych evaluate hf:openai/clip-vit-base-patch32 --data coco --protocol coco-1k --out clip[/bold]
-
-      [bold]diptych evaluate hf:openai/clip-vit-base-patch32 --data coco --captions random:0 --out clip-one[/bold]
-
-      [bold]diptych evaluate embedded --measure R@1 --measure mAP@5[/bold]
-
-      [bold]diptych evaluate runs/coco --positives cxc:crisscrossed/data --measure rsum --measure R-precision[/bold]
-
-      [bold]diptych evaluate runs/coco --measure DCG_CM@10 --measure nDCG_CM@10 --relevance st:clip-ViT-B-32[/bold]
-
-      [bold]diptych evaluate runs/flickr8k --measure DCG_CM@10 --judgements flickr8k-expert:ExpertAnnotations.txt[/bold]
-
-      [bold]diptych evaluate blip:Salesforce/blip-itm-base-coco --data coco --rerank 256 --out blip[/bold]
-
-      [bold]diptych evaluate albef:flickr30k.pth --data flickr30k --rerank 128 --out albef[/bold]
-
-      [bold]diptych evaluate blip/embeddings --rerank 2 --unranked published[/bold]
+        diptych evaluate runs/flickr8k
+        diptych evaluate hf:openai/clip-vit-base-patch32 --data coco --protocol coco-1k --out clip
+        diptych evaluate hf:openai/clip-vit-base-patch32 --data coco --captions random:0 --out clip-one
+        diptych evaluate embedded --measure R@1 --measure mAP@5
+        diptych evaluate runs/coco --positives cxc:crisscrossed/data --measure rsum --measure R-precision
+        diptych evaluate runs/coco --measure DCG_CM@10 --measure nDCG_CM@10 --relevance st:clip-ViT-B-32
+        diptych evaluate runs/flickr8k --measure DCG_CM@10 --judgements flickr8k-expert:ExpertAnnotations.txt
+        diptych evaluate blip:Salesforce/blip-itm-base-coco --data coco --rerank 256 --out blip
+        diptych evaluate albef:flickr30k.pth --data flickr30k --rerank 128 --out albef
+        diptych evaluate blip/embeddings --rerank 2 --unranked published
     """
     from diptych.data.judgements import read_judgements
     from diptych.evaluation.evaluate_encoder import evaluate_encoded, positives_of
@@ -226,9 +182,10 @@ def evaluate(
     from diptych.metrics import DEFAULT_MEASURES
     from diptych.metrics.measuring import resolve
 
-    choice = DataChoice(data, images, reader, reader_option, skip_bad_images, captions)
-    stage = SecondStage.asked(rerank, unranked, protocol)
-    wanted = measure or DEFAULT_MEASURES
+    protocol, ties, samples, positives = options.protocol, options.ties, options.samples, options.positives
+    stage = SecondStage.asked(options.rerank, options.unranked, protocol)
+    relevance, judgements, out = options.relevance, options.judgements, options.out
+    wanted = options.measure or DEFAULT_MEASURES
     plain, _ = resolve(wanted)  # before the work, not after it
     if stage is not None:
         check_no_gains(plain)
@@ -238,17 +195,17 @@ def evaluate(
     with progress():
         embeddings = None if out is None else out / "embeddings"
         look = None if stage is None else stage.look
-        encoded, origin, folder = encoded_of(source, choice, split, embeddings, look, reuse=True)
+        encoded, origin, folder = encoded_of(source, data, data.split, embeddings, look, reuse=True)
         beside = embeddings or folder  # a run that cannot be written is evaluated with --out
         candidates = None if stage is None else stage.candidates(folder, encoded, origin, beside)
         judge = None if relevance is None else relevance_named(relevance, encoded, origin, beside)
-        if measure is None and judgements is not None and stage is None:
+        if not options.measure and judgements is not None and stage is None:
             wanted = (*wanted, *gains_beside(encoded, judge))
-        options = parse_values(positives_option, "--positives-option")
+        chosen = parse_values(options.positives_option, "--positives-option")
         base = _base(source, encoded, origin) if out is None else out / "evaluation"
         found, agreements = [], {}
         for kind, target in _targets(base, positives):
-            extended = None if kind is None else positives_of(encoded, kind, **options)
+            extended = None if kind is None else positives_of(encoded, kind, **chosen)
             same: dict[str, Any] = {"positives": extended, "protocol": protocol, "samples": samples}
             same["about"] = origin.said()
             first = {**same, "ties": ties or "expected", "relevance": judge}

@@ -1,4 +1,4 @@
-"""``diptych granularity``: how much captions say and how specifically, of one collection or of two compared."""
+"""``diptych analyse granularity``: how much captions say and how specifically, of one collection or of two compared."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ def granularity(
 
     Examples:
 
-      [bold]diptych granularity flickr8k[/bold]
+      [bold]diptych analyse granularity flickr8k[/bold]
 
-      [bold]diptych granularity coco=dataset_coco.json coco-fg=MSCOCO_FG_ann.json --out granularity[/bold]
+      [bold]diptych analyse granularity coco=dataset_coco.json coco-fg=MSCOCO_FG_ann.json --out granularity[/bold]
 
-      [bold]diptych granularity coarse=scenes finer=scenes --reader-option finer.finer=2[/bold]
+      [bold]diptych analyse granularity coarse=scenes finer=scenes --reader-option finer.finer=2[/bold]
     """
     from diptych.analysis.granularity import compare_granularity
     from diptych.analysis.granularity import granularity as measure
@@ -119,7 +119,7 @@ def granularity(
     if compared is not None:
         _show_comparison(compared)
     if out is None:
-        next_step(["diptych", "granularity", *collections, "--out", "FOLDER"])
+        next_step(["diptych", "analyse", "granularity", *collections, "--out", "FOLDER"])
         return
     if compared is not None:
         compared.save(out / "comparison.json")

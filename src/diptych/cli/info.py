@@ -2,218 +2,170 @@
 
 from __future__ import annotations
 
+import importlib
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from diptych.cli.categories.about import about_categories, about_products_index
-from diptych.cli.console import print_table, say
-from diptych.cli.sparse_folder import SparseFolder
-from diptych.core.errors import UsageError
+from diptych.cli.console import next_step, show
+from diptych.core.errors import UnknownNameError
+from diptych.core.reading import read_json, read_text
+from diptych.core.table import Table
 
-if TYPE_CHECKING:
-    from diptych.data.collection import Collection
+NAMES = {
+    "encoders": ("diptych.encoders.family:FAMILIES", "how an encoder is named"),
+    "datasets": ("diptych.data.known:KNOWN", "diptych data show NAME"),
+    "readers": ("diptych.data.readers:READERS", "--reader"),
+    "recipes": ("diptych.training.recipe:recipe_names", "diptych train NAME"),
+    "objectives": ("diptych.objectives:OBJECTIVES", "objective.name of a recipe"),
+    "measures": ("diptych.metrics:MEASURES", "--measure"),
+    "positives": ("diptych.data.extended_positives:EXTENDED_POSITIVES", "--positives NAME:PATH"),
+    "judgements": ("diptych.data.judgements:JUDGEMENTS", "--judgements NAME:PATH"),
+    "engines": ("diptych.index:ENGINES", "diptych index --engine"),
+    "perturbations": ("diptych.analysis.perturbations:PERTURBATIONS", "diptych analyse stress --perturb"),
+    "granularity": ("diptych.analysis.granularity:FEATURES", "diptych analyse granularity --feature"),
+    "protocols": ("diptych.evaluation.variants:AXES", "what diptych analyse protocol varies"),
+    "log-formats": ("diptych.data.logs:LOG_FORMATS", "diptych intent ingest --format"),
+    "statistics": ("diptych.commerce.purchase_intent.statistics:STATISTICS", "diptych intent describe"),
+    "intent-features": ("diptych.commerce.purchase_intent.features:FEATURES", "diptych intent features"),
+    "intent-models": ("diptych.commerce.purchase_intent.models:MODELS", "diptych intent train --model"),
+    "intent-splits": ("diptych.commerce.purchase_intent.splits:SPLITS", "diptych intent evaluate --split"),
+    "intent-checks": ("diptych.commerce.purchase_intent.auditing:CHECKS", "diptych intent audit --check"),
+    "taxonomies": ("diptych.data.taxonomy:TAXONOMIES", "diptych categories tree --format"),
+    "settings": ("diptych.commerce.catalogue:SETTINGS", "diptych categories train --setting"),
+    "catalogue-splits": ("diptych.commerce.catalogue.making:SPLITS", "diptych categories train --split-by"),
+}
+"""Topics of names: the registry, and where its names are used."""
+
+_EXTRAS = {
+    "datasets": "datasets",
+    "httpcore": "downloads",
+    "open_clip_torch": "open-clip",
+    "nltk": "language",
+    "pyseismic-lsr": "engines",
+    "pyterrier-pisa": "engines",
+    "qdrant-client": "qdrant",
+}
+_WEIGHTS = (".th", ".pth", ".pt", ".bin", ".safetensors")
+_DEPTH = 3
+_LONGEST = 120
 
 
 def info(
-    path: Annotated[
+    name: Annotated[
         str | None,
         typer.Argument(
-            help="A dataset, run, encoder, embeddings, index or checkpoint, or an encoder's name such as "
-            "xvlm:FILE.",
+            help="A topic of names, such as measures; a dataset, run, encoder, embeddings, index, result or "
+            "checkpoint; or an encoder's name such as xvlm:FILE.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Say what is installed and what can be named, or what a path holds.
+    """Print what is installed and which names there are, or what a path holds.
 
-    Examples: [bold]diptych info[/bold], [bold]diptych info runs/flickr8k[/bold],
-    [bold]diptych info albef:flickr30k.pth[/bold]
+    Examples:
+        diptych info
+        diptych info measures
+        diptych info runs/flickr8k
+        diptych info albef:flickr30k.pth
     """
-    if path is None:
-        _environment()
-        return
-    if Path(path).exists():
-        found = _about(Path(path))
-    elif ":" in path:
-        found = _about_encoder(path)
+    if name is None:
+        show(_installed())
+        rows = [(topic, where) for topic, (_, where) in NAMES.items()]
+        show(Table.of("names", "", ("diptych info TOPIC", "used as"), rows))
+        next_step("diptych info measures")
+    elif name in NAMES:
+        show(_names(name))
+    elif Path(name).exists():
+        show(Table.of(name, "", ("what", "value"), _about(Path(name))))
+    elif ":" in name:
+        show(Table.of(name, "", ("what", "value"), _encoder(name)))
     else:
-        raise UsageError(f"{path} does not exist", "give a path, an encoder's name, or nothing")
-    print_table(path, ("what", "value"), [(key, str(value)) for key, value in found])
+        raise UnknownNameError("path or topic", name, NAMES)
 
 
-def _environment() -> None:
+def _installed() -> Table:
     from importlib import metadata
 
-    from diptych.analysis.granularity import FEATURES
-    from diptych.analysis.perturbations import PERTURBATIONS
-    from diptych.commerce.catalogue import SETTINGS
-    from diptych.commerce.catalogue.making import SPLITS as CATALOGUE_SPLITS
-    from diptych.commerce.purchase_intent.auditing import CHECKS
-    from diptych.commerce.purchase_intent.features import FEATURES as INTENT_FEATURES
-    from diptych.commerce.purchase_intent.models import MODELS
-    from diptych.commerce.purchase_intent.splits import SPLITS
-    from diptych.commerce.purchase_intent.statistics import STATISTICS
-    from diptych.data.extended_positives import EXTENDED_POSITIVES
-    from diptych.data.judgements import JUDGEMENTS
-    from diptych.data.known import KNOWN
-    from diptych.data.logs import LOG_FORMATS
-    from diptych.data.readers import READERS
-    from diptych.data.taxonomy import TAXONOMIES
-    from diptych.encoders.family import FAMILIES
-    from diptych.evaluation.variants import AXES
-    from diptych.index import ENGINES
-    from diptych.metrics import MEASURES
-    from diptych.objectives import OBJECTIVES
-    from diptych.training.recipe import recipe_names
     from diptych.training.run import environment
 
     values = environment()
     rows = [("diptych", values["diptych"]), ("python", f"{values['python']}, {values['system']}")]
     rows += [(name, version) for name, version in values["libraries"].items()]
-    for extra, library in (
-        ("datasets", "datasets"),
-        ("downloads", "httpcore"),
-        ("open-clip", "open_clip_torch"),
-        ("language", "nltk"),
-        ("engines", "pyseismic-lsr"),
-        ("engines", "pyterrier-pisa"),
-        ("qdrant", "qdrant-client"),
-    ):
+    for library, extra in _EXTRAS.items():
         try:
             rows.append((library, metadata.version(library)))
         except metadata.PackageNotFoundError:
             rows.append((library, f"not installed: pip install 'diptych[{extra}]'"))
-    rows.append(("processors", f"{values['processors']}, {values['threads']} threads"))
-    rows.append(("accelerator", values["accelerator"] or "none"))
-    print_table("installed", ("what", "version"), rows)
-    print_table(
-        "encoders (DualEncoder.load, diptych evaluate and others)",
-        ("family", "what it is", "how one is named"),
-        [(family.name, family.description, ", ".join(family.forms)) for family in FAMILIES],
-    )
-    for title, registry in (
-        ("known datasets (diptych data NAME)", KNOWN),
-        ("readers (--reader)", READERS),
-        ("formats of shop logs (diptych intent ingest --format)", LOG_FORMATS),
-        ("formats of category trees (diptych categories tree --format)", TAXONOMIES),
-        ("statistics of sessions (diptych intent describe)", STATISTICS),
-        ("features of a session (diptych intent features)", INTENT_FEATURES),
-        ("models of purchase intent (diptych intent evaluate, train --model)", MODELS),
-        ("splits of sessions (diptych intent evaluate --split)", SPLITS),
-        ("checks for leaks (diptych intent audit --check)", CHECKS),
-        ("settings of categories (diptych categories evaluate --setting)", SETTINGS),
-        ("splits of a catalogue (diptych categories train --split-by)", CATALOGUE_SPLITS),
-        ("objectives (objective.name)", OBJECTIVES),
-        ("measures (--measure)", MEASURES),
-        ("extended positives (--positives NAME:PATH)", EXTENDED_POSITIVES),
-        ("judgements (--judgements NAME:PATH)", JUDGEMENTS),
-        ("perturbations (diptych stress, diptych perturb)", PERTURBATIONS),
-        ("features of granularity (diptych granularity)", FEATURES),
-        ("what a protocol leaves open (diptych protocol)", AXES),
-        ("index engines (--engine)", ENGINES),
-    ):
-        print_table(title, ("name", "what it is"), [(item.name, item.description) for item in registry])
-    say(f"recipes (diptych train NAME): {', '.join(recipe_names())}")
+    rows.append(("CPUs", f"{values['processors']}, {values['threads']} threads"))
+    return Table.of("installed", "", ("what", "version"), [*rows, ("GPU", values["accelerator"] or "none")])
 
 
-def _about(path: Path) -> list[tuple[str, object]]:
-    """What a path holds, recognised by the file that marks it."""
-    if (path / "run.json").is_file():
-        from diptych.training.run import Run
+def _names(topic: str) -> Table:
+    registry, where = NAMES[topic]
+    module, _, attribute = registry.partition(":")
+    found = getattr(importlib.import_module(module), attribute)
+    rows = []
+    for one in found() if callable(found) else found:
+        if isinstance(one, str):
+            rows.append((one, ""))
+        else:
+            forms = ", ".join(getattr(one, "forms", ()))
+            rows.append((one.name, f"{one.description}{f': {forms}' if forms else ''}"))
+    return Table.of(f"{topic}: {where}", "", ("name", "what it is"), rows)
 
-        run = Run.open(path)
-        rows: list[tuple[str, object]] = [("kind", "run"), *run.describe().items()]
-        tower = ("image tower", run.recipe.model.image.summary)
-        tuned = ("fine-tuned from", run.recipe.fine_tune)
-        rows += [
-            ("objective", run.recipe.objective["name"]),
-            tower if run.recipe.fine_tune is None else tuned,
-        ]
-        return [*rows, ("encoder", run.best if run.best.is_dir() else "none yet")]
-    if (path / "embeddings.json").is_file():
-        from diptych.encoders.embeddings import Embeddings
 
-        rows_ = Embeddings.open(path)
-        return [
-            ("kind", f"{rows_.kind} embeddings"),
-            ("rows", f"{len(rows_):,} × {rows_.width}"),
-            ("encoder", rows_.encoder),
-            ("data", rows_.data),
-        ]
-    if (path / "stress.json").is_file():
-        from diptych.evaluation.stress import StressResult
-
-        stressed = StressResult.open(path)
-        return [("kind", "stress"), ("protocol", stressed.protocol_line()), ("method", stressed.method)]
-    if SparseFolder.is_one(path):
-        made = SparseFolder.open(path)
-        about = made.sparsifier().describe()
-        return [("kind", "sparse head"), ("dense rows of", made.origin.model), *about.items()]
-    if (path / "sparse_embeddings.json").is_file():
-        from diptych.encoders.sparse_embeddings import SparseEmbeddings
-
-        sparse = SparseEmbeddings.open(path)
-        return [
-            ("kind", f"sparse {sparse.kind} embeddings"),
-            (
-                "rows",
-                f"{len(sparse):,} of {sparse.rows.nnz / max(1, len(sparse)):.1f} terms among {sparse.width:,}",
-            ),
-            ("encoder", sparse.encoder),
-            ("data", sparse.data),
-        ]
-    if (path / "sparsified_collection.json").is_file():
-        return _about_sparsified(path)
-    if (path / "embedded_collection.json").is_file():
-        from diptych.encoders.embeddings import EncodedCollection
-
-        encoded = EncodedCollection.open(path)
-        return [
-            ("kind", "embedded collection"),
-            ("pictures", f"{len(encoded.images):,} × {encoded.images.width}"),
-            ("captions", f"{len(encoded.texts):,} × {encoded.texts.width}"),
-            *((key, encoded.about[key]) for key in ("dataset", "split", "data")),
-            ("encoder", encoded.images.encoder),
-        ]
-    if (path / "index.json").is_file():
-        from diptych.index import open_index
-
-        index = open_index(path)
-        return [
-            ("kind", "index"),
-            ("contents", index.describe()),
-            *about_products_index(index),
-            *index.options.items(),
-        ]
-    if (path / "reranked.json").is_file():
-        return _about_reranked(path)
-    if (path / "log.json").is_file():
-        return _about_log(path)
-    if (categories := about_categories(path)) is not None:
-        return categories
-    if path.is_file() and path.suffix in (".th", ".pth", ".pt", ".bin", ".safetensors"):
-        return _about_checkpoint(path)
+def _about(path: Path) -> list[tuple[str, str]]:
+    """Return what a path holds, recognised by the headers in it."""
+    headers = [_header(file) for file in sorted(path.glob("*.json"))] if path.is_dir() else []
+    rows = [row for header in headers if header for row in header]
+    if (path / "recipe.toml").is_file():
+        rows += _fields(tomllib.loads(read_text(path / "recipe.toml")), "recipe", _DEPTH)
+    if rows and not (path / "diptych.json").is_file():
+        return [*rows, ("files", ", ".join(sorted(file.name for file in path.iterdir())))]
+    if path.is_file() and path.suffix in _WEIGHTS:
+        return _checkpoint(path)
+    if path.is_file() and path.suffix == ".json" and (header := _header(path)):
+        return header
     from diptych.encoders.family import FAMILIES
 
-    if (path / "diptych.json").is_file() or any(
-        family.recognises(path) for family in FAMILIES if path.is_dir()
-    ):
-        return _about_encoder(str(path))
+    if (path / "diptych.json").is_file() or any(one.recognises(path) for one in FAMILIES if path.is_dir()):
+        return _encoder(str(path))
     from diptych.data import read_collection
 
     collection = read_collection(path)
-    return [
-        ("kind", "dataset"),
-        ("contents", collection.describe()),
-        *_about_products(collection),
-        *(("note", note) for note in collection.notes),
-    ]
+    notes = [("note", note) for note in collection.notes]
+    return [("kind", "dataset"), ("contents", collection.describe()), *_products(collection), *notes]
 
 
-def _about_products(collection: Collection) -> list[tuple[str, object]]:
-    """How many products there are of what, where the dataset is one of products with categories."""
+def _header(file: Path) -> list[tuple[str, str]]:
+    """Return the fields of an artifact's header; nothing of another file."""
+    content = read_json(file)
+    if not isinstance(content, dict) or not isinstance(content.get("artifact"), str):
+        return []
+    rows = [("kind", content["artifact"].replace("_", " ")), ("fingerprint", str(content.get("fingerprint")))]
+    return [*rows, *_fields(content.get("content"), "", _DEPTH)]
+
+
+def _fields(value: Any, name: str, depth: int) -> Iterator[tuple[str, str]]:
+    """Yield values by their dotted names; long lists and what lies deeper by their number."""
+    if isinstance(value, dict) and depth and value:
+        for key, inner in value.items():
+            yield from _fields(inner, f"{name}.{key}" if name else str(key), depth - 1)
+        return
+    if isinstance(value, dict | list):
+        text = ", ".join(map(str, value))
+        is_short = len(text) <= _LONGEST and not any(isinstance(one, dict | list) for one in value)
+        yield name, text if is_short else f"{len(value):,} values"
+    elif value is not None:
+        yield name, f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _products(collection: Any) -> list[tuple[str, str]]:
+    """Return how many products there are, where the dataset is one of products with categories."""
     from diptych.commerce.catalogue import catalogue_of
     from diptych.data.products import paths_of
 
@@ -222,43 +174,17 @@ def _about_products(collection: Collection) -> list[tuple[str, object]]:
     return [("products", catalogue_of(collection).describe())]
 
 
-def _about_encoder(source: str) -> list[tuple[str, object]]:
+def _encoder(source: str) -> list[tuple[str, str]]:
     from diptych.encoders.dual_encoder import DualEncoder
 
-    return [("kind", "encoder"), *DualEncoder.load(source).describe().items()]
-
-
-def _about_reranked(path: Path) -> list[tuple[str, object]]:
-    from diptych.metrics import Reranked
-
-    made = Reranked.open(path)
-    sizes = (("i2t", "pictures", made.i2t), ("t2i", "captions", made.t2i))
     return [
-        ("kind", "re-ranked candidates"),
-        *((name, f"the best {one.k:,} of each of {len(one.items):,} {what}") for name, what, one in sizes),
-        ("final score", "matching + contrastive" if made.adds_contrastive else "matching"),
-        *made.about.items(),
+        ("kind", "encoder"),
+        *((key, str(value)) for key, value in DualEncoder.load(source).describe().items()),
     ]
 
 
-def _about_log(path: Path) -> list[tuple[str, object]]:
-    from diptych.data.logs import Log
-
-    log = Log.open(path)
-    dropped = sum(rule["dropped"] for rule in log.about["rules"])
-    return [
-        ("kind", "shop log"),
-        ("contents", log.describe()),
-        ("format", log.about["importer"]),
-        ("rows read", f"{log.about['rows_read']:,}, of which {dropped:,} were dropped"),
-        *((what, f"{log.about[what]:,}") for what in ("clients", "visitors", "purchases")),
-        ("buckets", log.about["buckets"]),
-        *(("note", note) for note in log.about["notes"]),
-    ]
-
-
-def _about_checkpoint(path: Path) -> list[tuple[str, object]]:
-    """Whose checkpoint a file of weights is, by their names."""
+def _checkpoint(path: Path) -> list[tuple[str, str]]:
+    """Return whose checkpoint a file of weights is, by their names."""
     from diptych.encoders.official.checkpoint import (
         LAYOUTS,
         advice,
@@ -270,26 +196,10 @@ def _about_checkpoint(path: Path) -> list[tuple[str, object]]:
     state = read_checkpoint(path).state
     found = looks_like(state)
     what, load = advice(found, path)
-    rows: list[tuple[str, object]] = [
-        ("kind", "checkpoint"),
-        ("looks like", what),
-        ("weights", f"{len(state):,} names, {sum(value.numel() for value in state.values()):,} numbers"),
-    ]
+    size = f"{len(state):,} names, {sum(value.numel() for value in state.values()):,} numbers"
+    rows = [("kind", "checkpoint"), ("looks like", what), ("weights", size)]
     if found in LAYOUTS:
         begun = is_pre_training(state, found)
         rows.append(("stage", "pre-training" if begun else "fine-tuned"))
         load = load.replace(f"{found}:", f"{found}:pretraining:") if begun else load
     return [*rows, ("next", load)]
-
-
-def _about_sparsified(path: Path) -> list[tuple[str, object]]:
-    from diptych.sparse import SparsifiedCollection
-
-    made = SparsifiedCollection.open(path)
-    return [
-        ("kind", "sparsified collection"),
-        ("pictures", f"{len(made.images):,}"),
-        ("captions", f"{len(made.texts):,}"),
-        ("terms", f"{made.images.width:,}"),
-        *((key, made.about[key]) for key in ("dataset", "split", "data", "head")),
-    ]

@@ -1,34 +1,23 @@
-"""``diptych perturb``: captions with typos, in another order or with another meaning, in files."""
+"""``diptych data perturb``: captions with typos, in another order or with another meaning, in files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Literal
 
-import typer
+from pydantic import Field
 
-from diptych.cli.console import next_step, print_table, progress, say
-from diptych.cli.sources import (
-    Captions,
-    DataChoice,
-    Images,
-    LanguageName,
-    NltkData,
-    OutFolder,
-    ReaderName,
-    ReaderOptions,
-    WordNetPath,
-    options_by_name,
-)
+from diptych.cli.console import next_step, print_table, progress, say, show
+from diptych.cli.sources import LanguageSpec, OutOption, PartSpec, options_by_name
 from diptych.core.errors import UsageError
+from diptych.core.table import Table
 
 if TYPE_CHECKING:
     from diptych.analysis.perturbations import PerturbedCaptions, TextPerturbation
     from diptych.analysis.perturbations.perturb import CaptionList
     from diptych.data.collection import Collection
-    from diptych.data.language import Language
 
 
 _LONG = 160
@@ -53,7 +42,7 @@ def list_perturbations() -> None:
         columns = ("perturbation", "what it changes", "meaning stays", "options")
         if rows:
             print_table(f"{group}: {what}", columns, rows)
-    next_step("diptych perturb DATA --perturb NAME --out FOLDER")
+    next_step("diptych data perturb DATA --perturb NAME --out FOLDER")
 
 
 @dataclass
@@ -90,61 +79,54 @@ def _around_change(before: str, after: str) -> tuple[str, str]:
     return lead + before[shown] + tails[0], lead + after[shown] + tails[1]
 
 
-def perturb(
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            help="A dataset: folder or file; or a .txt file with a caption per line.", show_default=False
-        ),
-    ] = None,
-    names: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--perturb",
-            help="Perturbations or groups of them, text or thesis (its thirteen). Repeatable, or with commas.",
-            show_default="thesis",
-        ),
-    ] = None,
-    list_all: Annotated[bool, typer.Option("--list", help="Show every perturbation and stop.")] = False,
-    set_options: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="NAME.KEY=VALUE for a perturbation. Repeatable.", show_default=False),
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="How often each is drawn anew.")] = 1,
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, help="The first seed; 0, or 42 with --compat published.", show_default=False),
-    ] = None,
-    compat: Annotated[
-        str, typer.Option(help="none, or published: as the thesis's code, faults included.")
-    ] = "none",
-    language: LanguageName = "auto",
-    wordnet: WordNetPath = None,
-    nltk_data: NltkData = None,
-    split: Annotated[
-        str | None,
-        typer.Option(help="The part of the data; test where there is one, or all.", show_default=False),
-    ] = None,
-    captions: Captions = "all",
-    images: Images = None,
-    reader: ReaderName = None,
-    reader_option: ReaderOptions = None,
-    examples: Annotated[
-        int, typer.Option("--examples", "-n", min=0, help="Of each perturbation, to show.")
-    ] = 2,
-    out: OutFolder = None,
-) -> None:
+class PerturbOptions(LanguageSpec, PartSpec, OutOption):
+    """Which captions are changed, and how."""
+
+    data: Path | None = Field(
+        None,
+        description="A dataset: folder or file; or a .txt file with a caption per line.",
+        json_schema_extra={"argument": True},
+    )
+    perturb: list[str] = Field(
+        [],
+        description="Perturbations or groups of them, text or thesis (its thirteen). Repeatable, or with commas.",
+        json_schema_extra={"default": "thesis", "names": "diptych.analysis.perturbations:PERTURBATIONS"},
+    )
+    list_all: bool = Field(
+        False, description="Show every perturbation and stop.", json_schema_extra={"flags": ["--list"]}
+    )
+    set_: list[str] = Field(
+        [],
+        description="NAME.KEY=VALUE for a perturbation. Repeatable.",
+        json_schema_extra={"flags": ["--set"]},
+    )
+    seeds: int = Field(1, ge=1, description="How often each is drawn anew.")
+    seed: int | None = Field(
+        None,
+        ge=0,
+        description="The first seed.",
+        json_schema_extra={"default": "0, or 42 with --compat published"},
+    )
+    compat: Literal["none", "published"] = Field(
+        "none", description="published: as the thesis's code, faults included."
+    )
+    examples: int = Field(
+        2,
+        ge=0,
+        description="Of each perturbation, to show.",
+        json_schema_extra={"flags": ["--examples", "-n"]},
+    )
+
+
+def perturb(options: PerturbOptions) -> None:
     """Change captions as people mistype, shuffle or reword them, and say what could not be changed and why.
 
     With --out, one JSONL per perturbation and seed: id, image, caption, perturbed, changed.
 
     Examples:
-
-      [bold]diptych perturb flickr8k --perturb typos --out typos[/bold]
-
-      [bold]diptych perturb captions.txt --perturb character-swap --set character-swap.edits=2[/bold]
-
-      [bold]diptych perturb --list[/bold]
+        diptych data perturb flickr8k --perturb typos --out typos
+        diptych data perturb captions.txt --perturb character-swap --set character-swap.edits=2
+        diptych data perturb --list
     """
     from diptych.analysis.perturbations.perturb import (
         check_perturbations,
@@ -153,51 +135,46 @@ def perturb(
         write_perturbed,
     )
 
-    if list_all:
+    if options.list_all:
         list_perturbations()
         return
+    data, compat, out = options.data, options.compat, options.out
     if data is None:
         raise UsageError("no captions given", "give a dataset or a .txt file, or --list")
-    asked = [name.strip() for given in names or ["thesis"] for name in given.split(",")]
-    chosen, left_out = _chosen(asked, compat)
-    options = options_by_name(set_options)
-    check_perturbations(chosen, options, compat)
-    first = seed if seed is not None else usual_seed(compat)
+    names = [name.strip() for given in options.perturb or ["thesis"] for name in given.split(",")]
+    chosen, left_out = _chosen(names, compat)
+    settings = options_by_name(options.set_)
+    check_perturbations(chosen, settings, compat)
+    first = options.seed if options.seed is not None else usual_seed(compat)
+    seeds = range(first, first + options.seeds)
     with progress():
-        whole, collection, part = _captions(
-            data, DataChoice(data, images, reader, reader_option), split, captions
-        )
-        known = _language(chosen, language, wordnet, nltk_data, collection)
-        results = perturbed_over(
-            whole, chosen, seeds=range(first, first + seeds), options=options, compat=compat, language=known
-        )
-        shown, files = Shown(whole, examples), []
+        whole, collection, part = _captions(options)
+        known = options.open(collection) if any(one.needs for one in chosen) else None
+        results = perturbed_over(whole, chosen, seeds=seeds, options=settings, compat=compat, language=known)
+        shown, files = Shown(whole, options.examples), []
         if out is None:
             for _ in shown.watch(results):
                 pass
         else:
-            said = {"split": part, "compat": compat, "language": None if known is None else known.line()}
-            files = write_perturbed(out, whole, shown.watch(results), said)
+            about = {"split": part, "compat": compat, "language": None if known is None else known.line()}
+            files = write_perturbed(out, whole, shown.watch(results), about)
     if shown.examples:
-        print_table("", ("perturbation", "before", "after"), shown.examples)
-    print_table(
-        "",
-        ("perturbation", "seed", "changed", "of", "unchanged, and why"),
-        shown.counts,
-        numbers=("seed", "changed", "of"),
-    )
+        show(Table.of("", "", ("perturbation", "before", "after"), shown.examples))
+    show(Table.of("", "", ("perturbation", "seed", "changed", "of", "unchanged, and why"), shown.counts))
     said_of = f"{whole.name}{'' if part is None else f', {part}'}: {len(whole.ids):,} captions"
     said_of += "" if compat == "none" else f"; compat {compat}"
     say(said_of if known is None else f"{said_of}; language {known.line()}")
     for why, which in left_out.items():
         if which:
             say(f"left out, for {why}: {', '.join(which)}")
-    again = [part for name in asked for part in ("--perturb", name)]
+    again = [part for name in names for part in ("--perturb", name)]
     if out is None:
-        next_step(["diptych", "perturb", data, *again, "--out", "FOLDER"])
+        next_step(["diptych", "data", "perturb", data, *again, "--out", "FOLDER"])
         return
     say(f"written to {out}")
-    next_step(["less", files[0]] if collection is None else ["diptych", "stress", "MODEL", data, *again])
+    next_step(
+        ["less", files[0]] if collection is None else ["diptych", "analyse", "stress", "MODEL", data, *again]
+    )
 
 
 def _chosen(names: Sequence[str], compat: str) -> tuple[list[TextPerturbation], dict[str, list[str]]]:
@@ -216,34 +193,19 @@ def _chosen(names: Sequence[str], compat: str) -> tuple[list[TextPerturbation], 
     return possible, {"they change pictures": pictures, "they have no published form": unpublished}
 
 
-def _captions(
-    data: Path, choice: DataChoice, split: str | None, captions: str
-) -> tuple[CaptionList, Collection | None, str | None]:
-    """The captions, the collection they are of, and which part of it; a text file has neither."""
+def _captions(options: PerturbOptions) -> tuple[CaptionList, Collection | None, str | None]:
+    """Return the captions, the collection they are of, and which part of it; a text file has neither."""
     from diptych.analysis.perturbations.perturb import CaptionList
     from diptych.encoders.embeddings import Origin
 
-    if data.suffix.lower() == ".txt" and choice.reader is None:
-        if split is not None or captions != "all" or choice.images is not None:
+    data, split = options.data, options.split
+    assert data is not None
+    if data.suffix.lower() == ".txt" and options.reader is None:
+        if split is not None or options.captions != "all" or options.images is not None:
             raise UsageError(f"{data} has captions alone", "leave --split, --captions and --images out")
         return CaptionList.of_lines(data), None, None
-    collection = Origin("", choice.section(None), None, captions).collection()
+    collection = Origin("", options.section(None), None, options.captions).collection()
     if split is None:
         split = "test" if "test" in collection.split_sizes else "all"
     part = collection if split == "all" else collection.split(split)
     return CaptionList.of_collection(part), part, split
-
-
-def _language(
-    chosen: Iterable[TextPerturbation],
-    name: str,
-    wordnet: Path | None,
-    nltk_data: Path | None,
-    collection: Collection | None,
-) -> Language | None:
-    """The language, where a perturbation needs one."""
-    if not any(one.needs for one in chosen):
-        return None
-    from diptych.data.language.open import open_language
-
-    return open_language(name, wordnet=wordnet, nltk_data=nltk_data, collection=collection)

@@ -1,4 +1,4 @@
-"""``diptych protocol``: which choice of protocol would explain a printed number."""
+"""``diptych analyse protocol``: which choice of protocol would explain a printed number."""
 
 from __future__ import annotations
 
@@ -347,13 +347,13 @@ def protocol(
 
     Examples:
 
-      [bold]diptych protocol xvlm/embeddings --published 'reproducibility:table-2.1:Repr. X-VLM, COCO'[/bold]
+      [bold]diptych analyse protocol xvlm/embeddings --published 'reproducibility:table-2.1:Repr. X-VLM, COCO'[/bold]
 
-      [bold]diptych protocol clip/test --also val=clip/val --target 'i2t R@1=77.02' --target 't2i R@1=74.95'[/bold]
+      [bold]diptych analyse protocol clip/test --also val=clip/val --target 'i2t R@1=77.02' --target 't2i R@1=74.95'[/bold]
 
-      [bold]diptych protocol itc.npy --matching itm.npy --target 'i2t R@5=84.48' --target 'i2t R@10=84.50'[/bold]
+      [bold]diptych analyse protocol itc.npy --matching itm.npy --target 'i2t R@5=84.48' --target 'i2t R@10=84.50'[/bold]
 
-      [bold]diptych protocol --published 'reproducibility:table-2.1:Repr. CLIP, Flickr30k'[/bold]
+      [bold]diptych analyse protocol --published 'reproducibility:table-2.1:Repr. CLIP, Flickr30k'[/bold]
     """
     from diptych.core.files import write_json
     from diptych.evaluation.printed import read_digits
@@ -393,7 +393,7 @@ def protocol(
     for line in lines:
         say(line)
     if home is None:
-        next_step("diptych protocol RUN with the same target: which protocol would explain it")
+        next_step("diptych analyse protocol RUN with the same target: which protocol would explain it")
         return
     says = {"says": [] if found is None else explain(found), "digits say": digits.sentences()}
     explored = {} if found is None else {"exploration": found.to_dict()}

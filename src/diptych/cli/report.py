@@ -10,7 +10,7 @@ import typer
 
 from diptych.cli.categories.report import is_of_categories, write_categories_report
 from diptych.cli.console import next_step, progress, say
-from diptych.cli.sources import DataChoice, OutFolder, Split, encoded_of
+from diptych.cli.sources import DataSpec, OutOption, SplitOption, encoded_of
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 
@@ -19,28 +19,30 @@ if TYPE_CHECKING:
     from diptych.evaluation import Result
 
 
+class ReportOptions(SplitOption, OutOption):
+    """Of which part, and where."""
+
+
 def report(
     run: Annotated[
         Path,
         typer.Argument(
-            help="A run that was trained, or a folder of diptych stress or diptych categories evaluate.",
+            help="A run that was trained, or a folder of diptych analyse stress or diptych categories evaluate.",
             show_default=False,
         ),
     ],
-    split: Split = None,
-    out: OutFolder = None,
+    options: ReportOptions,
 ) -> None:
     """Write a run's report: curves, the test table, best and worst retrievals with pictures, the recipe.
 
-    Of a folder of diptych stress: what each perturbation costs, heat maps, the worst hit. Of an evaluation of
+    Of a folder of diptych analyse stress: what each perturbation costs, heat maps, the worst hit. Of an evaluation of
     categories: its tables, levels, errors and examples again.
 
     Examples:
-
-      [bold]diptych report runs/flickr8k[/bold]
-
-      [bold]diptych report runs/flickr8k/stress/flickr8k-test[/bold]
+        diptych report runs/flickr8k
+        diptych report runs/flickr8k/stress/flickr8k-test
     """
+    split, out = options.split, options.out
     stressed = (run / "stress.json").is_file()
     if stressed or is_of_categories(run):
         if split is not None:
@@ -59,7 +61,7 @@ def report(
 
     opened = Run.open(run)
     with progress():
-        encoded, origin, _ = encoded_of(str(run), DataChoice(), split)
+        encoded, origin, _ = encoded_of(str(run), DataSpec(), split)
         # Measured anew: it takes a moment, and cannot be of other weights or other measures.
         result = evaluate_encoded(encoded)
         page = run_page(opened, result, encoded, origin.collection(), _with_shortcuts(run, origin))

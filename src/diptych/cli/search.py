@@ -84,7 +84,6 @@ def search(
     from diptych.encoders.embeddings import Origin, check_still_there
     from diptych.index import open_index
     from diptych.report.document import Card, Gallery
-    from diptych.report.sheets import write_sheet
 
     if not query.strip():
         raise UsageError("the query is empty", "give a sentence or the path of a picture")
@@ -102,8 +101,8 @@ def search(
     if model is None and origin is not None:
         check_still_there(origin.model, index)
     with progress():
-        encoder = query_encoder(model or (origin.model if origin else ""))
         is_picture = looks_like_a_picture(query)
+        encoder = query_encoder(model or (origin.model if origin else ""), texts_only=not is_picture)
         rows = (
             encoder.encode_images([read_image(Path(query))]) if is_picture else encoder.encode_texts([query])
         )
@@ -122,11 +121,13 @@ def search(
     table = [(str(place), one.score, one.name, one.text) for place, one in enumerate(found, 1)]
     show(Table.of(title, hits.note, ("rank", "score", "id", "caption"), table))
     if sheet is not None:
+        from diptych.report.sheets import write_sheet
+
         asked = Card(query, picture=partial(read_image, Path(query)), label="Query") if is_picture else None
         write_sheet(sheet, title, [Gallery("", found, asked)])
         say(f"contact sheet in {sheet}")
     elif opened.about["kind"] == "image":
-        more = [["diptych", "explain", index, query]] if opened.engine().vectors == "sparse" else []
+        more = [["diptych", "sparse", "explain", index, query]] if opened.engine().vectors == "sparse" else []
         next_step(["diptych", "search", index, query, "--sheet", "found.png"], *more)
 
 
@@ -150,7 +151,7 @@ def _own_terms(encoder: DualEncoder | SparseEncoder, query: str, is_picture: boo
     if is_picture or isinstance(encoder, DualEncoder):
         raise UsageError(
             f"--own-terms with {'a picture' if is_picture else 'a dense encoder'}: it has no terms of its own",
-            "leave it out, or search an index of what diptych sparsify made with a sentence",
+            "leave it out, or search an index of what diptych sparse train made with a sentence",
         )
     return encoder.encode_texts([query], expand=False)
 

@@ -1,4 +1,4 @@
-"""``diptych shortcuts``: pictures and captions with a shortcut, as a tower will see them."""
+"""``diptych data shortcuts``: pictures and captions with a shortcut, as a tower will see them."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def shortcuts(
 
     Examples:
 
-      [bold]diptych shortcuts flickr8k --setup unique --digits mnist.npz --out sheet.png[/bold]
+      [bold]diptych data shortcuts flickr8k --setup unique --digits mnist.npz --out sheet.png[/bold]
 
-      [bold]diptych shortcuts --scenes --setup bits --bits 8 --epoch 1[/bold]
+      [bold]diptych data shortcuts --scenes --setup bits --bits 8 --epoch 1[/bold]
     """
     from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
     from diptych.report.document import Gallery
@@ -80,7 +80,7 @@ def shortcuts(
         "digit_size": digit_size,
         "compat": compat,
     }
-    options = ShortcutOptions.read(given, "shortcuts", fix="see diptych shortcuts --help")
+    options = ShortcutOptions.read(given, "shortcuts", fix="see diptych data shortcuts --help")
     if scenes == (data is not None):
         raise UsageError("one source of pictures is needed", "give a dataset, or --scenes")
     section = {"scenes": _FEW_SCENES}

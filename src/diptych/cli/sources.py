@@ -8,15 +8,102 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import Field
 
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name, write_json
+from diptych.core.options import Options
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
+    from diptych.data.language import Language
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.embeddings import EncodedCollection, Origin
     from diptych.training.run import Run
+
+
+class DataSource(Options):
+    """How a dataset is read."""
+
+    images: Path | None = Field(None, description="Folder of images, where it is not beside the data.")
+    reader: str | None = Field(
+        None,
+        description="The data's format, where it is not recognised.",
+        json_schema_extra={"names": "diptych.data.readers:READERS"},
+    )
+    reader_option: list[str] = Field(
+        [], description="KEY=VALUE for the reader, e.g. caption_column=title. Repeatable."
+    )
+
+    def reader_options(self) -> dict[str, Any]:
+        """Return the reader's options, the image folder among them."""
+        options = parse_values(self.reader_option, "--reader-option")
+        return options if self.images is None else {**options, "images": str(self.images.resolve())}
+
+
+class DataSpec(DataSource):
+    """Which data: what every command that reads a dataset takes."""
+
+    data: Path | None = Field(
+        None, description="A dataset: folder or file (Karpathy JSON, CSV or JSONL pairs, Hugging Face)."
+    )
+    skip_bad_images: bool = Field(False, description="Leave out and count images that cannot be read.")
+
+    def section(self, run: Run | None) -> dict[str, Any]:
+        """Return the recipe's data section that this means; the run's own where no data is named."""
+        if self.data is None:
+            given = [name for name in ("images", "reader", "reader_option") if getattr(self, name)]
+            if given:
+                flag = f"--{given[0].replace('_', '-')}"
+                raise UsageError(f"{flag} without --data", "give --data: it says how that is read")
+            if run is None:
+                raise UsageError("no data given", "give a dataset with --data")
+            return run.recipe.data.model_dump(mode="json")
+        return {
+            "path": str(self.data.resolve()) if self.data.exists() else str(self.data),
+            "reader": self.reader,
+            "options": self.reader_options(),
+            "skip_bad_images": self.skip_bad_images,
+        }
+
+
+class SplitOption(Options):
+    """Which part of the data."""
+
+    split: str | None = Field(None, description="The part of the data, or all; test where there is one.")
+
+
+class PartSpec(DataSpec, SplitOption):
+    """Which part of which data, and which of its captions."""
+
+    captions: str = Field(
+        "all",
+        description="Which captions of each image count: all, first, first:K, random or random:SEED.",
+    )
+
+
+class LanguageSpec(Options):
+    """Which tagger and WordNet read captions."""
+
+    language: str = Field("auto", description="auto, nltk, scenes or none; see diptych data resources.")
+    wordnet: Path | None = Field(None, description="A WordNet's folder or file.")
+    nltk_data: Path | None = Field(None, description="An NLTK data folder.")
+
+    def open(self, collection: Collection | None) -> Language:
+        """Return the language of a collection's captions."""
+        from diptych.data.language.open import open_language
+
+        return open_language(
+            self.language, wordnet=self.wordnet, nltk_data=self.nltk_data, collection=collection
+        )
+
+
+class OutOption(Options):
+    """Where results are written."""
+
+    out: Path | None = Field(
+        None, description="Where to write.", json_schema_extra={"flags": ["--out", "-o"]}
+    )
 
 
 @dataclass(frozen=True)
@@ -66,12 +153,15 @@ class Work:
         return {"auto": None, "gpu": "cuda"}.get(self.accelerator, self.accelerator)
 
 
-def encoder_of(model: str, device: str | None = None) -> tuple[DualEncoder, Run | None]:
+def encoder_of(
+    model: str, device: str | None = None, texts_only: bool = False
+) -> tuple[DualEncoder, Run | None]:
     """The encoder of a run (its best) or of any other source, on ``device``, and the run when it is one."""
     from diptych.encoders.dual_encoder import DualEncoder
 
     run = run_of(model)
-    return DualEncoder.load(model if run is None else run.best, device=device), run
+    source = model if run is None else run.best
+    return DualEncoder.load(source, device=device, texts_only=texts_only), run
 
 
 def encoder_source(model: str) -> str:
@@ -94,7 +184,7 @@ def run_of(model: str) -> Run | None:
 
 def encoded_of(
     source: str,
-    choice: DataChoice,
+    choice: DataChoice | DataSpec,
     split: str | None,
     out: Path | None = None,
     look: Callable[[DualEncoder], object] | None = None,
@@ -109,11 +199,12 @@ def encoded_of(
     from diptych.encoders.embeddings import EncodedCollection, Origin
     from diptych.encoders.family import rooted
 
-    check_caption_choice(choice.captions)
+    captions = getattr(choice, "captions", "all")
+    check_caption_choice(captions)
     folder = Path(source)
     given = Origin.read(folder)
     if given is not None:
-        if choice.data is not None or split is not None or choice.captions != "all":
+        if choice.data is not None or split is not None or captions != "all":
             raise UsageError(f"{source} is embedded already", "leave --data, --split and --captions out")
         return EncodedCollection.open(folder), given, folder
     if any(folder.glob("*.unfinished")):
@@ -122,7 +213,7 @@ def encoded_of(
     encoder, run = encoder_of(source, work.device)
     if look is not None:
         look(encoder)
-    origin = Origin(rooted(source), choice.section(run), None, choice.captions)
+    origin = Origin(rooted(source), choice.section(run), None, captions)
     collection = origin.collection()
     if split is None:
         default = run.recipe.data.test if run is not None else "test"
@@ -247,7 +338,9 @@ Captions = Annotated[
 OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help="Where to write.", show_default=False)]
 LanguageName = Annotated[
     str,
-    typer.Option("--language", help="Tagger and WordNet: auto, nltk, scenes or none; see diptych resources."),
+    typer.Option(
+        "--language", help="Tagger and WordNet: auto, nltk, scenes or none; see diptych data resources."
+    ),
 ]
 WordNetPath = Annotated[
     Path | None, typer.Option("--wordnet", help="A WordNet's folder or file.", show_default=False)

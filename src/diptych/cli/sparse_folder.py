@@ -1,4 +1,4 @@
-"""What ``diptych sparsify`` leaves in its folder, and how other verbs open it."""
+"""What ``diptych sparse train`` leaves in its folder, and how other verbs open it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SparseFolder:
 
     @classmethod
     def is_one(cls, folder: Path | str) -> bool:
-        """Whether ``diptych sparsify`` has finished a head there."""
+        """Whether ``diptych sparse train`` has finished a head there."""
         return (Path(folder) / _MARKER).is_file()
 
     @classmethod
@@ -56,10 +56,12 @@ class SparseFolder:
 
         folder = Path(folder)
         if not cls.is_one(folder):
-            raise UsageError(f"{folder} holds no sparse head", "make one with diptych sparsify")
+            raise UsageError(f"{folder} holds no sparse head", "make one with diptych sparse train")
         said = read_json(folder / _MARKER)
         if not isinstance(said, dict) or not isinstance(said.get("split"), str):
-            raise StorageError(f"{folder / _MARKER} is damaged", "repeat the diptych sparsify that made it")
+            raise StorageError(
+                f"{folder / _MARKER} is damaged", "repeat the diptych sparse train that made it"
+            )
         return cls(folder, Origin.from_dict(said.get("origin"), folder / _MARKER), said["split"])
 
     @classmethod
@@ -107,7 +109,7 @@ class SparseFolder:
             only = f", only of {', '.join(there)}" if there else ""
             raise UsageError(
                 f"{self.folder} holds no rows of {folder.name!r}{only}",
-                f"repeat the diptych sparsify that made it with --test {folder.name}",
+                f"repeat the diptych sparse train that made it with --test {folder.name}",
             )
         return SparsifiedCollection.open(folder)
 
@@ -132,8 +134,10 @@ def looks_like_a_picture(query: str) -> bool:
     return Path(query).suffix.lower() in _PICTURES
 
 
-def query_encoder(model: str) -> DualEncoder | SparseEncoder:
-    """The encoder of queries: of a run or encoder, or of what ``diptych sparsify`` made."""
+def query_encoder(model: str, texts_only: bool = False) -> DualEncoder | SparseEncoder:
+    """The encoder of queries: of a run or encoder, or of what ``diptych sparse train`` made."""
+    from diptych.encoders.dual_encoder import DualEncoder
+
     if SparseFolder.is_one(model):
         return SparseFolder.open(model).encoder()
-    return encoder_of(model)[0]
+    return DualEncoder.load(model, texts_only=texts_only)

@@ -1,4 +1,4 @@
-"""``diptych sparsify``: from dense rows to bags of weighted terms."""
+"""``diptych sparse train``: from dense rows to bags of weighted terms."""
 
 from __future__ import annotations
 
@@ -146,11 +146,11 @@ def sparsify(
 
     Examples:
 
-      [bold]diptych sparsify runs/flickr8k --eta 1e-3[/bold]
+      [bold]diptych sparse train runs/flickr8k --eta 1e-3[/bold]
 
-      [bold]diptych sparsify hf:openai/clip-vit-base-patch32 --data flickr30k --mlm bert-base-uncased -o out[/bold]
+      [bold]diptych sparse train hf:openai/clip-vit-base-patch32 --data flickr30k --mlm bert-base-uncased -o out[/bold]
 
-      [bold]diptych sparsify rows:blip-vectors --data dataset_flickr30k.json --out sparse[/bold]
+      [bold]diptych sparse train rows:blip-vectors --data dataset_flickr30k.json --out sparse[/bold]
     """
     from diptych.core.locking import exclusive_folder
     from diptych.report.sparse import sparse_page
@@ -209,7 +209,7 @@ def sparsify(
     )
     show(*measures.tables())
     say(measures.line())
-    next_step(["open", page], ["diptych", "terms", folder], ["diptych", "index", folder])
+    next_step(["open", page], ["diptych", "sparse", "terms", folder], ["diptych", "index", folder])
 
 
 def _command(source: str, options: SparsifyOptions, folder: Path) -> str:
@@ -226,4 +226,4 @@ def _command(source: str, options: SparsifyOptions, folder: Path) -> str:
     ]
     if options.seed:
         changed.append(f"--set seed={options.seed}")
-    return " ".join(["diptych sparsify", source, *changed, f"--out {folder}"])
+    return " ".join(["diptych sparse train", source, *changed, f"--out {folder}"])

@@ -1,4 +1,4 @@
-"""``diptych stress``: which changes of captions and pictures hurt an encoder, whom, and whether it is significant."""
+"""``diptych analyse stress``: which changes of captions and pictures hurt an encoder, whom, and whether it is significant."""
 
 from __future__ import annotations
 
@@ -174,13 +174,13 @@ def stress(
 
     Examples:
 
-      [bold]diptych stress runs/flickr8k[/bold]
+      [bold]diptych analyse stress runs/flickr8k[/bold]
 
-      [bold]diptych stress runs/flickr8k --perturb typos --perturb shuffle-all-words --seeds 1[/bold]
+      [bold]diptych analyse stress runs/flickr8k --perturb typos --perturb shuffle-all-words --seeds 1[/bold]
 
-      [bold]diptych stress hf:openai/clip-vit-base-patch32 flickr30k --perturb thesis --out clip[/bold]
+      [bold]diptych analyse stress hf:openai/clip-vit-base-patch32 flickr30k --perturb thesis --out clip[/bold]
 
-      [bold]diptych stress hf:kakaobrain/align-base coco --perturb thesis --compat published --gallery all \
+      [bold]diptych analyse stress hf:kakaobrain/align-base coco --perturb thesis --compat published --gallery all \
 --relevance hf:openai/clip-vit-base-patch32 --out align[/bold]
     """
     from diptych.analysis.perturbations import choose_perturbations

@@ -1,4 +1,4 @@
-"""``diptych terms``: what a picture or a caption is as a bag of terms."""
+"""``diptych sparse terms``: what a picture or a caption is as a bag of terms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def terms(
-    sparse: Annotated[Path, typer.Argument(help="A folder that diptych sparsify wrote.", show_default=False)],
+    sparse: Annotated[
+        Path, typer.Argument(help="A folder that diptych sparse train wrote.", show_default=False)
+    ],
     what: Annotated[
         list[str] | None,
         typer.Argument(
@@ -41,9 +43,9 @@ def terms(
 
     Examples:
 
-      [bold]diptych terms runs/flickr8k/sparse --sheet terms.png[/bold]
+      [bold]diptych sparse terms runs/flickr8k/sparse --sheet terms.png[/bold]
 
-      [bold]diptych terms runs/flickr8k/sparse "two dogs play in the snow" holiday.jpg -k 20[/bold]
+      [bold]diptych sparse terms runs/flickr8k/sparse "two dogs play in the snow" holiday.jpg -k 20[/bold]
     """
     from diptych.report.document import Gallery
     from diptych.report.sheets import write_sheet
@@ -63,7 +65,10 @@ def terms(
     if sheet is not None:
         write_sheet(sheet, f"The heaviest terms, {made.folder.name}", [Gallery("", cards, text=OWN_TERMS)])
         say(f"drawn in {sheet}")
-    next_step(["diptych", "explain", sparse, "what to look for"], *([] if sheet else ["--sheet terms.png"]))
+    next_step(
+        ["diptych", "sparse", "explain", sparse, "what to look for"],
+        *([] if sheet else ["--sheet terms.png"]),
+    )
 
 
 class _Reader:
@@ -98,7 +103,7 @@ def explain(
     sparse: Annotated[
         Path,
         typer.Argument(
-            help="A folder that diptych sparsify wrote, or an index of its rows.", show_default=False
+            help="A folder that diptych sparse train wrote, or an index of its rows.", show_default=False
         ),
     ],
     query: Annotated[
@@ -126,9 +131,9 @@ def explain(
 
     Examples:
 
-      [bold]diptych explain runs/flickr8k/sparse "two dogs play in the snow" --sheet why.png[/bold]
+      [bold]diptych sparse explain runs/flickr8k/sparse "two dogs play in the snow" --sheet why.png[/bold]
 
-      [bold]diptych explain runs/flickr8k/sparse/index-images-inverted "a red kayak" --item 2873188959.jpg[/bold]
+      [bold]diptych sparse explain runs/flickr8k/sparse/index-images-inverted "a red kayak" --item 2873188959.jpg[/bold]
     """
     from diptych.report.sheets import write_sheet
     from diptych.report.sparse import Bag, match_gallery
@@ -154,7 +159,7 @@ def explain(
         write_sheet(sheet, "", [match_gallery(reader.vocabulary, asked, one, shown) for one in found])
         say(f"drawn in {sheet}")
     elif found:
-        next_step(["diptych", "explain", sparse, query, "--sheet", "why.png"])
+        next_step(["diptych", "sparse", "explain", sparse, query, "--sheet", "why.png"])
 
 
 def _best(reader: _Reader, asked: Bag, kind: str, item: str | None, k: int) -> list[int]:

@@ -3,7 +3,7 @@
 ::
 
     @dataclass(frozen=True, eq=False)
-    class Counts(Artifact, kind="counts", recreate="diptych cocos RUN"):
+    class Counts(Artifact, kind="counts", recreate="diptych analyse cocos RUN"):
         objective: str
         spread: Spread                     # another dataclass
         per_query: dict[str, np.ndarray]   # arrays are stored beside the header

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -221,11 +222,28 @@ class Table:
         write_rows(file, self.columns, rows)
         return file.getvalue()
 
+    def content(self) -> dict[str, Any]:
+        """Return caption, columns, rows and the line below, JSON-able; numbers with their notes apart."""
+        rows = [
+            [
+                cell.value if cell.value is not None and math.isfinite(cell.value) else cell.line
+                for cell in row
+            ]
+            for row in self.rows
+        ]
+        content: dict[str, Any] = {
+            "caption": self.caption,
+            "columns": list(self.columns),
+            "rows": rows,
+            "after": self.after,
+        }
+        if any(cell.note and cell.value is not None for row in self.rows for cell in row):
+            content["notes"] = [[cell.note for cell in row] for row in self.rows]
+        return content
+
     def json(self) -> str:
-        """Return an object of caption, columns, rows and the line below; numbers where cells have them."""
-        rows = [[cell.line if cell.value is None else cell.value for cell in row] for row in self.rows]
-        content = {"caption": self.caption, "columns": list(self.columns), "rows": rows, "after": self.after}
-        return json.dumps(content, ensure_ascii=False, allow_nan=False)
+        """Return :meth:`content` as JSON."""
+        return json.dumps(self.content(), ensure_ascii=False, allow_nan=False)
 
     def markdown(self) -> str:
         """Return a pipe table with its caption above."""

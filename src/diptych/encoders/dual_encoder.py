@@ -210,7 +210,12 @@ class DualEncoder(ABC):
 
     @classmethod
     def load(
-        cls, name_or_folder: str | Path, *, device: str | None = None, family: str | None = None
+        cls,
+        name_or_folder: str | Path,
+        *,
+        device: str | None = None,
+        family: str | None = None,
+        texts_only: bool = False,
     ) -> DualEncoder:
         """Load an encoder from a folder, or from a hub where its family's library knows one.
 
@@ -221,6 +226,7 @@ class DualEncoder(ABC):
                 ``pretraining:`` before ``FILE`` one that was not fine-tuned. ``diptych info`` lists them.
             device: a torch device; the GPU where there is one, else the CPU, when not given.
             family: read the source with this family, whatever its files look like.
+            texts_only: leave out what images alone need, where the family can; ``encode_images`` must not be used.
 
         Raises:
             UsageError: no such folder or name, or a hub that cannot be reached; says what to do.
@@ -232,7 +238,8 @@ class DualEncoder(ABC):
         from diptych.encoders.family import resolve
 
         declared, source = resolve(name_or_folder, family)
-        encoder = declared.load(source, device)
+        load = declared.load_texts if texts_only and declared.load_texts else declared.load
+        encoder = load(source, device)
         if not isinstance(encoder, cls):
             raise MismatchError(
                 f"{name_or_folder} holds a {type(encoder).__name__}, not a {cls.__name__}",

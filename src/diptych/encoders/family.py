@@ -29,6 +29,7 @@ class Family:
         prefix: ``PREFIX:rest`` names a source of this family; None when it has folders only.
         recognises: whether a folder without ``diptych.json`` is one of this family's.
         load: (source without prefix, device) to an encoder; imports the library it needs.
+        load_texts: the same without what images need, where that is possible: a search by words loads it.
         matches: whether its encoders also have a matching head; see :mod:`diptych.encoders.matching`.
     """
 
@@ -39,17 +40,18 @@ class Family:
     recognises: Callable[[Path], bool]
     load: Callable[[str, str | None], DualEncoder]
     matches: bool = False
+    load_texts: Callable[[str, str | None], DualEncoder] | None = None
 
 
 FAMILIES: Registry[Family] = Registry("encoder family", "diptych.encoders.family")
 
 
-def _loader(module: str, name: str) -> Callable[[str, str | None], DualEncoder]:
+def _loader(module: str, name: str, **options: Any) -> Callable[[str, str | None], DualEncoder]:
     """Return a function that imports an encoder's class, with the library it needs, and opens a source."""
 
     def load(source: str, device: str | None) -> DualEncoder:
         found = getattr(importlib.import_module(f"diptych.encoders.{module}"), name)
-        opened: DualEncoder = found.open(source, device=device)
+        opened: DualEncoder = found.open(source, device=device, **options)
         return opened
 
     return load
@@ -165,6 +167,7 @@ for _family in (
         None,
         _never,
         _loader("two_tower", "TwoTowerEncoder"),
+        load_texts=_loader("two_tower", "TwoTowerEncoder", images=False),
     ),
     Family(
         "xvlm",
@@ -216,9 +219,11 @@ def resolve(name_or_folder: str | Path, family: str | None = None) -> tuple[Fami
     """Find the family of a source, and the source without its prefix.
 
     A folder with ``diptych.json`` says its family; one that several families recognise (the hub
-    has folders in both layouts) goes to the first by name.
+    has folders in both layouts) goes to the first by name. A run stands for its best encoder.
     """
     source = str(name_or_folder)
+    if (Path(source) / "run.json").is_file() and (Path(source) / "best").is_dir():
+        source = str(Path(source) / "best")
     if family is not None:
         declared = FAMILIES.get(family)
         return declared, _strip(source, declared)

@@ -69,7 +69,7 @@ def _with_index_type(
 
 @dataclass(frozen=True, eq=False)
 class SparseEmbeddings(
-    Artifact, kind="sparse_embeddings", version=2, recreate="diptych sparsify", files=("ids", "rows")
+    Artifact, kind="sparse_embeddings", version=2, recreate="diptych sparse train", files=("ids", "rows")
 ):
     """(n, |V|) rows of term weights with one id each; a row may be empty.
 

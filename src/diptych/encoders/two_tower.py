@@ -58,9 +58,11 @@ class ModelConfig(Options):
 
 
 class TwoTowerModel(nn.Module):
-    """Both towers as one module: ``image`` and ``text``."""
+    """Both towers as one module: ``image`` and ``text``; without ``images`` the caption tower alone."""
 
-    def __init__(self, config: ModelConfig, source: CaptionSource, load_weights: bool = True) -> None:
+    def __init__(
+        self, config: ModelConfig, source: CaptionSource, load_weights: bool = True, images: bool = True
+    ) -> None:
         super().__init__()
         self.config = config
         words = isinstance(source, Vocabulary)
@@ -75,11 +77,12 @@ class TwoTowerModel(nn.Module):
                 "build one with Vocabulary.build, or set model.text.kind = 'targets'",
             )
         ends: Any = {"projection": config.projection, "absolute": config.similarity != "cosine"}
-        images: Any = {"pictures": ImageTower, "regions": RegionTower}
+        kinds: Any = {"pictures": ImageTower, "regions": RegionTower}
         texts: Any = {"gru": CaptionTower, "bag": BagTower, "targets": TargetTower}
-        self.image: ImageTower | RegionTower = images[config.image.kind](
-            config.image, config.width, load_weights, **ends
-        )
+        if images:
+            self.image: ImageTower | RegionTower = kinds[config.image.kind](
+                config.image, config.width, load_weights, **ends
+            )
         self.text: CaptionTower | TargetTower | BagTower = texts[config.text.kind](
             config.text, config.width, source, load_weights, **ends
         )
@@ -111,6 +114,7 @@ class TwoTowerEncoder(TrainableEncoder):
         self.source = source
         self.name = name
         self.temperature = temperature
+        self._stored_fingerprint = ""  # of one whose image tower was not loaded
 
     @property
     def device(self) -> torch.device:
@@ -202,7 +206,10 @@ class TwoTowerEncoder(TrainableEncoder):
 
         Computed anew each time, for weights in training change.
         """
-        state = {key: value.detach().cpu().numpy() for key, value in self.model.state_dict().items()}
+        return self._stored_fingerprint or self._fingerprint_of(self.model.state_dict())
+
+    def _fingerprint_of(self, weights: dict[str, torch.Tensor]) -> str:
+        state = {key: value.detach().cpu().numpy() for key, value in weights.items()}
         config = self.model.config.model_dump(mode="json", exclude=_NO_EFFECT)
         if config["image"].get("grid", ...) is None:
             del config["image"]["grid"]  # encoders from before there were grids keep their names
@@ -239,15 +246,19 @@ class TwoTowerEncoder(TrainableEncoder):
 
     @classmethod
     @opening("train it again")
-    def open(cls, folder: Path | str, device: str | None = None) -> TwoTowerEncoder:
-        """Load what ``save`` wrote."""
+    def open(cls, folder: Path | str, device: str | None = None, images: bool = True) -> TwoTowerEncoder:
+        """Load what ``save`` wrote; without ``images`` what :meth:`encode_texts` needs alone."""
         folder = Path(folder)
         settings = EncoderHeader.open(folder).settings
         try:
             config = ModelConfig.model_validate(read_json(folder / "model.json"))
             source = _source_of(config, folder)
-            model = TwoTowerModel(config, source, load_weights=False)
-            model.load_state_dict(load_tensors(folder / "model.safetensors", "train it again"))
+            model = TwoTowerModel(config, source, load_weights=False, images=images)
+            weights = load_tensors(folder / "model.safetensors", "train it again")
+            needed = model.state_dict()
+            model.load_state_dict(
+                weights if images else {key: weights[key] for key in needed if key in weights}
+            )
         except (ValidationError, RuntimeError) as error:
             reason = str(error).splitlines()[0]
             raise StorageError(
@@ -256,7 +267,10 @@ class TwoTowerEncoder(TrainableEncoder):
         model.to(pick_device(device))
         model.to(memory_format=torch.channels_last)
         model.eval()
-        return cls(model, source, **settings)
+        encoder = cls(model, source, **settings)
+        if not images:
+            encoder._stored_fingerprint = encoder._fingerprint_of(weights)
+        return encoder
 
 
 def _source_of(config: ModelConfig, folder: Path) -> CaptionSource:

@@ -41,7 +41,7 @@ _LIST = 10  # items of a list that overlap and agreement are of
 
 
 @dataclass(frozen=True, eq=False)
-class SparseMeasures(Artifact, kind="sparse_measures", recreate="diptych sparsify"):
+class SparseMeasures(Artifact, kind="sparse_measures", recreate="diptych sparse train"):
     """What :func:`measure_sparsified` returns.
 
     Attributes:

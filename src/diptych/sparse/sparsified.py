@@ -24,7 +24,7 @@ from diptych.sparse.sparsifier import Sparsifier
 class SparsifiedCollection(
     Artifact,
     kind="sparsified_collection",
-    recreate="diptych sparsify",
+    recreate="diptych sparse train",
     mapped=("caption_image",),
     parts=("images", "texts", "own_terms"),
 ):
@@ -97,7 +97,7 @@ class SparseEncoder:
         if sparsifier.encoder and encoder.fingerprint != sparsifier.encoder:
             raise MismatchError(
                 f"the head was trained on rows of encoder {sparsifier.encoder}, this is {encoder.fingerprint}",
-                "use that encoder, or train a head on this one's rows: diptych sparsify",
+                "use that encoder, or train a head on this one's rows: diptych sparse train",
             )
         self.encoder = encoder
         self.sparsifier = sparsifier

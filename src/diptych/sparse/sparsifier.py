@@ -206,7 +206,7 @@ class Sparsifier:
         if self.encoder and embeddings.encoder != self.encoder:
             raise MismatchError(
                 f"the head was trained on rows of encoder {self.encoder}, these are of {embeddings.encoder}",
-                "give embeddings of that encoder, or train a head on these: diptych sparsify",
+                "give embeddings of that encoder, or train a head on these: diptych sparse train",
             )
         kind: Kind = "image" if embeddings.kind == "image" else "text"
         if captions is not None and len(captions) != len(embeddings):
@@ -268,7 +268,7 @@ class Sparsifier:
         if not isinstance(config, dict) or "dense_size" not in config:
             raise UsageError(
                 f"{name_or_folder} is not a sparse head: its config.json has no dense_size",
-                "give a folder that diptych sparsify wrote, or a published head (lsr42/d2s_…)",
+                "give a folder that diptych sparse train wrote, or a published head (lsr42/d2s_…)",
             )
         weights, ours = _weights(folder), config.get("diptych")
         if ours is None:

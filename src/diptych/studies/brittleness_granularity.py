@@ -248,7 +248,7 @@ def _effect(effect: Effect | None, decimals: int, scale: float = 1.0) -> str:
 
 
 def _value(effect: Effect | None) -> str:
-    """An effect size without its interval: those of diptych granularity have theirs."""
+    """An effect size without its interval: those of diptych analyse granularity have theirs."""
     return "–" if effect is None or effect.value is None else f"{round(effect.value, 2) + 0.0:+.2f}"
 
 

@@ -5,7 +5,7 @@ Embeddings are in the row's folder and shared by all three studies, the suite's 
     rows/ROW/seed-N/
       embeddings/NAME-SPLIT/     pictures and captions
       relevance/NAME-SPLIT/      the same by the relevance model
-      stress/NAME-SPLIT/         a folder of diptych stress, and per_query.npz
+      stress/NAME-SPLIT/         a folder of diptych analyse stress, and per_query.npz
 """
 
 from __future__ import annotations

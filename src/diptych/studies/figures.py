@@ -70,7 +70,8 @@ class Trajectories:
         """Return its charts; those without a line are left out."""
         charts = []
         for title, log, of in _QUANTITIES:
-            lines, levels = [], []
+            lines: list[Series] = []
+            levels: list[Series] = []
             for row, label in labels.items():
                 for one in evidence.trajectories.get(row, ())[:1]:
                     x, y = of(one)

@@ -131,7 +131,7 @@ class Counting:
                     # Defined in no batch: no query has a gradient any more.
                     values[f"{direction} {symbol}{ending}"] = counts[name].mean if name in counts else 0.0
         measured = Measured(subject.collection.name, split, len(encoded.images), len(encoded.texts))
-        return (Measurement(values, measured, line, ("diptych cocos {run}",)),)
+        return (Measurement(values, measured, line, ("diptych analyse cocos {run}",)),)
 
 
 # How it is trained ------------------------------------------------------------------------------

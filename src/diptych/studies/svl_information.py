@@ -94,7 +94,7 @@ class Information:
                 values=columns_of_audit(found),
                 on=Measured(part.name, split, part.n_images, part.n_captions),
                 protocol=found.protocol.line(),
-                commands=(f"diptych audit {{run}} --most {self.most}",),
+                commands=(f"diptych analyse audit {{run}} --most {self.most}",),
             ),
         )
 

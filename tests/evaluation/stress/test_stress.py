@@ -116,7 +116,7 @@ def test_what_needs_a_language_is_left_out_or_refused(tmp_path: Path) -> None:
     found = stress(Reader(), painted(), tmp_path / "out", perturbations=asked, seeds=(0,), **SMALL)
     assert set(found.left_out) == {"synonym-noun"}
     assert "WordNet" in found.left_out["synonym-noun"] or "tagger" in found.left_out["synonym-noun"]
-    assert "diptych resources" in found.left_out["synonym-noun"]
+    assert "diptych data resources" in found.left_out["synonym-noun"]
     assert "synonym-noun" not in [row.name for row in found.rows]
     with pytest.raises(UsageError, match="synonym-noun needs a"):
         stress(Reader(), painted(), tmp_path / "b", perturbations=asked, required=["synonym-noun"], **SMALL)

@@ -320,5 +320,5 @@ def _check_alike(first: Granularity, second: Granularity) -> None:
         if one != other:
             raise MismatchError(
                 f"{first.name} and {second.name} were measured with other {what}: {one} and {other}",
-                "measure both alike: diptych granularity FIRST SECOND",
+                "measure both alike: diptych analyse granularity FIRST SECOND",
             )

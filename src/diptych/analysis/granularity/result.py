@@ -83,7 +83,7 @@ class Granularity(
     Artifact,
     kind="granularity",
     version=2,
-    recreate="diptych granularity",
+    recreate="diptych analyse granularity",
     mapped=("values", "nouns", "caption_image"),
     files=("image_ids", "caption_ids"),
 ):
@@ -211,7 +211,7 @@ class FeatureDifference:
 
 
 @dataclass(frozen=True)
-class GranularityComparison(Artifact, kind="granularity_comparison", recreate="diptych granularity"):
+class GranularityComparison(Artifact, kind="granularity_comparison", recreate="diptych analyse granularity"):
     """Two collections, feature by feature.
 
     Attributes:

@@ -240,7 +240,7 @@ class AuditProtocol:
 
 
 @dataclass(frozen=True, eq=False)
-class Audit(Artifact, kind="information_audit", recreate="diptych audit"):
+class Audit(Artifact, kind="information_audit", recreate="diptych analyse audit"):
     """What :func:`~diptych.analysis.information.audit.audit` returns.
 
     Attributes:

@@ -366,7 +366,7 @@ def _print(done: Downloads) -> None:
 categories = typer.Typer(
     name="categories",
     help="Category-to-image: pictures for every node of a category tree, categories for products without one.",
-    epilog="Begin with: diptych scenes --products --out shop, then diptych categories train shop --out runs/shop",
+    epilog="Begin with: diptych data products --out shop, then diptych categories train shop --out runs/shop",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )

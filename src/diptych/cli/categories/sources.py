@@ -27,7 +27,7 @@ ProductsData = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="Products: a folder or file that a reader knows (diptych scenes --products, XMarket, a feed, …).",
+        help="Products: a folder or file that a reader knows (diptych data products, XMarket, a feed, …).",
         show_default=False,
     ),
 ]

@@ -312,7 +312,7 @@ def _show(found: LeakAudit, every: bool) -> None:
 intent = typer.Typer(
     name="intent",
     help="Purchase intent: from raw shop logs to an explained probability.",
-    epilog="Begin with: diptych scenes --shop-log --out shop, then diptych intent ingest shop --out log",
+    epilog="Begin with: diptych data shop-log --out shop, then diptych intent ingest shop --out log",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )

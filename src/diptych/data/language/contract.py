@@ -87,7 +87,7 @@ class Language:
     name: str
     tagger: Tagger | None = None
     wordnet: WordNet | None = None
-    missing: str = "run: diptych resources"
+    missing: str = "run: diptych data resources"
 
     def need_tagger(self, purpose: str) -> Tagger:
         """Return the tagger."""

@@ -143,7 +143,7 @@ def _tag(token: str, after: str) -> str:
         return "CD"
     raise DataError(
         f"{token!r} is no word of the captions of generated scenes, the only ones the built-in tagger knows",
-        "use NLTK's tagger for other captions; diptych resources says how to get it",
+        "use NLTK's tagger for other captions; diptych data resources says how to get it",
     )
 
 

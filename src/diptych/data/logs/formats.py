@@ -182,7 +182,7 @@ def _shop_log_given(file: SourceFile) -> Given:
 LOG_FORMATS.add(
     LogFormat(
         "shop-log",
-        "a generated shop log: the folder that diptych scenes --shop-log made",
+        "a generated shop log: the folder that diptych data shop-log made",
         lambda file: file.first == tuple(RAW_COLUMNS),
         _shop_log_given,
         files=_files,

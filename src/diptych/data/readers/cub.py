@@ -132,7 +132,7 @@ def read_cub(
     if texts is None:
         raise DataError(
             f"no captions beside {root}: no {' or '.join(_TEXTS[:2])}",
-            "fetch the captions of Reed et al. (diptych data cub) or name their folder with "
+            "fetch the captions of Reed et al. (diptych data show cub) or name their folder with "
             "--reader-option captions=FOLDER",
         )
     folder = first_folder(images, (), "--images") or root / "images"

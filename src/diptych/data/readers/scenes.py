@@ -1,4 +1,4 @@
-"""The embedded dataset, as ``diptych scenes`` writes it."""
+"""The embedded dataset, as ``diptych data scenes`` writes it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _recognises(path: Path) -> bool:
 READERS.add(
     Reader(
         "scenes",
-        "generated scenes, as diptych scenes writes them",
+        "generated scenes, as diptych data scenes writes them",
         _recognises,
         read_scenes,
         {"finer": "how many further topics every caption states (default: 0)"},
@@ -36,7 +36,7 @@ def _product_scenes_recognises(path: Path) -> bool:
 READERS.add(
     Reader(
         "product-scenes",
-        "generated products with a category tree, as diptych scenes --products writes them",
+        "generated products with a category tree, as diptych data products writes them",
         _product_scenes_recognises,
         read_product_scenes,
         {},

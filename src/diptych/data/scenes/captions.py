@@ -183,7 +183,8 @@ def finer(collection: Collection, topics: int = 2, *, seed: int = 0) -> Collecti
         raise UsageError(f"{topics} further topics per caption were asked for", "give topics=1 or more")
     if collection.records is None or collection.caption_records is None:
         raise DataError(
-            f"{collection.name} does not say which facts its captions state", "give scenes (diptych scenes)"
+            f"{collection.name} does not say which facts its captions state",
+            "give scenes (diptych data scenes)",
         )
     captions, records = [], []
     for row, image in enumerate(collection.caption_image.tolist()):
@@ -192,7 +193,7 @@ def finer(collection: Collection, topics: int = 2, *, seed: int = 0) -> Collecti
         if facts is None or states is None:
             raise DataError(
                 f"{collection.name}: caption {collection.caption_ids[row]!r} has no facts",
-                "give scenes (diptych scenes)",
+                "give scenes (diptych data scenes)",
             )
         chance = random.Random(f"diptych finer scenes/{seed}/{collection.caption_ids[row]}")
         stated = (*states, *_added(facts, states, topics, chance))

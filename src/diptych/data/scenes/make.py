@@ -179,7 +179,7 @@ def read_scenes(folder: Path | str, finer: int = 0) -> Collection:
     """Read what :func:`make_scenes` made."""
     if not isinstance(finer, int) or isinstance(finer, bool) or finer < 0:
         raise UsageError(f"finer is {finer!r}", "give the number of further topics, e.g. finer=2, or 0")
-    header = read_header(folder, "scenes", "scenes", VERSION, "diptych scenes")
+    header = read_header(folder, "scenes", "scenes", VERSION, "diptych data scenes")
     images = header["images"]
     least, most = header.get("objects", OBJECTS)
     shown = ""

@@ -54,7 +54,7 @@ class Stressed:
 
 
 def open_stressed(name: str, folder: Path | str) -> Stressed:
-    """Read a folder that ``diptych stress`` wrote."""
+    """Read a folder that ``diptych analyse stress`` wrote."""
     result = StressResult.open(folder)
     try:
         seeds = tuple(int(seed) for seed in str(result.protocol["seeds"]).split(", "))

@@ -48,7 +48,7 @@ from diptych.metrics import Direction
 WORST = 20
 """Queries that a condition keeps as the worst hit."""
 
-RECREATE = "the command of diptych stress once more: what is finished is kept"
+RECREATE = "the command of diptych analyse stress once more: what is finished is kept"
 _TEXTS = "texts.jsonl.gz"
 
 

@@ -136,7 +136,9 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class StressResult(Artifact, kind="stress", version=3, recreate="the command of diptych stress once more"):
+class StressResult(
+    Artifact, kind="stress", version=3, recreate="the command of diptych analyse stress once more"
+):
     """What a stress run found."""
 
     key: str  # what it was made of, by content

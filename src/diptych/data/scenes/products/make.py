@@ -245,7 +245,7 @@ def _write_shop(folder: Path, shop: Shop, n: int, workers: int) -> dict[str, Any
     return {"files": sizes_of(folder)}
 
 
-_COMMAND = "diptych scenes --products"
+_COMMAND = "diptych data products"
 _AGAIN = f"generate them again with `{_COMMAND}`"
 
 

@@ -1,0 +1,74 @@
+"""``diptych adapt``: fit an encoder to other data with a few pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from diptych.cli.console import next_step, progress, say
+from diptych.cli.sources import DataSpec, Model, OutOption, encoder_of
+from diptych.core.errors import UsageError
+
+
+class AdaptOptions(OutOption):
+    """Which pairs are learned from, and how."""
+
+    pairs: int = Field(16, ge=0, description="How many images with a caption are learned from.")
+    seed: int = Field(0, ge=0, description="Of the draw; fewer pairs of a seed are among more of it.")
+    split: str = Field("train", description="The part of the data that pairs are drawn from.")
+    captions: Literal["one", "all"] = Field("one", description="Of each image.")
+    method: Literal["gaussian", "infonce"] = Field(
+        "gaussian", description="gaussian: in closed form; infonce: by descent on that loss."
+    )
+    strength: float | None = Field(
+        None,
+        description="The pull towards the encoder as it is: pairs that it is worth (gaussian), or weight of the "
+        "penalty (infonce).",
+        json_schema_extra={"default": "chosen by the pairs"},
+    )
+
+
+def adapt(model: Model, data: DataSpec, options: AdaptOptions) -> None:
+    """Adapt an encoder to other data with a few pairs: a linear map per side, in seconds.
+
+    The encoder's weights stay as they are. Where the pairs say that it is best as it is, its embeddings stay so
+    too. Test on another split than pairs are drawn from.
+
+    Examples:
+        diptych adapt runs/coco --data shop.csv --pairs 64 --out adapted
+        diptych adapt hf:openai/clip-vit-base-patch32 --data cub --pairs 16 --seed 1 --out adapted
+    """
+    from diptych.core.files import check_replaceable
+    from diptych.encoders.dual_encoder import CONFIG_FILE
+    from diptych.encoders.embeddings import Origin
+    from diptych.training.adaptation import adapt_linear
+
+    out = options.out
+    if out is None:
+        raise UsageError("nowhere to write", "name a folder with --out")
+    if out.resolve() == Path(model).resolve():
+        raise UsageError(f"{out} is what is adapted", "name another folder with --out")
+    check_replaceable(out, CONFIG_FILE)  # before the work, not after it
+    with progress():
+        encoder, run = encoder_of(model)
+        section = data.section(run)
+        part = Origin(model, section, options.split).collection()
+        adapted = adapt_linear(encoder, part, **options.model_dump(exclude={"out", "split"}))
+        adapted.save(out)
+    if run is not None and options.split == run.recipe.data.train and section["path"] == run.recipe.data.path:
+        say(f"{model} was trained on these pairs: what it knows by heart says little about new pairs")
+    for line in _lines(adapted.about, adapted.maps.is_identity):
+        say(line)
+    next_step(["diptych", "evaluate", out, "--data", data.data or section["path"] or "DATA"])
+
+
+def _lines(about: dict[str, Any], is_identity: bool) -> list[str]:
+    which = f"{about['pairs']:,} pairs of {about['dataset']} {about['split']} (seed {about['seed']})"
+    lines = []
+    if losses := about["held_out_losses"]:
+        shown = ", ".join(f"{strength} {loss:.3f}" for strength, loss in losses.items())
+        lines.append(f"held-out InfoNCE by strength of the pull: {shown}")
+    changed = f"adapted on {which}, {about['method']}, strength {about['strength']:g}"
+    return [*lines, f"{which} change nothing: the encoder stays as it is" if is_identity else changed]

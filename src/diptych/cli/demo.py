@@ -1,0 +1,56 @@
+"""``diptych demo``: the main job in one command."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from pydantic import Field
+
+from diptych.cli.console import next_step, say
+from diptych.core.options import Options
+
+
+class DemoOptions(Options):
+    """What the demo does."""
+
+    out: Path = Field(
+        Path("demo"),
+        description="Where the run goes; a finished one is shown again.",
+        json_schema_extra={"flags": ["--out", "-o"]},
+    )
+    quick: bool = Field(False, description="Half the training, and a lower score.")
+
+
+def demo(options: DemoOptions) -> None:
+    """Generate scenes, train, evaluate, index, search and report.
+
+    Examples:
+        diptych demo
+    """
+    from diptych.cli.embed import IndexOptions, index
+    from diptych.cli.evaluate import EvaluateOptions, evaluate
+    from diptych.cli.report import ReportOptions, report
+    from diptych.cli.search import search
+    from diptych.cli.sources import DataSpec, PartSpec
+    from diptych.cli.train import TrainOptions, train
+
+    begun, out = time.monotonic(), options.out
+    say("1/5  training a dual encoder on generated scenes")
+    if (out / "run.json").is_file():
+        train(DataSpec(), TrainOptions(resume=out))
+    else:
+        changes = ["stages.0.epochs=1"] if options.quick else []
+        train(DataSpec(), TrainOptions(recipe="scenes", out=out, set_=changes))
+    say("\n2/5  evaluating it on scenes it has not seen")
+    evaluate(str(out), PartSpec(), EvaluateOptions())
+    say("\n3/5  indexing their images")
+    index(str(out), DataSpec(), IndexOptions())
+    say("\n4/5  searching")
+    search(out / "index-images-exact", "a green cross", k=5, sheet=out / "search.png")
+    say("\n5/5  writing the report")
+    report(out, ReportOptions())
+    say(f"\nthe demo took {time.monotonic() - begun:.0f} s")
+    next_step(
+        ["open", out / "report.html"], ["diptych", "search", out / "index-images-exact", "a red triangle"]
+    )

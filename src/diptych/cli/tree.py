@@ -1,0 +1,114 @@
+"""The command ``diptych``: every verb, by the module that is imported when it is used."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from diptych.cli.verbs import group
+
+_DATA = group(
+    "data",
+    "Know, check, generate and change datasets.",
+    {
+        "list": "diptych.cli.data:list_",
+        "show": "diptych.cli.data:show_dataset",
+        "check": "diptych.cli.data:check",
+        "scenes": "diptych.cli.scenes:scenes",
+        "products": "diptych.cli.scenes:products",
+        "shop-log": "diptych.cli.scenes:shop_log",
+        "shortcuts": "diptych.cli.shortcuts:shortcuts",
+        "perturb": "diptych.cli.perturb:perturb",
+        "resources": "diptych.cli.resources:resources",
+    },
+)
+_ANALYSE = group(
+    "analyse",
+    "Find out what an encoder learned, what it suppressed, and what breaks it.",
+    {
+        "stress": "diptych.cli.stress:stress",
+        "audit": "diptych.cli.app:audit",
+        "cocos": "diptych.cli.cocos:cocos",
+        "granularity": "diptych.cli.granularity:granularity",
+        "protocol": "diptych.cli.protocol:protocol",
+    },
+)
+_SPARSE = group(
+    "sparse",
+    "Turn dense embeddings into bags of weighted terms.",
+    {
+        "train": "diptych.cli.sparsify:sparsify",
+        "terms": "diptych.cli.terms:terms",
+        "explain": "diptych.cli.terms:explain",
+    },
+)
+_STUDY = group(
+    "study",
+    "Run the tables of the papers and compare them with what is printed.",
+    {
+        "list": "diptych.cli.study:list_",
+        "show": "diptych.cli.study:show",
+        "run": "diptych.cli.study:run",
+        "verdict": "diptych.cli.study:verdict",
+    },
+)
+_INTENT = group(
+    "intent",
+    "Predict purchases: from raw shop logs to a calibrated, explained probability.",
+    {
+        name: f"diptych.cli.intent.app:{name}"
+        for name in ("ingest", "describe", "features", "evaluate", "audit", "train", "score", "report")
+    },
+)
+_CATEGORIES = group(
+    "categories",
+    "Find images for every category of a tree, and categories for products without one.",
+    {
+        name: f"diptych.cli.categories.app:{name}"
+        for name in ("train", "evaluate", "pick", "fill", "index", "tree", "download")
+    },
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"diptych {version('diptych')}")
+        raise typer.Exit
+
+
+def _settings(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Take what belongs to no verb."""
+
+
+app = group(
+    "diptych",
+    "Image–text retrieval: train dual encoders, measure what they learned, index and search.",
+    {
+        "demo": "diptych.cli.demo:demo",
+        "train": "diptych.cli.train:train",
+        "adapt": "diptych.cli.adapt:adapt",
+        "embed": "diptych.cli.embed:embed",
+        "evaluate": "diptych.cli.evaluate:evaluate",
+        "compare": "diptych.cli.compare:compare",
+        "index": "diptych.cli.embed:index",
+        "search": "diptych.cli.search:search",
+        "report": "diptych.cli.report:report",
+        "info": "diptych.cli.info:info",
+        "data": _DATA,
+        "analyse": _ANALYSE,
+        "sparse": _SPARSE,
+        "study": _STUDY,
+        "intent": _INTENT,
+        "categories": _CATEGORIES,
+    },
+    callback=_settings,
+    add_completion=True,
+    epilog="Begin with: diptych demo",
+)

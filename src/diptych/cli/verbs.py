@@ -1,0 +1,199 @@
+"""Verbs from option models: a parameter that is an :class:`~diptych.core.options.Options` becomes an option per field.
+
+::
+
+    class EmbedOptions(Options):
+        processes: int = Field(1, ge=1, description="Processes that share the work.")
+
+    def embed(model: Model, data: DataSpec, options: EmbedOptions) -> None:
+        \"\"\"Embed a dataset.
+
+        Examples:
+            diptych embed runs/flickr8k
+        \"\"\"
+
+Names, help, defaults and bounds come from the fields. ``json_schema_extra`` may hold ``flags`` (names of the option),
+``argument`` (it is positional), ``metavar``, ``default`` (what help prints as the default) and ``names`` (the
+``module:REGISTRY`` that a shell completes from).
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, get_type_hints
+
+import typer
+from pydantic import Field
+from pydantic_core import PydanticUndefined
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from diptych.cli.console import output
+from diptych.core.options import Options
+
+Verb = Callable[..., None]
+
+
+class OutputOptions(Options):
+    """What every verb takes."""
+
+    as_json: bool = Field(
+        False,
+        description="Print tables, lines and next steps as one JSON object.",
+        json_schema_extra={"flags": ["--json"]},
+    )
+    quiet: bool = Field(
+        False, description="Print tables and errors alone.", json_schema_extra={"flags": ["--quiet", "-q"]}
+    )
+
+
+class Verbs(TyperGroup):
+    """A group whose commands are imported when they are needed: ``name → module:function``, or a group."""
+
+    tree: Mapping[str, str | TyperGroup]
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = dict(self.tree)  # type: ignore[arg-type]  # the names that a typo is compared with
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of the tree."""
+        return list(self.tree)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:
+        """Return a command by its name; None for an unknown one."""
+        found = self.tree.get(cmd_name)
+        if not isinstance(found, str):
+            return found
+        module, function = found.split(":")
+        return command_of(getattr(importlib.import_module(module), function), cmd_name)
+
+
+def group(
+    name: str,
+    help: str,
+    tree: Mapping[str, str | TyperGroup],
+    *,
+    callback: Callable[..., None] = lambda: None,
+    add_completion: bool = False,
+    epilog: str | None = None,
+) -> TyperGroup:
+    """Return a group of verbs.
+
+    Args:
+        name: of the group.
+        help: one line: when somebody needs it.
+        tree: its commands.
+        callback: takes the options of the group itself.
+        add_completion: whether it offers to install a shell's completion.
+        epilog: below its help.
+    """
+    app = typer.Typer(
+        name=name,
+        help=help,
+        cls=type("Verbs", (Verbs,), {"tree": tree}),
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+        callback=callback,
+        add_completion=add_completion,
+        epilog=epilog,
+    )
+    made = get_command(app)
+    assert isinstance(made, TyperGroup)
+    return made
+
+
+def command_of(function: Verb, name: str) -> TyperCommand:
+    """Return a function as a command."""
+    hints = get_type_hints(function, include_extras=True)
+    models: dict[str, type[Options]] = {}
+    parameters: dict[str, inspect.Parameter] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints[parameter.name]
+        if inspect.isclass(hint) and issubclass(hint, Options):
+            models[parameter.name] = hint
+            parameters |= {key: _parameter(key, field) for key, field in hint.model_fields.items()}
+        else:
+            parameters[parameter.name] = parameter.replace(
+                annotation=hint, kind=inspect.Parameter.KEYWORD_ONLY
+            )
+
+    parameters |= {key: _parameter(key, field) for key, field in OutputOptions.model_fields.items()}
+
+    def command(**values: Any) -> None:
+        printed = {key: values.pop(key) for key in OutputOptions.model_fields}
+        for argument, model in models.items():
+            own = {key: values.pop(key) for key in model.model_fields}
+            values[argument] = model.read(own, f"diptych {name}")
+        with output(**printed):
+            function(**values)
+
+    ordered = sorted(parameters.values(), key=lambda one: one.default is not inspect.Parameter.empty)
+    command.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in ordered}
+    command.__doc__ = _help(inspect.getdoc(function) or "")
+    app = typer.Typer(
+        rich_markup_mode="rich",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    )
+    app.command(name)(command)
+    made = get_command(app)
+    assert isinstance(made, TyperCommand)
+    return made
+
+
+def _parameter(key: str, field: Any) -> inspect.Parameter:
+    """Return a field as a parameter of a command."""
+    extra: dict[str, Any] = field.json_schema_extra or {}
+    default = field.get_default(call_default_factory=True)
+    nothing = default in (None, PydanticUndefined, [], False, "")
+    about: dict[str, Any] = {
+        "help": field.description,
+        "metavar": extra.get("metavar"),
+        "show_default": extra.get("default", not nothing),
+    }
+    if "names" in extra:
+        about["autocompletion"] = _completion(extra["names"])
+    if extra.get("argument"):
+        made = typer.Argument(**about)
+    else:
+        flags = extra.get("flags") or [f"--{key.rstrip('_').replace('_', '-')}"]
+        if field.annotation is bool and default:
+            flags = [f"{flags[0]}/--no-{flags[0][2:]}"]
+        bounds = {"ge": "min", "le": "max"}
+        about |= {
+            bounds[end]: getattr(one, end) for one in field.metadata for end in bounds if hasattr(one, end)
+        }
+        made = typer.Option(*flags, **about)
+    if default is PydanticUndefined:
+        default = inspect.Parameter.empty
+    return inspect.Parameter(
+        key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[field.annotation, made]
+    )
+
+
+def _completion(names: str) -> Callable[[str], list[str]]:
+    """Return what completes names of a registry, which is imported when a shell asks."""
+
+    def complete(incomplete: str) -> list[str]:
+        module, _, registry = names.partition(":")
+        return [
+            one.name
+            for one in getattr(importlib.import_module(module), registry)
+            if one.name.startswith(incomplete)
+        ]
+
+    return complete
+
+
+def _help(text: str) -> str:
+    """Return a docstring as help: the commands below "Examples:" in bold, a line each."""
+    head, _, examples = text.replace("``", "").partition("Examples:")
+    lines = [f"  [bold]{line.strip()}[/bold]" for line in examples.splitlines() if line.strip()]
+    return "\n\n".join([head.strip(), *(["Examples:"] if lines else []), *lines])
