@@ -55,8 +55,8 @@ def test_the_name_of_a_dataset_leads_nowhere_else(
     shutil.copytree(run_folder, run)
     shutil.rmtree(run / "embeddings", ignore_errors=True)
     before = {path for path in tmp_path.rglob("*") if not path.is_relative_to(run)}
-    for verb in (("embed",), ("evaluate", "--samples", "0"), ("cocos", "--batch-size", "5")):
-        diptych(verb[0], run, "--data", data, "--split", "../../x", *verb[1:])
+    for verb in ("embed", "evaluate --samples 0", "analyse cocos --batch-size 5"):
+        diptych(*verb.split(), run, "--data", data, "--split", "../../x")
     assert {path for path in tmp_path.rglob("*") if not path.is_relative_to(run)} == before
     assert len(list((run / "embeddings").iterdir())) == 1
     assert len(list((run / "embeddings").glob("*/images/embeddings.json"))) == 1
@@ -132,10 +132,10 @@ def test_a_missing_library_names_its_line(
 
 
 @pytest.mark.parametrize(
-    "verb", ["", "scenes", "train", "embed", "evaluate", "index", "search", "report", "demo", "info"]
+    "verb", ["", "data scenes", "train", "embed", "evaluate", "index", "search", "report", "demo", "info"]
 )
 def test_help_can_be_followed(diptych: Command, verb: str) -> None:
-    done = diptych(*filter(None, [verb]), "--help")
+    done = diptych(*verb.split(), "--help")
     assert "Usage: diptych" in done.out
     assert "diptych " + (verb or "demo") in done.out.split("Usage:")[1].split("\n", 1)[1], "no example"
 

@@ -142,7 +142,7 @@ def test_a_caption_of_each_picture_is_embedded(diptych: Command, run_folder: Pat
     whole, one, other = tmp_path / "all", tmp_path / "first", tmp_path / "random"
     diptych(f"embed {run_folder} --out {whole}")
     done = diptych(f"embed {run_folder} --captions first --out {one}")
-    assert "16 pictures and 16 captions" in done.out
+    assert "16 images and 16 captions" in done.out
     diptych(f"embed {run_folder} --captions random:3 --out {other}")
     everything, first, drawn = map(EncodedCollection.open, (whole, one, other))
     assert list(first.texts.ids) == list(everything.texts.ids)[::5]

@@ -24,8 +24,8 @@ adapt {run} => nowhere to write
 adapt {run} --out {here} => holds other things
 adapt {run}/best --data {run} --out {run}/best => is what is adapted
 adapt {run} --out {out} --pairs 1000 => 1,000 pairs of
-adapt {run} --out {out} --method lora => got 'lora'
-adapt {run} --out {out} --captions two => captions 'two'
+adapt {run} --out {out} --method lora => 'lora' is not one of 'gaussian', 'infonce'
+adapt {run} --out {out} --captions two => 'two' is not one of 'one', 'all'
 adapt {run} --out {out} --split nowhere => 'nowhere'
 adapt {run} --out {out} --strength 0 => strength: Input should be greater
 evaluate {run} --split tset => 'tset' & did you mean 'test'?
@@ -50,132 +50,119 @@ embed {run} --processes 0 => --processes
 embed {run} --out {out} --nodes 2 --accelerator cpu => 2 machines, and nothing says which of them this is
 embed {run} --out {out} --nodes 2 --accelerator tpu => accelerator 'tpu' on 2 machines
 index {run} --engine magic => unknown index engine 'magic'
-index {run} --of sounds => images or texts
+index {run} --of sounds => 'sounds' is not one of 'images', 'texts'
 index {head} --engine hnsw --out {out} => inverted
 search {index} '   ' => the query is empty
-search {index} 'a star' -k 0 => Usage:
+search {index} 'a star' -k 0 => --help
 search {index} 'a star' --own-terms => a dense encoder
 search {index} gone.jpg =1> gone.jpg does not exist
 search {out} 'a star' =1> out
 info nothing:there => nothing
-info nothing => an encoder's name
-audit {run} --probe tree => unknown probe 'tree'
-audit {run} --data {scenes} --scenes => both --data and --scenes
-audit {run} {run} => given twice
-audit {run}/best --out {here} => no data given
-audit {run} --images {here} => --images without --data
-audit {run} --reader folder => --reader without --data
-audit {run} --reader-option a=1 => --reader-option without --data
-audit {run} --scenes --skip-bad-images => --skip-bad-images without --data
-audit {out} --scenes => neither a folder nor a name with a known prefix
-audit hf:nobody/nothing --scenes => nowhere to write
-cocos {run}/best --data {scenes} --out {out} => no objective given & triplet-hardest
-cocos {run} --objective fancy => unknown objective 'fancy'
-cocos {run} --option colour=3 => has no option 'colour'
-cocos {run} --epsilon -1 => epsilon -1.0
-cocos {run} --unit metre => unit 'metre'
-cocos {run} --compat old => compat 'old'
-cocos {run} --plan random => unknown plan 'random'
-cocos {run} --batch-size 4000 => batch size 4000 is larger
-cocos {run} --objective siglip --compat published => is not among those that the paper counts
-cocos {run} --split tset => did you mean 'test'?
-shortcuts => one source of pictures is needed
-shortcuts {scenes} --setup bits => setup 'bits' needs bits, 0 to 13 & --help
-shortcuts {scenes} --setup bits --bits 14 => bits: Input should be less than or equal to 13 & --help
-shortcuts {scenes} --setup twice => setup: Input should be 'none', 'unique' & --help
-shortcuts {scenes} --digits nothing.npz => 'nothing.npz': there is no such file & MNIST
-shortcuts {scenes} --size 100 =1> take 168 × 28 pixels, the picture has 100 × 100 & digit_size to at most 16
-shortcuts {scenes} --split trian => unknown split of scenes 'trian' & did you mean 'train'
-shortcuts {scenes} --split test --shuffled --epoch 1 =1> not in split 'train' & batches of that split
-shortcuts {scenes} --out sheet.jpg => 'sheet.jpg' ends in '.jpg' & .png
-shortcuts {scenes} --scenes => one source of pictures is needed & --scenes
-granularity {scenes} --feature wrods => did you mean 'words'
-granularity {scenes} --compat publish => unknown compat
-granularity {scenes} --language none => needs a part-of-speech tagger
-granularity {scenes} --split tset => did you mean 'test'
-granularity {scenes} --captions last => last
-granularity {scenes} {scenes} => both collections are called 'scenes'
-granularity a={scenes} b={scenes} c={scenes} => 3 collections are given
-granularity a={scenes} b={scenes} --pairing captions => unknown pairing
-perturb => no captions given
-perturb {captions} --perturb character-swop => did you mean 'character-swap'?
-perturb {captions} --perturb blur => blur: of pictures, not of captions
-perturb {captions} --perturb typing-errors --compat published => has no published form
-perturb {captions} --perturb typos,typing-errors --compat published => has no published form
-perturb {captions} --perturb meaning --compat published => has no published form
-perturb {captions} --perturb typos --set edits=2 => is not NAME.KEY=VALUE
-perturb {captions} --perturb typos --set character-swap.edits=0 => edits: Input should be greater
-perturb {captions} --perturb typos --set distraction-true.edits=0 => was not asked for
-perturb {captions} --perturb typos --split test => has captions alone
-perturb {captions} --perturb 'word order' --language none => needs a part-of-speech tagger
-perturb {captions} --perturb typos --out {here} => holds other things
-stress {run} --out {out} --perturb nonsense => unknown perturbation 'nonsense'
-stress {run} --out {out} --perturb , => no perturbation was asked for
-stress {run} --out {out} --set blur=1 => is not NAME.KEY=VALUE
-stress {run} --out {out} --perturb typos --set blur.radius=1 => unknown perturbation with options 'blur'
-stress {run} --out {out} --gallery none => gallery is 'none'
-stress {run} --out {out} --compat old => compat is 'old'
-stress {run} --out {out} --measure medr => medr is no mean
-stress {run} --out {out} --split nowhere => 'nowhere'
-stress {run} --out {out} --language dutch => unknown language 'dutch'
-stress {run} COLLECTION --data DATA --out {out} => both COLLECTION and --data DATA
-stress hf:some/model --data {scenes} => could not be loaded
+info nothing => unknown path or topic 'nothing'
+analyse audit {run} --probe tree => unknown probe 'tree'
+analyse audit {run} --data {scenes} --scenes => both --data and --scenes
+analyse audit {run} {run} => given twice
+analyse audit {run}/best --out {here} => no data given
+analyse audit {run} --images {here} => --images without --data
+analyse audit {run} --reader folder => --reader without --data
+analyse audit {run} --reader-option a=1 => --reader-option without --data
+analyse audit {run} --scenes --skip-bad-images => --skip-bad-images without --data
+analyse audit {out} --scenes => neither a folder nor a name with a known prefix
+analyse audit hf:nobody/nothing --scenes => nowhere to write
+analyse cocos {run}/best --data {scenes} --out {out} => no objective given & triplet-hardest
+analyse cocos {run} --objective fancy => unknown objective 'fancy'
+analyse cocos {run} --option colour=3 => has no option 'colour'
+analyse cocos {run} --epsilon -1 => epsilon -1.0
+analyse cocos {run} --unit metre => unit 'metre'
+analyse cocos {run} --compat old => compat 'old'
+analyse cocos {run} --plan random => unknown plan 'random'
+analyse cocos {run} --batch-size 4000 => batch size 4000 is larger
+analyse cocos {run} --objective siglip --compat published => is not among those that the paper counts
+analyse cocos {run} --split tset => did you mean 'test'?
+data shortcuts => one source of pictures is needed
+data shortcuts {scenes} --setup bits => setup 'bits' needs bits, 0 to 13 & --help
+data shortcuts {scenes} --setup bits --bits 14 => bits: Input should be less than or equal to 13 & --help
+data shortcuts {scenes} --setup twice => setup: Input should be 'none', 'unique' & --help
+data shortcuts {scenes} --digits nothing.npz => 'nothing.npz': there is no such file & MNIST
+data shortcuts {scenes} --size 100 =1> take 168 × 28 pixels, the picture has 100 × 100 & digit_size to at most 16
+data shortcuts {scenes} --split trian => unknown split of scenes 'trian' & did you mean 'train'
+data shortcuts {scenes} --split test --shuffled --epoch 1 =1> not in split 'train' & batches of that split
+data shortcuts {scenes} --out sheet.jpg => 'sheet.jpg' ends in '.jpg' & .png
+data shortcuts {scenes} --scenes => one source of pictures is needed & --scenes
+analyse granularity {scenes} --feature wrods => did you mean 'words'
+analyse granularity {scenes} --compat publish => unknown compat
+analyse granularity {scenes} --language none => needs a part-of-speech tagger
+analyse granularity {scenes} --split tset => did you mean 'test'
+analyse granularity {scenes} --captions last => last
+analyse granularity {scenes} {scenes} => both collections are called 'scenes'
+analyse granularity a={scenes} b={scenes} c={scenes} => 3 collections are given
+analyse granularity a={scenes} b={scenes} --pairing captions => unknown pairing
+data perturb => no captions given
+data perturb {captions} --perturb character-swop => did you mean 'character-swap'?
+data perturb {captions} --perturb blur => blur: of pictures, not of captions
+data perturb {captions} --perturb typing-errors --compat published => has no published form
+data perturb {captions} --perturb typos,typing-errors --compat published => has no published form
+data perturb {captions} --perturb meaning --compat published => has no published form
+data perturb {captions} --perturb typos --set edits=2 => is not NAME.KEY=VALUE
+data perturb {captions} --perturb typos --set character-swap.edits=0 => edits: Input should be greater
+data perturb {captions} --perturb typos --set distraction-true.edits=0 => was not asked for
+data perturb {captions} --perturb typos --split test => has captions alone
+data perturb {captions} --perturb 'word order' --language none => needs a part-of-speech tagger
+data perturb {captions} --perturb typos --out {here} => holds other things
+analyse stress {run} --out {out} --perturb nonsense => unknown perturbation 'nonsense'
+analyse stress {run} --out {out} --perturb , => no perturbation was asked for
+analyse stress {run} --out {out} --set blur=1 => is not NAME.KEY=VALUE
+analyse stress {run} --out {out} --perturb typos --set blur.radius=1 => unknown perturbation with options 'blur'
+analyse stress {run} --out {out} --gallery none => gallery is 'none'
+analyse stress {run} --out {out} --compat old => compat is 'old'
+analyse stress {run} --out {out} --measure medr => medr is no mean
+analyse stress {run} --out {out} --split nowhere => 'nowhere'
+analyse stress {run} --out {out} --language dutch => unknown language 'dutch'
+analyse stress {run} COLLECTION --data DATA --out {out} => both COLLECTION and --data DATA
+analyse stress hf:some/model --data {scenes} => could not be loaded
 compare {stressed}/letters => at least two are needed
 compare {stressed}/letters {stressed}/words --out {out} --test t => compared by randomisation, not by t
 compare {stressed}/letters {stressed}/words --out {out} --evaluation test => --evaluation test is given for stress runs
 compare {stressed}/letters {stressed}/words --out {out} --measures MRR => letters was not stressed by MRR
 compare {stressed}/letters {stressed}/words --out {out} --baseline 5 => baseline 5 of 2 runs
 compare {stressed}/letters {stressed}/words --out {out} --correction sidak => unknown correction 'sidak'
-sparsify {run} --out {out} --set loss.ets=1 => unknown key 'loss.ets' & known there: eta
-sparsify {run} --out {out} --expansion x => expansion.mode
-sparsify {run} --out {out} --train trian => no split 'trian' & --train
-sparsify {run} --out {out} --word-vectors none.npz =1> none.npz
-sparsify {run} --out {out} --mlm no-such-folder-or-model => no-such-folder-or-model
-sparsify {run} --out {here} => other things
-sparsify {run} --out {out} --eta inf => finite
-sparsify {run} --out {out} --mlm '' => vocabulary.source
-sparsify {run} --out {out} --set head.width=1000000000000 => head.width
-terms {head} ' ' => empty
-explain {head} 'a red star' --of both => images or texts
-explain {head} 'a red star' --item nothing => 'nothing'
-explain {here} 'a red star' => holds no
-protocol => no printed number is given
-protocol --target 'i2t R@1=5' --published {x_vlm} => both --published and --target
-protocol --target R@1=5 => names neither i2t nor t2i
-protocol --target 'i2t R@1' => is not NAME=NUMBER
-protocol --target 'i2t R@1=5' --also val=x => --also without a RUN
-protocol --target 'i2t R@1=5' --reranked x --split val => --reranked and --split without a RUN
-protocol --published thesis:table-2.1:x => unknown published paper 'thesis'
-protocol --published reproducibility:table-2.1:CLIP => Repr. CLIP, COCO
-protocol nowhere --target 'i2t R@1=5' => nowhere
+sparse train {run} --out {out} --set loss.ets=1 => unknown key 'loss.ets' & known there: eta
+sparse train {run} --out {out} --expansion x => expansion.mode
+sparse train {run} --out {out} --train trian => no split 'trian' & --train
+sparse train {run} --out {out} --word-vectors none.npz =1> none.npz
+sparse train {run} --out {out} --mlm no-such-folder-or-model => no-such-folder-or-model
+sparse train {run} --out {here} => other things
+sparse train {run} --out {out} --eta inf => finite
+sparse train {run} --out {out} --mlm '' => vocabulary.source
+sparse train {run} --out {out} --set head.width=1000000000000 => head.width
+sparse terms {head} ' ' => empty
+sparse explain {head} 'a red star' --of both => images or texts
+sparse explain {head} 'a red star' --item nothing => 'nothing'
+sparse explain {here} 'a red star' => holds no
+analyse protocol => no printed number is given
+analyse protocol --target 'i2t R@1=5' --published {x_vlm} => both --published and --target
+analyse protocol --target R@1=5 => names neither i2t nor t2i
+analyse protocol --target 'i2t R@1' => is not NAME=NUMBER
+analyse protocol --target 'i2t R@1=5' --also val=x => --also without a RUN
+analyse protocol --target 'i2t R@1=5' --reranked x --split val => --reranked and --split without a RUN
+analyse protocol --published thesis:table-2.1:x => unknown published paper 'thesis'
+analyse protocol --published reproducibility:table-2.1:CLIP => Repr. CLIP, COCO
+analyse protocol nowhere --target 'i2t R@1=5' => nowhere
 report {run} --split tset => tset
-scenes --products --train 3 --out {out} => --train is of pictures, and products would be made
-scenes --products -k 3 --out {out} => --captions is of pictures
-scenes --products --visitors 3 --out {out} => leave out --visitors or --products
-scenes --products --shop-log --out {out} => two datasets
-scenes --n 3 --out {out} => or give --products too
-scenes --products --levels few --out {out} => --levels 'few' is no number of levels
-scenes --products --levels 2- --out {out} => e.g. --levels 1
-scenes --products --levels 2-12 --out {out} => 2 to 12 levels
-scenes --products --n 0 --out {out} => 0 products
-scenes --products --skew 2 --out {out} => skew is 2.0
-scenes --products --without-titles -1 --out {out} => without_title is -1.0
-scenes --products --size 4 --out {out} => pictures of 4 pixels
-scenes --shop-log --skew 0.5 --out {out} => --skew is of products, and a log would be made
-scenes --shop-log --size 32 --out {out} => --size is of pictures and products
-scenes --shop-log --train 3 --out {out} => --train is of pictures
-scenes --shop-log -k 3 --out {out} => --captions is of pictures
-scenes --shop-log --objects 1 --out {out} => --objects is of pictures
-scenes --visitors 3 --out {out} => --visitors is of a log
-scenes --format csv --out {out} => --format is of a log
-scenes --dirt 0.1 --out {out} => give --shop-log or --products too
-scenes --shop-log --format json --out {out} => known: csv, parquet
-scenes --shop-log --visitors 0 --out {out} => 0 visitors
-scenes --objects 0 --out {out} => objects
-scenes --objects x --out {out} => objects
-scenes --objects 2- --out {out} => objects
-scenes --objects 1-9 --out {out} => objects
-data flickr30 => unknown dataset 'flickr30' & did you mean 'flickr30k'?
+data products --levels few --out {out} => --levels 'few' is no number of levels
+data products --levels 2- --out {out} => e.g. --levels 1
+data products --levels 2-12 --out {out} => 2 to 12 levels
+data products --n 0 --out {out} => 0 products
+data products --skew 2 --out {out} => skew is 2.0
+data products --without-title -1 --out {out} => without_title is -1.0
+data products --size 4 --out {out} => pictures of 4 pixels
+data shop-log --format json --out {out} => 'json' is not one of 'csv', 'parquet'
+data shop-log --visitors 0 --out {out} => 0 visitors
+data scenes --objects 0 --out {out} => objects
+data scenes --objects x --out {out} => objects
+data scenes --objects 2- --out {out} => objects
+data scenes --objects 1-9 --out {out} => objects
+data show flickr30 => unknown dataset 'flickr30' & did you mean 'flickr30k'?
 study show metric-learning.table-9 => unknown study
 study run metric-learning.table-1 => no data given
 study run metric-learning.table-1 --quick --setting paper => --quick and --setting paper

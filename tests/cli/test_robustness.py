@@ -94,7 +94,7 @@ QUICK = "--seeds 2 --samples 50 --flips 99"
 
 def test_a_run_is_stressed_and_goes_on(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "stressed"
-    line = f"stress {run_folder} --perturb 'typos,word order' --perturb blur {QUICK} --out {out}"
+    line = f"analyse stress {run_folder} --perturb 'typos,word order' --perturb blur {QUICK} --out {out}"
     done = diptych(line)
     done.shows("typos: a slip of the keyboard", "word order: the same words in another order")
     done.shows("character-swap", "difference (95 %)", "80 over a gallery of 16 pictures of the split")

@@ -59,7 +59,7 @@ def test_evaluate_another_split_with_chosen_measures(
 @pytest.mark.parametrize("engine", ["exact", "hnsw"])
 def test_embed_index_search(diptych: Command, run_folder: Path, tmp_path: Path, engine: str) -> None:
     embedded = diptych(f"embed {run_folder} --out {tmp_path}/e")
-    assert "16 pictures and 80 captions, 16 numbers each" in embedded.out
+    assert "16 images and 80 captions, 16 numbers each" in embedded.out
     indexed = diptych(f"index {tmp_path}/e --engine {engine} --out {tmp_path}/i")
     assert f"16 images of scenes, engine {engine}" in indexed.out
     assert ("recall@10" in indexed.out) == (engine == "hnsw")
@@ -99,16 +99,23 @@ def test_report(diptych: Command, run_folder: Path) -> None:
 
 
 def test_info_of_everything(diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path) -> None:
-    plain = diptych("info")
-    plain.shows("torch", "karpathy", "infonce", "hnsw", "R@k", "scenes")
+    diptych("info").shows("torch", "measures", "diptych index --engine")
+    for topic, name in (
+        ("readers", "karpathy"),
+        ("objectives", "infonce"),
+        ("engines", "hnsw"),
+        ("measures", "R@k"),
+    ):
+        diptych(f"info {topic}").shows(name)
+    diptych("info recipes").shows("scenes")
     diptych(f"embed {run_folder} --out {tmp_path}/e")
     diptych(f"index {tmp_path}/e --out {tmp_path}/i")
     for path, word in (
-        (run_folder, "run"),
+        (run_folder, "training"),
         (run_folder / "best", "encoder"),
         (scenes_folder, "dataset"),
         (tmp_path / "e", "embedded collection"),
-        (tmp_path / "e" / "images", "image embeddings"),
+        (tmp_path / "e" / "images", "embeddings"),
         (tmp_path / "i", "index"),
     ):
         done = diptych(f"info {path}")
@@ -140,7 +147,7 @@ def test_from_a_folder_to_a_report(diptych: Command, scenes_folder: Path, tmp_pa
     done = diptych(f"evaluate {run}")
     done.shows("R@1", "rsum", "16 images", "80 texts", "split test")
     done = diptych(f"info {run}")
-    assert "fine-tuned from" in done.out
+    assert "fine_tune" in done.out
     assert "resnet" not in done.out
     diptych(f"report {run}")
     page = (run / "report.html").read_text(encoding="utf-8")
@@ -302,7 +309,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(
     stopped.says("the same command resumes")
     diptych(f"evaluate {out}", refused="is not finished")
     done = diptych(f"embed {run_folder} --out {out}")
-    assert "16 pictures and 80 captions" in done.out
+    assert "16 images and 80 captions" in done.out
     assert seen == 16
     found, expected = EncodedCollection.open(out), EncodedCollection.open(whole)
     assert np.array_equal(found.images.rows, expected.images.rows)

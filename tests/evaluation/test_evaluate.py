@@ -230,16 +230,23 @@ def test_the_protocol_says_everything(rows: Rows) -> None:
 
 def test_the_table(rows: Rows) -> None:
     result = evaluate(*rows, ("R@1", "medr", "rsum"), bootstrap=Bootstrap(samples=20))
-    table = {row.measure: row for row in result.table()}
+    table = {row[0].text: row for row in result.tables()[0].rows}
     assert list(table) == ["R@1", "medr", "R@5", "R@10", "rsum"]
     recall = result.score("R@1", "i2t")
-    assert table["R@1"].i2t == f"{100 * recall.value:.1f}"
-    assert table["R@1"].chance == "1.7 / 1.7"
+    assert (table["R@1"][1].text, table["R@1"][1].value) == (f"{100 * recall.value:.1f}", recall.value)
+    assert table["R@1"][3].text == "1.7"
     assert recall.low is not None
     assert recall.high is not None
-    assert table["R@1"].interval.startswith(f"{100 * recall.low:.1f}–{100 * recall.high:.1f} / ")
-    assert (table["rsum"].i2t, table["rsum"].both) == ("", f"{result.value('rsum'):.1f}")
-    assert evaluate(*rows, ("R@1",)).table()[0].interval == ""
+    assert table["R@1"][1].note == f"{100 * recall.low:.1f}–{100 * recall.high:.1f}"
+    assert [cell.text for cell in table["rsum"]] == [
+        "rsum",
+        f"{result.value('rsum'):.1f}",
+        "",
+        f"{result.score('rsum').chance:.1f}",
+    ]
+    assert evaluate(*rows, ("R@1",)).tables()[0].rows[0][1].note == ""
+    bars = result.charts()[0].series[0]
+    assert (bars.name, bars.y[0]) == ("image → text", 100 * recall.value)
 
 
 def test_importing_the_room_loads_no_deep_learning() -> None:

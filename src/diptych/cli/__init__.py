@@ -28,7 +28,7 @@ def main() -> None:
     """Run the command line; errors of ours are one line and a hint, exit code 1 or 2."""
     with _ctrl_c_ends():
         _print_what_the_terminal_can()
-        from diptych.cli import console
+        from diptych.cli import console, verbs
         from diptych.cli.tree import app
         from diptych.core.errors import DiptychError
         from diptych.core.memory import keep_freed_memory
@@ -36,7 +36,7 @@ def main() -> None:
     keep_freed_memory()
     try:
         try:
-            app(prog_name="diptych")
+            sys.exit(verbs.run(app))
         except DiptychError as error:
             sys.exit(console.fail(error))
         finally:

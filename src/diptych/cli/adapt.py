@@ -70,5 +70,6 @@ def _lines(about: dict[str, Any], is_identity: bool) -> list[str]:
     if losses := about["held_out_losses"]:
         shown = ", ".join(f"{strength} {loss:.3f}" for strength, loss in losses.items())
         lines.append(f"held-out InfoNCE by strength of the pull: {shown}")
-    changed = f"adapted on {which}, {about['method']}, strength {about['strength']:g}"
-    return [*lines, f"{which} change nothing: the encoder stays as it is" if is_identity else changed]
+    if is_identity:
+        return [*lines, f"{which} change nothing: the encoder stays as it is"]
+    return [*lines, f"adapted on {which}, {about['method']}, strength {about['strength']:g}"]

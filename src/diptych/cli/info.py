@@ -113,7 +113,7 @@ def _names(topic: str) -> Table:
         if isinstance(one, str):
             rows.append((one, ""))
         else:
-            forms = ", ".join(getattr(one, "forms", ()))
+            forms = ", ".join(form for form in getattr(one, "forms", ()) if isinstance(form, str))
             rows.append((one.name, f"{one.description}{f': {forms}' if forms else ''}"))
     return Table.of(f"{topic}: {where}", "", ("name", "what it is"), rows)
 

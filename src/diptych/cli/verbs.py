@@ -31,9 +31,13 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from diptych.cli.console import output
+from diptych.core.errors import UsageError
 from diptych.core.options import Options
 
 Verb = Callable[..., None]
+_WRONG_USE: Any = typer.BadParameter.__mro__[
+    1
+]  # what the parser raises; its module is Typer's own or Click's
 
 
 class OutputOptions(Options):
@@ -105,6 +109,31 @@ def group(
     made = get_command(app)
     assert isinstance(made, TyperGroup)
     return made
+
+
+def run(app: TyperGroup) -> int:
+    """Run the command line, and return its exit code.
+
+    Raises:
+        UsageError: an unknown command or option, or a value that an option cannot take.
+    """
+    try:
+        code = app(prog_name="diptych", standalone_mode=False)
+    except typer.Abort:
+        return 130
+    except _WRONG_USE as error:
+        context, message = error.ctx, error.format_message().rstrip(".").replace("Value error, ", "")
+        if type(error).__name__ == "NoArgsIsHelpError" or context is None:
+            error.show()
+            return 2
+        known = ", ".join(
+            option for one in context.command.params for option in one.opts if option.startswith("--")
+        )
+        fix = f"{context.command_path} --help" + (
+            f"; its options: {known}" if "such option" in message else ""
+        )
+        raise UsageError(message, f"see {fix}") from None
+    return code if isinstance(code, int) else 0
 
 
 def command_of(function: Verb, name: str) -> TyperCommand:
