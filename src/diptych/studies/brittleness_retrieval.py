@@ -97,8 +97,8 @@ def drop_tables(evidence: Evidence) -> list[Table]:
             "What a perturbation costs of the sum R@1 + R@5 + R@10 from text, relative to the clean one, with 95 % "
             "intervals (paired bootstrap over pictures with their captions). ↓ worse, ↑ better: p ≤ 0.05 by random "
             "swaps, Holm over the perturbations of the run. A folder of diptych analyse stress with every query is "
-            "kept beside each row. Changed: captions that could be; in brackets the change over those alone, where fewer "
-            "than 90 % were.",
+            "kept beside each row. Changed: captions that could be; in brackets the change over those alone, where "
+            "fewer than 90 % were.",
             ("perturbation", "changed", *(f"{row}, {name}" for row, name in cells)),
             tuple(rows),
         )
