@@ -14,7 +14,7 @@ from diptych.cli.console import next_step, progress, say, show
 from diptych.cli.sources import parse_values
 from diptych.cli.sparse_folder import looks_like_a_picture, query_encoder
 from diptych.core.errors import DataError, UsageError
-from diptych.core.table import Table
+from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,12 +114,16 @@ def search(
             else:
                 rows = own
         hits = opened.search(rows, k, encoder=encoder.fingerprint, **options)
-        found = [Card(name, score=f"{score:.3f}") for name, score in next(iter(hits))]
+        best = next(iter(hits))
+        found = [Card(name, score=f"{score:.3f}") for name, score in best]
         if origin is not None:
             found = _described(found, opened.about["kind"], origin.collection(), encoder, rows)
     title = f"{opened.about['kind']}s for {query!r}"
-    table = [(str(place), one.score, one.name, one.text) for place, one in enumerate(found, 1)]
-    show(Table.of(title, hits.note, ("rank", "score", "id", "caption"), table))
+    lines = [
+        [Cell(f"{rank}", value=rank), Cell(card.score, value=score), Cell(name), Cell(card.text, words=True)]
+        for rank, (card, (name, score)) in enumerate(zip(found, best, strict=True), 1)
+    ]
+    show(Table(title, ("rank", "score", "id", "caption"), lines, after=hits.note))
     if sheet is not None:
         from diptych.report.sheets import write_sheet
 

@@ -154,9 +154,11 @@ def explain(
     for place, one in enumerate(found, 1):
         terms = match_terms(asked.row, one.row, reader.vocabulary.terms, asked.own_words(reader.vocabulary))
         score = sum(term.contribution for term in terms)
-        show(match_table(f"{place}. {one.name}, score {score:.3f}: {one.captions[0]}", terms, shown))
+        text = next(iter(one.captions), "no caption")
+        show(match_table(f"{place}. {one.name}, score {score:.3f}: {text}", terms, shown))
     if sheet is not None and found:
-        write_sheet(sheet, "", [match_gallery(reader.vocabulary, asked, one, shown) for one in found])
+        galleries = [match_gallery(reader.vocabulary, asked, one, shown) for one in found]
+        write_sheet(sheet, f"What scores for {query!r} are made of", galleries)
         say(f"drawn in {sheet}")
     elif found:
         next_step(["diptych", "sparse", "explain", sparse, query, "--sheet", "why.png"])
@@ -170,5 +172,7 @@ def _best(reader: _Reader, asked: Bag, kind: str, item: str | None, k: int) -> l
     if item is None:
         return [place for place in sparse_top_k(asked.row, items.rows, k)[0][0].tolist() if place >= 0]
     if item not in items.ids:
-        raise UnknownNameError(f"id among the {kind} of split {reader.rows.about['split']}", item, items.ids)
+        raise UnknownNameError(
+            f"id among the {kind} of split {reader.rows.about['split'] or 'all'}", item, items.ids
+        )
     return [list(items.ids).index(item)]

@@ -58,10 +58,8 @@ def write_sheet(
     blocks += [pen.gallery(one, columns) for one in galleries]
     sheet = _framed(_stack(blocks, GAP), MARGIN, "paper")
     if kind == "JPEG" and max(sheet.size) > _JPEG_SIDE:
-        raise UsageError(
-            f"a sheet of {sheet.width:,} × {sheet.height:,} pixels is too large for JPEG",
-            "write a .png, or show fewer",
-        )
+        size = f"{sheet.width:,} × {sheet.height:,}"
+        raise UsageError(f"a sheet of {size} pixels is too large for JPEG", "write a .png, or show fewer")
     options = {"quality": 92, "subsampling": 0} if kind == "JPEG" else {"optimize": True}
     with atomic_path(path) as temporary:
         sheet.save(temporary, kind, **options)
@@ -226,8 +224,7 @@ class _Pen:
     def boxed(self, card: Card) -> Image:
         """A caption in a box as wide as four pictures, with the colour of its state."""
         words, colour = self.words(card, 4 * self.side - 36, 16), card.state or "line"
-        box = _paper(4 * self.side - 4, words.height + 16)
-        box.paste(words, (18, 10))
+        box = _paper(4 * self.side - FRAME - 4, words.height + 16)
+        box.paste(words, (12, 10))
         box = _framed(box, 2, colour)
-        box.paste(_paper(FRAME, box.height, colour), (0, 0))
-        return box
+        return _stack([_paper(FRAME, box.height, colour), box], 0, across=True)
