@@ -112,14 +112,14 @@ class Finder:
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Finder())
 """
-    done = start(when_imported, "data", stdout=subprocess.PIPE)
+    done = start(when_imported, "data", "list", stdout=subprocess.PIPE)
     assert (done.returncode, done.stderr, done.stdout) == (130, "", "")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 def test_what_cannot_be_printed_is_one_line() -> None:
     with open("/dev/full", "w") as full:
-        done = start("", "data", stdout=full)
+        done = start("", "data", "list", stdout=full)
     assert done.returncode == 1
     assert done.stderr.splitlines()[0] == "error: cannot write the output: No space left on device"
     assert "Traceback" not in done.stderr

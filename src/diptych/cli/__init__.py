@@ -77,6 +77,12 @@ def _print_what_the_terminal_can() -> None:
             stream.reconfigure(errors="diptych")
 
 
+def plain(text: str) -> str:
+    """Return help as this terminal can print it: the parser writes UTF-8 to any that says it knows ASCII alone."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "")
+    return text if encoding == "utf8" else text.translate(_ASCII)
+
+
 def _unwritten(error: OSError) -> int:
     """Say in one line what the system refused; what is left in the buffers is dropped."""
     if error.filename is None:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -30,11 +31,13 @@ from pydantic_core import PydanticUndefined
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from diptych.cli import plain
 from diptych.cli.console import output
 from diptych.core.errors import UsageError
 from diptych.core.options import Options
 
 Verb = Callable[..., None]
+_WORDS: dict[Any, str] = {str: "TEXT", int: "N", float: "X", Path: "PATH"}
 _WRONG_USE: Any = typer.BadParameter.__mro__[
     1
 ]  # what the parser raises; its module is Typer's own or Click's
@@ -96,12 +99,13 @@ def group(
     """
     app = typer.Typer(
         name=name,
-        help=help,
+        help=plain(help),
+        short_help=plain(help),
         cls=type("Verbs", (Verbs,), {"tree": tree}),
         no_args_is_help=True,
-        rich_markup_mode="rich",
+        rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         callback=callback,
         add_completion=add_completion,
         epilog=epilog,
@@ -164,14 +168,14 @@ def command_of(function: Verb, name: str) -> TyperCommand:
     ordered = sorted(parameters.values(), key=lambda one: one.default is not inspect.Parameter.empty)
     command.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in ordered}
-    command.__doc__ = _help(inspect.getdoc(function) or "")
+    command.__doc__ = _help(plain(inspect.getdoc(function) or ""))
     app = typer.Typer(
-        rich_markup_mode="rich",
+        rich_markup_mode=None,
         add_completion=False,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
-    app.command(name)(command)
+    app.command(name, short_help=command.__doc__.partition("\n")[0])(command)
     made = get_command(app)
     assert isinstance(made, TyperCommand)
     return made
@@ -183,8 +187,8 @@ def _parameter(key: str, field: Any) -> inspect.Parameter:
     default = field.get_default(call_default_factory=True)
     nothing = default in (None, PydanticUndefined, [], False, "")
     about: dict[str, Any] = {
-        "help": field.description,
-        "metavar": extra.get("metavar"),
+        "help": plain(field.description or ""),
+        "metavar": extra.get("metavar", _metavar(field.annotation)),
         "show_default": extra.get("default", not nothing),
     }
     if "names" in extra:
@@ -207,6 +211,12 @@ def _parameter(key: str, field: Any) -> inspect.Parameter:
     )
 
 
+def _metavar(annotation: Any) -> str | None:
+    """Return what stands for a value in a command's help; None where Typer lists the choices."""
+    kinds = {one: word for kind, word in _WORDS.items() for one in (kind, kind | None, list[kind])}  # type: ignore[valid-type]
+    return kinds.get(annotation)
+
+
 def _completion(names: str) -> Callable[[str], list[str]]:
     """Return what completes names of a registry, which is imported when a shell asks."""
 
@@ -222,7 +232,8 @@ def _completion(names: str) -> Callable[[str], list[str]]:
 
 
 def _help(text: str) -> str:
-    """Return a docstring as help: the commands below "Examples:" in bold, a line each."""
+    """Return a docstring as help: the commands below "Examples:" as they stand, a line each."""
     head, _, examples = text.replace("``", "").partition("Examples:")
-    lines = [f"  [bold]{line.strip()}[/bold]" for line in examples.splitlines() if line.strip()]
-    return "\n\n".join([head.strip(), *(["Examples:"] if lines else []), *lines])
+    examples = examples.replace("[bold]", "").replace("[/bold]", "")
+    lines = [f"  {line.strip()}" for line in examples.splitlines() if line.strip()]
+    return head.strip() + ("\n\n\b\nExamples:\n" + "\n".join(lines) if lines else "")
