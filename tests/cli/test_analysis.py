@@ -56,7 +56,7 @@ def test_unique_codes_of_a_dataset(diptych: Command, scenes_folder: Path, tmp_pa
 
 
 def test_an_epoch_shows_what_training_has(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
-    arguments = ("shortcuts", scenes_folder, "--setup", "bits", "--bits", 10, "--digits", "drawn")
+    arguments = ("data", "shortcuts", scenes_folder, "--setup", "bits", "--bits", 10, "--digits", "drawn")
     out = ("--out", tmp_path / "s.png")
     first, again, second, evaluation = (
         diptych(*arguments, *epoch, *out) for epoch in (("--epoch", 1), ("--epoch", 1), ("--epoch", 2), ())
@@ -76,7 +76,17 @@ def test_an_epoch_shows_what_training_has(diptych: Command, scenes_folder: Path,
 def test_every_caption_is_shown_where_each_has_a_code(
     diptych: Command, scenes_folder: Path, tmp_path: Path
 ) -> None:
-    arguments = ("shortcuts", scenes_folder, "--digits", "drawn", "-n", 1, "--out", tmp_path / "s.png")
+    arguments = (
+        "data",
+        "shortcuts",
+        scenes_folder,
+        "--digits",
+        "drawn",
+        "-n",
+        1,
+        "--out",
+        tmp_path / "s.png",
+    )
     diptych(*arguments)
     with Image.open(tmp_path / "s.png") as one:
         height = one.size[1]

@@ -177,7 +177,7 @@ def test_without_an_encoder_its_own_captions_and_pictures_are_asked_with(
     assert "of the score" in done.out
     done = diptych(f"sparse explain {made} 33.jpg --of images -k 1")
     for verb in ("explain", "terms"):
-        diptych(f"{verb} {made} 'a sentence [/bold] of nobody'", refused="ask by ids")
+        diptych(f"sparse {verb} {made} 'a sentence [/bold] of nobody'", refused="ask by ids")
 
 
 def test_a_next_step_is_printed_as_it_is_typed(diptych: Command, made: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_folder_that_was_moved_away_is_named(diptych: Command, made: Path, tmp
     write_json(made / "sparse.json", {**said, "origin": {**said["origin"], "model": str(gone)}})
     embedded = made / "embeddings" / "things-train"
     write_json(embedded / "origin.json", {**read_json(embedded / "origin.json"), "model": str(gone)})
-    for arguments in (("explain", made, "a dog"), ("sparsify", embedded, "--out", tmp_path / "new")):
-        diptych(*arguments, refused=f"was made with {gone}")
+    for arguments in (("explain", made, "a dog"), ("train", embedded, "--out", tmp_path / "new")):
+        diptych("sparse", *arguments, refused=f"was made with {gone}")
     (embedded / "origin.json").write_text("{}")
     diptych(f"sparse train {embedded} --out {tmp_path}/new", code=1)

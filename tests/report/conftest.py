@@ -7,7 +7,6 @@ import pytest
 from PIL import Image
 
 from diptych.core.errors import ImageError
-from diptych.report.content import Query, ReportContent, Retrieval, Retrieved
 
 
 class Page(HTMLParser):
@@ -74,34 +73,3 @@ def broken() -> Callable[[], Image.Image]:
         raise ImageError("photo.jpg is empty (0 bytes)", "fetch the file again")
 
     return read
-
-
-@pytest.fixture
-def content(picture: Callable[..., Image.Image], broken: Callable[[], Image.Image]) -> ReportContent:
-    """Both directions; right, wrong and unjudged items; one picture that cannot be read."""
-    return ReportContent(
-        title="a run",
-        best_retrievals=[
-            Retrieval(
-                Query("c0", caption="a red circle"),
-                [
-                    Retrieved("i0", 0.9, True, picture=picture("#ff0000"), caption="circle"),
-                    Retrieved("i1", 0.8, False, picture=picture("#00ff00")),
-                    Retrieved("i2", 0.7, False, picture=broken),
-                    Retrieved("i3", 0.6, None, picture=picture),
-                ],
-                right_rank=1,
-            )
-        ],
-        worst_retrievals=[
-            Retrieval(
-                Query("i9", picture=picture),
-                [
-                    Retrieved("c1", 0.5, False, caption="two blue squares"),
-                    Retrieved("c2", 0.4, False, caption="three blue squares"),
-                ],
-                right_rank=1234,
-                expected=Retrieved("c9", 0.1, True, caption="a green triangle"),
-            )
-        ],
-    )

@@ -1,4 +1,4 @@
-"""Figures of a run: axes, colours, labels, smoothing."""
+"""Charts as figures: letters, values, colours of the page; smoothing and thinning."""
 
 from __future__ import annotations
 
@@ -11,110 +11,69 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diptych.core.errors import DataError
-from diptych.evaluation import Score
-from diptych.report.content import Curves
-from diptych.report.drawing import INK
-from diptych.report.html import (
-    learning_rate_figure,
-    loss_figure,
-    recall_figure,
-    running_mean,
-    thin,
-    validation_figure,
+from diptych.core.chart import Chart, Series
+from diptych.report.figures import INK, svg, thin
+from diptych.report.run import running_mean
+from diptych.report.style import DARK, LIGHT
+
+LINE = Chart("Loss", [Series("mean", [3.0, None, 1.0], [1, 2, 3], low=[2.0, None, 0.5], high=[4.0, None, 2.0]),
+                      Series("chance", [2.5], mark="level")], "step", "loss")  # fmt: skip
+IMAGES = Series("image → text", [15.1, 37.4], mark="bar", texts=["15.1", "37.4"])
+TEXTS = Series("text → image", [12.0, 33.0], mark="bar")
+BARS = Chart("Recall", [IMAGES, TEXTS], "", "% of queries", ["R@1", "R@5"])
+ACROSS = Chart(
+    "Rows", [Series("here", [1.0, 200.0], mark="point")], "per second", "", ["a", "b" * 60], "x", True
 )
-from diptych.report.page import DARK, LIGHT
-
-CURVES = Curves(
-    steps=range(1, 301),
-    loss=[300 / step for step in range(1, 301)],
-    learning_rate=[2e-4] * 300,
-    epochs=[1, 2, 3],
-    validation_rsum=[50.0, 120.0, 110.0],
-    chance_rsum=3.3,
-)
-SCORES = {
-    "i2t": {"R@1": Score(0.151, 0.001, 0.14, 0.163), "R@5": Score(0.374, 0.005)},
-    "t2i": {"R@1": Score(0.12, 0.001, 0.111, 0.129), "R@5": Score(0.33, 0.005)},
-}
 
 
-def words(svg: str) -> list[str]:
+def words(drawn: str) -> list[str]:
     """The letters of a figure, which must be letters and not outlines."""
-    return [
-        "".join(node.itertext())
-        for node in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    tree = ElementTree.fromstring(drawn)
+    return ["".join(node.itertext()) for node in tree.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_axes_legends_and_values_are_written() -> None:
+    assert {"Loss", "step", "loss", "mean", "chance"} <= set(words(svg(LINE)))
+    assert {"Recall", "% of queries", "R@1", "R@5", "image → text", "15.1", "37.4"} <= set(words(svg(BARS)))
+    long = next(word for word in words(svg(ACROSS)) if word.startswith("bb"))
+    assert "…" in long
+
+
+def test_bars_are_as_high_as_their_values() -> None:
+    paths = re.findall(r'<g id="[^"]*patch_\d+">\s*<path d="([^"]*)"', svg(BARS))
+    ends = [
+        [float(point.split()[1]) for point in re.findall(r"[ML] ([-\d.]+ [-\d.]+)", path)] for path in paths
     ]
-
-
-def label(svg: str) -> str:
-    return ElementTree.fromstring(svg).get("aria-label", "")
-
-
-def drawn_height(svg: str, group: str) -> list[float]:
-    """The y positions of a path's points."""
-    found = re.search(rf'<g id="{group}">\s*<path d="([^"]*)"', svg)
-    assert found
-    return [float(point.split()[1]) for point in re.findall(r"[ML] ([\d.]+ [\d.]+)", found.group(1))]
-
-
-def test_axes_are_labelled_with_units():
-    assert {"Training loss", "step", "loss", "as logged", "mean of 11"} <= set(words(loss_figure(CURVES)))
-    assert {"epoch", "rsum (sum of R@k in %)"} <= set(words(validation_figure(CURVES)))
-    assert {"step", "learning rate (× 10⁻⁴)"} <= set(words(learning_rate_figure(CURVES)))
-    assert {"recall (% of queries)", "R@1", "R@5", "image → text", "text → image", "chance"} <= set(
-        words(recall_figure(SCORES))
-    )
-
-
-def test_summaries_say_what_the_pictures_show():
-    assert label(validation_figure(CURVES)) == (
-        "Validation rsum per epoch: best 120.0 after epoch 2, last 110.0, chance 3.3."
-    )
-    assert "R@1 image → text 15.1" in label(recall_figure(SCORES))
-    assert "R@5 text → image 33.0" in label(recall_figure(SCORES))
-
-
-def test_bars_show_values_and_differ_in_height():
-    svg = recall_figure(SCORES)
-    assert {"15.1", "12.0", "37.4", "33.0"} <= set(words(svg))
     # bars come after the two backgrounds: both of image → text, then both of text → image
-    heights = [max(y) - min(y) for y in (drawn_height(svg, f"recall-patch_{n}") for n in (3, 4, 5, 6))]
+    heights = [max(y) - min(y) for y in ends[2:6]]
     assert [height / heights[0] for height in heights] == pytest.approx(
         [1, 37.4 / 15.1, 12.0 / 15.1, 33.0 / 15.1], rel=1e-3
     )
 
 
-@pytest.mark.parametrize("draw", [loss_figure, validation_figure, learning_rate_figure])
-def test_figures_take_their_colours_from_the_page_and_fetch_nothing(draw):
-    svg = draw(CURVES)
-    assert svg.startswith("<svg")
-    assert INK not in svg
-    assert "currentColor" in svg
-    assert f"var(--blue, {LIGHT['blue']})" in svg
-    assert not re.search(r'(?:src|href)="(?!#)', svg)
-    assert "<metadata" not in svg
-    root = ElementTree.fromstring(svg)
+@pytest.mark.parametrize("chart", [LINE, BARS, ACROSS])
+def test_a_figure_takes_its_colours_from_the_page_and_fetches_nothing(chart: Chart) -> None:
+    drawn = svg(chart)
+    assert INK not in drawn
+    assert "currentColor" in drawn
+    assert f"var(--blue, {LIGHT['blue']})" in drawn
+    assert not re.search(r'(?:src|href)="(?!#)', drawn)
+    assert "<metadata" not in drawn
+    root = ElementTree.fromstring(drawn)
+    assert root.get("aria-label") == chart.summary
     assert root.get("width") is None
     assert root.get("viewBox")
 
 
-def test_threads_may_draw_at_once():
-    alone = loss_figure(CURVES)
+def test_threads_may_draw_at_once() -> None:
+    alone = svg(LINE)
     made: list[str] = []
-    threads = [threading.Thread(target=lambda: made.append(loss_figure(CURVES))) for _ in range(3)]
+    threads = [threading.Thread(target=lambda: made.append(svg(LINE))) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert made == [alone] * 3
-
-
-def test_nothing_to_draw_is_an_error():
-    empty = Curves()
-    for draw in (loss_figure, validation_figure, learning_rate_figure):
-        with pytest.raises(DataError, match="logged"):
-            draw(empty)
 
 
 VALUES = st.lists(st.floats(-100, 100), min_size=1, max_size=40).map(np.array)

@@ -34,11 +34,11 @@ from diptych.studies.brittleness_checks import (
     mostly_lower,
 )
 from diptych.studies.brittleness_measuring import Chosen, Clean, Suite, check_chosen
-from diptych.studies.brittleness_retrieval import agreement_tables, chance_similarity, drop_tables
+from diptych.studies.brittleness_retrieval import FIGURE, agreement_tables, chance_similarity, drop_tables
 from diptych.studies.brittleness_rows import GROUPS, KINDS, SHUFFLES, THIRTEEN
 from diptych.studies.claims import Check, Claim, judge
 from diptych.studies.given import GivenEncoder
-from diptych.studies.page import render_study
+from diptych.studies.page import study_page
 from diptych.studies.published import published_table
 from diptych.studies.results import Entry, per_query
 from diptych.studies.study import Measurement, Subject
@@ -294,15 +294,19 @@ def test_the_suite_checks_itself_and_shows_drops(folder: Path) -> None:
     assert list(rows) == list(THIRTEEN)
     assert rows["shuffle-all-words"][3:] == ("0", "0")
     assert "Not a reproduction" in comparison.label
-    page = render_study(comparison)
+    page = study_page(comparison).html()
     for part in (
         "A bag of words is exactly indifferent",
         "Unperturbed sums of ALIGN and AltCLIP on Flickr30k-FG are swapped",
         'id="heat-map"',
-        "Largest drops, printed: ALIGN on coco: shuffle-all-words -26.1 %",
-        "Largest drops, here: trained encoder on small: ",
     ):
         assert part in page
+    here, printed = FIGURE.draw(comparison.results.evidence(), {"align": "ALIGN"})
+    assert [row[0].text for row in here.rows] == list(THIRTEEN)
+    changes = {row[0].text: row[1 + printed.columns[1:].index("coco")] for row in printed.rows}
+    assert printed.groups[1] == ("ALIGN", 4)
+    assert changes["shuffle-all-words"].text == "-26.1"
+    assert changes["shuffle-all-words"].shade == pytest.approx(0.261 / 0.6, abs=0.001)
     assert drop_tables(results(folder, TABLE_5_3).evidence()) == [table]
     (similar,) = agreement_tables(results(folder, TABLE_5_4).evidence())
     assert len(similar.rows) == 2 * 2 * 3

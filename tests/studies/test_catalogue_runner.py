@@ -16,7 +16,7 @@ from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageE
 from diptych.data.scenes import make_product_scenes
 from diptych.studies import STUDIES, Choices, Results, collect, compare
 from diptych.studies.catalogues import CatalogueOptions, by_hand, catalogue_with_splits
-from diptych.studies.page import render_study
+from diptych.studies.page import study_page
 from diptych.studies.rows import Choices as RowChoices
 from diptych.studies.study import Study
 from tests.encoders.tiny_pretrained import transformers_folder
@@ -92,7 +92,7 @@ def test_printed_numbers_stand_beside_and_have_no_verdict(home: Path) -> None:
     assert said["multimodal, all categories"].status != "not run"
     tested = [one for one in said["multimodal, all categories"].decided if "p " in one.detail]
     assert tested  # values per category are there: differences are tested
-    page = render_study(found)
+    page = study_page(found).html()
     assert "17.85 is 5 of 28" in page
     assert "<svg" in page
 
@@ -126,7 +126,7 @@ def test_the_studies_share_what_is_made(shop: Path, cache: Path, home: Path) -> 
         else:
             assert "no categories of the kind" in seen.left_out[name]
     for study, results in ((TABLE_7_2, errors), (FIGURE_7_2, counted), (TABLE_7_3, seen)):
-        assert "<svg" in render_study(compare(study, results))
+        assert "<svg" in study_page(compare(study, results)).html()
 
 
 def test_a_row_without_its_encoder_is_left_out(shop: Path, cache: Path, tmp_path: Path) -> None:

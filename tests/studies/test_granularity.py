@@ -17,9 +17,10 @@ from diptych.studies.brittleness_granularity import (
     granularity_tables,
     unchanged,
 )
-from diptych.studies.page import render_study
+from diptych.studies.page import study_page
 from diptych.studies.published import published_table
 from diptych.studies.results import Results
+from diptych.studies.tables import compared_tables
 from diptych.studies.verdict import Evidence, Figure
 
 STUDY = STUDIES.get("brittleness.table-5.1")
@@ -52,7 +53,16 @@ def test_scenes_with_finer_captions(folder: Path) -> None:
     assert "paired: 24 images" in compared.after
     assert [row[0].text for row in compared.rows] == list(published_table("brittleness", "table-5.1").columns)
     assert definitions.rows[0][2].text == "not known"
-    page = render_study(found)
+    numbers, evaluations = compared_tables(found)  # one of each, of however many collections
+    places = dict.fromkeys(row[1].text for row in numbers.rows)
+    assert {"scenes", "scenes-fg"} < set(places)
+    assert [row[0].text for row in evaluations.rows] == list(places)
+    column = numbers.columns.index("articles")
+    mine = [row[column].value for row in numbers.rows if row[1].text == "scenes"]
+    assert mine[0] == published[0]
+    alone = compared_tables(found, measured_alone=True)[0]
+    assert {row[1].text for row in alone.rows} == {"scenes", "scenes-fg"}
+    page = study_page(found).html()
     assert "scenes-fg less scenes" in page
     assert "1.56" in page  # the printed table stands beside
 

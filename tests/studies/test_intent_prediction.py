@@ -19,7 +19,7 @@ from diptych.studies.intent_prediction_checks import (
     no_clear_rise,
 )
 from diptych.studies.intent_rows import MODELS, SETS, STEPS, prediction_row
-from diptych.studies.page import render_study
+from diptych.studies.page import study_page
 from diptych.studies.verdict import Evidence, Figure
 
 pytest.importorskip("duckdb")
@@ -95,7 +95,7 @@ def test_models_are_evaluated_and_judged(studies: Path) -> None:
     most = more.values["gain AP 0"] > more.values["gain AP 1"]
     assert status["step 0, AP"] == ("holds" if most else "fails")
     assert status["trees and networks"] == "not run"
-    page = render_study(found)
+    page = study_page(found).html()
     assert page.count("<svg") == 4 + 2 + 4 + 2  # per measure: settings × sets, then gains per setting
     assert "F1@10" in page
 

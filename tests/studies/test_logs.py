@@ -15,7 +15,7 @@ from diptych.studies import STUDIES, Choices, LogSource, collect, compare
 from diptych.studies.claims import Check
 from diptych.studies.log_checks import above, between, highest, lowest, peak, steady
 from diptych.studies.logs import LogOptions
-from diptych.studies.page import render_study
+from diptych.studies.page import study_page
 from diptych.studies.verdict import Evidence, Figure
 
 pytest.importorskip("duckdb")
@@ -90,7 +90,7 @@ def test_rows_are_measured_and_the_printed_ones_stand_beside(log: Path, tmp_path
     assert "as the setting 'data' says (any log)" in found.label
     said = {claim.name: judgement.status for claim, judgement, _ in found.claims}
     assert said == {"PC": "holds", "order": "holds", "purchases": "fails", "rare": "not run"}
-    page = render_study(found)
+    page = study_page(found).html()
     assert "<svg" in page
     assert "over seeds" not in page
 
@@ -114,7 +114,7 @@ def test_what_is_made_of_a_log_serves_all_studies(log: Path, tmp_path: Path) -> 
     kept_at = found.evidence().kept["pc"][0]
     assert kept_at.is_dir()
     assert moved.resolve() in kept_at.resolve().parents
-    assert "<svg" in render_study(compare(TABLE_6_4, found))
+    assert "<svg" in study_page(compare(TABLE_6_4, found)).html()
     alone = tmp_path / "alone"
     (moved / "intent.table-6.4").rename(alone)
     (found,) = collect([alone])

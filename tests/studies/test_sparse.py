@@ -16,7 +16,7 @@ from diptych.studies import STUDIES, Choices, Results, compare, searched
 from diptych.studies.claims import Check, Finding
 from diptych.studies.d2s_search import falls_with, ratio, times
 from diptych.studies.making import Wanted
-from diptych.studies.page import render_study
+from diptych.studies.page import study_page
 from diptych.studies.results import keep
 from diptych.studies.rows import (
     base_of,
@@ -311,7 +311,7 @@ def test_engines_are_searched_with_their_recall(results: Results, tmp_path: Path
     assert measured["inverted-1e-3"].values["FLOPs"] == pytest.approx(expected)
 
     comparison = compare(TABLE, results)
-    page = render_study(comparison)
+    page = study_page(comparison).html()
     assert "&lt;1" in page  # printed as a bound
     assert "throughput @10, mean and standard deviation" in page
     statuses = {claim.name: judgement.status for claim, judgement, _ in comparison.claims}

@@ -15,7 +15,7 @@ from diptych.core.errors import Interrupted, MismatchError, UsageError
 from diptych.data.scenes import make_scenes
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.studies import STUDIES, Choices, Results, collect, compare
-from diptych.studies.page import render_study
+from diptych.studies.page import study_page
 from diptych.studies.results import per_query_of
 
 BASE = STUDIES.get("d2s.table-3.1")
@@ -106,7 +106,7 @@ def test_what_is_there_is_used_by_all_tables(studies: Path, tiny: Choices) -> No
         "D2S, η = 1e-3, exp = c + w: measuring",
     ]
     assert not (folder / "rows").exists()  # runs are table 3.1's
-    page = render_study(compare(FIGURE, results))
+    page = study_page(compare(FIGURE, results)).html()
     assert page.count("<svg") == 4  # the comparison, here, as printed, the overlap
     assert "Overlap of the top 10" in page
     told.clear()

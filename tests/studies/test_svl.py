@@ -15,7 +15,7 @@ from diptych.core.errors import MismatchError, UsageError
 from diptych.studies import STUDIES, Choices, compare, recipe_of
 from diptych.studies.claims import Check, Claim, beats, judge
 from diptych.studies.making import start_of
-from diptych.studies.page import render_study
+from diptych.studies.page import study_page
 from diptych.studies.results import Entry, entry_file
 from diptych.studies.rows import base_of, why_left_out
 from diptych.studies.runner import plan_of
@@ -220,7 +220,7 @@ def test_the_whole_way_in_small(tiny: Choices, tmp_path: Path) -> None:
         "scenes-val",
         "scenes-val-with-shortcuts",
     ]
-    page = render_study(compare(FIGURE, results))
+    page = study_page(compare(FIGURE, results)).html()
     assert page.count("<svg") == 3  # the comparison, and a panel per model
     assert "evaluated with shortcuts" in page
 

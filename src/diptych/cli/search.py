@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,18 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diptych.cli.categories.search import is_of_products, search_products
-from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.console import next_step, progress, say, show
 from diptych.cli.sources import parse_values
 from diptych.cli.sparse_folder import looks_like_a_picture, query_encoder
 from diptych.core.errors import DataError, UsageError
+from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
+    import numpy as np
     from scipy.sparse import csr_array
 
+    from diptych.data.collection import Collection
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.embeddings import Origin
     from diptych.index import Index
-    from diptych.report.content import Retrieved
+    from diptych.report.document import Card
     from diptych.sparse import SparseEncoder
 
 
@@ -29,7 +32,7 @@ def search(
     query: Annotated[str, typer.Argument(help="A sentence, or the path of a picture.", show_default=False)],
     k: Annotated[int, typer.Option("-k", min=1, help="How many to show.")] = 10,
     sheet: Annotated[
-        Path | None, typer.Option(help="Write the result as a picture, .png or .jpg.", show_default=False)
+        Path | None, typer.Option(help="Write the result as .png, .jpg or .html.", show_default=False)
     ] = None,
     model: Annotated[
         str | None,
@@ -80,6 +83,7 @@ def search(
     from diptych.data.images import read_image
     from diptych.encoders.embeddings import Origin, check_still_there
     from diptych.index import open_index
+    from diptych.report.document import Card, Gallery
 
     if not query.strip():
         raise UsageError("the query is empty", "give a sentence or the path of a picture")
@@ -110,19 +114,21 @@ def search(
             else:
                 rows = own
         hits = opened.search(rows, k, encoder=encoder.fingerprint, **options)
-    retrieved = _retrieved(next(iter(hits)), opened.about["kind"], origin)
+        best = next(iter(hits))
+        found = [Card(name, score=f"{score:.3f}") for name, score in best]
+        if origin is not None:
+            found = _described(found, opened.about["kind"], origin.collection(), encoder, rows)
     title = f"{opened.about['kind']}s for {query!r}"
-    table = [
-        (str(place), f"{item.score:.3f}", item.name, item.caption) for place, item in enumerate(retrieved, 1)
+    lines = [
+        [Cell(f"{rank}", value=rank), Cell(card.score, value=score), Cell(name), Cell(card.text, words=True)]
+        for rank, (card, (name, score)) in enumerate(zip(found, best, strict=True), 1)
     ]
-    print_table(
-        title, ("rank", "score", "id", "caption"), table, numbers=("rank", "score"), caption=hits.note
-    )
+    show(Table(title, ("rank", "score", "id", "caption"), lines, after=hits.note))
     if sheet is not None:
-        shown = read_image(Path(query)) if is_picture else query
-        from diptych.report.sheets import write_contact_sheet
+        from diptych.report.sheets import write_sheet
 
-        write_contact_sheet(sheet, shown, retrieved)
+        asked = Card(query, picture=partial(read_image, Path(query)), label="Query") if is_picture else None
+        write_sheet(sheet, title, [Gallery("", found, asked)])
         say(f"contact sheet in {sheet}")
     elif opened.about["kind"] == "image":
         more = [["diptych", "sparse", "explain", index, query]] if opened.engine().vectors == "sparse" else []
@@ -154,25 +160,29 @@ def _own_terms(encoder: DualEncoder | SparseEncoder, query: str, is_picture: boo
     return encoder.encode_texts([query], expand=False)
 
 
-def _retrieved(found: list[tuple[str, float]], kind: str, origin: Origin | None) -> list[Retrieved]:
-    """What was found, with captions and pictures where the collection is known."""
-    from diptych.report.content import Retrieved
-
-    if origin is None:
-        return [Retrieved(name, score) for name, score in found]
-    collection = origin.collection()
+def _described(
+    found: list[Card],
+    kind: str,
+    collection: Collection,
+    encoder: DualEncoder | SparseEncoder,
+    query: np.ndarray | csr_array,
+) -> list[Card]:
+    """Return what was found with images and captions; of an image the caption nearest to the query is shown."""
     ids = collection.image_ids if kind == "image" else collection.caption_ids
     rows = {name: row for row, name in enumerate(ids)}
-    retrieved = []
-    for name, score in found:
-        if name not in rows:
-            raise DataError(
-                f"the index finds {name!r}, which {collection.name} no longer holds", "build it again"
-            )
-        row = rows[name]
+    gone = [one.name for one in found if one.name not in rows]
+    if gone:
+        raise DataError(
+            f"the index finds {gone[0]!r}, which {collection.name} no longer holds", "build it again"
+        )
+    cards = []
+    for rank, one in enumerate(found, 1):
+        row, picture = rows[one.name], None
+        captions = collection.captions_of(row) if kind == "image" else [collection.captions[row]]
+        if len(captions) > 1 and getattr(encoder, "similarity", "cosine") == "cosine":
+            scores = encoder.encode_texts(captions) @ query.T
+            captions = [captions[int(scores.argmax())]]
         if kind == "image":
-            caption = next(iter(collection.captions_of(row)), "")
-            retrieved.append(Retrieved(name, score, caption=caption, picture=partial(collection.image, row)))
-        else:
-            retrieved.append(Retrieved(name, score, caption=collection.captions[row]))
-    return retrieved
+            picture = partial(collection.image, row)
+        cards.append(replace(one, picture=picture, text=next(iter(captions), ""), label=f"{rank}"))
+    return cards

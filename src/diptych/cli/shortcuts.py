@@ -14,8 +14,9 @@ from diptych.core.errors import UsageError
 if TYPE_CHECKING:
     from diptych.analysis.shortcuts import Shortcuts
     from diptych.data.collection import Collection
-    from diptych.report.sheets import Example
+    from diptych.report.document import Card
 
+_WIDTH, _NARROWEST = 1000, 200  # pixels: of a sheet, about, and of an image that is enlarged
 _FEW_SCENES = {"n_train": 40, "n_val": 10, "n_test": 10}
 
 
@@ -65,7 +66,8 @@ def shortcuts(
       [bold]diptych data shortcuts --scenes --setup bits --bits 8 --epoch 1[/bold]
     """
     from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
-    from diptych.report.sheets import write_shortcut_sheet
+    from diptych.report.document import Gallery
+    from diptych.report.sheets import write_sheet
     from diptych.training.recipe import collection_of
     from diptych.training.sections import Data
 
@@ -88,10 +90,11 @@ def shortcuts(
         whole = collection_of(Data.model_validate(section))
         made = Shortcuts.of(options, whole, Data().train, seed)
         made.check_fit(size, size)
-        examples = _examples(made, whole.split(split), pictures, size, epoch)
-        write_shortcut_sheet(out, f"{whole.name}, {split}; {made.line()}", examples)
-    for example in examples:
-        say(f"{example.name}: {example.captions[0] if example.captions else 'no captions'}")
+        cards = _cards(made, whole.split(split), pictures, size, epoch)
+        title, columns = f"{whole.name}, {split}; {made.line()}", max(1, _WIDTH // max(size, _NARROWEST))
+        write_sheet(out, title, [Gallery("", cards)], columns, _NARROWEST, exact=True)
+    for card in cards:
+        say(f"{card.name}: {card.text.splitlines()[0] if card.text else 'no captions'}")
     say(made.line())
     say(f"drawn in {out}")
     usual = ShortcutOptions().model_dump()
@@ -104,17 +107,16 @@ def _toml(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _examples(
-    made: Shortcuts, part: Collection, pictures: int, size: int, epoch: int | None
-) -> list[Example]:
+def _cards(made: Shortcuts, part: Collection, pictures: int, size: int, epoch: int | None) -> list[Card]:
     """Pictures from all over ``part``, prepared, with the shortcuts of an epoch or of evaluation."""
     import numpy as np
+    from PIL import Image
 
     from diptych.analysis.shortcuts import with_ending
     from diptych.data.batches import Batch
     from diptych.data.images import pasted, split_overlay
     from diptych.encoders.preprocessing import Preprocessing
-    from diptych.report.sheets import Example
+    from diptych.report.document import Card
 
     part = part.subset(np.linspace(0, part.n_images - 1, min(pictures, part.n_images)).astype(np.int64))
     shown = made.injected(part)
@@ -128,15 +130,11 @@ def _examples(
     # The usual share of the shorter side: 224 of 256 pixels.
     preprocessing = Preprocessing(size=size, resize=max(size, size * 8 // 7))
     most = None if made.options.setup == "per-caption" else 1
-    examples = []
+    cards = []
     for row, overlay in enumerate(overlays):
         pixels = preprocessing.central(part.image(row))
+        picture = Image.fromarray(pixels if overlay is None else pasted(pixels, overlay))
         first, stop = part.caption_start[row : row + 2]
-        examples.append(
-            Example(
-                part.image_ids[row],
-                pixels if overlay is None else pasted(pixels, overlay),
-                captions[first:stop][:most],
-            )
-        )
-    return examples
+        name = part.image_ids[row]
+        cards.append(Card(name, picture, "\n".join(captions[first:stop][:most]), name))
+    return cards

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, progress, say, stop_on_signal
+from diptych.cli.console import next_step, progress, say, show, stop_on_signal
 from diptych.cli.sources import (
     Data,
     DataChoice,
@@ -24,98 +24,13 @@ from diptych.cli.sources import (
     parse_values,
 )
 from diptych.cli.sparse_folder import SparseFolder
-from diptych.cli.terms import caption_card, evenly, match_of, picture_card
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.embeddings import EncodedCollection, Origin
-    from diptych.report.terms import Match
-    from diptych.sparse import (
-        SparseMeasures,
-        SparsifiedCollection,
-        Sparsifier,
-        SparsifyOptions,
-        StaticEmbedding,
-        TermVocabulary,
-    )
-
-
-_CARDS = 10
-_MATCHES = 3
-_TERMS = 10
-
-
-def write_page(made: SparseFolder, measures: SparseMeasures, command: str) -> Path:
-    """Write ``report.html`` into the head's folder, and give its place."""
-    from diptych.core.table import Table
-    from diptych.report.page import Headline
-    from diptych.report.sparse_page import SparseReport, write_sparse_report
-
-    sparsifier, rows, collection = made.sparsifier(), made.rows(), made.collection()
-    vocabulary, options = sparsifier.vocabulary, sparsifier.options
-    found, dense = (100 * one.value("R@5", "t2i") for one in (measures.sparse, measures.dense))
-    page = SparseReport(
-        title=f"{collection.name}, {made.split} split: dense rows as bags of terms",
-        subtitle=f"a head over {len(vocabulary):,} terms; expansion in training {options.expansion.mode}",
-        protocol_line=measures.line(),
-        headlines=[
-            Headline(
-                "R@5, a caption looking for its picture",
-                f"{found:.1f}",
-                f"{100 * measures.kept('R@5', 't2i'):.1f} % of the dense rows' {dense:.1f}",
-            ),
-            Headline("FLOPs", f"{measures.flops:.1f}", "terms that a caption and a picture share"),
-            Headline(
-                f"Exact@{measures.deviation.k}",
-                f"{100 * measures.deviation.exact:.1f} %",
-                "of a caption's heaviest terms are its own",
-            ),
-        ],
-        compared=Table.of(
-            "Dense and sparse rows", "", ("Measure", "Dense", "Sparse", "Kept", "p"), measures.recalls()
-        ),
-        figures=measures.table(),
-        overlap=measures.values["overlap t2i"].tolist(),
-        pictures=[
-            picture_card(vocabulary, rows, collection, place, _TERMS)
-            for place in evenly(rows.images.ids, _CARDS)
-        ],
-        captions=[
-            caption_card(vocabulary, rows, collection, place, _TERMS)
-            for place in evenly(rows.texts.ids, _CARDS)
-        ],
-        matches=_matches(vocabulary, rows, collection),
-        commands=[command],
-        fingerprints={
-            "dense encoder": str(measures.about["encoder"]),
-            "head": str(measures.about["head"]),
-            "vocabulary": str(measures.about["vocabulary"]),
-            "data": str(measures.about["data"]),
-        },
-    )
-    return write_sparse_report(page, made.folder / "report.html")
-
-
-def _matches(vocabulary: TermVocabulary, rows: SparsifiedCollection, collection: Collection) -> list[Match]:
-    """What some captions found first, and why."""
-    from diptych.metrics.sparse_products import sparse_top_k
-
-    places = list(evenly(rows.texts.ids, _MATCHES))
-    found, _ = sparse_top_k(rows.texts.rows[places], rows.images.rows, 1)
-    return [
-        match_of(
-            vocabulary,
-            caption_card(vocabulary, rows, collection, place, 0),
-            rows.texts.rows[[place]],
-            picture_card(vocabulary, rows, collection, best, 0),
-            rows.images.rows[[best]],
-            collection.captions[place],
-        )
-        for place, best in zip(places, found[:, 0].tolist(), strict=True)
-        if best >= 0
-    ]
+    from diptych.sparse import SparsifyOptions
 
 
 @dataclass(frozen=True)
@@ -238,7 +153,15 @@ def sparsify(
       [bold]diptych sparse train rows:blip-vectors --data dataset_flickr30k.json --out sparse[/bold]
     """
     from diptych.core.locking import exclusive_folder
-    from diptych.sparse import PairedRows, StaticEmbedding, sparsify_options, train_sparsifier
+    from diptych.report.sparse import sparse_page
+    from diptych.sparse import (
+        PairedRows,
+        StaticEmbedding,
+        measure_sparsified,
+        sparsify_collection,
+        sparsify_options,
+        train_sparsifier,
+    )
     from diptych.sparse.task import HeadFolder
     from diptych.sparse.training import check_head_folder
 
@@ -269,26 +192,24 @@ def sparsify(
         shown = next(split for split in (test, validation, train) if split in parts)
         made = SparseFolder(folder, replace(taught.origin, split=None), shown)
         with exclusive_folder(folder):  # of two at once each would take the other's unfinished rows away
-            measures = _measured(made, sparsifier, parts[shown], embedding)
+            part = parts[shown]
+            rows = sparsify_collection(sparsifier, part.encoded, part.captions, made.rows_folder())
+            vocabulary = sparsifier.vocabulary
+            measures = measure_sparsified(part.encoded, rows, vocabulary, part.captions, embedding=embedding)
+            measures.save(folder / "measures" / f"{safe_name(shown)}.npz")
             made.save()
-            page = write_page(made, measures, _command(source, options, folder))
-    say(f"{_line(sparsifier)}; in {folder}")
-    _show(measures, shown)
-    next_step(["open", page], ["diptych", "sparse", "terms", folder], ["diptych", "index", folder])
-
-
-def _measured(
-    made: SparseFolder, sparsifier: Sparsifier, part: DensePart, embedding: StaticEmbedding | None
-) -> SparseMeasures:
-    """Sparse rows of the split that is shown, and what they keep and lose."""
-    from diptych.sparse import measure_sparsified, sparsify_collection
-
-    rows = sparsify_collection(sparsifier, part.encoded, part.captions, made.rows_folder())
-    measures = measure_sparsified(
-        part.encoded, rows, sparsifier.vocabulary, part.captions, embedding=embedding
+            command = _command(source, options, folder)
+            page = sparse_page(vocabulary, rows, part.collection, measures, command).save(
+                folder / "report.html"
+            )
+    said = sparsifier.describe()
+    say(
+        f"head over {said['terms']:,} terms, ω {said['hidden']}, η {said['eta']:g}, expansion {said['expansion']};"
+        f" in {folder}"
     )
-    measures.save(made.folder / "measures" / f"{safe_name(made.split)}.npz")
-    return measures
+    show(*measures.tables())
+    say(measures.line())
+    next_step(["open", page], ["diptych", "sparse", "terms", folder], ["diptych", "index", folder])
 
 
 def _command(source: str, options: SparsifyOptions, folder: Path) -> str:
@@ -306,15 +227,3 @@ def _command(source: str, options: SparsifyOptions, folder: Path) -> str:
     if options.seed:
         changed.append(f"--set seed={options.seed}")
     return " ".join(["diptych sparse train", source, *changed, f"--out {folder}"])
-
-
-def _line(sparsifier: Sparsifier) -> str:
-    said = sparsifier.describe()
-    return f"head over {said['terms']:,} terms, ω {said['hidden']}, η {said['eta']:g}, expansion {said['expansion']}"
-
-
-def _show(measures: SparseMeasures, split: str) -> None:
-    columns = ("measure", "dense", "sparse", "kept", "p")
-    print_table(f"{split} split", columns, measures.recalls(), numbers=columns[1:])
-    print_table("", ("of the sparse rows", "value"), measures.table(), numbers=("value",))
-    say(measures.line())

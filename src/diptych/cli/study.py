@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console import messages, next_step, print_table, progress, say, stop_on_signal
+from diptych.cli import console
+from diptych.cli.console import messages, next_step, progress, say, stop_on_signal
 from diptych.cli.sources import OutFolder, SkipBadImages, recipe_values
 from diptych.cli.study_data import DataChoices, command_of
-from diptych.cli.study_tables import say_claims, say_comparison, say_published
 from diptych.core.errors import UsageError
+from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
-    from diptych.studies import Comparison, Results, Row
+    from diptych.studies import Results, Row
 
 study = typer.Typer(
     name="study",
@@ -35,11 +36,17 @@ def list_() -> None:
     """
     from diptych.studies import STUDIES
 
+    papers: dict[str, list[Any]] = {}
     for one in STUDIES:
-        say(f"{one.name}  ({one.paper.authors}, {one.paper.venue})")
-        say(f"    {one.asks}")
-        times = [f"{name}: {setting.time}" for name, setting in one.settings.items()]
-        say(f"    {'; '.join(times)}")
+        papers.setdefault(f"{one.paper.authors}, {one.paper.venue}", []).append(one)
+    for paper, found in papers.items():
+        rows = [
+            [Cell(one.name), Cell(one.asks, words=True), Cell(one.settings["quick"].time, words=True)]
+            if "quick" in one.settings
+            else [Cell(one.name), Cell(one.asks, words=True), Cell("–")]
+            for one in found
+        ]
+        console.show(Table(paper, ("study", "asks", "time with --quick"), rows))
     next_step(
         "diptych study show metric-learning.table-1", "diptych study run metric-learning.table-1 --quick"
     )
@@ -54,18 +61,24 @@ def show(name: Name) -> None:
     """
     from diptych.studies import STUDIES, judged_in_the_paper
     from diptych.studies.page import notes_of
+    from diptych.studies.tables import claims_tables, published_tables
 
     one = STUDIES.get(name)
     say(f"{one.paper.authors}, “{one.paper.title}”, {one.paper.venue}")
     say(one.asks)
-    say_published(one)
+    console.show(*published_tables(one))
     for setting_name, setting in one.settings.items():
         say(f"setting {setting_name}: {setting.description}; {setting.time}")
     rows = [
-        (row.name, row.label, _apart(row), row.base or "", row.home or "") for row in (*one.bases, *one.rows)
+        [
+            Cell(row.name),
+            *(Cell(text, words=True) for text in (row.label, _apart(row), row.base or row.home or "")),
+        ]
+        for row in (*one.bases, *one.rows)
     ]
-    print_table("rows (--rows)", ("name", "label", "what sets it apart", "starts from", "runs in"), rows)
-    say_claims([(claim, None, printed) for claim, printed in judged_in_the_paper(one)])
+    columns = ("name", "label", "what sets it apart", "starts from, or runs in")
+    console.show(Table("Rows (--rows)", columns, rows))
+    console.show(*claims_tables([(claim, None, printed) for claim, printed in judged_in_the_paper(one)]))
     for note in notes_of(one):
         say(f"note: {note}")
     data = [] if one.without_data else ["--data", "LOG" if one.of_logs else "DATASET"]
@@ -264,15 +277,27 @@ def verdict(
         next_step(["open", target])
 
 
-def _report(results: Results, target: Path, command: str) -> Comparison:
+def _report(results: Results, target: Path, command: str) -> None:
     from diptych.studies import STUDIES, compare
-    from diptych.studies.page import write_study_report
+    from diptych.studies.page import study_page
+    from diptych.studies.tables import claims_tables, compared_tables, measured_rows
 
     comparison = compare(STUDIES.get(results.study), results)
-    say_comparison(comparison)
-    say_claims(comparison.claims)
-    write_study_report(comparison, target, command)
-    return comparison
+    say(comparison.label)
+    console.show(*compared_tables(comparison, measured_alone=True), *comparison.tables)
+    for name, row in measured_rows(comparison):
+        facts = [] if comparison.study.of_logs else [f"seeds {', '.join(map(str, row.seeds))}"]
+        facts += [f"{row.cpu_seconds / 60:.1f} CPU minutes"] if row.cpu_seconds else []
+        say(f"{name}: {'; '.join([*facts, *row.commands])}")
+    for line in dict.fromkeys(f"protocol: {row.protocol}" for _, row in measured_rows(comparison)):
+        say(line)
+    for remark in comparison.remarks:
+        say(remark)
+    counts = comparison.counts()
+    if comparison.reproduces and counts:
+        say("cells: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    console.show(*claims_tables(comparison.claims))
+    study_page(comparison, command).save(target)
 
 
 def _split(given: str | None) -> list[str] | None:

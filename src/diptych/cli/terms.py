@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.console import next_step, progress, say, show
 from diptych.cli.sources import Split
 from diptych.cli.sparse_folder import SparseFolder, looks_like_a_picture
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.table import Table
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-    from diptych.data.collection import Collection
-    from diptych.report.pictures import PictureSource
-    from diptych.report.terms import Match, TermCard
-    from diptych.sparse import SparsifiedCollection, TermVocabulary
+    from diptych.report.sparse import Bag
+    from diptych.sparse import SparseEncoder
 
 
 def terms(
@@ -37,11 +33,13 @@ def terms(
     k: Annotated[int, typer.Option("-k", min=1, help="How many terms.")] = 10,
     count: Annotated[int, typer.Option("-n", min=1, help="How many pictures of the split.")] = 10,
     split: Split = None,
-    sheet: Annotated[Path | None, typer.Option(help="Draw them into a .png.", show_default=False)] = None,
+    sheet: Annotated[
+        Path | None, typer.Option(help="Draw them into a .png, .jpg or .html.", show_default=False)
+    ] = None,
 ) -> None:
     """Print the heaviest terms of pictures and captions, and draw them.
 
-    A caption's own terms are marked with an asterisk: the others are expansion.
+    Terms that the caption, or one of the image's captions, contains have an asterisk: the others are expansion.
 
     Examples:
 
@@ -49,19 +47,23 @@ def terms(
 
       [bold]diptych sparse terms runs/flickr8k/sparse "two dogs play in the snow" holiday.jpg -k 20[/bold]
     """
-    from diptych.report.terms import write_terms_sheet
+    from diptych.report.document import Gallery
+    from diptych.report.sheets import write_sheet
+    from diptych.report.sparse import OWN_TERMS, evenly
 
     made = SparseFolder.open(sparse)
     with progress():
-        cards = list(_cards(made, what or [], split, k, count))
+        reader = _Reader(made, split)
+        places = evenly(len(reader.rows.images), count)
+        bags = [reader.bag(name) for name in what or [reader.rows.images.ids[place] for place in places]]
+        cards = [bag.card(reader.vocabulary, k) for bag in bags]
     rows = []
     for card in cards:
-        found = (f"{one.term}{'*' if one.own else ''} {one.weight:.2f}" for one in card.terms)
-        what_it_is = card.caption if card.picture is None else card.name
-        rows.append((what_it_is, ", ".join(found) or "no term at all"))
-    print_table("", ("what", f"top {k} terms"), rows)
+        found = (f"{term}{'*' if own else ''} {weight}" for term, _, weight, own in card.bars)
+        rows.append((card.text if card.picture is None else card.name, ", ".join(found) or "no term at all"))
+    show(Table.of("", "", ("what", f"top {k} terms"), rows))
     if sheet is not None:
-        write_terms_sheet(sheet, f"The heaviest terms, {made.folder.name}", cards)
+        write_sheet(sheet, f"The heaviest terms, {made.folder.name}", [Gallery("", cards, text=OWN_TERMS)])
         say(f"drawn in {sheet}")
     next_step(
         ["diptych", "sparse", "explain", sparse, "what to look for"],
@@ -69,115 +71,32 @@ def terms(
     )
 
 
-def _cards(made: SparseFolder, what: list[str], split: str | None, k: int, count: int) -> Iterator[TermCard]:
-    """What is named, each in its turn, or pictures of the split; the encoder is loaded when it is needed."""
-    from diptych.data.images import read_image
+class _Reader:
+    """Images and captions of a split, sentences and files as bags of terms; the encoder is loaded when needed."""
 
-    vocabulary, rows, collection = made.sparsifier().vocabulary, made.rows(split), made.collection(split)
-    if not what:
-        for place in evenly(rows.images.ids, count):
-            yield picture_card(vocabulary, rows, collection, place, k)
-        return
-    pictures = {name: place for place, name in enumerate(rows.images.ids)}
-    captions = {name: place for place, name in enumerate(rows.texts.ids)}
-    encoder = None
-    for name in what:
+    def __init__(self, made: SparseFolder, split: str | None) -> None:
+        self.made = made
+        self.vocabulary, self.rows = made.sparsifier().vocabulary, made.rows(split)
+        self.collection = made.collection(split)
+
+    @cached_property
+    def encoder(self) -> SparseEncoder:
+        return self.made.encoder()
+
+    def bag(self, name: str) -> Bag:
+        """Return the bag of an id of the split, of a file, or of a sentence."""
+        from diptych.data.images import read_image
+        from diptych.report.sparse import Bag
+
         if not name.strip():
             raise UsageError("one of the texts is empty", "give a sentence, a path or an id")
-        if name in pictures:
-            yield picture_card(vocabulary, rows, collection, pictures[name], k)
-        elif name in captions:
-            yield caption_card(vocabulary, rows, collection, captions[name], k)
-        else:
-            encoder = encoder or made.encoder()
-            if looks_like_a_picture(name):
-                row = encoder.encode_images([read_image(Path(name))])
-                yield row_card(vocabulary, row, k, name=name, picture=partial(read_image, Path(name)))
-            else:
-                yield row_card(vocabulary, encoder.encode_texts([name]), k, name=name, caption=name)
-
-
-def row_card(
-    vocabulary: TermVocabulary,
-    row: csr_array,
-    k: int,
-    *,
-    name: str,
-    caption: str | None = None,
-    about: str = "",
-    picture: PictureSource | None = None,
-) -> TermCard:
-    """The k heaviest terms of one row.
-
-    Args:
-        row: (1, |V|).
-    """
-    from diptych.report.terms import TermCard, WeightedTerm
-    from diptych.sparse import marked_terms
-
-    own = None if caption is None else vocabulary.caption_terms([caption])
-    words = [] if caption is None else _words(vocabulary, caption)
-    marked = marked_terms(row, own, vocabulary.terms, k, vocabulary.special, words) if k else []
-    terms = [WeightedTerm(*one) for one in marked]
-    return TermCard(name, terms, caption=about if caption is None else caption, picture=picture)
-
-
-def picture_card(
-    vocabulary: TermVocabulary, rows: SparsifiedCollection, collection: Collection, place: int, k: int
-) -> TermCard:
-    """The picture in row ``place`` of a split, with the first of its captions below it."""
-    return row_card(
-        vocabulary,
-        rows.images.rows[[place]],
-        k,
-        name=rows.images.ids[place],
-        about=next(iter(collection.captions_of(place)), ""),
-        picture=partial(collection.image, place),
-    )
-
-
-def caption_card(
-    vocabulary: TermVocabulary, rows: SparsifiedCollection, collection: Collection, place: int, k: int
-) -> TermCard:
-    """The caption in row ``place`` of a split."""
-    row = rows.texts.rows[[place]]
-    return row_card(vocabulary, row, k, name=rows.texts.ids[place], caption=collection.captions[place])
-
-
-def match_of(
-    vocabulary: TermVocabulary,
-    query: TermCard,
-    query_row: csr_array,
-    item: TermCard,
-    item_row: csr_array,
-    caption: str | None,
-) -> Match:
-    """What the score of a query and an item is made of; pieces of one word of ``caption`` put together."""
-    from diptych.report.terms import Match, MatchTerm
-    from diptych.sparse import explain_match, in_words, readable
-
-    found = explain_match(query_row, item_row, vocabulary.terms)
-    score = sum(one.contribution for one in found)
-    if any(one.contribution < 0 for one in found):
-        raise UsageError("a weight is negative", "explanations are of rows that a head made")
-    if caption is not None:
-        found = in_words(found, _words(vocabulary, caption))
-    terms = [MatchTerm(readable(one.term), one.query, one.item, one.contribution) for one in found]
-    return Match(query, item, terms, score)
-
-
-def _words(vocabulary: TermVocabulary, caption: str) -> list[tuple[str, list[str]]]:
-    return [
-        (word, [vocabulary.terms[column] for column in columns])
-        for word, columns in vocabulary.words_of(caption)
-    ]
-
-
-def evenly(sequence: Sequence[Any] | int, count: int) -> Iterator[int]:
-    """At most ``count`` places of so many, evenly spaced."""
-    size = sequence if isinstance(sequence, int) else len(sequence)
-    taken = min(count, size)
-    yield from (place * size // taken for place in range(taken))
+        for kind, items in (("images", self.rows.images), ("texts", self.rows.texts)):
+            if name in items.ids:
+                return Bag.of(self.rows, self.collection, kind, list(items.ids).index(name))
+        if looks_like_a_picture(name):
+            picture = partial(read_image, Path(name))
+            return Bag(name, self.encoder.encode_images([picture()]), picture=picture)
+        return Bag(name, self.encoder.encode_texts([name]), [name])
 
 
 def explain(
@@ -205,7 +124,7 @@ def explain(
     shown: Annotated[int, typer.Option("--terms", min=1, help="How many terms of each.")] = 8,
     split: Split = None,
     sheet: Annotated[
-        Path | None, typer.Option(help="Draw the first match into a .png.", show_default=False)
+        Path | None, typer.Option(help="Draw the matches into a .png, .jpg or .html.", show_default=False)
     ] = None,
 ) -> None:
     """Say which terms gave a match its score: a score is the sum of query weight × item weight.
@@ -216,90 +135,44 @@ def explain(
 
       [bold]diptych sparse explain runs/flickr8k/sparse/index-images-inverted "a red kayak" --item 2873188959.jpg[/bold]
     """
-    from diptych.report.terms import write_match_sheet
+    from diptych.report.sheets import write_sheet
+    from diptych.report.sparse import Bag, match_gallery
+    from diptych.sparse.explain import match_table, match_terms
 
+    if of not in (None, "images", "texts"):
+        raise UsageError(f"--of {of!r}", "images or texts")
     made = SparseFolder.of(sparse)
     with progress():
-        matches = _matches(made, query, k, item, _side(query, of), split)
-    if not matches:
-        say(f"nothing shares a term with {query!r}")
-    for place, match in enumerate(matches, 1):
-        rows = [
-            (
-                one.term,
-                f"{one.query:.2f}",
-                f"{one.item:.2f}",
-                f"{one.contribution:.3f}",
-                _share(one.contribution, match),
-            )
-            for one in match.terms[:shown]
+        reader = _Reader(made, split)
+        asked = reader.bag(query)
+        kind = of or ("texts" if looks_like_a_picture(query) else "images")
+        found = [
+            Bag.of(reader.rows, reader.collection, kind, at) for at in _best(reader, asked, kind, item, k)
         ]
-        rest = match.terms[shown:]
-        if rest:
-            left = sum(one.contribution for one in rest)
-            rows.append((f"{len(rest)} more", "", "", f"{left:.3f}", _share(left, match)))
-        columns = ("term", "query", "item", "gives", "of the score")
-        about = f"{place}. {match.item.name}, score {match.score:.3f}: {match.item.caption}"
-        print_table(about, columns, rows, numbers=columns[1:])
-    if sheet is not None and matches:
-        write_match_sheet(sheet, matches[0], shown=shown)
+    if not found:
+        say(f"nothing shares a term with {query!r}")
+    for place, one in enumerate(found, 1):
+        terms = match_terms(asked.row, one.row, reader.vocabulary.terms, asked.own_words(reader.vocabulary))
+        score = sum(term.contribution for term in terms)
+        text = next(iter(one.captions), "no caption")
+        show(match_table(f"{place}. {one.name}, score {score:.3f}: {text}", terms, shown))
+    if sheet is not None and found:
+        galleries = [match_gallery(reader.vocabulary, asked, one, shown) for one in found]
+        write_sheet(sheet, f"What scores for {query!r} are made of", galleries)
         say(f"drawn in {sheet}")
-    elif matches:
+    elif found:
         next_step(["diptych", "sparse", "explain", sparse, query, "--sheet", "why.png"])
 
 
-def _share(part: float, match: Match) -> str:
-    return f"{100 * part / match.score:.0f} %" if match.score else "–"
-
-
-def _side(query: str, of: str | None) -> str:
-    if of not in (None, "images", "texts"):
-        raise UsageError(f"--of {of!r}", "images or texts")
-    if not query.strip():
-        raise UsageError("the query is empty", "give a sentence or the path of a picture")
-    return of or ("texts" if looks_like_a_picture(query) else "images")
-
-
-def _matches(
-    made: SparseFolder, query: str, k: int, item: str | None, of: str, split: str | None
-) -> list[Match]:
-    """The best items for a query, or the one that is named, by exact search in the split's rows."""
-    from diptych.data.images import read_image
+def _best(reader: _Reader, asked: Bag, kind: str, item: str | None, k: int) -> list[int]:
+    """The places of the best items for a query, or of the one that is named, by exact search in the split's rows."""
     from diptych.metrics.sparse_products import sparse_top_k
 
-    vocabulary, rows, collection = made.sparsifier().vocabulary, made.rows(split), made.collection(split)
-    items = rows.images if of == "images" else rows.texts
-    caption: str | None = None
-    if query in rows.texts.ids:
-        place = list(rows.texts.ids).index(query)
-        asked, caption = rows.texts.rows[[place]], collection.captions[place]
-        card = caption_card(vocabulary, rows, collection, place, 0)
-    elif query in rows.images.ids:
-        place = list(rows.images.ids).index(query)
-        asked, card = rows.images.rows[[place]], picture_card(vocabulary, rows, collection, place, 0)
-    elif looks_like_a_picture(query):
-        picture = partial(read_image, Path(query))
-        asked = made.encoder().encode_images([picture()])
-        card = row_card(vocabulary, asked, 0, name=query, picture=picture)
-    else:
-        asked, caption = made.encoder().encode_texts([query]), query
-        card = row_card(vocabulary, asked, 0, name=query, caption=query)
+    items = reader.rows.images if kind == "images" else reader.rows.texts
     if item is None:
-        found, _ = sparse_top_k(asked, items.rows, k)
-        places = [place for place in found[0].tolist() if place >= 0]
-    elif item in items.ids:
-        places = [list(items.ids).index(item)]
-    else:
-        raise UnknownNameError(f"id among the {of} of split {split or made.split}", item, items.ids)
-    make = picture_card if of == "images" else caption_card
-    return [
-        match_of(
-            vocabulary,
-            card,
-            asked,
-            make(vocabulary, rows, collection, place, 0),
-            items.rows[[place]],
-            caption,
+        return [place for place in sparse_top_k(asked.row, items.rows, k)[0][0].tolist() if place >= 0]
+    if item not in items.ids:
+        raise UnknownNameError(
+            f"id among the {kind} of split {reader.rows.about['split'] or 'all'}", item, items.ids
         )
-        for place in places
-    ]
+    return [list(items.ids).index(item)]

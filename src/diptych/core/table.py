@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
+_LONG = 40  # characters of a cell that is broken into lines
 _NARROW = 3  # columns at most of a table that would be lost in the width of a page
 _NUMERIC = re.compile(r"[-−+±<>~]?\s?\d|–$|nan$|✓|✗")
 _ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -82,8 +83,11 @@ class Table:
 
     @classmethod
     def of(cls, caption: str, after: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-        """Return a table of words and numbers as they are printed."""
-        return cls(caption, tuple(columns), [[Cell(text) for text in row] for row in rows], after=after)
+        """Return a table of words and numbers as they are printed; columns with long texts are read, not compared."""
+        texts = [list(row) for row in rows]
+        words = [any(len(text) > _LONG for text in column) for column in zip(*texts, strict=True)]
+        cells = [[Cell(text, words=word) for text, word in zip(row, words, strict=True)] for row in texts]
+        return cls(caption, tuple(columns), cells, after=after)
 
     @property
     def texts(self) -> list[tuple[str, ...]]:
@@ -219,7 +223,7 @@ class Table:
         return file.getvalue()
 
     def content(self) -> dict[str, Any]:
-        """Return caption, columns, rows and the line below, JSON-able; numbers where cells have them."""
+        """Return caption, columns, rows and the line below, JSON-able; numbers with their notes apart."""
         rows = [
             [
                 cell.value if cell.value is not None and math.isfinite(cell.value) else cell.line
@@ -227,7 +231,15 @@ class Table:
             ]
             for row in self.rows
         ]
-        return {"caption": self.caption, "columns": list(self.columns), "rows": rows, "after": self.after}
+        content: dict[str, Any] = {
+            "caption": self.caption,
+            "columns": list(self.columns),
+            "rows": rows,
+            "after": self.after,
+        }
+        if any(cell.note and cell.value is not None for row in self.rows for cell in row):
+            content["notes"] = [[cell.note for cell in row] for row in self.rows]
+        return content
 
     def json(self) -> str:
         """Return :meth:`content` as JSON."""

@@ -100,7 +100,16 @@ class Text:
     kind: ClassVar[str] = "text"
 
 
-Block = Table | Chart | Gallery | Text
+@dataclass(frozen=True)
+class Drawn:
+    """A figure that is markup already."""
+
+    caption: str
+    svg: str
+    kind: ClassVar[str] = "drawn"
+
+
+Block = Table | Chart | Gallery | Text | Drawn
 
 
 @dataclass(frozen=True)
@@ -178,6 +187,7 @@ class Page:
                 gallery=lambda block: drawn[id(block)],
                 table=lambda block: Markup(block.html()),
                 figure=lambda chart: Markup(svg(chart)),
+                drawn=lambda block: Markup(block.svg),
                 protocol=self.protocol if isinstance(self.protocol, Mapping) else {},
                 line=self.protocol if isinstance(self.protocol, str) else "",
                 notes=[*self.notes, *([note] if note else [])],

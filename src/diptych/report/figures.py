@@ -145,7 +145,7 @@ def _size(chart: Chart) -> tuple[float, float]:
     if chart.across:
         bars = sum(one.mark in ("bar", "point") for one in chart.series)
         rows = len(chart.categories) * (1.0 if chart.stacked or bars < 3 else bars / 2.5)
-        return 4.8, 1.1 + _ROW * rows
+        return 4.8 if max(map(len, chart.categories), default=0) < 20 else 6.4, 1.1 + _ROW * rows
     return (4.8, 3.2) if len(chart.categories) < 12 else (8.8, 3.4)
 
 
@@ -261,7 +261,7 @@ def _finish(chart: Chart, drawing: Drawing) -> None:
             axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5), numticks=12))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
             axis.set_minor_formatter(NullFormatter())
-    names = [label(name, 18) for name in chart.categories]
+    names = [label(name, 36 if chart.across else 18) for name in chart.categories]
     if chart.across:
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.4, -0.6)
@@ -283,8 +283,11 @@ def _finish(chart: Chart, drawing: Drawing) -> None:
         low = min((v for one in chart.series for v in (*one.y, *one.low) if v is not None), default=0.0)
         if any(one.mark == "bar" for one in chart.series) and low >= 0:
             axes.set_ylim(bottom=0)
-    if len(axes.get_legend_handles_labels()[0]) > 1:
-        drawing.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=3)
+    handles, named = axes.get_legend_handles_labels()
+    if len(handles) > 1:
+        longest = max(map(len, named))
+        columns = 3 if longest < 16 else 2 if longest < 27 else 1
+        drawing.figure.legend(handles, named, loc="outside lower left", ncols=columns)
 
 
 def thin(x: np.ndarray, y: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:

@@ -20,8 +20,8 @@ from diptych.evaluation.stress import Agreement, Example, StressResult, StressRo
 from diptych.evaluation.stress.queries import RSUM
 from diptych.evaluation.stress.summary import CHANGE_GROUPS
 from diptych.evaluation.stress.summary_text import shown, shown_difference
+from diptych.report.document import CAPTION_LIMIT
 from diptych.report.drawing import BLUE, INK, ORANGE, draw
-from diptych.report.html import CAPTION_LIMIT
 from diptych.report.page import DARK, LIGHT, shorten
 from diptych.report.pictures import PictureSource, Thumbnails
 from diptych.report.stress_comparison import FIGURE_WIDTH, add_cell, bare, heat_figure

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.artifact import Artifact
+from diptych.core.chart import Chart, Series
 from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.table import Cell, Table
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation import Result, compare, evaluate
 from diptych.metrics import DIRECTIONS, Direction, GroundTruth, measure, similarity
@@ -34,17 +36,8 @@ DEFAULT_SPARSE_MEASURES = ("R@1", "R@5", "R@10", "MRR@10", "rsum")
 FAITHFUL_MEASURES = ("R@1", "R@5", "MRR@10")
 """Whose values per query are correlated (thesis, Table 3.5)."""
 
+_WAYS = {"i2t": "image → text", "t2i": "text → image"}
 _LIST = 10  # items of a list that overlap and agreement are of
-
-
-class KeptRow(NamedTuple):
-    """A measure of both kinds of rows; shares in per cent, ``kept`` of the dense value, ``p`` corrected."""
-
-    measure: str
-    dense: str
-    sparse: str
-    kept: str
-    p: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,56 +75,73 @@ class SparseMeasures(Artifact, kind="sparse_measures", recreate="diptych sparse 
         dense = self.dense.value(name, direction)
         return self.sparse.value(name, direction) / dense if dense else math.nan
 
-    def recalls(self) -> list[KeptRow]:
-        """Rows for printing: every measure of both directions, dense, sparse, what was kept."""
-        rows = []
-        for direction in self.dense.scores:
-            for name in self.dense.scores[direction]:
-                label = f"{direction} {name}" if direction in DIRECTIONS else name
-                show, kept, p = measure(name).show, self.kept(name, direction), self.p.get(label)
-                rows.append(
-                    KeptRow(
-                        label,
-                        show(self.dense.value(name, direction)),
-                        show(self.sparse.value(name, direction)),
-                        "–" if math.isnan(kept) else f"{100 * kept:.1f} %",
-                        "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
-                    )
-                )
-        return rows
-
-    def table(self) -> list[tuple[str, str]]:
-        """Names and values of everything but recalls, for printing."""
-        deviation = self.deviation
-        rows = [
-            ("FLOPs", f"{self.flops:.2f}"),
-            ("terms per picture", f"{self.nonzeros['images']:.1f}"),
-            ("terms per caption", f"{self.nonzeros['texts']:.1f}"),
-            ("pictures without a term", _percent(self.empty["images"])),
-            ("captions without a term", _percent(self.empty["texts"])),
-            (f"Exact@{deviation.k}", _percent(deviation.exact)),
-        ]
+    def tables(self) -> list[Table]:
+        """Return retrieval dense and sparse, cost and terms, and how faithful the sparse rankings are."""
+        deviation, ways = self.deviation, self.faithful.values()
+        counted = {
+            "FLOPs: terms that a caption and an image share": _number(self.flops, 2),
+            "terms per image": _number(self.nonzeros["images"], 1),
+            "terms per caption": _number(self.nonzeros["texts"], 1),
+            "images without a term": _percent(self.empty["images"]),
+            "captions without a term": _percent(self.empty["texts"]),
+            f"Exact@{deviation.k}: leading terms that the caption contains": _percent(deviation.exact),
+        }
         if deviation.semantic is not None:
-            rows += [
-                (f"Semantic@{deviation.k}", _percent(deviation.semantic)),
-                ("leading terms without a vector", _percent(deviation.unknown_terms)),
-                ("words without a vector", _percent(deviation.unknown_words)),
-            ]
-        for direction, one in self.faithful.items():
-            rows += [(f"{direction} Pearson {name}", _percent(value)) for name, value in one.pearson.items()]
-            rows += [
-                (f"{direction} overlap of the top {one.k}", _percent(one.overlap)),
-                (f"{direction} Kendall τ of the common", f"{one.kendall:.3f}".replace("nan", "–")),
-            ]
-        return rows
+            counted |= {
+                f"Semantic@{deviation.k}: their likeness to its words": _percent(deviation.semantic),
+                "leading terms without a vector": _percent(deviation.unknown_terms),
+                "words without a vector": _percent(deviation.unknown_words),
+            }
+        faithful = {
+            **{f"Pearson {one}": [_percent(way.pearson[one]) for way in ways] for one in FAITHFUL_MEASURES},
+            f"overlap of the top {_LIST}": [_percent(way.overlap) for way in ways],
+            "Kendall τ of the common items": [_number(way.kendall, 3) for way in ways],
+        }
+        return [
+            Table(
+                f"Dense and sparse embeddings, {self.about['split']} split",
+                ("measure", "dense", "sparse", "kept", "p"),
+                [self._kept(name, way) for way, scores in self.dense.scores.items() for name in scores],
+                after="kept: of the dense value; p: paired t-test over images, corrected (Bonferroni)",
+            ),
+            Table("Cost and terms", ("", "sparse"), [[Cell(name), cell] for name, cell in counted.items()]),
+            Table(
+                "Faithfulness to the dense embeddings",
+                ("", *(_WAYS[way] for way in self.faithful)),
+                [[Cell(name), *cells] for name, cells in faithful.items()],
+                after="Pearson: correlation of the values per query; overlap: items that both lists have",
+            ),
+        ]
+
+    def _kept(self, name: str, direction: str) -> list[Cell]:
+        label = f"{direction} {name}" if direction in DIRECTIONS else name
+        show, p = measure(name).show, self.p.get(label)
+        values = [one.value(name, direction) for one in (self.dense, self.sparse)]
+        chance = Cell("–") if p is None else Cell("< 0.001" if p < 0.001 else f"{p:.3f}", value=p)
+        cells = (Cell(show(value), value=value) for value in values)
+        return [Cell(label), *cells, _percent(self.kept(name, direction)), chance]
+
+    def charts(self) -> list[Chart]:
+        """Return how many of the best dense items the sparse lists have again (thesis, Figure 3.2b)."""
+        bars = []
+        for way, name in _WAYS.items():
+            places = np.rint(self.values[f"overlap {way}"] * _LIST).astype(np.int64)
+            shares = 100 * np.bincount(places, minlength=_LIST + 1) / len(places)
+            bars.append(Series(f"{name}, mean {places.mean():.1f}", shares.tolist(), mark="bar"))
+        title, categories = f"The {_LIST} best dense items in the sparse lists", map(str, range(_LIST + 1))
+        return [Chart(title, bars, "items in both lists", "% of queries", tuple(categories))]
 
     def line(self) -> str:
         """One line, to be printed with the numbers."""
         return "; ".join(f"{key} {value}" for key, value in self.about.items() if value is not None)
 
 
-def _percent(share: float | None) -> str:
-    return "–" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
+def _percent(share: float | None) -> Cell:
+    return Cell("–") if share is None or math.isnan(share) else Cell(f"{100 * share:.1f} %", value=share)
+
+
+def _number(value: float, digits: int) -> Cell:
+    return Cell("–") if math.isnan(value) else Cell(f"{value:.{digits}f}", value=value)
 
 
 def measure_sparsified(

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, MismatchError
+from diptych.core.table import Cell, Table
 from diptych.encoders.sparse_embeddings import canonical_rows
 from diptych.sparse.measures.deviation import leading_terms
 from diptych.sparse.wordpiece import CONTINUATION
@@ -115,6 +116,30 @@ def in_words(
             before.contribution + one.contribution,
         )
     return sorted(put_together.values(), key=lambda one: -one.contribution)
+
+
+def match_terms(
+    query: csr_array, item: csr_array, terms: Sequence[str], words: Iterable[tuple[str, Sequence[str]]] = ()
+) -> list[Contribution]:
+    """Return what the common terms add to a score, most first, as people read them; pieces of ``words`` together."""
+    return [
+        one._replace(term=readable(one.term)) for one in in_words(explain_match(query, item, terms), words)
+    ]
+
+
+def match_table(caption: str, found: Sequence[Contribution], shown: int) -> Table:
+    """Return the first ``shown`` terms of a match, and what the rest adds."""
+    score = sum(one.contribution for one in found)
+
+    def row(name: str, weights: Sequence[str], gives: float) -> list[Cell]:
+        share = f"{100 * gives / score:.0f} %" if score else "–"
+        return [Cell(name, words=True), *map(Cell, weights), Cell(f"{gives:.3f}", value=gives), Cell(share)]
+
+    rows = [row(one.term, (f"{one.query:.2f}", f"{one.item:.2f}"), one.contribution) for one in found[:shown]]
+    if found[shown:]:
+        left = sum(one.contribution for one in found[shown:])
+        rows.append(row(f"{len(found) - shown} more", ("", ""), left))
+    return Table(caption, ("term", "query", "item", "gives", "of the score"), rows)
 
 
 def readable(term: str, words: Iterable[tuple[str, Sequence[str]]] = ()) -> str:

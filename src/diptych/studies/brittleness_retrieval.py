@@ -17,7 +17,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from diptych.core.table import Table
+from diptych.core.table import Cell, Table
 from diptych.studies.brittleness_checks import (
     average_gain,
     finer_drops_less,
@@ -96,9 +96,9 @@ def drop_tables(evidence: Evidence) -> list[Table]:
             "Drops",
             "What a perturbation costs of the sum R@1 + R@5 + R@10 from text, relative to the clean one, with 95 % "
             "intervals (paired bootstrap over pictures with their captions). ↓ worse, ↑ better: p ≤ 0.05 by random "
-            "swaps, Holm over the perturbations of the run. A folder of diptych analyse stress with every query is kept "
-            "beside each row. Changed: captions that could be; in brackets the change over those alone, where fewer "
-            "than 90 % were.",
+            "swaps, Holm over the perturbations of the run. A folder of diptych analyse stress with every query is "
+            "kept beside each row. Changed: captions that could be; in brackets the change over those alone, where "
+            "fewer than 90 % were.",
             ("perturbation", "changed", *(f"{row}, {name}" for row, name in cells)),
             tuple(rows),
         )
@@ -169,19 +169,13 @@ def chance_similarity(shares: list[float]) -> float | None:
     return sum(found) / len(found) if found else None
 
 
-_ROW, _CELL, _LEFT, _TOP = 0.27, 0.62, 2.6, 1.15
-"""Inches: height of a line, width of a cell, and the room for names."""
-
-_CASES = 16
-"""Models and collections of the printed table."""
-
 _FULL = 0.6
 """The drop that is drawn in full colour."""
 
 
 @dataclass(frozen=True)
 class HeatMaps:
-    """One panel of what is printed, one of what was measured here."""
+    """One table of what was measured here, one of what is printed."""
 
     name: str = "heat-map"
     title: str = "Heat map"
@@ -189,100 +183,39 @@ class HeatMaps:
         "Change of the sum R@1 + R@5 + R@10 from text, in per cent of the clean one: orange where it drops, full "
         "colour at 60 %; blue where it rises. Printed: kinds as in Table 5.3; here: all thirteen perturbations."
     )
-    wide: bool = True
 
-    def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> list[str]:
-        """The panels; the printed one is always there."""
+    def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> list[Table]:
+        """Return the tables; the printed one is always there."""
         printed = printed_by([published_table("brittleness", "table-5.3")], "thesis")
-        panels = [_panel(f"{self.name}-printed", "printed", printed, KINDS, labels)]
-        measured = _panel(f"{self.name}-here", "here", evidence, THIRTEEN, labels)
-        return [panel for panel in (measured, *panels) if panel]
+        maps = (_heat_map("here", evidence, THIRTEEN, labels), _heat_map("printed", printed, KINDS, labels))
+        return [table for table in maps if len(table.columns) > 1]
 
 
 FIGURE = HeatMaps()
 
 
-def _panel(
-    name: str, title: str, evidence: Evidence, columns: Sequence[str], labels: Mapping[str, str]
-) -> str:
-    """One heat map; empty where there is nothing to draw."""
-    from matplotlib.patches import Rectangle
-
-    from diptych.report.drawing import BLUE, INK, ORANGE, draw
-
-    found = {
-        (row, collection): [relative_change(evidence, row, collection, column) for column in columns]
+def _heat_map(title: str, evidence: Evidence, kinds: Sequence[str], labels: Mapping[str, str]) -> Table:
+    """A row per perturbation, a column per row and collection."""
+    cases = [
+        (row, name)
         for row in evidence.figures
-        for collection in sorted(evidence.centric, key=str.lower)  # before its finer one
-    }
-    cases = {case: changes for case, changes in found.items() if any(one is not None for one in changes)}
-    if not cases:
-        return ""
-    # As wide as the printed one, so that both come out in letters of one size.
-    width, height = _LEFT + _CELL * max(_CASES, len(cases)), _TOP + _ROW * len(columns) + 0.1
-    with draw(name, size=(width, height)) as drawing:
-        axes = drawing.axes
-        axes.set_axis_off()
-        axes.set_xlim(-_LEFT, width - _LEFT)
-        axes.set_ylim(-_ROW * len(columns) - 0.1, _TOP)
-        axes.text(-_LEFT, _TOP - 0.2, title, color=INK, fontsize=11, weight="bold", va="center")
-        for line, column in enumerate(columns):
-            axes.text(-0.1, -_ROW * (line + 0.5), column, color=INK, fontsize=8.5, ha="right", va="center")
-        for place, ((row, collection), changes) in enumerate(cases.items()):
-            left = _CELL * place
-            axes.text(
-                left + _CELL / 2,
-                0.06,
-                f"{labels.get(row, row)}\n{collection}",
-                color=INK,
-                fontsize=7.5,
-                rotation=60,
-                ha="left",
-                va="bottom",
-                linespacing=1.0,
-                rotation_mode="anchor",
-            )
-            for line, change in enumerate(changes):
-                if change is None:
-                    continue
-                bottom = -_ROW * (line + 1)
-                share = min(1.0, abs(change) / _FULL)
-                axes.add_patch(
-                    Rectangle(
-                        (left + 0.02, bottom + 0.02),
-                        _CELL - 0.04,
-                        _ROW - 0.04,
-                        facecolor=ORANGE if change < 0 else BLUE,
-                        alpha=0.08 + 0.72 * share if change else 0.0,
-                        linewidth=0,
-                    )
-                )
-                axes.text(
-                    left + _CELL / 2,
-                    bottom + _ROW / 2,
-                    f"{100 * change:+.1f}" if change else "0",
-                    color=INK,
-                    fontsize=8,
-                    ha="center",
-                    va="center",
-                )
-        drawing.summary = _summary(title, cases, columns, labels)
-    return drawing.svg
+        for name in sorted(evidence.centric, key=str.lower)  # before its finer one
+        if any(relative_change(evidence, row, name, kind) is not None for kind in kinds)
+    ]
+    rows = [
+        [Cell(kind), *(_changed(relative_change(evidence, row, name, kind)) for row, name in cases)]
+        for kind in kinds
+    ]
+    owners = [labels.get(row, row) for row, _ in cases]
+    groups = [("", 1), *((owner, owners.count(owner)) for owner in dict.fromkeys(owners))]
+    return Table(f"Change, {title}", ("perturbation", *(name for _, name in cases)), rows, groups)
 
 
-def _summary(
-    title: str,
-    cases: Mapping[tuple[str, str], Sequence[float | None]],
-    columns: Sequence[str],
-    labels: Mapping[str, str],
-) -> str:
-    """The panel in words, for those who do not see it."""
-    parts = []
-    for (row, collection), changes in cases.items():
-        known = {column: one for column, one in zip(columns, changes, strict=True) if one is not None}
-        worst = min(known, key=lambda column: known[column])
-        parts.append(f"{labels.get(row, row)} on {collection}: {worst} {100 * known[worst]:+.1f} %")
-    return f"Largest drops, {title}: {'; '.join(parts)}."
+def _changed(change: float | None) -> Cell:
+    if change is None:
+        return Cell("–")
+    shade, colour = min(1.0, abs(change) / _FULL), "orange" if change < 0 else "blue"
+    return Cell(f"{100 * change:+.1f}" if change else "0", shade=shade, colour=colour, value=change)
 
 
 _RESULTS = "Section 5.5.3"

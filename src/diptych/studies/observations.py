@@ -23,7 +23,7 @@ _ZERO = 0.05  # of its peak: what counts as having fallen to zero
 
 def smoothed(values: object) -> np.ndarray:
     """A centred running mean over a fiftieth of the values, an odd number of them."""
-    from diptych.report.html import running_mean  # drawing is heavy, and lists of claims need none
+    from diptych.report.run import running_mean  # pages are heavy, and lists of claims need none
 
     array = np.asarray(values, dtype=np.float64)
     return running_mean(array, max(1, len(array) // 50) // 2 * 2 + 1)

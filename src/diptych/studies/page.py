@@ -1,76 +1,71 @@
-"""A study's report: one HTML page with the printed and the measured table, claims and commands."""
+"""A study's page: measured beside printed, claims, further tables and figures, rows and commands."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-from diptych.core.files import write_bytes
+from diptych.report.document import Block, Drawn, Headline, Page, Section
 from diptych.studies.compare import Comparison
+from diptych.studies.figures import comparison_chart
 from diptych.studies.study import Study
-
-MARKS = {
-    "reproduced": "✓",
-    "close": "≈",
-    "not reproduced": "✗",
-    "other data": "",
-    "other training": "",
-    "unchecked start": "",
-    "not run": "·",
-    "not printed": "",
-    "holds": "✓",
-    "fails": "✗",
-}
-"""One sign per verdict and status; the word stands beside it or is spoken."""
+from diptych.studies.tables import (
+    claims_tables,
+    compared_tables,
+    findings_table,
+    measured_rows,
+    protocols_table,
+)
 
 
-def write_study_report(comparison: Comparison, path: Path | str, command: str = "") -> Path:
-    """Write a study's page as one self-contained HTML file, whole or not at all."""
-    write_bytes(path, render_study(comparison, command).encode("utf-8", "replace"))
-    return Path(path)
-
-
-def render_study(comparison: Comparison, command: str = "") -> str:
-    """A study's page as text; ``command`` is what repeats it."""
-    from markupsafe import Markup
-
-    from diptych.report.page import DARK, LIGHT, templates
-    from diptych.studies.figures import comparison_figure
-
-    study = comparison.study
-    columns = [column.name for column in study.columns]
-    on_log = [column.name for column in study.columns if column.logarithmic]
+def study_page(comparison: Comparison, command: str = "") -> Page:
+    """Return a study's page; ``command`` is what repeats it."""
+    study, evidence = comparison.study, comparison.results.evidence()
     alone = study.several or study.of_logs or study.of_catalogues  # they have figures of their own
-    drawn = None if alone else comparison_figure(comparison.blocks[0], columns, on_log=on_log)
-    panels: list[str] = []
+    chart = None if alone else comparison_chart(comparison.blocks[0], study.columns)
+    sections = [
+        Section(
+            "Published and measured",
+            [*compared_tables(comparison), *([chart] if chart else [])],
+            comparison.label,
+            notes=comparison.remarks,
+        )
+    ]
+    if comparison.claims:
+        judged = "on the numbers measured here" + (
+            " and on the paper's own" if comparison.claims[0][2] else ""
+        )
+        tables = [*claims_tables(comparison.claims), findings_table(comparison)]
+        sections.append(Section("Claims", tables, f"What the paper's text says, judged {judged}."))
+    if comparison.tables:
+        sections.append(Section("Further tables", comparison.tables))
     if study.figure is not None:
         labels = {row.name: row.label for row in study.rows}
-        panels = study.figure.draw(comparison.results.evidence(), labels)
-    return (
-        templates("diptych.studies")
-        .get_template("study.html.j2")
-        .render(
-            study=study,
-            comparison=comparison,
-            light=LIGHT,
-            dark=DARK,
-            marks=MARKS,
-            decimals={column.name: column.decimals for column in study.columns},
-            headlines=_headlines(comparison),
-            figure=Markup(drawn) if drawn else "",
-            panels=[Markup(panel) for panel in panels],
-            keys=list(comparison.claims[0][2]) if comparison.claims else [],
-            notes=notes_of(study),
-            remarks=comparison.remarks,
-            prints=bool(study.printed_keys()),
-            detailed=_detailed(comparison),
-            command=command or f"diptych study run {study.name}",
-        )
+        drawn: list[Block] = [
+            Drawn(study.figure.title, block) if isinstance(block, str) else block
+            for block in study.figure.draw(evidence, labels)
+        ]
+        if drawn:
+            sections.append(Section(study.figure.title, drawn, study.figure.note))
+    rows = measured_rows(comparison)
+    if rows:
+        sections.append(Section("Rows", [protocols_table(comparison)]))
+    page = study.published[0].page
+    commands = [
+        command or f"diptych study run {study.name}",
+        *(line for _, row in rows for line in row.commands),
+    ]
+    return Page(
+        title=study.name,
+        summary=study.asks,
+        headlines=_headlines(comparison),
+        sections=sections,
+        protocol={"paper": f"{study.paper.authors}, {study.paper.title}, {study.paper.venue}"}
+        | ({"page": str(page)} if page else {}),
+        notes=notes_of(study),
+        commands=list(dict.fromkeys(commands)),
     )
 
 
 def notes_of(study: Study) -> list[str]:
-    """What a reader of a study should know, of the study and of its paper."""
+    """Return what a reader of a study should know, of the study and of its paper."""
     notes = [*study.notes]
     for table in study.published:
         where = f"{table.paper.key} {table.name}"
@@ -82,38 +77,12 @@ def notes_of(study: Study) -> list[str]:
     return [*notes, *study.paper.notes]
 
 
-def _detailed(comparison: Comparison) -> list[tuple[str, Any]]:
-    """Names and rows that were measured: once each, once per collection of several, of a log or a catalogue once per
-    command."""
-    if comparison.study.of_logs or comparison.study.of_catalogues:
-        each: dict[tuple[str, ...], Any] = {}
-        for row in comparison.blocks[0].rows:
-            if row.seeds:
-                each.setdefault((*row.commands, row.protocol), row)
-        return [(row.name if len(each) > 1 else "all rows", row) for row in each.values()]
-    if not comparison.study.several:
-        return [(row.name, row) for row in comparison.blocks[0].rows if row.seeds]
-    once: dict[tuple[str, str], tuple[str, Any]] = {}
-    for block in comparison.blocks:
-        for row in block.rows:
-            if row.seeds:
-                once.setdefault(
-                    (block.on.dataset, row.row.name), (f"{row.row.label} on {block.on.dataset}", row)
-                )
-    return list(once.values())
-
-
-def _headlines(comparison: Comparison) -> list[Any]:
-    from diptych.report.page import Headline
-
-    headlines = []
-    counts = comparison.counts()
+def _headlines(comparison: Comparison) -> list[Headline]:
+    headlines, counts = [], comparison.counts()
     if comparison.reproduces and counts:
-        total = sum(counts.values())
-        others = ", ".join(
-            f"{count} {verdict}" for verdict, count in counts.items() if verdict != "reproduced"
-        )
-        headlines.append(Headline("cells reproduced", f"{counts.get('reproduced', 0)} of {total}", others))
+        others = ", ".join(f"{count} {name}" for name, count in counts.items() if name != "reproduced")
+        share = f"{counts.get('reproduced', 0)} of {sum(counts.values())}"
+        headlines.append(Headline("cells reproduced", share, others))
     judged = [judgement.status for _, judgement, _ in comparison.claims if judgement.status != "not run"]
     if judged:
         waiting = len(comparison.claims) - len(judged)

@@ -19,7 +19,7 @@ from diptych.studies.reproducibility_checks import (
     lower_than_original,
     within_tolerance,
 )
-from diptych.studies.reproducibility_figure import FIGURE, order_tables, remarks_on
+from diptych.studies.reproducibility_figure import order_tables, remarks_on
 from diptych.studies.reproducibility_orders import (
     COLUMNS,
     RECALL_COLUMNS,
@@ -236,7 +236,6 @@ TABLE_2_1 = STUDIES.add(
         settings=SETTINGS,
         measure=_MEASURE,
         notes=NOTES,
-        figure=FIGURE,
         remarks=remarks_on,
         several=True,
         measured_by=MEASURED_BY,
@@ -335,7 +334,6 @@ TABLE_2_2 = STUDIES.add(
         settings=SETTINGS,
         measure=_MEASURE,
         notes=NOTES,
-        figure=FIGURE,
         remarks=remarks_on,
         several=True,
         measured_by=MEASURED_BY,

@@ -7,8 +7,11 @@ term when a draw of its own does.
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +22,10 @@ from diptych.studies.study import Row, Setting, SettingName
 from diptych.studies.verdict import Evidence, difference
 
 if TYPE_CHECKING:
+    from PIL.Image import Image
     from scipy.sparse import csr_array
 
+    from diptych.report.document import Gallery
     from diptych.studies.sparse_retrieval import Head
 
 
@@ -313,25 +318,41 @@ def _picture(head: Head, split: str, row: int) -> str:
 
 @dataclass(frozen=True)
 class TermExamples:
-    """A table of examples: a line per caption and one per picture, a column per row of the study."""
+    """Examples as galleries: an image with its caption, and what each row of the study makes of both."""
 
     rows: Sequence[str]
     name: str = "examples"
     title: str = "Examples"
     note: str = (
         "The ten heaviest terms, heaviest first, of pictures evenly spaced over the test split and of the first "
-        "caption of each; marked: terms that the caption contains. -ing continues a word."
+        "caption of each. *: the caption contains the term; -ing continues a word."
     )
-    wide: bool = True
 
-    def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> list[str]:
-        """The table; nothing where no row has examples."""
-        from diptych.report.page import templates
+    def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> list[Gallery]:
+        """Return a gallery per example; nothing where no row has any."""
+        from diptych.report.document import Card, Gallery
 
         shown = {row: found for row in self.rows if (found := examples(evidence, row))}
-        if not shown:
-            return []
-        first = next(iter(shown.values()))
-        lines = [(one, [found[place] for found in shown.values()]) for place, one in enumerate(first)]
-        template = templates("diptych.studies").get_template("terms.html.j2")
-        return [template.render(labels=[labels[row] for row in shown], lines=lines)]
+        galleries = []
+        for each in zip(*shown.values(), strict=True):
+            cards = [
+                Card(row, label=labels[row], facts={kind: _listed(one[f"{kind} terms"]) for kind in _KINDS})
+                for row, one in zip(shown, each, strict=True)
+            ]
+            picture = partial(_decoded, each[0]["picture"]) if each[0]["picture"] else None
+            galleries.append(Gallery("", cards, Card(each[0]["image"], picture, each[0]["caption"])))
+        return galleries
+
+
+_KINDS = ("caption", "image")
+
+
+def _listed(terms: Sequence[tuple[str, bool]]) -> str:
+    return ", ".join(f"{term}{'*' if own else ''}" for term, own in terms) or "no term"
+
+
+def _decoded(address: str) -> Image:
+    """The image of a ``data:`` address."""
+    from PIL import Image as pillow
+
+    return pillow.open(io.BytesIO(base64.b64decode(address.partition(",")[2])))

@@ -15,7 +15,7 @@ that row, then whatever the person who runs it sets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -45,12 +45,8 @@ class StudyFigure(Protocol):
     def note(self) -> str:
         """How it is to be read."""
 
-    @property
-    def wide(self) -> bool:
-        """Whether a panel takes the whole width of the page."""
-
-    def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> list[str]:
-        """Its panels as HTML, mostly ``<svg>``; ``labels`` of rows."""
+    def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> Sequence[Any]:
+        """Return blocks of a page, or markup; ``labels`` of rows."""
 
 
 PUBLISHED = "|published"

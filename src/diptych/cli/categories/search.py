@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
     from diptych.data.taxonomy import CategoryTree
     from diptych.index import Index
-    from diptych.report.content import Retrieved
+    from diptych.report.document import Card
 
 _NAMED = 3
 """Categories of one name that are spelt out."""
@@ -39,7 +39,8 @@ def search_products(
     from diptych.commerce.catalogue.source import described, used_part
     from diptych.commerce.category_to_image.runs import CategoryRun
     from diptych.encoders.embeddings import check_still_there
-    from diptych.report.sheets import write_contact_sheet
+    from diptych.report.document import MARKS, Gallery
+    from diptych.report.sheets import write_sheet
 
     if not is_of_products(index):
         raise UsageError(
@@ -65,13 +66,13 @@ def search_products(
         rows = run.model.category_rows(run.category_features([words]))
         hits = index.search(rows, k, encoder=run.model.fingerprint, **options)
     retrieved, places = _retrieved(next(iter(hits)), catalogue, meant)
-    marks = {True: "✓", False: "✗", None: ""}
-    lines = [
-        (str(place), f"{item.score:.3f}", item.name, marks[item.is_right], item.caption, own)
-        for place, (item, own) in enumerate(zip(retrieved, places, strict=True), 1)
+    table = [
+        (card.label, card.score, card.name, MARKS[card.state], card.text, at)
+        for card, at in zip(retrieved, places, strict=True)
     ]
     title = f"products for {query!r}" + (f", asked as {words!r}" if words != query else "")
-    show(Table.of(title, hits.note, ("rank", "score", "id", "", "title", "category"), lines))
+    columns = ("rank", "score", "id", "", "title", "category")
+    show(Table.of(title, hits.note, columns, table))
     say(_legend(catalogue.tree, query, meant))
     seen = sum(run.splits.get(item.name) == "train" for item in retrieved)
     if meant and seen:
@@ -81,7 +82,7 @@ def search_products(
     if sheet is None:
         next_step(["diptych", "search", str(folder), query, "--category", "--sheet", "found.png"])
         return
-    for name in write_contact_sheet(sheet, query, retrieved):
+    for name in write_sheet(sheet, title, [Gallery("", retrieved)]):
         say(f"the picture of {name} cannot be read")
     say(f"contact sheet in {sheet}")
 
@@ -107,14 +108,14 @@ def _legend(tree: CategoryTree, query: str, meant: list[int]) -> str:
 
 def _retrieved(
     found: list[tuple[str, float]], catalogue: Catalogue, meant: list[int]
-) -> tuple[list[Retrieved], list[str]]:
+) -> tuple[list[Card], list[str]]:
     """Return what was found with titles and images, and the texts of its categories."""
-    from diptych.report.content import Retrieved
+    from diptych.report.document import Card, state_of
 
     tree, rows = catalogue.tree, {name: row for row, name in enumerate(catalogue.ids)}
     asked = set(meant)
     items, places = [], []
-    for name, score in found:
+    for rank, (name, score) in enumerate(found, 1):
         if name not in rows:
             raise DataError(
                 f"the index finds {name!r}, which {catalogue.name} no longer holds",
@@ -122,15 +123,10 @@ def _retrieved(
             )
         own = catalogue.places_of(rows[name]).tolist()
         above = {int(node) for place in own for node in tree.ancestors(place)}
-        picture = int(catalogue.picture_rows[rows[name]])
-        items.append(
-            Retrieved(
-                name,
-                score,
-                is_right=not asked.isdisjoint(above) if asked and own else None,
-                caption=catalogue.titles[rows[name]],
-                picture=partial(catalogue.collection.image, picture) if picture >= 0 else None,
-            )
-        )
+        state = state_of(not asked.isdisjoint(above)) if asked and own else ""
+        image = int(catalogue.picture_rows[rows[name]])
+        picture = partial(catalogue.collection.image, image) if image >= 0 else None
+        title = catalogue.titles[rows[name]]
+        items.append(Card(name, picture, title, f"{rank}", state, f"{score:.3f}"))
         places.append("; ".join(tree.text(place) for place in own))
     return items, places
