@@ -43,7 +43,14 @@ def expansion(world: World) -> Any:
     found = {}
     for control in ("0", "1", "c+w"):
         out = world.folder / f"head-{control}"
-        given = ("sparsify", str(world.run), f"--expansion={control}", "--eta=1e-3", "--accelerator=cpu")
+        given = (
+            "sparse",
+            "train",
+            str(world.run),
+            f"--expansion={control}",
+            "--eta=1e-3",
+            "--accelerator=cpu",
+        )
         given = (*given, "--set=training.epochs=2", "--set=training.batch_size=16", f"--out={out}")
         with adapters.interrupted_at(5):
             diptych(*given, code=130)
@@ -65,8 +72,10 @@ def search(world: World) -> Any:
         diptych("index", str(world.head), f"--engine={engine}", f"--out={out}")
         found[engine] = hits(*adapters.found_in(out, texts, 10))
         found[f"{engine}, printed"] = adapters.printed_hits(diptych("search", str(out), QUERY, "-k", "5"))
-    found["terms"] = adapters.printed_weights(diptych("sparse terms", str(world.head), QUERY))
-    found["explained"] = adapters.printed_numbers(diptych("sparse explain", str(world.head), QUERY, "-k", "1"))
+    found["terms"] = adapters.printed_weights(diptych("sparse", "terms", str(world.head), QUERY))
+    found["explained"] = adapters.printed_numbers(
+        diptych("sparse", "explain", str(world.head), QUERY, "-k", "1")
+    )
     return found
 
 
