@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import console, next_step, print_table, progress, say
+from diptych.cli.console import console, next_step, progress, say, show
 from diptych.cli.sources import (
     Data,
     DataChoice,
@@ -358,7 +358,8 @@ def protocol(
     from diptych.core.files import write_json
     from diptych.evaluation.printed import read_digits
     from diptych.evaluation.variants import Inputs, explain, explore
-    from diptych.report.protocol import write_protocol_page
+    from diptych.evaluation.variants.tables import printed_table, variants_table
+    from diptych.report.analysis import protocol_page
 
     wanted, about, on = printed_of(published, target, decimals)
     found, name, lines, home = None, "", list(about), out
@@ -378,11 +379,11 @@ def protocol(
         digits = read_digits(wanted, None if found is None else found.galleries)
     if found is not None:
         _warn(found)
-        _show(found)
+        show(variants_table(found, _ROWS))
         for line in explain(found)[len(found.warnings) :]:
             say(line)
     else:
-        say(", ".join(f"{cell} {value}" for cell, value in wanted.to_dict().items()))
+        show(printed_table(wanted))
     _say_digits(digits)
     is_alone = found is not None and found.default["k_test"] == "none"
     if is_alone and any(one.kind == "truncated" for one in digits.signs):
@@ -408,7 +409,7 @@ def protocol(
             "digits": digits.to_dict(),
         },
     )
-    page = write_protocol_page(home / "report.html", wanted, digits, found, name=name, lines=lines)
+    page = protocol_page(wanted, digits, found, name=name, lines=lines).save(home / "report.html")
     say(
         f"with every variant in {home / 'protocol.json'}"
         if found is not None
@@ -422,28 +423,6 @@ def _warn(found: Exploration) -> None:
 
     for line in found.warnings:
         console().print(Text("warning: ", style="bold red").append(f"{line}.", style="bold not red"))
-
-
-def _show(found: Exploration) -> None:
-    """The printed row, and below it the default, what explains and the nearest."""
-    from diptych.report.protocol import shown_variants
-
-    cells = found.target.cells
-    rows = [("printed", *(str(cell) for cell in cells.values()), "")]
-    for one in shown_variants(found, _ROWS):
-        values = []
-        for name, cell in cells.items():
-            mark = "=" if name in one.exact else "✓" if name in one.within else " "
-            values.append(f"{one.values[name]:.{cell.decimals}f}{mark}")
-        rows.append((one.line(), *values, f"{100 * one.mean_error:.1f} %"))
-    headers = [name.replace(" ", "\n", 1) for name in cells]
-    print_table(
-        found.target.label,
-        ("variant", *headers, "off"),
-        rows,
-        numbers=(*headers, "off"),
-        caption=f"✓ within {100 * found.tolerance:g} %, = printed alike; off: mean relative distance",
-    )
 
 
 def _say_digits(digits: DigitReport) -> None:
