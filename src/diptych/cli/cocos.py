@@ -131,10 +131,10 @@ def cocos(
         target = Path(source) / "cocos" / safe_name(name) if out is None else out / "cocos"
         written = found.save(target / "cocos.json")
         page = cocos_page(found).save(target / "cocos.html")
-        counts = ["  ".join(row) for row in found.tables()[0].texts]
-        picture = write_picture(
-            target / "cocos.png", found.charts(), "\n".join([*counts, found.protocol.line(), *found.notes()])
-        )
+        table = found.tables()[0]
+        counts = ["  ".join(row) for row in (table.columns, *table.texts)]
+        words = "\n".join([*counts, found.protocol.line(), *found.notes()])
+        picture = write_picture(target / "cocos.png", found.charts(), words)
     show(*found.tables())
     say(found.protocol.line())
     for note in found.notes():

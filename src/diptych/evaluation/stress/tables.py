@@ -59,13 +59,17 @@ def stress_summary(found: StressResult) -> str:
             share = "" if drop.relative is None else f", {100 * drop.relative:+.0f} %"
             cost = "costs" if len(worse) == 1 else "cost"
             parts.append(
-                f"{len(worse)} of {len(rows)} perturbations of {whose} significantly {cost} {name}, the most"
+                f"{len(worse)} of {_count(rows)} of {whose} significantly {cost} {name}, the most"
                 f" {row.name} ({shown(name, drop.clean)} → {shown(name, drop.perturbed)}{share})"
             )
         elif rows:
-            parts.append(f"none of {len(rows)} perturbations of {whose} significantly costs {name}")
+            parts.append(f"none of {_count(rows)} of {whose} significantly costs {name}")
     text = "; ".join(parts) or "no perturbation was run"
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _count(rows: Sequence[StressRow]) -> str:
+    return "1 perturbation" if len(rows) == 1 else f"{len(rows)} perturbations"
 
 
 def same_to_the_encoder(found: StressResult) -> list[str]:
@@ -148,7 +152,7 @@ def _cost(row: StressRow, main: str, gains: Sequence[str]) -> list[Cell]:
     unseen = f"{100 * row.same_share:.1f} % not seen" if sum(row.same) else ""
     head = [Cell(row.name), Cell(f"{100 * row.changed_share:.1f}", unseen, value=row.changed_share)]
     if not any(row.changed):
-        return [*head, *[_NONE] * (7 + len(gains)), Cell("nothing to change", words=True)]
+        return [*head, *[_NONE] * (6 + len(gains)), Cell("nothing to change", words=True)]
     spread = "" if drop.spread is None or row.draws == 1 else f"± {shown(main, drop.spread)}"
     of_changed = _NONE
     if one is not None:
