@@ -97,7 +97,11 @@ def test_a_run_is_stressed_and_goes_on(diptych: Command, run_folder: Path, tmp_p
     line = f"stress {run_folder} --perturb 'typos,word order' --perturb blur {QUICK} --out {out}"
     done = diptych(line)
     done.shows("typos: a slip of the keyboard", "word order: the same words in another order")
-    done.shows("character-swap", "Relative change in % of the clean value", "80 over a gallery of 16 pictures of the split")
+    done.shows(
+        "character-swap",
+        "Relative change in % of the clean value",
+        "80 over a gallery of 16 pictures of the split",
+    )
     done.shows("seeds 0, 1; compat none; language scenes", "Holm over", f"next: open {out / 'report.html'}")
     found = StressResult.open(out)
     assert found.row("blur").direction == "i2t"

@@ -116,9 +116,7 @@ def test_granularity_of_two(both: tuple[Granularity, Granularity], parse: Callab
         assert said in page.text
     table = granularity_tables(both)[0]
     feature = both[1].feature("words")
-    assert (
-        cells(table, "words")["fine mean"] == f"{feature.mean:.2f} ({feature.low:.2f} to {feature.high:.2f})"
-    )
+    assert cells(table, "words")["fine mean"] == f"{feature.mean:.2f} ({feature.low:.2f}–{feature.high:.2f})"
     assert cells(table, "concept-depth")["coarse & co without value"] == "1 (no noun that the WordNet has 1)"
     found = next(one for one in compared.differences if one.name == "words")
     shown = cells(comparison_table(compared), "words")

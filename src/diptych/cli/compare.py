@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -73,19 +73,13 @@ def compare(
 
     names = _names(runs)
     chosen = [name for text in measures for name in text.split(",")] if measures else None
-    how = {"baseline": baseline, "samples": samples, "flips": flips, "seed": seed}
+    how: dict[str, Any] = {"baseline": baseline, "samples": samples, "flips": flips, "seed": seed}
     if some_stressed(runs):
         folders = dict(zip(names, runs, strict=True))
         compare_stress(folders, chosen, out, test, evaluation, correction=correction or "holm", **how)
         return
     groups = {name: evaluations_of(run, evaluation) for name, run in zip(names, runs, strict=True)}
-    found = compare_runs(
-        groups,
-        chosen,
-        test=test,
-        correction=correction or "bonferroni",
-        **how,
-    )
+    found = compare_runs(groups, chosen, test=test, correction=correction or "bonferroni", **how)
     show(*found.tables())
     several = any(len(group) > 1 for group in groups.values())
     spread = "; ± sample standard deviation over seeds" if several else ""
@@ -127,12 +121,7 @@ def compare_stress(
     out: Path,
     test: str,
     evaluation: str | None,
-    *,
-    baseline: int,
-    samples: int,
-    flips: int,
-    seed: int,
-    correction: str,
+    **how: Any,
 ) -> None:
     """Print the tables, write the numbers to ``out`` and the page beside it."""
     from diptych.core.files import write_json
@@ -145,15 +134,7 @@ def compare_stress(
         raise UsageError(f"stress runs are compared by randomisation, not by {test}", "leave --test out")
     if evaluation is not None:
         raise UsageError(f"--evaluation {evaluation} is given for stress runs", "leave it out")
-    found = compared(
-        folders,
-        measures,
-        baseline=baseline,
-        samples=samples,
-        flips=flips,
-        seed=seed,
-        correction=correction,
-    )
+    found = compared(folders, measures, **how)
     show(*comparison_tables(found))
     for line in (COMPARISON_LEGEND, comparison_summary(found), *found.notes):
         say(line)

@@ -24,9 +24,9 @@ def granularity_tables(measured: Sequence[Granularity], examples: int = 5) -> li
         for one in measured:
             own = one.feature(feature.name)
             cells += [
-                _number(own.mean, own.decimals, own.low, own.high),
-                _number(own.sd, own.decimals),
-                Cell("") if own.per_noun is None else _number(own.per_noun, 3),
+                Cell.number(own.mean, own.decimals, own.low, own.high),
+                Cell.number(own.sd, own.decimals),
+                Cell("") if own.per_noun is None else Cell.number(own.per_noun, 3),
                 *([_skipped(own)] if some_skipped else []),
             ]
         published = "; as published" if feature.compat == "published" else ""
@@ -40,7 +40,7 @@ def granularity_tables(measured: Sequence[Granularity], examples: int = 5) -> li
     for one in measured:
         for example in [*one.most[:examples], *reversed(one.least[:examples])]:
             text = example.text if len(example.text) <= _LONG else f"{example.text[: _LONG - 1]}…"
-            score = Cell(f"{example.score:+.2f}", value=example.score)
+            score = Cell.number(example.score, 2, sign="+")
             extremes.append([Cell(one.name), score, Cell(text, words=True)])
     after = (
         "Score: mean over features of how many standard deviations a caption is above its collection's mean."
@@ -68,7 +68,7 @@ def comparison_table(found: GranularityComparison) -> Table:
                 _effect(one.difference, one.decimals),
                 _effect(one.relative, 1, 100.0),
                 *(_effect(size, 2) for size in sizes),
-                _number(one.corrected, 4),
+                Cell.number(one.corrected, 4),
                 Cell(one.verdict or "–", words=True, strong=bool(one.verdict)),
             ]
         )
@@ -84,29 +84,13 @@ def comparison_table(found: GranularityComparison) -> Table:
     )
 
 
-def _number(
-    value: float | None,
-    decimals: int,
-    low: float | None = None,
-    high: float | None = None,
-    sign: str = "",
-) -> Cell:
-    def text(number: float) -> str:
-        return f"{round(number, decimals) + 0.0:{sign}.{decimals}f}"  # +0.00, not -0.00
-
-    if value is None:
-        return Cell("–")
-    note = "" if low is None or high is None else f"{text(low)} to {text(high)}"
-    return Cell(text(value), note, value=value)
-
-
 def _effect(effect: Effect | None, decimals: int, scale: float = 1.0) -> Cell:
     if effect is None:
         return Cell("–")
     value, low, high = (
         None if one is None else scale * one for one in (effect.value, effect.low, effect.high)
     )
-    return _number(value, decimals, low, high, "+")
+    return Cell.number(value, decimals, low, high, "+")
 
 
 def granularity_charts(measured: Sequence[Granularity]) -> list[Chart]:

@@ -46,8 +46,8 @@ def kinds_tables(audits: Mapping[str, Audit]) -> list[Table]:
             held = [audits[name].held(condition, side, kind, probe) for name, condition, probe in columns]
             there = next((one.there for one in held if one is not None), None)
             if there is not None:
-                cells = [Cell("–") if one is None else _held(one) for one in held]
-                bits = Cell(f"{there:.2f}", value=there)
+                cells = [_held(one) for one in held]
+                bits = Cell.number(there, 2)
                 rows.append([Cell(kind), *cells, bits, Cell(meaning, words=True)])
         tables.append(
             Table(
@@ -67,13 +67,8 @@ HELD = (
 """How the tables and charts are read."""
 
 
-def _held(one: Held) -> Cell:
-    low, high = one.ends
-    return Cell(f"{one.percent:.1f}", f"{low:.1f}–{high:.1f}", value=one.percent)
-
-
-def _gap(value: tuple[float, float, float]) -> Cell:
-    return Cell(f"{value[0]:.1f}", f"{value[1]:.1f}–{value[2]:.1f}", value=value[0])
+def _held(one: Held | None) -> Cell:
+    return Cell.number(None) if one is None else Cell.number(one.percent, 1, *one.ends)
 
 
 def gap_tables(audit: Audit) -> list[Table]:
@@ -83,9 +78,9 @@ def gap_tables(audit: Audit) -> list[Table]:
         for probe in audit.protocol.probes:
             gap = gap_of(sides["image"], probe)
             if gap is not None:
-                bits = [Cell(f"{one:.1f}", value=one) for one in (gap.shared, gap.minimal, gap.optimal)]
+                bits = [Cell.number(one) for one in (gap.shared, gap.minimal, gap.optimal)]
                 head = Cell(f"{probe} probe", CONDITIONS[condition] if len(audit.conditions) > 1 else "")
-                rows.append([head, *bits, _gap(gap.held), _gap(gap.gap)])
+                rows.append([head, *bits, *(Cell.number(one[0], 1, *one[1:]) for one in (gap.held, gap.gap))])
     columns = ("bits per image", "shared by all captions", "stated by one caption", "stated by any caption",
                "held of these", "gap")  # fmt: skip
     return [Table("Between one caption and all of them", columns, rows)] if rows else []
@@ -111,7 +106,7 @@ def question_tables(audit: Audit) -> list[Table]:
                     held = Cell(
                         f"{found.held.percent:.1f}", f"{low:.1f}–{high:.1f}{raw}", value=found.held.percent
                     )
-                    counts = [Cell(f"{count:,}", value=count) for count in (one.classes, *one.rows)]
+                    counts = [Cell.number(count, 0) for count in (one.classes, *one.rows)]
                     shares = [
                         one.majority,
                         found.accuracy,
@@ -119,8 +114,8 @@ def question_tables(audit: Audit) -> list[Table]:
                         found.selectivity,
                         found.by_heart,
                     ]
-                    marked = [Cell(f"{100 * share:.0f}", value=100 * share) for share in shares]
-                    bits = Cell(f"{one.entropy:.2f}", value=one.entropy)
+                    marked = [Cell.number(100 * share, 0) for share in shares]
+                    bits = Cell.number(one.entropy, 2)
                     rows.append([Cell(one.key), Cell(probe, words=True), held, *counts, bits, *marked])
             of = f", {CONDITIONS[condition]}" if len(audit.conditions) > 1 else ""
             tables.append(Table(f"All numbers of {words}{of}", columns, rows, after=after, folded=True))

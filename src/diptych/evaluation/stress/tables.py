@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from diptych.analysis.perturbations import GROUPS
 from diptych.core.chart import Chart, Series
@@ -119,14 +120,8 @@ def cost_tables(found: StressResult) -> list[Table]:
         changes.append([Cell(row.name), *cells])
     if changes:
         after = "Bold: a significant loss. –: nothing was changed, or the clean value is 0."
-        tables.append(
-            Table(
-                "Relative change in % of the clean value",
-                ("perturbation", *found.measures),
-                changes,
-                after=after,
-            )
-        )
+        caption = "Relative change in % of the clean value"
+        tables.append(Table(caption, ("perturbation", *found.measures), changes, after=after))
     columns = ("perturbation", "changed, %", main, "difference", "relative, %", "of changed alone", *gains, "p",
                "worse / better, %", "verdict")  # fmt: skip
     for group, meaning in GROUPS.items():
@@ -179,12 +174,15 @@ def preference_tables(rows: Iterable[StressRow]) -> list[Table]:
         one = row.preference
         if one is None:
             continue
-        ends = "" if one.low is None or one.high is None else f"{100 * one.low:.1f} to {100 * one.high:.1f}"
+        low, high = (None if end is None else 100 * end for end in (one.low, one.high))
         verdict = "not significant" if one.corrected > 0.05 else "clean" if one.share > 0.5 else "changed"
-        share = Cell(f"{100 * one.share:.1f}", ends, value=100 * one.share)
-        ties = Cell(f"{100 * one.ties:.1f}", value=100 * one.ties)
-        captions = Cell(f"{one.captions:,}", value=one.captions)
-        cells.append([Cell(row.name), captions, share, ties, _p(one.corrected), Cell(verdict, words=True)])
+        numbers = [
+            Cell.number(one.captions, 0),
+            Cell.number(100 * one.share, 1, low, high),
+            Cell.number(100 * one.ties),
+            _p(one.corrected),
+        ]
+        cells.append([Cell(row.name), *numbers, Cell(verdict, words=True)])
     columns = ("perturbation", "captions", "clean, %", "ties, %", "p", "preferred")
     after = "Ties count one half; 50 % is an encoder that cannot tell them apart."
     return (
@@ -217,9 +215,7 @@ def length_tables(rows: Sequence[StressRow]) -> list[Table]:
     cells = []
     for row in rows:
         shares = [one.decreased for one in row.lengths] if any(row.changed) else []
-        marked = [
-            Cell(f"{100 * one:.1f}", shade=one**_BEND, colour="orange", value=100 * one) for one in shares
-        ]
+        marked = [Cell.number(100 * one, shade=one**_BEND, colour="orange") for one in shares]
         cells.append([Cell(row.name), *(marked or [_NONE] * len(columns))])
     after = "Captions in quarters by length; mean over seeds."
     return [Table("Captions that got worse, in %", ("perturbation", *columns), cells, after=after)]
@@ -228,36 +224,28 @@ def length_tables(rows: Sequence[StressRow]) -> list[Table]:
 def agreement_tables(found: StressResult) -> list[Table]:
     """Return how far perturbations hurt the same queries: means, and folded every pair."""
     means, matrices = [], []
-    for way, one in found.agreement.items():
-        left_out = ", ".join(f"{count:,} {group}" for group, count in one.left_out.items() if count)
-        shares = [getattr(one, group) for group in CHANGE_GROUPS]
-        cells = [_NONE if share is None else Cell(f"{share:.4f}", value=share) for share in shares]
+    for way, agreement in found.agreement.items():
+        left_out = ", ".join(f"{count:,} {group}" for group, count in agreement.left_out.items() if count)
+        shares = [getattr(agreement, group) for group in CHANGE_GROUPS]
+        cells = [Cell.number(share, 4) for share in shares]
         means.append(
-            [Cell(WAYS[way]), Cell(f"{len(one.pairs):,}"), *cells, Cell(left_out or "0", words=True)]
+            [Cell(WAYS[way]), Cell(f"{len(agreement.pairs):,}"), *cells, Cell(left_out or "0", words=True)]
         )
         names = [row.name for row in found.rows if row.direction == way]
-        of = {frozenset((pair["first"], pair["second"])): pair["decreased"] for pair in one.pairs}
-        rows = [[Cell(name), *(_similarity(of.get(frozenset((name, other)))) for other in names[:place])]
-                for place, name in enumerate(names) if place]  # fmt: skip
+        of = {frozenset((pair["first"], pair["second"])): pair["decreased"] for pair in agreement.pairs}
+        rows = []
+        for place, name in enumerate(names[1:], 1):
+            shared = [of.get(frozenset((name, other))) for other in names[:place]]
+            rows.append([Cell(name), *(Cell.number(one, 2, shade=one or 0.0) for one in shared)])
         rows = [[*row, *[Cell("")] * (len(names) - len(row))] for row in rows]
-        matrices.append(
-            Table(
-                f"Queries that get worse under both, {WAYS[way]}",
-                ("Jaccard similarity", *names[:-1]),
-                rows,
-                folded=True,
-            )
-        )
+        caption = f"Queries that get worse under both, {WAYS[way]}"
+        matrices.append(Table(caption, ("Jaccard similarity", *names[:-1]), rows, folded=True))
     columns = ("", "pairs", *(f"mean of {group}" for group in CHANGE_GROUPS), "left out over all seeds")
     after = (
         "Jaccard similarity of the queries that two perturbations change alike; 1: the same queries. Left out: pairs"
         " without such a query."
     )
     return [Table("The same queries?", columns, means, after=after), *matrices] if means else []
-
-
-def _similarity(value: float | None) -> Cell:
-    return _NONE if value is None else Cell(f"{value:.2f}", shade=value, value=value)
 
 
 def change_tables(found: StressResult) -> list[Table]:
@@ -270,13 +258,7 @@ def change_tables(found: StressResult) -> list[Table]:
         alike = "the same with every seed" if row.draws == 1 < len(row.changed) and any(row.changed) else ""
         rows.append([Cell(row.name), Cell(row.description, options, words=True), Cell(f"{row.queries:,}"),
                      Cell(seeds, alike, words=True), Cell(reasons or "–", words=True)])  # fmt: skip
-    columns = (
-        "perturbation",
-        "what it does",
-        "queries",
-        "changed, per seed",
-        "why others were not, over all seeds",
-    )
+    columns = ("perturbation", "what it does", "queries", "changed, per seed", "why others were not")
     tables = [Table("What was changed", columns, rows, folded=True)] if rows else []
     return [*tables, *_left_out("Could not be run", found.left_out.items())]
 
@@ -311,19 +293,15 @@ def _percent(
     """Return a share in per cent; shaded orange for a loss and blue for a gain, beside ``greatest``."""
     if share is None:
         return _NONE
-    note = "" if low is None or high is None else f"{100 * low:+.1f} to {100 * high:+.1f}"
+    low, high = (None if end is None else 100 * end for end in (low, high))
     shade = min(1.0, abs(share) / greatest) ** _BEND if greatest and share else 0.0
-    text = "0" if share == 0 else f"{100 * share:+.1f}"
-    return Cell(text, note, shade, "orange" if share < 0 else "blue", strong=strong, value=100 * share)
+    colour = "orange" if share < 0 else "blue"
+    cell = Cell.number(100 * share, 1, low, high, "+", shade=shade, colour=colour, strong=strong)
+    return cell if share else replace(cell, text="0")
 
 
 def _greatest(shares: Iterable[float | None]) -> float:
     return max([_LEAST, *(abs(share) for share in shares if share is not None)])
-
-
-def is_blind_to(row: ComparedRow, model: str) -> bool:
-    """Whether a model gives every changed query exactly the embedding of the clean one."""
-    return row.unseen[model] == 1
 
 
 def comparison_summary(found: StressComparison) -> str:
@@ -368,7 +346,7 @@ def _compared(found: StressComparison, row: ComparedRow, model: str, greatest: f
     for of in (found.baseline, model):
         own = row.own(of)
         share = "" if own.relative is None or own.difference == 0 else f", {100 * own.relative:+.1f} %"
-        unseen = ", not seen" if is_blind_to(row, of) else ""
+        unseen = ", not seen" if row.unseen[of] == 1 else ""
         ground = _percent(own.relative, greatest=greatest)
         note = f"of {shown(name, own.clean)}{share}{unseen}"
         loss = shown_difference(name, own.difference, 4)

@@ -42,17 +42,13 @@ def variants_table(found: Exploration, most: int) -> Table:
             mark = " =" if name in one.exact else " ✓" if name in one.within else ""
             text, is_in = f"{one.values[name]:.{cell.decimals}f}{mark}", name in one.within
             row.append(Cell(text, shade=0.4 if is_in else 0.0, colour="green", value=one.values[name]))
-        rows.append([*row, _percent(one.mean_error), Cell(_meaning(found, one), words=True)])
+        rows.append([*row, Cell.number(100 * one.mean_error), Cell(_meaning(found, one), words=True)])
     return Table(
         found.target.label or "Variants",
         ("variant", *cells, "off, %", "what it means"),
         rows,
         after=f"✓ within {100 * found.tolerance:g} % of what is printed, = printed alike; off: mean relative distance.",
     )
-
-
-def _percent(share: float) -> Cell:
-    return Cell(f"{100 * share:.1f}", value=100 * share)
 
 
 def _meaning(found: Exploration, one: Variant) -> str:
@@ -67,7 +63,7 @@ def changes_table(found: Exploration) -> Table:
     for tried, one in [(0, found.as_given), *((one.tried, one.best) for one in found.single_changes)]:
         within = Cell(f"{len(one.within)} of {len(found.target.cells)}", value=len(one.within))
         choices = Cell(f"{tried:,}" if tried else "–", value=tried)
-        distances = _percent(one.mean_error), _percent(one.worst_error)
+        distances = Cell.number(100 * one.mean_error), Cell.number(100 * one.worst_error)
         rows.append([Cell(one.line()), choices, within, *distances, Cell(_meaning(found, one), words=True)])
     cells = f"cells within {100 * found.tolerance:g} %"
     columns = ("best single change", "choices", cells, "off, %", "worst, %", "what it means")
@@ -87,7 +83,7 @@ def axes_tables(found: Exploration) -> list[Table]:
     refused = [
         [
             Cell(", ".join(map(str, one.first))),
-            Cell(f"{one.count:,}", value=one.count),
+            Cell.number(one.count, 0),
             Cell(one.reason, words=True),
         ]
         for one in found.refused
