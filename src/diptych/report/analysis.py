@@ -160,7 +160,9 @@ def protocol_page(
     headlines = [
         Headline("default protocol", f"{len(found.as_given.within)} of {cells}", "cells within tolerance"),
         Headline(
-            best.line(), f"{len(best.within)} of {cells}", f"{100 * best.mean_error:.1f} % off on average"
+            "best explanation" if found.explanations else "nearest variant",
+            f"{len(best.within)} of {cells}",
+            f"{best.line()}, {100 * best.mean_error:.1f} % off on average",
         ),
         Headline("variants tried", f"{len(found.variants):,}", f"computed from {name}" if name else ""),
     ]
