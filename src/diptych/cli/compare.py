@@ -136,10 +136,9 @@ def compare_stress(
         raise UsageError(f"--evaluation {evaluation} is given for stress runs", "leave it out")
     found = compared(folders, measures, **how)
     show(*comparison_tables(found))
-    for line in (COMPARISON_LEGEND, comparison_summary(found), *found.notes):
+    summary = (COMPARISON_LEGEND, comparison_summary(found))
+    for line in (*summary, *found.notes, found.protocol_line(), found.method):
         say(line)
-    say(found.protocol_line())
-    say(found.method)
     write_json(out, asdict(found))
     page = comparison_page(found).save(out.with_name(f"stress-{out.stem}.html"))
     say(f"with everything in {out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")

@@ -14,7 +14,6 @@ from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
-    from diptych.data.language import Language
 
 
 def granularity(
@@ -86,6 +85,7 @@ def granularity(
     from diptych.analysis.granularity import compare_granularity
     from diptych.analysis.granularity import granularity as measure
     from diptych.analysis.granularity.tables import comparison_table, granularity_tables
+    from diptych.data.language.open import is_of_scenes, open_language
     from diptych.metrics.bootstrap import Bootstrap
     from diptych.report.analysis import granularity_page
 
@@ -95,7 +95,9 @@ def granularity(
     how = Bootstrap(samples, seed=seed)
     with progress():
         parts = _parts(given, split, captions)
-        known = _language(language, wordnet, nltk_data, [part for part, _ in parts])
+        # one language for all: that of scenes where all are scenes
+        scenes = parts[0][0] if all(is_of_scenes(part) for part, _ in parts) else None
+        known = open_language(language, wordnet=wordnet, nltk_data=nltk_data, collection=scenes)
         folders = [None] * len(parts) if out is None else _folders(out, [part.name for part, _ in parts])
         measured = [
             measure(
@@ -146,16 +148,6 @@ def _parts(given: DataChoices, split: str | None, captions: str) -> list[tuple[C
         both = parts[0][0].name
         raise UsageError(f"both collections are called {both!r}", "name them: NAME=DATASET")
     return parts
-
-
-def _language(
-    name: str, wordnet: Path | None, nltk_data: Path | None, collections: list[Collection]
-) -> Language:
-    """One language for all: that of scenes where all are scenes."""
-    from diptych.data.language.open import is_of_scenes, open_language
-
-    first = collections[0] if all(map(is_of_scenes, collections)) else None
-    return open_language(name, wordnet=wordnet, nltk_data=nltk_data, collection=first)
 
 
 def _folders(out: Path, names: list[str]) -> list[Path | None]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from diptych.encoders.embeddings import EncodedCollection
-    from diptych.evaluation.printed import DigitReport, Target
+    from diptych.evaluation.printed import Target
     from diptych.evaluation.variants import Exploration, RowScores, Scored
     from diptych.metrics.candidates import Reranked
     from diptych.studies.published import EvaluatedOn
@@ -200,25 +200,43 @@ def _source(
     asked: Path | None = None,
 ) -> RowScores:
     """A test set; what it is goes to ``lines``. Candidates nobody asked for need not belong to it."""
+    from diptych.evaluation.evaluate_encoder import ground_truth_of
+    from diptych.evaluation.variants import RowScores
+
+    about = encoded.about
+    marks = {"encoder": encoded.images.encoder, "data": about["data"]}
     try:
-        stored = _stored(candidates, encoded)
+        stored = None if candidates is None else _stored(candidates, marks)
     except MismatchError as error:
         if asked is not None:
             raise
         lines.append(f"{candidates} is left aside: {error.message}")
         candidates = stored = None
-    lines.append(_line(label, encoded, candidates))
-    return _scored(encoded, stored)
+    split = about["split"] or "all"
+    more = "" if candidates is None else f"; candidates of {candidates}"
+    lines.append(
+        f"{label}: {about['dataset']} {split}, {len(encoded.images):,} images, {len(encoded.texts):,} captions;"
+        f" encoder {marks['encoder']}; data {marks['data']}{more}"
+    )
+    for side in (encoded.images, encoded.texts):
+        side.check_finite()  # here, where the ids are known
+    return RowScores(
+        encoded.images.rows,
+        encoded.texts.rows,
+        ground_truth_of(encoded),
+        similarity=encoded.similarity,
+        reranked=stored,
+        about={"dataset": about["dataset"], "split": split, **marks},
+        image_ids=encoded.images.ids,
+    )
 
 
-def _stored(folder: Path | None, encoded: EncodedCollection) -> Reranked | None:
+def _stored(folder: Path, marks: dict[str, str]) -> Reranked:
     """Candidates that belong to the embeddings."""
-    if folder is None:
-        return None
     from diptych.metrics.candidates import Reranked
 
     found = Reranked.open(folder)
-    for what, mine in (("encoder", encoded.images.encoder), ("data", encoded.about["data"])):
+    for what, mine in marks.items():
         theirs = found.about.get(what, mine)
         if theirs != mine:
             raise MismatchError(
@@ -226,37 +244,6 @@ def _stored(folder: Path | None, encoded: EncodedCollection) -> Reranked | None:
                 "re-rank these embeddings, or name those that were",
             )
     return found
-
-
-def _scored(encoded: EncodedCollection, reranked: Reranked | None) -> RowScores:
-    from diptych.evaluation.evaluate_encoder import ground_truth_of
-    from diptych.evaluation.variants import RowScores
-
-    for side in (encoded.images, encoded.texts):
-        side.check_finite()  # here, where the ids are known
-    about = {
-        "dataset": encoded.about["dataset"],
-        "split": encoded.about["split"] or "all",
-        "encoder": encoded.images.encoder,
-        "data": encoded.about["data"],
-    }
-    return RowScores(
-        encoded.images.rows,
-        encoded.texts.rows,
-        ground_truth_of(encoded),
-        similarity=encoded.similarity,
-        reranked=reranked,
-        about=about,
-        image_ids=encoded.images.ids,
-    )
-
-
-def _line(label: str, encoded: EncodedCollection, reranked: Path | None) -> str:
-    more = "" if reranked is None else f"; candidates of {reranked}"
-    return (
-        f"{label}: {encoded.about['dataset']} {encoded.about['split'] or 'all'}, {len(encoded.images):,} images, "
-        f"{len(encoded.texts):,} captions; encoder {encoded.images.encoder}; data {encoded.about['data']}{more}"
-    )
 
 
 _ROWS = 12  # variants in the table
@@ -384,7 +371,10 @@ def protocol(
             say(line)
     else:
         show(printed_table(wanted))
-    _say_digits(digits)
+    signs = digits.sentences()
+    say("the digits:" if signs else "the digits: nothing that other digits would not say as well")
+    for line in signs:
+        say(f"  {line}")
     is_alone = found is not None and found.default["k_test"] == "none"
     if is_alone and any(one.kind == "truncated" for one in digits.signs):
         option = (
@@ -396,25 +386,12 @@ def protocol(
     if home is None:
         next_step("diptych protocol RUN with the same target: which protocol would explain it")
         return
-    says = {"says": [] if found is None else explain(found), "digits say": digits.sentences()}
-    explored = {} if found is None else {"exploration": found.to_dict()}
-    write_json(
-        home / "protocol.json",
-        {
-            "format": 1,
-            "target": wanted.to_dict(),
-            "of": lines,
-            **says,
-            **explored,
-            "digits": digits.to_dict(),
-        },
-    )
+    content = {"format": 1, "target": wanted.to_dict(), "of": lines}
+    content |= {"says": [] if found is None else explain(found), "digits say": signs}
+    content |= {} if found is None else {"exploration": found.to_dict()}
+    write_json(home / "protocol.json", {**content, "digits": digits.to_dict()})
     page = protocol_page(wanted, digits, found, name=name, lines=lines).save(home / "report.html")
-    say(
-        f"with every variant in {home / 'protocol.json'}"
-        if found is not None
-        else f"in {home / 'protocol.json'}"
-    )
+    say(f"{'' if found is None else 'with every variant '}in {home / 'protocol.json'}")
     next_step(["open", page])
 
 
@@ -423,10 +400,3 @@ def _warn(found: Exploration) -> None:
 
     for line in found.warnings:
         console().print(Text("warning: ", style="bold red").append(f"{line}.", style="bold not red"))
-
-
-def _say_digits(digits: DigitReport) -> None:
-    lines = digits.sentences()
-    say("the digits:" if lines else "the digits: nothing that other digits would not say as well")
-    for line in lines:
-        say(f"  {line}")

@@ -30,7 +30,6 @@ from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
-    from diptych.analysis.perturbations import Perturbation
     from diptych.data.collection import Collection
     from diptych.encoders.embeddings import Origin
     from diptych.evaluation.stress import StressResult
@@ -165,7 +164,7 @@ def stress(
             measures=measure or None,
             samples=samples,
             flips=flips,
-            required=_named(names, chosen),
+            required={one.name for one in chosen} & set(names),
             embeddings=_embeddings(run, out, whole, origin, gallery),
             about=origin.said(),
         )
@@ -214,8 +213,3 @@ def _embeddings(
     if run is None or out is not None or gallery != "split":
         return None
     return run.folder / "embeddings" / safe_name(f"{whole.name}-{origin.part}")
-
-
-def _named(names: list[str], chosen: list[Perturbation]) -> set[str]:
-    """Perturbations that were asked for by their own names: these are not left out."""
-    return {one.name for one in chosen} & set(names)
