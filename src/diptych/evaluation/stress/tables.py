@@ -259,7 +259,8 @@ def change_tables(found: StressResult) -> list[Table]:
         rows.append([Cell(row.name), Cell(row.description, options, words=True), Cell(f"{row.queries:,}"),
                      Cell(seeds, alike, words=True), Cell(reasons or "–", words=True)])  # fmt: skip
     columns = ("perturbation", "what it does", "queries", "changed, per seed", "why others were not")
-    tables = [Table("What was changed", columns, rows, folded=True)] if rows else []
+    after = "Reasons are counted over all seeds."
+    tables = [Table("What was changed", columns, rows, after=after, folded=True)] if rows else []
     return [*tables, *_left_out("Could not be run", found.left_out.items())]
 
 
