@@ -97,7 +97,7 @@ def test_every_caption_is_shown_where_each_has_a_code(
 
 def test_a_run(diptych: Command, run_folder: Path) -> None:
     done = diptych(f"analyse audit {run_folder} --samples 20")
-    done.shows("linear probe (95 %)", "mlp probe (95 %)", "bits there", "shared", "specific", "unstated")
+    done.shows("linear probe", "mlp probe", "bits there", "shared", "specific", "unstated")
     done.shows("task-relevant", "images 48 to train probes, 16 to choose, 16 to test")
     done.shows("fewer than 50 training rows per class")
     assert "Only 16 validation images to choose penalties" in " ".join(done.out.split())
@@ -213,7 +213,7 @@ def test_two_collections_are_compared(diptych: Command, scenes_folder: Path, tmp
     done.shows("finer less coarse", "paired: 16 images with the captions of both")
     done.shows(f"{finer.feature('words').mean:.2f}", "language scenes: scenes tagger")
     done.shows(f"next: open {out / 'report.html'}")
-    assert "<h1>Granularity of coarse and finer</h1>" in (out / "report.html").read_text(encoding="utf-8")
+    assert ">Granularity of coarse and finer</h1>" in (out / "report.html").read_text(encoding="utf-8")
 
 
 def test_one_collection_as_published(diptych: Command, scenes_folder: Path) -> None:

@@ -97,7 +97,11 @@ def test_a_run_is_stressed_and_goes_on(diptych: Command, run_folder: Path, tmp_p
     line = f"analyse stress {run_folder} --perturb 'typos,word order' --perturb blur {QUICK} --out {out}"
     done = diptych(line)
     done.shows("typos: a slip of the keyboard", "word order: the same words in another order")
-    done.shows("character-swap", "difference (95 %)", "80 over a gallery of 16 pictures of the split")
+    done.shows(
+        "character-swap",
+        "Relative change in % of the clean value",
+        "80 over a gallery of 16 pictures of the split",
+    )
     done.shows("seeds 0, 1; compat none; language scenes", "Holm over", f"next: open {out / 'report.html'}")
     found = StressResult.open(out)
     assert found.row("blur").direction == "i2t"
@@ -130,7 +134,7 @@ def test_what_needs_a_language_is_left_out_with_a_line_or_refused(
     out = tmp_path / "stressed"
     none = f"--language none {QUICK} --out {out}"
     done = diptych(f"analyse stress {run_folder} --perturb synonyms,distraction {none}")
-    done.shows("left out synonym-noun: ", "left out synonym-adjective: ")
+    done.shows("Could not be run", "synonym-noun needs a", "synonym-adjective needs a")
     assert "synonym-noun" in (out / "report.html").read_text()
     diptych(f"analyse stress {run_folder} --perturb synonym-noun {none}", refused="synonym-noun needs a")
 
@@ -167,15 +171,15 @@ def test_two_models(diptych: Command, stressed: Path, tmp_path: Path) -> None:
     out = tmp_path / "comparison.json"
     command = f"compare {stressed}/letters {stressed}/words --samples 50 --flips 199 --out {out}"
     done = diptych(command)
-    done.shows("rsum: words against letters", "nDCG_CM@10: words against letters", "difference (95 %)")
-    done.shows("left out brightness (words: not run)", "words does not see reversed")
+    done.shows("rsum: words against letters", "nDCG_CM@10: words against letters")
+    done.shows("Not run for all models", "words: not run", "not seen")
     done.shows("seeds 0, 1; compat none", "Holm over 4 comparisons")
     done.shows(f"next: open {tmp_path / 'stress-comparison.html'}")
     line = next(line for line in done.out.splitlines() if line.strip().startswith("reversed"))
     written = json.loads(out.read_text())
     row = next(row for row in written["rows"] if (row["name"], row["measure"]) == ("reversed", "rsum"))
     one = row["differences"]["words"]
-    assert f"{one['first']['clean']:.1f} {one['first']['difference']:+.1f}" in line
+    assert f"{one['first']['difference']:+.1f} (of {one['first']['clean']:.1f}, " in line
     assert f"{one['difference']:+.1f} (0 to {one['high']:+.1f})" in line
     assert one["low"] == 0
     assert one["second"]["difference"] == 0

@@ -83,3 +83,9 @@ def test_numbers_are_numbers_and_formulas_are_text() -> None:
         "+3 %",
         "'-x",
     ]
+
+
+def test_a_number_with_its_interval() -> None:
+    assert Cell.number(1234.567, 1, 1200.0, 1300.04) == Cell("1,234.6", "1,200.0–1,300.0", value=1234.567)
+    assert Cell.number(-0.0001, 2, -1.0, 0.0, sign="+").line == "+0.00 (-1.00 to +0.00)"
+    assert Cell.number(None, 2, 0.0, 1.0) == Cell("–")

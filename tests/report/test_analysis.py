@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +17,7 @@ from two_stage import TwoStage, published_recalls, rounded
 
 from diptych.analysis import CocosReport, cocos_over
 from diptych.analysis.granularity import Granularity, compare_granularity, granularity
+from diptych.analysis.granularity.tables import bins_of, comparison_table, granularity_tables, shares
 from diptych.analysis.information import Audit
 from diptych.analysis.information.audit_report import (
     AuditProtocol,
@@ -28,28 +27,24 @@ from diptych.analysis.information.audit_report import (
     QuestionFigure,
     Side,
 )
-from diptych.core.errors import DataError, UsageError
+from diptych.analysis.information.tables import (
+    MOST_BARS,
+    gap_charts,
+    gap_tables,
+    kinds_tables,
+    question_charts,
+    question_tables,
+)
+from diptych.core.errors import UsageError
+from diptych.core.table import Table
 from diptych.data.batches import BatchPlan
 from diptych.evaluation.printed import Target, read_digits
 from diptych.evaluation.variants import Exploration, Inputs, MatrixScores, explore
+from diptych.evaluation.variants.tables import axes_tables, distance_charts, variants_table
 from diptych.metrics import GroundTruth
 from diptych.objectives import InfoNCE, Objective, Triplet
-from diptych.report.cocos import cocos_figure, render_cocos, write_cocos_page, write_cocos_picture
-from diptych.report.granularity import (
-    bins_of,
-    cell,
-    render_granularity,
-    shares,
-    write_granularity_page,
-)
-from diptych.report.information import (
-    MOST_BARS,
-    gap_figure,
-    questions_figure,
-    render_audit,
-    write_audit_page,
-)
-from diptych.report.protocol import render_protocol
+from diptych.report.analysis import audit_page, cocos_page, granularity_page, protocol_page
+from diptych.report.figures import write_picture
 
 OWNER = np.repeat(np.arange(20), 2)
 
@@ -63,55 +58,40 @@ def report_of(objective: Objective, noise: float = 1.0, **options: Any) -> Cocos
     return cocos_over(images, texts, batches, objective, about={"dataset": "<things>"}, **options)
 
 
-def words(svg: str) -> list[str]:
-    tree = ElementTree.fromstring(svg)
-    return ["".join(node.itertext()) for node in tree.iter("{http://www.w3.org/2000/svg}text")]
+def cells(table: Table, head: str) -> dict[str, str]:
+    """The cells of one row, by column."""
+    row = next(row for row in table.rows if row[0].text == head)
+    return dict(zip(table.columns, [cell.line for cell in row], strict=True))
 
 
-def test_the_figure_is_labelled_with_units() -> None:
-    svg = cocos_figure(report_of(InfoNCE(0.1)))
-    shown = words(svg)
-    assert {"image → text", "text → image", "candidates per query", "summed weight per query"} <= set(shown)
-    assert {"negatives", "positives", "ε = 0.01", "weight τ·|∂L/∂s|", "10⁻²"} <= set(shown)
-    assert "in-modality negatives" not in shown
-    assert "weight |∂L/∂s|" in words(cocos_figure(report_of(InfoNCE(0.1), unit="score")))
-
-
-def test_the_page(parse: Callable[[str], Any], tmp_path: Path) -> None:
+def test_gradient_counts(parse: Callable[[str], Any], tmp_path: Path) -> None:
     report = report_of(InfoNCE(0.1))
-    page = parse(write_cocos_page(report, tmp_path / "cocos.html").read_text(encoding="utf-8"))
-    assert not page.open
-    assert len(page.all("svg", class_="figure")) == 1
-    assert page.all("table", **{"aria-describedby": "protocol"})
+    page = parse(cocos_page(report).html())
     assert "dataset <things>" in page.text  # escaped, so it is text and not an element
-    for spreads in report.counts.values():
-        assert spreads["per_query"].show() in page.text
-        assert spreads["positives_weight"].show(3) in page.text
-    assert not page.all("section", id="notes")
-    assert "http" not in page.text
+    (table,) = report.tables()
+    shown = cells(table, "C^q")
+    assert shown["image → text"] == report.counts["i2t"]["per_query"].show()
+    assert cells(table, "W^+")["text → image"] == report.counts["t2i"]["positives_weight"].show(3)
+    charts = report.charts()
+    assert [chart.title for chart in charts[:2]] == [
+        "image → text: candidates per query",
+        "text → image: candidates per query",
+    ]
+    negatives, positives, epsilon = charts[0].series
+    drawn = [value or 0.0 for value in negatives.y[1:]]
+    assert sum(drawn) == pytest.approx(9.0 - report.weights["i2t"]["negatives"].zeros / 40)
+    assert (positives.name, list(epsilon.x)) == ("positives", [0.01])
+    assert "ε = 0.01 0.01" in charts[0].summary
+    with Image.open(write_picture(tmp_path / "c.png", charts, "words", resolution=50)) as picture:
+        assert picture.width == 480
 
 
-def test_nothing_moves_any_query(parse: Callable[[str], Any], tmp_path: Path) -> None:
+def test_nothing_moves_any_query(parse: Callable[[str], Any]) -> None:
     report = report_of(Triplet(0.2), noise=0.0)
-    with pytest.raises(DataError, match="no candidate has any weight"):
-        cocos_figure(report)
-    page = parse(render_cocos(report))
+    assert report.charts() == []
+    page = parse(cocos_page(report).html())
     assert not page.all("svg")
     assert "No candidate has any weight" in page.text
-    with Image.open(write_cocos_picture(report, tmp_path / "cocos.png")) as picture:
-        assert picture.width == 1440
-
-
-def test_the_picture(tmp_path: Path) -> None:
-    report = report_of(InfoNCE(0.1))
-    with Image.open(write_cocos_picture(report, tmp_path / "cocos.png", resolution=50)) as picture:
-        assert picture.width == 480
-        assert picture.height > 250
-        colours = {colour for _, colour in picture.convert("RGB").getcolors(1_000_000)}
-    assert (255, 255, 255) in colours
-    # Bars of both kinds: some blue and some orange.
-    assert any(blue - red > 100 for red, _, blue in colours)
-    assert any(red - blue > 100 for red, _, blue in colours)
 
 
 COARSE = ["a dog", "a dog on grass", "three dogs", "a <b>man</b> in a hat", "running"]
@@ -127,29 +107,28 @@ def both() -> tuple[Granularity, Granularity]:
     return measured(COARSE, "coarse & co"), measured(FINE, "fine")
 
 
-def test_a_page_of_two(both: tuple[Granularity, Granularity], tmp_path: Path) -> None:
-    page = write_granularity_page(tmp_path / "p.html", both, compare_granularity(*both)).read_text("utf-8")
-    assert "<h1>Granularity of coarse &amp; co and fine</h1>" in page
-    for one in both:
-        for feature in one.features:
-            assert f">{cell(feature.mean, feature.decimals)}</span>" in page
-            assert feature.definition in page
-        assert one.line().replace("&", "&amp;") in page
-    assert "a &lt;b&gt;man&lt;/b&gt; in a hat" in page
-    assert "<b>man" not in page
-    assert "1 caption has no value (no noun that the WordNet has 1)" in page
-    assert 'id="comparison"' in page
-    assert "Welch&#39;s t-test over images" in page
-    assert not re.search(r"https?://(?!www\.w3\.org)", page)
+def test_granularity_of_two(both: tuple[Granularity, Granularity], parse: Callable[[str], Any]) -> None:
+    compared = compare_granularity(*both)
+    text = granularity_page(both, compared).html()
+    assert "<b>man" not in text
+    page = parse(text)
+    for said in ("a <b>man</b> in a hat", *(one.line() for one in both), *compared.notes):
+        assert said in page.text
+    table = granularity_tables(both)[0]
+    feature = both[1].feature("words")
+    assert cells(table, "words")["fine mean"] == f"{feature.mean:.2f} ({feature.low:.2f}–{feature.high:.2f})"
+    assert cells(table, "concept-depth")["coarse & co without value"] == "1 (no noun that the WordNet has 1)"
+    found = next(one for one in compared.differences if one.name == "words")
+    shown = cells(comparison_table(compared), "words")
+    assert shown["difference"].startswith("+1.00 (")
+    assert shown["δ"].startswith(f"{found.delta.value:+.2f}")
 
 
-def test_a_page_of_one_has_no_comparison(both: tuple[Granularity, Granularity]) -> None:
-    page = render_granularity(both[:1])
-    assert "<h1>Granularity of coarse &amp; co</h1>" in page
-    assert 'id="comparison"' not in page
+def test_granularity_of_one_has_no_comparison(both: tuple[Granularity, Granularity]) -> None:
+    assert "Comparison" not in [section.title for section in granularity_page(both[:1]).sections]
     for number in (0, 3):
         with pytest.raises(UsageError, match=f"a page of {number} collections"):
-            render_granularity([both[0]] * number)
+            granularity_page([both[0]] * number)
 
 
 @given(values=st.lists(st.floats(0, 1e6) | st.just(float("nan")), min_size=0, max_size=30))
@@ -212,60 +191,54 @@ def found() -> Audit:
     return Audit(protocol, {"without": without, "with": carrying})
 
 
-def test_the_gap_says_where_rows_stand(found: Audit) -> None:
-    svg = gap_figure(found)
-    shown = words(svg)
-    assert {"one caption 3.0", "all captions 3.0", "held 1.8", "bits per image"} <= set(shown)
-    assert "without shortcuts 1.8 of 3.0 bits per image are held; one caption states 3.0" in svg
+def test_the_tables_of_an_audit(found: Audit) -> None:
+    images, captions = kinds_tables({"run": found})
+    assert images.groups == [("", 1), ("without shortcuts", 2), ("with shortcuts", 2), ("", 2)]
+    assert [cell.line for cell in images.rows[0]][:2] == ["shared", "90.0 (85.0–95.0)"]
+    assert [cell.text for cell in images.rows[3]][:4] == ["shortcut", "–", "–", "80.0"]
+    assert [row[0].text for row in captions.rows] == ["shared", "unstated", "shortcut"]
+    (gap,) = gap_tables(found)
+    assert cells(gap, "linear probe")["held of these"] == "1.8 (1.6–1.9)"
+    assert cells(gap, "linear probe")["gap"].startswith("1.2")
+    questions = question_tables(found)
+    assert [one.folded for one in questions] == [True] * 4
+    row = cells(questions[0], "main.colour")
+    assert (row["selectivity"], row["by heart"], row["rows, train"]) == ("50", "40", "400")
+    several = kinds_tables({"one": found, "other": found})[0]
+    assert several.columns[1:4] == ("one linear", "one mlp", "other linear")
 
 
 def test_questions_are_sorted_by_what_is_held(found: Audit) -> None:
-    shown = [
-        word
-        for word in words(questions_figure(found, "image"))
-        if "." in word or word in ("light", "digit <6>")
-    ]
-    assert shown == ["digit <6>", "main.colour", "main.shape", "light"]
-    # what a caption does not state has no bar of its own
-    assert "unstated light" not in words(questions_figure(found, "caption"))
+    images, captions = question_charts(found)
+    assert images.categories == ["digit <6>", "main.colour", "main.shape", "light"]
+    assert captions.categories == ["main.shape"], "what a caption does not state has no bar"
+    assert list(images.series[0].y)[1] == pytest.approx(62.0)
+    there, bits = gap_charts(found)[0].series
+    assert [there.y[-1], bits.y[-1]] == pytest.approx([3.0, 1.8])
 
 
-def test_many_questions_are_cut_to_those_with_most_bits(found: Audit, parse: Callable[[str], Any]) -> None:
+def test_many_questions_are_cut_to_those_with_most_bits(found: Audit) -> None:
     many = [question(f"word{number:03}", 0.5, 0.1 + number / 100) for number in range(MOST_BARS + 5)]
     sides = {"image": side({"shared": 0.5}, many), "caption": side({"words": 0.5}, many)}
     audit = Audit(replace(found.protocol, content="words"), {"without": sides})
-    shown = [word for word in words(questions_figure(audit, "image")) if word.startswith("word")]
-    assert len(shown) == MOST_BARS
-    assert min(shown) == "word005"
-    page = parse(render_audit(audit, "run"))
-    assert f"The {MOST_BARS} with the most bits; the table has 5 more." in page.text
-    assert not page.all("section", id="gap")
-    assert "Every word" in page.text
-    with pytest.raises(DataError, match="no gap to draw"):
-        gap_figure(audit)
+    chart = question_charts(audit)[0]
+    assert (len(chart.categories), min(chart.categories)) == (MOST_BARS, "word005")
+    assert chart.after == "The 40 of 45 with the most bits."
+    assert gap_tables(audit) == [] == gap_charts(audit)
+    assert "Every word" in [section.title for section in audit_page(audit, "run").sections]
 
 
-def test_the_page_information(found: Audit, parse: Callable[[str], Any], tmp_path: Path) -> None:
-    path = write_audit_page(found, tmp_path / "report.html", "runs <b>")
-    page = parse(path.read_text(encoding="utf-8"))
-    assert not page.open
-    assert len(page.all("svg", class_="figure")) == 4
-    assert "Information audit of runs <b>" in page.text  # escaped, so it is text and not an element
-    assert "dataset <s>" in page.text
+def test_the_page_of_an_audit(found: Audit, parse: Callable[[str], Any]) -> None:
+    page = parse(audit_page(found, "runs <b>").html())
     for said in (
+        "Information audit of runs <b>",  # escaped, so it is text and not an element
+        "By a linear probe, image rows hold 90 % of what every caption states, 40 % of what only one caption states",
+        "dataset <s>",
         "stated by exactly one of several captions",
-        "85.0–95.0",
-        "Selectivity",
         "compare one kind between runs",
-        "never described) with",
+        "Without shortcuts, caption rows: facts: 2 with one value.",
     ):
         assert said in page.text, said
-    assert "Without shortcuts, caption rows: facts: 2 with one value." in page.text
-    assert len(page.all("details")) == 4
-    assert "http" not in page.text
-    # the gap: 3.0 bits there, 60 % of them held
-    assert "1.8" in page.text
-    assert "1.2" in page.text
 
 
 @pytest.fixture(scope="module")
@@ -281,35 +254,34 @@ def protocol_found() -> Exploration:
     return explore(inputs, threads=1, exhaustive=1, changes=1)
 
 
-def test_the_page_says_all(protocol_found: Exploration) -> None:
+def test_an_explained_protocol(protocol_found: Exploration, parse: Callable[[str], Any]) -> None:
     digits = read_digits(protocol_found.target, protocol_found.galleries)
-    page = render_protocol(
+    page = protocol_page(
         protocol_found.target, digits, protocol_found, name="a run", lines=["test: 150 images"]
     )
-    assert "table &lt;1&gt;" in page
-    assert "<1>" not in page
-    for part in (
-        "k_test = 2 explains it",
-        "no proof of it",
-        "a run",
-        "test: 150 images",
-        "to 5 candidates of each",
-    ):
-        assert part in page
-    assert page.count('<svg class="figure"') == 1
-    assert "k_test = 2 0.0" in page  # the figure in words
-    assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "").replace(
-        "https", "http"
+    text = page.html()
+    assert "<1>" not in text
+    for said in (*protocol_found.sentences(), "table <1>", "a run", "test: 150 images"):
+        assert said in parse(text).text
+    table = variants_table(protocol_found, 6)
+    name, printed = next(iter(protocol_found.target.cells.items()))
+    assert cells(table, "printed")[name] == str(printed)
+    row = cells(table, "k_test = 2")
+    assert (row[name], row["off, %"]) == (f"{printed} =", "0.0")
+    assert row["what it means"].startswith("only the 2 best candidates of each query are re-ranked")
+    assert {row[1].text for row in axes_tables(protocol_found)[0].rows} >= {"none", "2", "first"}
+    assert "k_test = 2" in distance_charts(protocol_found)[0].categories
+    warned = replace(protocol_found, warnings=("OTHER DATA",))
+    assert protocol_page(warned.target, digits, warned).summary.startswith(
+        "OTHER DATA. Under the default protocol"
     )
-    for printed in protocol_found.target.cells.values():
-        assert f"<td>{printed}</td>" in page
 
 
 def test_without_embeddings_the_digits_alone() -> None:
     target = Target.of({"i2t R@1": 63.3, "i2t R@5": 91.1, "i2t R@10": 91.1}, 1)
-    page = render_protocol(target, read_digits(target))
-    assert "<h1>What the digits of these numbers say</h1>" in page
-    assert "ranking 2 to 5 candidates" in page
-    assert "Verdict" not in page
+    page = protocol_page(target, read_digits(target))
+    assert page.title == "What the digits of these numbers say"
+    assert "ranking 2 to 5 candidates" in page.html()
+    assert [section.title for section in page.sections] == ["Printed numbers", "What the digits say"]
     nothing = Target.of({"rsum": 400.0}, 1)
-    assert "Nothing that other digits" in render_protocol(nothing, read_digits(nothing))
+    assert "Nothing that other digits" in protocol_page(nothing, read_digits(nothing)).html()

@@ -1,4 +1,4 @@
-"""Pages of a stress run, and of models side by side under stress."""
+"""Pages of a stress run, and of runs compared under stress."""
 
 from __future__ import annotations
 
@@ -14,23 +14,22 @@ from stressed import LAST_WORD, REVERSED, Reader, painted
 from diptych.analysis.perturbations import choose_perturbations
 from diptych.cli.report import report
 from diptych.core.context import stop_when
-from diptych.core.errors import DiptychError, Interrupted, StorageError
+from diptych.core.errors import DiptychError, Interrupted
+from diptych.core.table import Table
 from diptych.evaluation.stress import (
     StressComparison,
     StressResult,
     compare_stress,
+    comparison_summary,
+    comparison_tables,
     stress,
-    summarise,
-    summarise_comparison,
-    summarise_row,
+    stress_summary,
+    stress_tables,
 )
-from diptych.report.stress import (
-    differing,
-    drop_figure,
-    render_stress,
-    write_stress_page,
-)
-from diptych.report.stress_comparison import render_stress_comparison
+from diptych.evaluation.stress.tables import same_to_the_encoder
+from diptych.report.stress import comparison_page, marked, stress_page
+
+EVIL = "<script>alert(1)</script> & <img src=x>"
 
 
 @pytest.fixture(scope="module")
@@ -41,126 +40,145 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> StressResult:
     return stress(Reader("letters"), painted(), folder, **some)
 
 
-def test_the_page_says_all_and_fetches_nothing(found: StressResult, parse: Callable[[str], Any]) -> None:
-    text = render_stress(found, painted(), "a <model>")
+def changed(found: StressResult, name: str, **values: Any) -> StressResult:
+    """The result of one row alone, changed."""
+    return dataclasses.replace(found, rows=(dataclasses.replace(found.row(name), **values),), agreement={})
+
+
+def costing(found: StressResult, **values: Any) -> StressResult:
+    """The same with one cost of all measures, the rest of the drop given."""
+    drops = {
+        name: dataclasses.replace(
+            one,
+            clean=113.2,
+            perturbed=82.2,
+            difference=-31.0,
+            relative=-31 / 113.2,
+            verdict="worse",
+            **values,
+        )
+        for name, one in found.row("reversed").drops.items()
+    }
+    return changed(found, "reversed", drops=drops)
+
+
+def table(tables: list[Table], caption: str) -> dict[str, dict[str, str]]:
+    """The cells of a table by the heads of its rows and columns."""
+    one = next(one for one in tables if one.caption.startswith(caption))
+    return {row[0].text: dict(zip(one.columns, [cell.line for cell in row], strict=True)) for row in one.rows}
+
+
+def test_the_page_has_every_number(found: StressResult, parse: Callable[[str], Any]) -> None:
+    text = stress_page(found, painted()).html()
     page = parse(text)
-    assert "a <model>" in page.text
     for row in found.rows:
         assert row.name in page.text
         assert f"{row.drop('rsum').perturbed:.1f}" in page.text
-        for reason in row.reasons:
-            assert reason in page.text
-    for line in summarise(found):
-        assert f"{line}." in page.text
-    for value in found.protocol.values():
+        for said in (*row.reasons, row.description):
+            assert said in page.text
+    for value in (*found.protocol.values(), found.method, found.left_out["synonym-noun"]):
         assert str(value) in page.text
-    assert found.method in page.text
-    assert found.left_out["synonym-noun"] in page.text
-    figures = page.all("svg", class_="figure")
-    assert len(figures) == 4
-    assert all(figure["aria-label"] for figure in figures)
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
-    assert all(image["src"].startswith("data:image/jpeg;base64,") for image in page.all("img"))
     assert "http" not in text.replace("http://www.w3.org", "").replace("http-equiv", "")
 
 
-def test_the_worst_hit_stand_there_with_their_pictures(
+def test_the_tables_of_a_run(found: StressResult) -> None:
+    tables = stress_tables(found)
+    row = found.row("reversed")
+    drop, one = row.drop("R@1"), row.drop("rsum")
+    relative = f"{100 * drop.relative:+.1f}" if drop.relative else "0"
+    assert table(tables, "Relative change")["reversed"]["R@1"] == relative
+    cells = table(tables, "word order")["reversed"]
+    assert cells["rsum"].split(" ")[0] == f"{one.perturbed:.1f}"
+    assert cells["changed, %"].split(" ")[0] == f"{100 * sum(row.changed) / (3 * row.queries):.1f}"
+    assert row.preference is not None
+    assert cells["p"] == f"{one.corrected:.3f}"
+    assert table(tables, "The caption")["reversed"]["clean, %"].startswith(
+        f"{100 * row.preference.share:.1f}"
+    )
+    agreement = found.agreement["t2i"]
+    assert agreement.decreased is not None
+    assert (
+        table(tables, "The same")["captions query images"]["mean of decreased"]
+        == f"{agreement.decreased:.4f}"
+    )
+    assert {
+        one.folded for one in tables if "Jaccard" in one.columns[0] or one.caption == "What was changed"
+    } == {True}
+
+
+def test_what_was_not_changed_costs_nothing_that_could_be_said(found: StressResult) -> None:
+    tables = stress_tables(changed(found, "reversed", changed=[0, 0, 0]))
+    assert set(table(tables, "Relative")["reversed"].values()) == {"reversed", "–"}
+    cells = table(tables, "word order")["reversed"]
+    assert (cells["difference"], cells["p"], cells["verdict"]) == ("–", "–", "nothing to change")
+
+
+def test_the_summary_and_what_is_bold(found: StressResult) -> None:
+    one = costing(found, corrected=0.0004)
+    assert stress_summary(one) == (
+        "1 of 1 perturbation of captions significantly costs rsum, the most reversed (113.2 → 82.2, -27 %)."
+    )
+    relative = next(one for one in stress_tables(one) if one.caption.startswith("Relative"))
+    assert {cell.strong for cell in relative.rows[0][1:]} == {True}
+    gains = {name: dataclasses.replace(drop, verdict="better") for name, drop in one.rows[0].drops.items()}
+    better = changed(one, "reversed", drops=gains)
+    relative = next(one for one in stress_tables(better) if one.caption.startswith("Relative"))
+    assert not any(cell.strong for cell in relative.rows[0])
+    assert stress_summary(better) == "None of 1 perturbation of captions significantly costs rsum."
+
+
+def test_changes_that_are_one_to_the_encoder_are_named(found: StressResult) -> None:
+    row = found.row("reversed")
+    twin = dataclasses.replace(row, name="again")
+    assert same_to_the_encoder(found) == []
+    (note,) = same_to_the_encoder(dataclasses.replace(found, rows=(row, found.row("last-word"), twin)))
+    assert note.startswith("reversed and again have the same numbers in every measure")
+    blind = [dataclasses.replace(one, same=one.changed) for one in (row, twin)]
+    assert same_to_the_encoder(dataclasses.replace(found, rows=tuple(blind))) == []
+
+
+def test_the_worst_hit_stand_there_with_their_images(
     found: StressResult, parse: Callable[[str], Any]
 ) -> None:
-    page = parse(render_stress(found, painted()))
+    page = parse(stress_page(found, painted()).html())
     one = found.row("reversed").examples[0]
     assert f"{one.before:,.0f} → {one.after:,.0f}" in page.text
     hits = sum(len(row.examples[:2]) * (3 if row.direction == "t2i" else 2) for row in found.rows)
     assert len(page.all("img")) == hits > 0
-    struck = [words for tag, _, words in page.elements if tag in ("del", "ins")]
-    assert struck
-
-
-def test_without_the_data_ids_stand_for_pictures(found: StressResult, parse: Callable[[str], Any]) -> None:
-    page = parse(render_stress(found))
-    assert not page.all("img")
-    assert page.all("span", class_="placeholder")
-    assert found.row("reversed").examples[0].expected in page.text
-
-
-def test_the_heat_map_says_its_numbers(found: StressResult) -> None:
-    drawn = drop_figure(found)
-    drop = found.row("reversed").drop("R@1")
-    assert drop.relative is not None
-    said = f"{100 * drop.relative:+.1f}" if drop.relative else "0"
-    assert f"R@1 {said}" in drawn
-    assert "NaN" not in drawn.replace("currentColor", "")
-    # of a clean value of 0 there is no relative change
-    drops = {name: dataclasses.replace(one, relative=None) for name, one in found.rows[0].drops.items()}
-    empty = dataclasses.replace(found, rows=(dataclasses.replace(found.rows[0], drops=drops),))
-    assert "R@1 –" in drop_figure(empty)
-
-
-def drop_of(found: StressResult, **changes: Any) -> Any:
-    row = found.row("reversed")
-    one = dataclasses.replace(
-        row.drop("rsum"), clean=113.2, perturbed=82.2, difference=-31.0, relative=-31 / 113.2, low=-33.0, high=-29.0,
-        corrected=0.0004, verdict="worse",
-    )  # fmt: skip
-    return dataclasses.replace(row, drops={"rsum": dataclasses.replace(one, **changes)})
-
-
-def test_what_a_row_says(found: StressResult) -> None:
-    assert summarise_row(drop_of(found)) == "reversed costs 31.0 of 113.2 rsum (27 %, p < 0.001)"
-    assert summarise_row(drop_of(found, difference=2.0, relative=0.02, verdict="better", corrected=0.03)) == (
-        "reversed gains 2.0 of 113.2 rsum (2 %, p = 0.030)"
-    )
-    assert summarise_row(drop_of(found, difference=-0.3, low=-1.0, high=0.4, verdict="")) == (
-        "reversed has no significant cost: -0.3 (95 % -1.0 to +0.4) of 113.2 rsum"
-    )
-    blind = dataclasses.replace(
-        drop_of(found, difference=0.0, verdict=""), same=found.row("reversed").changed
-    )
-    assert "changes nothing" in summarise_row(blind)
-    assert summarise_row(dataclasses.replace(blind, changed=[0, 0, 0])) == "reversed changed nothing"
-
-
-def test_pairs_without_a_similarity_are_counted(found: StressResult, parse: Callable[[str], Any]) -> None:
-    assert "left out; over all seeds" in parse(render_stress(found)).text
-    some = dataclasses.replace(
-        found.agreement["t2i"], left_out={"decreased": 4, "increased": 1200, "unchanged": 0}
-    )
-    page = parse(render_stress(dataclasses.replace(found, agreement={"t2i": some})))
-    assert "over all seeds: 4 that is decreased, 1,200 that is increased." in page.text
-    none = dataclasses.replace(some, left_out=dict.fromkeys(some.left_out, 0))
-    assert (
-        "left out; over" not in parse(render_stress(dataclasses.replace(found, agreement={"t2i": none}))).text
-    )
-
-
-def test_what_captions_hold_is_no_markup(found: StressResult, parse: Callable[[str], Any]) -> None:
-    row = found.row("reversed")
-    evil = "<script>alert(1)</script> & <img src=x>"
-    one = dataclasses.replace(
-        row.examples[0], clean=f"{evil} b", changed=f"b {evil}", query=evil, first_after=evil
-    )
-    rows = (dataclasses.replace(row, examples=(one,)),)
-    page = render_stress(dataclasses.replace(found, rows=rows, agreement={}))
-    assert "<script" not in page
-    assert "<img" not in page
-    assert evil in parse(page).text
-
-
-def test_right_pictures_are_marked_right_and_wrong_ones_wrong(
-    found: StressResult, parse: Callable[[str], Any]
-) -> None:
-    row = found.row("reversed")
-    one = dataclasses.replace(row.examples[0], expected="p1", first_before="p1", first_after="p4")
-    rows = (dataclasses.replace(row, examples=(one,)),)
-    page = parse(render_stress(dataclasses.replace(found, rows=rows, agreement={}), painted()))
+    without = parse(stress_page(found).html())
+    assert not without.all("img")
+    assert one.expected in without.text
+    one = dataclasses.replace(one, expected="p1", first_before="p1", first_after="p4")
+    page = parse(stress_page(changed(found, "reversed", examples=(one,)), painted()).html())
     marks = [frame["class"].split()[-1] for frame in page.all("span", class_="frame")]
     assert marks == ["right", "right", "wrong"]
 
 
+def test_captions_are_no_markup(found: StressResult, parse: Callable[[str], Any]) -> None:
+    one = found.row("reversed").examples[0]
+    one = dataclasses.replace(one, clean=f"{EVIL} b", changed=f"b {EVIL}", query=EVIL, first_after=EVIL)
+    page = stress_page(changed(found, "reversed", examples=(one,))).html()
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert EVIL in parse(page).text
+
+
+def test_differing_words_are_marked() -> None:
+    assert marked("a dog runs fast .", "a god runs very fast .") == (
+        "a [dog] runs fast .",
+        "a [god] runs [very] fast .",
+    )
+    assert marked("", "word") == ("", "[word]")
+    assert marked("same words", "same  words") == ("same words", "same words")
+    long = " ".join(f"w{number}" for number in range(2000))
+    assert marked(long, f"x {long}")[1].replace("[x]", "x").replace("[w399] ", "w399 ") == f"x {long}"
+
+
 @pytest.fixture(scope="module")
-def stress_comparison_found(tmp_path_factory: pytest.TempPathFactory) -> StressComparison:
-    folder = tmp_path_factory.mktemp("beside")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> StressComparison:
+    folder = tmp_path_factory.mktemp("compared")
     some: dict[str, Any] = {"samples": 20, "flips": 99, "split": "test", "seeds": (0,)}
     chosen = [LAST_WORD, REVERSED, *choose_perturbations(["brightness"])]
     folders = {}
@@ -171,46 +189,31 @@ def stress_comparison_found(tmp_path_factory: pytest.TempPathFactory) -> StressC
     return compare_stress(folders, samples=50, flips=199)
 
 
-def test_the_page_says_all_and_fetches_nothing_stress_comparison(
-    stress_comparison_found: StressComparison, parse: Callable[[str], Any]
-) -> None:
-    text = render_stress_comparison(stress_comparison_found)
+def test_the_page_of_a_comparison(compared: StressComparison, parse: Callable[[str], Any]) -> None:
+    text = comparison_page(compared).html()
     page = parse(text)
     assert "<b>letters" not in text
-    for name in stress_comparison_found.models:
-        assert name in page.text
-    for row in stress_comparison_found.rows:
-        assert row.name in page.text
-    for line in (*summarise_comparison(stress_comparison_found), *stress_comparison_found.notes):
-        assert f"{line}." in page.text
-    for value in (
-        *stress_comparison_found.protocol.values(),
-        *stress_comparison_found.encoders.values(),
-        stress_comparison_found.method,
-    ):
+    for value in (*compared.protocol.values(), *compared.encoders.values(), compared.method, *compared.notes):
         assert str(value) in page.text
-    assert "brightness (words & all: not run)" in page.text
-    assert "not seen" in page.text
-    figures = page.all("svg", class_="figure")
-    assert len(figures) == len(stress_comparison_found.measures) == 2
-    assert all(figure["aria-label"].startswith("Relative change of ") for figure in figures)
-    ids = re.findall(r'\bid="([^"]+)"', text)
-    assert len(ids) == len(set(ids))
-    assert "http" not in text.replace("http://www.w3.org", "").replace("http-equiv", "")
-
-
-def test_differing_words() -> None:
-    clean, changed = differing("a dog runs fast .", "a god runs very fast .")
-    assert [piece for piece in clean if piece.differs] == [("dog", True)]
-    assert [piece.text for piece in changed if piece.differs] == ["god", "very"]
-    assert " ".join(piece.text for piece in changed) == "a god runs very fast ."
-    assert differing("", "") == ([], [])
-    assert differing("", "word") == ([], [("word", True)])
-    assert differing("same words", "same words")[0] == [("same words", False)]
-    long = " ".join(f"w{number}" for number in range(2000))
-    left, right = differing(long, f"x {long}")
-    assert " ".join(piece.text for piece in left) == long
-    assert " ".join(piece.text for piece in right) == f"x {long}"
+    assert "words & all: not run" in page.text
+    rows = table(comparison_tables(compared), "rsum")
+    row = next(one for one in compared.rows if (one.name, one.measure) == ("reversed", "rsum"))
+    one = row.differences["words & all"]
+    cells = rows["reversed"]
+    assert cells["words & all"] == f"0 (of {one.second.clean:.1f}, not seen)"
+    assert cells["difference"].split(" ")[0] == (f"{one.difference:+.1f}" if one.difference else "0")
+    assert cells["perturbation"] == "reversed (other meaning)"
+    told = dataclasses.replace(
+        one, verdict="more robust", difference=3.0, relative_low=-0.3, relative_high=-0.1
+    )
+    better = dataclasses.replace(compared, rows=[dataclasses.replace(row, differences={"words & all": told})])
+    assert comparison_summary(better) == (
+        "By rsum, words & all loses significantly less than a <b>letters</b> under 1 of 1 perturbations and more under "
+        "none."
+    )
+    assert table(comparison_tables(better), "rsum")["reversed"]["verdict"] == (
+        "more robust (the other way round in %)"
+    )
 
 
 def test_a_run_that_has_not_ended_has_no_page(tmp_path: Path) -> None:
@@ -219,8 +222,6 @@ def test_a_run_that_has_not_ended_has_no_page(tmp_path: Path) -> None:
     some: dict[str, Any] = {"perturbations": [LAST_WORD, REVERSED], "split": "test", "samples": 0, "flips": 9}
     with pytest.raises(Interrupted), stop_when(lambda: any((folder / "conditions" / "units").glob("*"))):
         stress(Reader("letters"), painted(), folder, **some)
-    with pytest.raises(StorageError, match="holds no stress"):
-        write_stress_page(StressResult.open(folder), folder / "report.html")
     with pytest.raises(DiptychError):
         report(folder)
     assert not list(folder.glob("*.html"))

@@ -166,7 +166,7 @@ def test_the_page(found):
     names = [f"text{row}" for row in range(len(said))]
     parts = ["test"] * PICTURES, _NoPictures(), np.arange(PICTURES)
     collection = Collection("made", ids, said, names, ENCODED.caption_image, *parts)
-    page = sparse_page(VOCABULARY, SPARSE, collection, found, "diptych sparsify RUN")
+    page = sparse_page(VOCABULARY, SPARSE, collection, found, "diptych sparse train RUN")
     images, captions, matches = (section.blocks for section in page.sections[1:])
     rows, own = SPARSE.images.rows.toarray(), SPARSE.caption_terms.toarray()
     special = list(VOCABULARY.special)

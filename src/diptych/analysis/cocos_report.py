@@ -9,7 +9,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from diptych.core.artifact import Artifact
+from diptych.core.chart import Chart, Series
 from diptych.core.errors import UsageError
+from diptych.core.table import Cell, Table
 
 DirectionName = Literal["i2t", "t2i"]
 DIRECTIONS: tuple[DirectionName, DirectionName] = ("i2t", "t2i")
@@ -37,6 +39,10 @@ def check_compat(compat: str) -> CocosCompat:
 
 UNITS: dict[Unit, str] = {"temperature": "τ·|∂L/∂s|", "score": "|∂L/∂s|"}
 """How each unit is printed."""
+
+
+_WAYS = {"i2t": "image → text", "t2i": "text → image"}
+_KINDS = {"negatives": "negatives", "positives": "positives", "within": "in-modality negatives"}
 
 
 @dataclass(frozen=True)
@@ -261,18 +267,51 @@ class CocosReport(Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
     counts: dict[str, dict[str, Spread]]
     weights: dict[str, dict[str, WeightHistogram]]
 
-    def table(self) -> list[tuple[str, str, dict[str, str]]]:
-        """(symbol, description, cell per direction) of each count there is, in the paper's order."""
+    def tables(self) -> list[Table]:
+        """Return each count there is in both directions, in the paper's order."""
         rows = []
         for count in COUNTS:
-            cells = {
-                direction: given[count.name].show(count.decimals)
-                for direction, given in self.counts.items()
-                if count.name in given
-            }
-            if cells:
-                rows.append((count.symbol, count.description, cells))
-        return rows
+            found = [given.get(count.name) for given in self.counts.values()]
+            cells = [
+                Cell("") if one is None else Cell(one.show(count.decimals), value=one.mean) for one in found
+            ]
+            if any(found):
+                rows.append([Cell(count.symbol), *cells, Cell(count.description, words=True)])
+        columns = ("count", *(_WAYS[way] for way in self.counts), "what is counted")
+        return [Table("Contributing samples", columns, rows, after="Mean ± standard deviation over batches.")]
+
+    def charts(self) -> list[Chart]:
+        """Return per direction how many candidates of each weight a query has, and what they add up to."""
+        charts = []
+        for what, label in (("counts", "candidates per query"), ("sums", "summed weight per query")):
+            for direction, kinds in self.weights.items():
+                drawn = []
+                for kind, words in _KINDS.items():
+                    histogram = kinds.get(kind, WeightHistogram())
+                    heights = np.asarray(getattr(histogram, what))[1:-1] / max(1, histogram.queries)
+                    filled = np.flatnonzero(histogram.counts[1:-1])
+                    if len(filled):
+                        places = slice(filled[0], filled[-1] + 1)
+                        values = [float(value) or None for value in heights[places]]
+                        edges = histogram.edges[filled[0] : filled[-1] + 2].tolist()
+                        drawn.append(Series(words, [values[0], *values], edges, mark="step"))
+                if drawn and self.protocol.epsilon > 0:
+                    epsilon = self.protocol.epsilon
+                    drawn.append(Series(f"ε = {epsilon:g}", [None], [epsilon], mark="level"))
+                negatives = kinds["negatives"]
+                below = negatives.zeros + negatives.counts[0]
+                share = 100 * below / max(1, negatives.candidates)
+                after = (
+                    f"{share:.1f} % of the negatives have a weight below 10⁻⁸, left of the axis."
+                    if below
+                    else ""
+                )
+                log = "xy" if what == "counts" else "x"
+                title = f"{_WAYS[direction]}: {label}"
+                x = f"weight {UNITS[self.protocol.unit]}"
+                if drawn:
+                    charts.append(Chart(title, drawn, x, label, log=log, after=after))
+        return charts
 
     def notes(self) -> list[str]:
         """What a reader of the counts should know, one sentence each."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.console import next_step, progress, say, show
 from diptych.cli.sources import (
     Data,
     DataChoice,
@@ -67,7 +67,8 @@ def audit(
       [bold]diptych analyse audit hf:openai/clip-vit-base-patch32 --scenes --out clip[/bold]
     """
     from diptych.analysis.information import PROBES, READING
-    from diptych.report.information import write_audit_page
+    from diptych.analysis.information.tables import HELD, audit_summary, kinds_tables
+    from diptych.report.analysis import audit_page
 
     if probe != "both" and probe not in PROBES:
         raise UnknownNameError("probe", probe, [*PROBES, "both"])
@@ -83,10 +84,12 @@ def audit(
         for source, (name, target) in zip(sources, targets.items(), strict=True):
             found[name] = _audited(source, target, choice, scenes, seed=seed, **options)
             found[name].save(target / "audit.json")
-            write_audit_page(found[name], target / "report.html", name)
-    _show(found)
+            audit_page(found[name], name).save(target / "report.html")
+    show(*kinds_tables(found))
+    say(HELD)
     for name, one in found.items():
-        say(f"{name}: {one.protocol.line()}" if len(found) > 1 else one.protocol.line())
+        for line in (audit_summary(one), one.protocol.line()):
+            say(f"{name}: {line}" if len(found) > 1 else line)
         for note in one.notes():
             say(note)
     for content in dict.fromkeys(one.protocol.content for one in found.values()):
@@ -157,36 +160,3 @@ def _collection(choice: DataChoice, scenes: bool) -> Collection:
 
         return made()
     return collection_of(DataSection.model_validate(choice.section(None)))
-
-
-def _show(found: dict[str, Audit]) -> None:
-    """One table per condition: kinds of information × runs and probes."""
-    from diptych.analysis.information import CONDITIONS, GROUPS, SIDES
-
-    conditions = dict.fromkeys(condition for one in found.values() for condition in one.conditions)
-    for condition in conditions:
-        shown = {name: one for name, one in found.items() if condition in one.conditions}
-        columns = {
-            (name, probe): f"{name} {probe}" if len(found) > 1 else f"{probe} probe (95 %)"
-            for name, one in shown.items()
-            for probe in one.protocol.probes
-        }
-        rows = []
-        for side in SIDES:
-            kinds = dict.fromkeys(
-                kind for one in shown.values() for kind in GROUPS[one.protocol.content][side]
-            )
-            for kind in kinds:
-                held = {key: shown[key[0]].held(condition, side, kind, key[1]) for key in columns}
-                there = next((one.there for one in held.values() if one is not None), None)
-                if there is not None:
-                    cells = ("–" if one is None else one.show() for one in held.values())
-                    rows.append((side, kind, f"{there:.2f}", *cells))
-        numbers = ("bits there", *columns.values())
-        print_table(
-            CONDITIONS[condition] if len(conditions) > 1 else "",
-            ("row of", "information", *numbers),
-            rows,
-            numbers=numbers,
-            caption="per cent of the bits there that a probe finds; bits per test image or caption",
-        )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.console import next_step, progress, say, show
 from diptych.cli.sources import (
     Data,
     DataChoice,
@@ -90,7 +90,8 @@ def cocos(
     from diptych.analysis.cocos_report import check_compat, check_epsilon
     from diptych.analysis.paper_counts import paper_loss
     from diptych.objectives.similarity import similarity_of
-    from diptych.report.cocos import write_cocos_page, write_cocos_picture
+    from diptych.report.analysis import cocos_page
+    from diptych.report.figures import write_picture
 
     run = _run_of(source)
     options = parse_values(option, "--option")
@@ -129,14 +130,12 @@ def cocos(
         name = f"{encoded.about['dataset']}-{origin.split or 'all'}-{found.protocol.objective}{counted}"
         target = Path(source) / "cocos" / safe_name(name) if out is None else out / "cocos"
         written = found.save(target / "cocos.json")
-        picture = write_cocos_picture(found, target / "cocos.png")
-        page = write_cocos_page(found, target / "cocos.html")
-    columns = {"i2t": "image→text", "t2i": "text→image"}
-    rows = [
-        (symbol, *(cells.get(direction, "") for direction in columns), description)
-        for symbol, description, cells in found.table()
-    ]
-    print_table("", ("count", *columns.values(), "what is counted"), rows, numbers=tuple(columns.values()))
+        page = cocos_page(found).save(target / "cocos.html")
+        table = found.tables()[0]
+        counts = ["  ".join(row) for row in (table.columns, *table.texts)]
+        words = "\n".join([*counts, found.protocol.line(), *found.notes()])
+        picture = write_picture(target / "cocos.png", found.charts(), words)
+    show(*found.tables())
     say(found.protocol.line())
     for note in found.notes():
         say(note)

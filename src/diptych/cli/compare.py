@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from diptych.cli.console import next_step, print_table, say
+from diptych.cli.console import next_step, say, show
 from diptych.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from diptych.evaluation import Comparison, Difference, Spread
-    from diptych.evaluation.drops import DropDifference, OwnDrop
-    from diptych.evaluation.stress import ComparedRow, StressComparison
 
 
 def compare(
@@ -78,22 +73,14 @@ def compare(
 
     names = _names(runs)
     chosen = [name for text in measures for name in text.split(",")] if measures else None
-    how = {"baseline": baseline, "samples": samples, "flips": flips, "seed": seed}
+    how: dict[str, Any] = {"baseline": baseline, "samples": samples, "flips": flips, "seed": seed}
     if some_stressed(runs):
         folders = dict(zip(names, runs, strict=True))
         compare_stress(folders, chosen, out, test, evaluation, correction=correction or "holm", **how)
         return
     groups = {name: evaluations_of(run, evaluation) for name, run in zip(names, runs, strict=True)}
-    found = compare_runs(
-        groups,
-        chosen,
-        test=test,
-        correction=correction or "bonferroni",
-        **how,
-    )
-    for run in (name for name in found.runs if name != found.baseline):
-        columns = ("measure", found.baseline, run, "difference (95 %)" if samples else "difference", "p", "")
-        print_table(f"{run} against {found.baseline}", columns, _rows(found, run), numbers=columns[1:5])
+    found = compare_runs(groups, chosen, test=test, correction=correction or "bonferroni", **how)
+    show(*found.tables())
     several = any(len(group) > 1 for group in groups.values())
     spread = "; ± sample standard deviation over seeds" if several else ""
     say(f"shares in per cent, ranks from 1, rsum of both directions{spread}")
@@ -112,49 +99,6 @@ def _names(runs: list[Path]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     return [f"{'/'.join(part[-1:])} ({number})" for number, part in enumerate(parts)]
-
-
-def _rows(found: Comparison, run: str) -> Iterator[tuple[str, ...]]:
-    for (direction, measure), by_run in found.values.items():
-        one = found.difference(run, measure, direction)
-        yield (
-            measure if direction == "both" else f"{direction} {measure}",
-            _value(measure, by_run[found.baseline]),
-            _value(measure, by_run[run]),
-            _difference(one),
-            "–" if one.p is None else _p(one.p),
-            one.verdict,
-        )
-
-
-def _value(measure: str, spread: Spread) -> str:
-    from diptych.metrics import measure as declared
-
-    show = declared(measure).show
-    return show(spread.mean) if spread.sd is None else f"{show(spread.mean)} ± {show(spread.sd)}"
-
-
-def _difference(one: Difference) -> str:
-    from diptych.metrics import GainMeasure, Measure
-    from diptych.metrics import measure as declared
-
-    member = declared(one.measure)
-    scale = 100 if isinstance(member, Measure) and member.kind == "share" else 1
-    digits = 3 if isinstance(member, GainMeasure) else None
-    text = _signed(scale * one.difference, digits)
-    if one.low is None or one.high is None:
-        return text
-    return f"{text} ({_signed(scale * one.low, digits)} to {_signed(scale * one.high, digits)})"
-
-
-def _signed(value: float, digits: int | None) -> str:
-    if digits is not None:
-        return f"{value:+.{digits}f}"
-    return f"{value:+.2f}" if abs(value) < 0.95 else f"{value:+.1f}"
-
-
-def _p(value: float) -> str:
-    return f"{value:.3f}" if value >= 0.001 else "<0.001"
 
 
 _MARKER = "stress.json"
@@ -177,79 +121,25 @@ def compare_stress(
     out: Path,
     test: str,
     evaluation: str | None,
-    *,
-    baseline: int,
-    samples: int,
-    flips: int,
-    seed: int,
-    correction: str,
+    **how: Any,
 ) -> None:
     """Print the tables, write the numbers to ``out`` and the page beside it."""
     from diptych.core.files import write_json
     from diptych.evaluation.stress import compare_stress as compared
-    from diptych.evaluation.stress import summarise_comparison
-    from diptych.evaluation.stress.summary_text import left_out_text
-    from diptych.report.stress_comparison import write_stress_comparison
+    from diptych.evaluation.stress import comparison_summary, comparison_tables
+    from diptych.evaluation.stress.tables import COMPARISON_LEGEND
+    from diptych.report.stress import comparison_page
 
     if test != "randomisation":
         raise UsageError(f"stress runs are compared by randomisation, not by {test}", "leave --test out")
     if evaluation is not None:
         raise UsageError(f"--evaluation {evaluation} is given for stress runs", "leave it out")
-    found = compared(
-        folders,
-        measures,
-        baseline=baseline,
-        samples=samples,
-        flips=flips,
-        seed=seed,
-        correction=correction,
-    )
-    for model in found.others:
-        columns = ("perturbation", found.baseline, model, "difference (95 %)" if samples else "difference",
-                   "p", "")  # fmt: skip
-        for measure in found.measures:
-            title = f"{measure}: {model} against {found.baseline}"
-            print_table(title, columns, _compare_stress_rows(found, measure, model), numbers=columns[1:5])
-    say("clean, what is lost, and that in per cent of clean; a difference above 0: loses less; p corrected")
-    for line in left_out_text(found):
-        say(f"left out {line}")
-    for line in (*summarise_comparison(found), *found.notes):
+    found = compared(folders, measures, **how)
+    show(*comparison_tables(found))
+    summary = (COMPARISON_LEGEND, comparison_summary(found))
+    for line in (*summary, *found.notes, found.protocol_line(), found.method):
         say(line)
-    say(found.protocol_line())
-    say(found.method)
     write_json(out, asdict(found))
-    page = write_stress_comparison(found, out.with_name(f"stress-{out.stem}.html"))
+    page = comparison_page(found).save(out.with_name(f"stress-{out.stem}.html"))
     say(f"with everything in {out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
     next_step(["open", page])
-
-
-def _compare_stress_rows(found: StressComparison, measure: str, model: str) -> Iterator[tuple[str, ...]]:
-    from diptych.evaluation.stress.summary_text import verdict_of
-
-    for row in found.of(measure):
-        one = row.differences[model]
-        yield (
-            row.name,
-            _own(row, found.baseline),
-            _own(row, model),
-            _compare_stress_difference(measure, one),
-            "<0.001" if one.corrected < 0.001 else f"{one.corrected:.3f}",
-            verdict_of(row, model),
-        )
-
-
-def _own(row: ComparedRow, model: str) -> str:
-    from diptych.evaluation.stress.summary_text import shown, shown_lost
-
-    own: OwnDrop = row.own(model)
-    share = "" if own.relative is None or own.difference == 0 else f" ({100 * own.relative:+.1f} %)"
-    return f"{shown(row.measure, own.clean)} {shown_lost(row.measure, own.difference)}{share}"
-
-
-def _compare_stress_difference(measure: str, one: DropDifference) -> str:
-    from diptych.evaluation.stress.summary_text import shown_lost
-
-    text = shown_lost(measure, one.difference)
-    if one.low is None or one.high is None:
-        return text
-    return f"{text} ({shown_lost(measure, one.low)} to {shown_lost(measure, one.high)})"

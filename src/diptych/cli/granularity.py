@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.console import next_step, progress, say, show
 from diptych.cli.sources import Captions, LanguageName, NltkData, OutFolder, SkipBadImages, WordNetPath
 from diptych.cli.study_data import DataChoices
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from diptych.analysis.granularity import FeatureSummary, Granularity, GranularityComparison
     from diptych.data.collection import Collection
-    from diptych.data.language import Language
-
-_LONG = 200
-"""Characters of a caption that is shown."""
 
 
 def granularity(
@@ -89,8 +84,10 @@ def granularity(
     """
     from diptych.analysis.granularity import compare_granularity
     from diptych.analysis.granularity import granularity as measure
+    from diptych.analysis.granularity.tables import comparison_table, granularity_tables
+    from diptych.data.language.open import is_of_scenes, open_language
     from diptych.metrics.bootstrap import Bootstrap
-    from diptych.report.granularity import write_granularity_page
+    from diptych.report.analysis import granularity_page
 
     if len(collections) > 2:
         raise UsageError(f"{len(collections)} collections are given", "one, or two to compare")
@@ -98,7 +95,9 @@ def granularity(
     how = Bootstrap(samples, seed=seed)
     with progress():
         parts = _parts(given, split, captions)
-        known = _language(language, wordnet, nltk_data, [part for part, _ in parts])
+        # one language for all: that of scenes where all are scenes
+        scenes = parts[0][0] if all(is_of_scenes(part) for part, _ in parts) else None
+        known = open_language(language, wordnet=wordnet, nltk_data=nltk_data, collection=scenes)
         folders = [None] * len(parts) if out is None else _folders(out, [part.name for part, _ in parts])
         measured = [
             measure(
@@ -115,15 +114,17 @@ def granularity(
         compared = (
             compare_granularity(*measured, pairing=pairing, bootstrap=how) if len(measured) == 2 else None
         )
-    _show(measured, examples)
+    show(*granularity_tables(measured, examples))
     if compared is not None:
-        _show_comparison(compared)
+        show(comparison_table(compared))
+    for line in [*(() if compared is None else compared.notes), *(one.line() for one in measured)]:
+        say(line)
     if out is None:
         next_step(["diptych", "analyse", "granularity", *collections, "--out", "FOLDER"])
         return
     if compared is not None:
         compared.save(out / "comparison.json")
-    page = write_granularity_page(out / "report.html", measured, compared)
+    page = granularity_page(measured, compared).save(out / "report.html")
     say(f"written to {out}")
     next_step(["open", page])
 
@@ -149,16 +150,6 @@ def _parts(given: DataChoices, split: str | None, captions: str) -> list[tuple[C
     return parts
 
 
-def _language(
-    name: str, wordnet: Path | None, nltk_data: Path | None, collections: list[Collection]
-) -> Language:
-    """One language for all: that of scenes where all are scenes."""
-    from diptych.data.language.open import is_of_scenes, open_language
-
-    first = collections[0] if all(map(is_of_scenes, collections)) else None
-    return open_language(name, wordnet=wordnet, nltk_data=nltk_data, collection=first)
-
-
 def _folders(out: Path, names: list[str]) -> list[Path | None]:
     from diptych.analysis.granularity.result import Granularity
     from diptych.core.files import check_replaceable, safe_name
@@ -167,69 +158,3 @@ def _folders(out: Path, names: list[str]) -> list[Path | None]:
     for folder in folders:
         check_replaceable(folder, Granularity.marker())
     return list(folders)
-
-
-def _show(measured: list[Granularity], examples: int) -> None:
-    from diptych.report.granularity import cell, interval_text, skipped_lines
-
-    rows, numbers = [], []
-    names = [f"{one.name} " if len(measured) > 1 else "" for one in measured]
-    for name in names:
-        numbers += [f"{name}mean", f"{name}interval", f"{name}sd", f"{name}per noun"]
-    for feature in measured[0].features:
-        cells = []
-        for of in measured:
-            own = of.feature(feature.name)
-            cells += [
-                cell(own.mean, own.decimals),
-                interval_text(own.low, own.high, own.decimals),
-                cell(own.sd, own.decimals),
-                "" if own.per_noun is None else cell(own.per_noun, 3),
-            ]
-        rows.append((feature.name, *cells, _definition(feature)))
-    headers = [number.replace(" ", "\n", 1) if len(measured) > 1 else number for number in numbers]
-    print_table("", ("feature", *headers, "what is counted"), rows, numbers=("feature", *headers))
-    for one in measured:
-        for title, found in (("most granular", one.most), ("least granular", one.least)):
-            for example in found[:examples]:
-                text = example.text if len(example.text) <= _LONG else example.text[: _LONG - 1] + "…"
-                say(f"{one.name}, {title} ({example.score:+.1f}): {text}")
-    for one in measured:
-        for line in [*skipped_lines(one), one.line()]:
-            say(line)
-
-
-def _definition(feature: FeatureSummary) -> str:
-    published = "; as published" if feature.compat == "published" else ""
-    return f"{feature.definition} ({feature.unit}){published}"
-
-
-def _show_comparison(compared: GranularityComparison) -> None:
-    from diptych.report.granularity import cell, difference_cells
-
-    rows = []
-    for one in compared.differences:
-        sizes = [one.d, one.delta, *((one.paired_d, one.paired_delta) if compared.paired else ())]
-        rows.append(
-            (
-                one.name,
-                " ".join(difference_cells(one.difference, one.decimals)),
-                " ".join(difference_cells(one.relative, 1, 100.0)),
-                *(difference_cells(size, 2)[0] for size in sizes),
-                cell(one.corrected, 4),
-                one.verdict or "–",
-            )
-        )
-    paired = ("d_z", "δ_z") if compared.paired else ()
-    columns = ("difference", "%", "d", "δ", *paired, "p")
-    said = "d: Cohen's, δ: Cliff's, of captions"
-    said += "; d_z, δ_z: the same of images' differences" if compared.paired else ""
-    print_table(
-        f"{compared.second} less {compared.first}",
-        ("feature", *columns, "verdict"),
-        rows,
-        numbers=("feature", *columns),
-        caption=f"{said}; p corrected over features",
-    )
-    for note in compared.notes:
-        say(note)

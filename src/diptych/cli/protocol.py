@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import console, next_step, print_table, progress, say
+from diptych.cli.console import console, next_step, progress, say, show
 from diptych.cli.sources import (
     Data,
     DataChoice,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from diptych.encoders.embeddings import EncodedCollection
-    from diptych.evaluation.printed import DigitReport, Target
+    from diptych.evaluation.printed import Target
     from diptych.evaluation.variants import Exploration, RowScores, Scored
     from diptych.metrics.candidates import Reranked
     from diptych.studies.published import EvaluatedOn
@@ -200,25 +200,43 @@ def _source(
     asked: Path | None = None,
 ) -> RowScores:
     """A test set; what it is goes to ``lines``. Candidates nobody asked for need not belong to it."""
+    from diptych.evaluation.evaluate_encoder import ground_truth_of
+    from diptych.evaluation.variants import RowScores
+
+    about = encoded.about
+    marks = {"encoder": encoded.images.encoder, "data": about["data"]}
     try:
-        stored = _stored(candidates, encoded)
+        stored = None if candidates is None else _stored(candidates, marks)
     except MismatchError as error:
         if asked is not None:
             raise
         lines.append(f"{candidates} is left aside: {error.message}")
         candidates = stored = None
-    lines.append(_line(label, encoded, candidates))
-    return _scored(encoded, stored)
+    split = about["split"] or "all"
+    more = "" if candidates is None else f"; candidates of {candidates}"
+    lines.append(
+        f"{label}: {about['dataset']} {split}, {len(encoded.images):,} images, {len(encoded.texts):,} captions;"
+        f" encoder {marks['encoder']}; data {marks['data']}{more}"
+    )
+    for side in (encoded.images, encoded.texts):
+        side.check_finite()  # here, where the ids are known
+    return RowScores(
+        encoded.images.rows,
+        encoded.texts.rows,
+        ground_truth_of(encoded),
+        similarity=encoded.similarity,
+        reranked=stored,
+        about={"dataset": about["dataset"], "split": split, **marks},
+        image_ids=encoded.images.ids,
+    )
 
 
-def _stored(folder: Path | None, encoded: EncodedCollection) -> Reranked | None:
+def _stored(folder: Path, marks: dict[str, str]) -> Reranked:
     """Candidates that belong to the embeddings."""
-    if folder is None:
-        return None
     from diptych.metrics.candidates import Reranked
 
     found = Reranked.open(folder)
-    for what, mine in (("encoder", encoded.images.encoder), ("data", encoded.about["data"])):
+    for what, mine in marks.items():
         theirs = found.about.get(what, mine)
         if theirs != mine:
             raise MismatchError(
@@ -226,37 +244,6 @@ def _stored(folder: Path | None, encoded: EncodedCollection) -> Reranked | None:
                 "re-rank these embeddings, or name those that were",
             )
     return found
-
-
-def _scored(encoded: EncodedCollection, reranked: Reranked | None) -> RowScores:
-    from diptych.evaluation.evaluate_encoder import ground_truth_of
-    from diptych.evaluation.variants import RowScores
-
-    for side in (encoded.images, encoded.texts):
-        side.check_finite()  # here, where the ids are known
-    about = {
-        "dataset": encoded.about["dataset"],
-        "split": encoded.about["split"] or "all",
-        "encoder": encoded.images.encoder,
-        "data": encoded.about["data"],
-    }
-    return RowScores(
-        encoded.images.rows,
-        encoded.texts.rows,
-        ground_truth_of(encoded),
-        similarity=encoded.similarity,
-        reranked=reranked,
-        about=about,
-        image_ids=encoded.images.ids,
-    )
-
-
-def _line(label: str, encoded: EncodedCollection, reranked: Path | None) -> str:
-    more = "" if reranked is None else f"; candidates of {reranked}"
-    return (
-        f"{label}: {encoded.about['dataset']} {encoded.about['split'] or 'all'}, {len(encoded.images):,} images, "
-        f"{len(encoded.texts):,} captions; encoder {encoded.images.encoder}; data {encoded.about['data']}{more}"
-    )
 
 
 _ROWS = 12  # variants in the table
@@ -358,7 +345,8 @@ def protocol(
     from diptych.core.files import write_json
     from diptych.evaluation.printed import read_digits
     from diptych.evaluation.variants import Inputs, explain, explore
-    from diptych.report.protocol import write_protocol_page
+    from diptych.evaluation.variants.tables import printed_table, variants_table
+    from diptych.report.analysis import protocol_page
 
     wanted, about, on = printed_of(published, target, decimals)
     found, name, lines, home = None, "", list(about), out
@@ -378,12 +366,15 @@ def protocol(
         digits = read_digits(wanted, None if found is None else found.galleries)
     if found is not None:
         _warn(found)
-        _show(found)
+        show(variants_table(found, _ROWS))
         for line in explain(found)[len(found.warnings) :]:
             say(line)
     else:
-        say(", ".join(f"{cell} {value}" for cell, value in wanted.to_dict().items()))
-    _say_digits(digits)
+        show(printed_table(wanted))
+    signs = digits.sentences()
+    say("the digits:" if signs else "the digits: nothing that other digits would not say as well")
+    for line in signs:
+        say(f"  {line}")
     is_alone = found is not None and found.default["k_test"] == "none"
     if is_alone and any(one.kind == "truncated" for one in digits.signs):
         option = (
@@ -395,25 +386,12 @@ def protocol(
     if home is None:
         next_step("diptych analyse protocol RUN with the same target: which protocol would explain it")
         return
-    says = {"says": [] if found is None else explain(found), "digits say": digits.sentences()}
-    explored = {} if found is None else {"exploration": found.to_dict()}
-    write_json(
-        home / "protocol.json",
-        {
-            "format": 1,
-            "target": wanted.to_dict(),
-            "of": lines,
-            **says,
-            **explored,
-            "digits": digits.to_dict(),
-        },
-    )
-    page = write_protocol_page(home / "report.html", wanted, digits, found, name=name, lines=lines)
-    say(
-        f"with every variant in {home / 'protocol.json'}"
-        if found is not None
-        else f"in {home / 'protocol.json'}"
-    )
+    content = {"format": 1, "target": wanted.to_dict(), "of": lines}
+    content |= {"says": [] if found is None else explain(found), "digits say": signs}
+    content |= {} if found is None else {"exploration": found.to_dict()}
+    write_json(home / "protocol.json", {**content, "digits": digits.to_dict()})
+    page = protocol_page(wanted, digits, found, name=name, lines=lines).save(home / "report.html")
+    say(f"{'' if found is None else 'with every variant '}in {home / 'protocol.json'}")
     next_step(["open", page])
 
 
@@ -422,32 +400,3 @@ def _warn(found: Exploration) -> None:
 
     for line in found.warnings:
         console().print(Text("warning: ", style="bold red").append(f"{line}.", style="bold not red"))
-
-
-def _show(found: Exploration) -> None:
-    """The printed row, and below it the default, what explains and the nearest."""
-    from diptych.report.protocol import shown_variants
-
-    cells = found.target.cells
-    rows = [("printed", *(str(cell) for cell in cells.values()), "")]
-    for one in shown_variants(found, _ROWS):
-        values = []
-        for name, cell in cells.items():
-            mark = "=" if name in one.exact else "✓" if name in one.within else " "
-            values.append(f"{one.values[name]:.{cell.decimals}f}{mark}")
-        rows.append((one.line(), *values, f"{100 * one.mean_error:.1f} %"))
-    headers = [name.replace(" ", "\n", 1) for name in cells]
-    print_table(
-        found.target.label,
-        ("variant", *headers, "off"),
-        rows,
-        numbers=(*headers, "off"),
-        caption=f"✓ within {100 * found.tolerance:g} %, = printed alike; off: mean relative distance",
-    )
-
-
-def _say_digits(digits: DigitReport) -> None:
-    lines = digits.sentences()
-    say("the digits:" if lines else "the digits: nothing that other digits would not say as well")
-    for line in lines:
-        say(f"  {line}")

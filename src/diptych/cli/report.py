@@ -78,12 +78,12 @@ def _stress_page(folder: Path, target: Path) -> Path:
     """The page of a stress run, with pictures where it says what data it was made of."""
     from diptych.encoders.embeddings import Origin
     from diptych.evaluation.stress import StressResult
-    from diptych.report.stress import write_stress_page
+    from diptych.report.stress import stress_page
 
     found, origin = StressResult.open(folder), Origin.read(folder)
     with progress():
         shown = None if origin is None else replace(origin, split=None).collection()
-        return write_stress_page(found, target, shown)
+        return stress_page(found, shown).save(target)
 
 
 def _with_shortcuts(run: Path, origin: Origin) -> Result | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, progress, say, stop_on_signal
+from diptych.cli.console import next_step, progress, say, show, stop_on_signal
 from diptych.cli.sources import (
     Captions,
     Data,
@@ -31,77 +30,21 @@ from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
-    from diptych.analysis.perturbations import Perturbation
     from diptych.data.collection import Collection
     from diptych.encoders.embeddings import Origin
-    from diptych.evaluation.stress import StressResult, StressRow
+    from diptych.evaluation.stress import StressResult
     from diptych.training.run import Run
 
 
 def show_stress(found: StressResult) -> None:
-    """Print what a run found: tables by group, sentences, protocol."""
-    from diptych.analysis.perturbations import GROUPS
-    from diptych.evaluation.stress import summarise
+    """Print what a run found: tables, what they are read with, protocol."""
+    from diptych.evaluation.stress import stress_summary, stress_tables
+    from diptych.evaluation.stress.tables import COST_LEGEND, same_to_the_encoder
 
-    gains = [name for name in found.measures if name.startswith("DCG")][:1]
-    first = "rsum" if "rsum" in found.measures else found.measures[0]
-    columns = (
-        "perturbation",
-        "changed",
-        first,
-        "perturbed",
-        "difference (95 %)",
-        "%",
-        "of changed",
-        *gains,
-        "p",
-        "",
-    )
-    for group, meaning in GROUPS.items():
-        rows = [row for row in found.rows if row.group == group]
-        if rows:
-            print_table(f"{group}: {meaning}", columns, _rows(rows, first, gains), numbers=columns[1:-1])
-    say("rsum: R@1 + R@5 + R@10 of the direction, 300 at most; p corrected over everything tested")
-    say(
-        "of changed: the difference over the changed queries alone; ±: over seeds, none where all do the same"
-    )
-    for name, reason in found.left_out.items():
-        say(f"left out {name}: {reason}")
-    for line in summarise(found):
+    show(*(table for table in stress_tables(found) if not table.folded))
+    notes = (*same_to_the_encoder(found), *found.notes)
+    for line in (COST_LEGEND, stress_summary(found), *notes, found.protocol_line(), found.method):
         say(line)
-    for line in (*found.notes, found.protocol_line(), found.method):
-        say(line)
-
-
-def _rows(rows: list[StressRow], first: str, gains: list[str]) -> Iterator[tuple[str, ...]]:
-    from diptych.evaluation.stress.summary_text import shown, shown_difference
-
-    for row in rows:
-        drop = row.drop(first)
-        ends = ""
-        if drop.low is not None and drop.high is not None:
-            ends = f" ({shown_difference(first, drop.low)} to {shown_difference(first, drop.high)})"
-        perturbed = shown(first, drop.perturbed)
-        if drop.spread is not None and row.draws > 1:
-            perturbed += f" ± {shown(first, drop.spread)}"
-        yield (
-            row.name,
-            f"{100 * row.changed_share:.0f} %",
-            shown(first, drop.clean),
-            perturbed,
-            f"{shown_difference(first, drop.difference)}{ends}",
-            _relative(drop.relative),
-            shown_difference(first, row.changed_drops[first].difference) if row.changed_drops else "–",
-            *(shown_difference(gain, row.drop(gain).difference) for gain in gains),
-            "<0.001" if drop.corrected < 0.001 else f"{drop.corrected:.3f}",
-            drop.verdict,
-        )
-
-
-def _relative(share: float | None) -> str:
-    if share is None:
-        return "–"
-    return "0" if share == 0 else f"{100 * share:+.1f}"
 
 
 def stress(
@@ -188,7 +131,7 @@ def stress(
     from diptych.data.language.open import open_language
     from diptych.encoders.embeddings import Origin
     from diptych.evaluation.stress import stress as stressed
-    from diptych.report.stress import write_stress_page
+    from diptych.report.stress import stress_page
 
     if collection is not None and data is not None:
         raise UsageError(f"both {collection} and --data {data} are given", "give one of them")
@@ -221,12 +164,12 @@ def stress(
             measures=measure or None,
             samples=samples,
             flips=flips,
-            required=_named(names, chosen),
+            required={one.name for one in chosen} & set(names),
             embeddings=_embeddings(run, out, whole, origin, gallery),
             about=origin.said(),
         )
         write_json(folder / "origin.json", asdict(origin))
-        page = write_stress_page(found, folder / "report.html", whole)
+        page = stress_page(found, whole).save(folder / "report.html")
     show_stress(found)
     if found.opened:
         say(f"{folder} held this run, finished, of the same content: opened, not run again")
@@ -270,8 +213,3 @@ def _embeddings(
     if run is None or out is not None or gallery != "split":
         return None
     return run.folder / "embeddings" / safe_name(f"{whole.name}-{origin.part}")
-
-
-def _named(names: list[str], chosen: list[Perturbation]) -> set[str]:
-    """Perturbations that were asked for by their own names: these are not left out."""
-    return {one.name for one in chosen} & set(names)

@@ -28,7 +28,7 @@ _ANALYSE = group(
     "Find out what an encoder learned, what it suppressed, and what breaks it.",
     {
         "stress": "diptych.cli.stress:stress",
-        "audit": "diptych.cli.app:audit",
+        "audit": "diptych.cli.audit:audit",
         "cocos": "diptych.cli.cocos:cocos",
         "granularity": "diptych.cli.granularity:granularity",
         "protocol": "diptych.cli.protocol:protocol",

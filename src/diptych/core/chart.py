@@ -26,7 +26,7 @@ class Series:
         low: lower ends of intervals, beside ``y``.
         high: upper ends.
         mark: ``step`` holds each value up to the next position, ``dash`` is a short line across a category, ``level``
-            a dotted line through the whole chart at ``y[0]``.
+            a dotted line through the whole chart at ``y[0]``, or at ``x[0]`` where there is an ``x``.
         colour: a name of the palette; empty: the next one.
         texts: written at the marks.
         pale: in the background.
@@ -81,7 +81,8 @@ class Chart:
     def _words(self, one: Series) -> str:
         places = self.categories if not one.x else [f"{value:,.6g}" for value in one.x]
         if one.mark == "level":
-            return "" if one.y[0] is None else _number(one.y[0])
+            at = one.x[0] if one.x else one.y[0]
+            return "" if at is None else _number(at)
         known = [
             (place, value)
             for place, value in zip(places, one.y, strict=False)

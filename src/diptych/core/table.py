@@ -54,6 +54,27 @@ class Cell:
     value: float | None = None
     link: str = ""
 
+    @classmethod
+    def number(
+        cls,
+        value: float | None,
+        digits: int = 1,
+        low: float | None = None,
+        high: float | None = None,
+        sign: str = "",
+        **look: Any,
+    ) -> Cell:
+        """Return a number, with its interval as the note; a dash for None. ``sign``: ``+`` for a difference."""
+        if value is None:
+            return cls("–")
+
+        def text(number: float) -> str:
+            return f"{round(number, digits) + 0.0:{sign},.{digits}f}"  # 0.0: no -0.0
+
+        between = " to " if sign else "–"
+        note = "" if low is None or high is None else f"{text(low)}{between}{text(high)}"
+        return cls(text(value), note, value=value, **look)
+
     @property
     def line(self) -> str:
         """Text and note in one line."""

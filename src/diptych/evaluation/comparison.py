@@ -9,16 +9,16 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
+from diptych.core.table import Cell, Table
 from diptych.evaluation.result import BOTH, OWN_GAINS, Protocol, Result
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.ground_truth import DIRECTIONS
+from diptych.metrics.measuring import GainMeasure, Measure
+from diptych.metrics.measuring import measure as declared
 from diptych.metrics.paired import LEVEL, Correction, correction_text
 
 Test = Literal["randomisation", "t"]
 TESTS: tuple[Test, ...] = get_args(Test)
-
-Cell = tuple[str, str]
-"""A direction (or ``"both"``) and a measure."""
 
 _DATA = ("dataset", "split", "data")
 _FIELDS = {
@@ -84,13 +84,33 @@ class Difference:
         return "better" if self.better else "worse"
 
 
+def _spread_cell(name: str, spread: Spread) -> Cell:
+    show = declared(name).show
+    text = show(spread.mean) if spread.sd is None else f"{show(spread.mean)} ± {show(spread.sd)}"
+    return Cell(text, value=spread.mean)
+
+
+def _difference_cell(one: Difference) -> Cell:
+    member = declared(one.measure)
+    scale = 100 if isinstance(member, Measure) and member.kind == "share" else 1
+
+    def signed(value: float) -> str:
+        digits = 3 if isinstance(member, GainMeasure) else 2 if abs(scale * value) < 0.95 else 1
+        return f"{scale * value:+.{digits}f}"
+
+    ends = "" if one.low is None or one.high is None else f"{signed(one.low)} to {signed(one.high)}"
+    return Cell(signed(one.difference), ends, value=one.difference)
+
+
 @dataclass(frozen=True)
 class Comparison:
     """What :func:`~diptych.evaluation.significance.compare` returns."""
 
     runs: tuple[str, ...]  # names, the baseline's among them
     baseline: str  # the baseline's name
-    values: dict[Cell, dict[str, Spread]]  # per direction and measure, each run's values over its seeds
+    values: dict[
+        tuple[str, str], dict[str, Spread]
+    ]  # per direction (or "both") and measure, each run's values over its seeds
     differences: tuple[Difference, ...]  # of every other run and measure
     test: Test  # which p-value was corrected
     correction: Correction  # ``"bonferroni"``, ``"holm"`` or ``"none"``
@@ -107,6 +127,22 @@ class Comparison:
                 return one
         known = [f"{one.run} {one.direction} {one.measure}" for one in self.differences]
         raise UnknownNameError("difference", f"{run} {direction} {measure}", known)
+
+    def tables(self) -> list[Table]:
+        """Return a table per run, against the baseline."""
+        tables = []
+        for run in (name for name in self.runs if name != self.baseline):
+            rows = []
+            for (direction, name), by_run in self.values.items():
+                one = self.difference(run, name, direction)
+                head = name if direction == BOTH else f"{direction} {name}"
+                p = "–" if one.p is None else "<0.001" if one.p < 0.001 else f"{one.p:.3f}"
+                cells = [_spread_cell(name, by_run[of]) for of in (self.baseline, run)]
+                verdict = Cell(one.verdict, words=True, strong=bool(one.verdict))
+                rows.append([Cell(head), *cells, _difference_cell(one), Cell(p, value=one.p), verdict])
+            columns = ("measure", self.baseline, run, "difference", "p", "")
+            tables.append(Table(f"{run} against {self.baseline}", columns, rows))
+        return tables
 
     def line(self) -> str:
         """Return one line: what is resampled, what is tested, what was corrected for."""

@@ -16,7 +16,6 @@ import numpy as np
 from diptych.core.errors import NumericalError, UnknownNameError, UsageError
 from diptych.evaluation.comparison import (
     TESTS,
-    Cell,
     Comparison,
     Difference,
     Spread,
@@ -80,12 +79,12 @@ class PairedRuns:
         self.folds: list[Fold] = list(partition(protocol.name).folds(truth))
         self.aggregates: dict[str, Aggregate] = {one.name: one.aggregate for one in self.plain}
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[tuple[str, str]]:
         """What is printed, in the order asked for."""
         sums = {one.name for one in self.sums}
         return [(way, name) for name in self.asked for way in ((BOTH,) if name in sums else DIRECTIONS)]
 
-    def values(self) -> dict[Cell, dict[str, Spread]]:
+    def values(self) -> dict[tuple[str, str], dict[str, Spread]]:
         """Per cell and run, the values over its seeds."""
         return {
             (way, name): {
@@ -137,7 +136,7 @@ class PairedRuns:
             shares.append(shares_of(mine - theirs, of[way][rows], size))
         return shares
 
-    def _cell_shares(self, run: str, cell: Cell) -> list[Shares] | None:
+    def _cell_shares(self, run: str, cell: tuple[str, str]) -> list[Shares] | None:
         """The same for a cell that may be a sum over directions; None where it is no mean."""
         way, name = cell
         member = next((one for one in self.sums if one.name == name), None)
@@ -163,7 +162,7 @@ class PairedRuns:
         others = [run for run in self.groups if run != self.baseline]
         shares = {(run, cell): self._cell_shares(run, cell) for run in others for cell in cells}
         tested = [(key, given) for key, given in shares.items() if given is not None]
-        randomised: dict[tuple[str, Cell], float] = {}
+        randomised: dict[tuple[str, tuple[str, str]], float] = {}
         if tested:
             columns = [np.concatenate([one.parts for one in given]) / len(given) for _, given in tested]
             p = sign_flip_tests(np.stack(columns, axis=1), flips, self.how.seed)
@@ -193,7 +192,7 @@ class PairedRuns:
         return found
 
     def _interval(
-        self, samples: dict[tuple[str, str, str], np.ndarray], run: str, cell: Cell
+        self, samples: dict[tuple[str, str, str], np.ndarray], run: str, cell: tuple[str, str]
     ) -> tuple[float | None, float | None]:
         if not samples:
             return None, None

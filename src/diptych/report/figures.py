@@ -168,8 +168,13 @@ def _draw_chart(chart: Chart, drawing: Drawing) -> None:
             shift = (barred.index(one) - (len(barred) - 1) / 2) * width
         x = np.asarray(one.x, dtype=np.float64) if len(one.x) else np.arange(len(y)) + shift
         if one.mark == "level":
-            (axes.axvline if chart.across else axes.axhline)(
-                y[0], color=INK, linewidth=1.2, linestyle=(0, (4, 3)), label=one.name or None
+            upright = bool(len(one.x)) != chart.across
+            (axes.axvline if upright else axes.axhline)(
+                x[0] if len(one.x) else y[0],
+                color=INK,
+                linewidth=1.2,
+                linestyle=(0, (4, 3)),
+                label=one.name or None,
             )
         elif one.mark == "bar":
             _bars(chart, axes, x, y, base if chart.stacked else np.zeros(len(y)), width, look)
@@ -258,7 +263,9 @@ def _finish(chart: Chart, drawing: Drawing) -> None:
     for letter, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
         if letter in chart.log:
             (axes.set_xscale if letter == "x" else axes.set_yscale)("log")
-            axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5), numticks=12))
+            low, high = axis.get_view_interval()
+            subs = (1,) if high > 1000 * low else (1, 2, 5)
+            axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=8 if len(subs) == 1 else 12))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
             axis.set_minor_formatter(NullFormatter())
     names = [label(name, 36 if chart.across else 18) for name in chart.categories]
@@ -283,11 +290,10 @@ def _finish(chart: Chart, drawing: Drawing) -> None:
         low = min((v for one in chart.series for v in (*one.y, *one.low) if v is not None), default=0.0)
         if any(one.mark == "bar" for one in chart.series) and low >= 0:
             axes.set_ylim(bottom=0)
-    handles, named = axes.get_legend_handles_labels()
-    if len(handles) > 1:
-        longest = max(map(len, named))
-        columns = 3 if longest < 16 else 2 if longest < 27 else 1
-        drawing.figure.legend(handles, named, loc="outside lower left", ncols=columns)
+    handles, names = axes.get_legend_handles_labels()
+    if len(names) > 1:
+        columns = int(_size(chart)[0] * 11) // (max(map(len, names)) + 6)
+        drawing.figure.legend(handles, names, loc="outside lower left", ncols=min(3, max(1, columns)))
 
 
 def thin(x: np.ndarray, y: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:

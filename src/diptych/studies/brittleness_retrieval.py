@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from diptych.evaluation.stress import StressResult, StressRow
 
 
+_NEARLY_ALL = 0.9  # where this share of queries was changed, the drop over all is as good as that over those
 _SIGNS = {"worse": " ↓", "better": " ↑", "": ""}
 
 
@@ -107,7 +108,6 @@ def drop_tables(evidence: Evidence) -> list[Table]:
 
 def _cell(row: StressRow | None) -> str:
     from diptych.evaluation.stress.queries import RSUM
-    from diptych.evaluation.stress.summary_text import NEARLY_ALL
 
     if row is None:
         return "–"
@@ -120,7 +120,7 @@ def _cell(row: StressRow | None) -> str:
     if drop.relative_low is not None and drop.relative_high is not None:
         ends = f" ({100 * drop.relative_low:+.1f} to {100 * drop.relative_high:+.1f})"
     changed = row.changed_drops.get(RSUM)
-    if changed is not None and changed.relative is not None and row.changed_share < NEARLY_ALL:
+    if changed is not None and changed.relative is not None and row.changed_share < _NEARLY_ALL:
         ends += f" [{100 * changed.relative:+.1f}]"
     return f"{100 * drop.relative:+.1f} %{ends}{_SIGNS[drop.verdict]}"
 

@@ -73,7 +73,7 @@ class Information:
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Audit the run; the result is kept in its ``audit`` folder, with its page."""
-        from diptych.report.information import write_audit_page
+        from diptych.report.analysis import audit_page
         from diptych.training.evaluations import audit_run
 
         run = subject.run
@@ -86,7 +86,7 @@ class Information:
             encode=_from_cached_features(subject),
         )
         found.save(run.folder / "audit" / "audit.json")
-        write_audit_page(found, run.folder / "audit" / "report.html", run.recipe.name)
+        audit_page(found, run.recipe.name).save(run.folder / "audit" / "report.html")
         split = run.recipe.data.test
         part = subject.collection.split(split)
         return (

@@ -12,7 +12,13 @@ from diptych.evaluation.stress.result import (
     StressRow,
 )
 from diptych.evaluation.stress.stress import DEFAULT_SEEDS, STRESS_MEASURES, obstacle, stress
-from diptych.evaluation.stress.summary_text import summarise, summarise_comparison, summarise_row
+from diptych.evaluation.stress.tables import (
+    comparison_summary,
+    comparison_tables,
+    stress_charts,
+    stress_summary,
+    stress_tables,
+)
 
 __all__ = [
     "DEFAULT_SEEDS",
@@ -28,10 +34,12 @@ __all__ = [
     "StressResult",
     "StressRow",
     "compare_stress",
+    "comparison_summary",
+    "comparison_tables",
     "obstacle",
     "open_condition",
     "stress",
-    "summarise",
-    "summarise_comparison",
-    "summarise_row",
+    "stress_charts",
+    "stress_summary",
+    "stress_tables",
 ]

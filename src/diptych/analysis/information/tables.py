@@ -1,0 +1,226 @@
+"""Tables, charts and the one-sentence summary of information audits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from diptych.analysis.information.audit import GROUPS
+from diptych.analysis.information.audit_report import (
+    CONDITIONS,
+    SIDES,
+    Audit,
+    Held,
+    QuestionFigure,
+    Side,
+    gap_of,
+)
+from diptych.core.chart import Chart, Series
+from diptych.core.table import Cell, Table
+
+SUMS = ("one caption", "task-relevant")
+"""Groups that are sums of others; charts of kinds leave them out."""
+
+MOST_BARS = 40
+"""Questions that a chart shows; the table has all."""
+
+
+def kinds_tables(audits: Mapping[str, Audit]) -> list[Table]:
+    """Return per side the kinds of information, with what every audit, condition and probe finds of them."""
+    columns = [
+        (name, condition, probe)
+        for condition in CONDITIONS
+        for name, one in audits.items()
+        if condition in one.conditions
+        for probe in one.protocol.probes
+    ]
+    conditions = list(dict.fromkeys(condition for _, condition, _ in columns))
+    groups = [(CONDITIONS[one], sum(column[1] == one for column in columns)) for one in conditions]
+    heads = [f"{name} {probe}" if len(audits) > 1 else f"{probe} probe" for name, _, probe in columns]
+    tables = []
+    for side, words in SIDES.items():
+        rows = []
+        meanings: dict[str, str] = {}
+        for one in audits.values():
+            meanings |= GROUPS[one.protocol.content][side]
+        for kind, meaning in meanings.items():
+            held = [audits[name].held(condition, side, kind, probe) for name, condition, probe in columns]
+            there = next((one.there for one in held if one is not None), None)
+            if there is not None:
+                cells = [_held(one) for one in held]
+                bits = Cell.number(there, 2)
+                rows.append([Cell(kind), *cells, bits, Cell(meaning, words=True)])
+        tables.append(
+            Table(
+                f"{words.capitalize()}: % held of each kind of information",
+                ("information", *heads, "bits there", "what it is"),
+                rows,
+                groups=[("", 1), *groups, ("", 2)] if len(conditions) > 1 else (),
+            )
+        )
+    return tables
+
+
+HELD = (
+    "Held: the share of the bits there that a probe finds in the rows of test images, with its interval. Bits are per "
+    "image or per caption."
+)
+"""How the tables and charts are read."""
+
+
+def _held(one: Held | None) -> Cell:
+    return Cell.number(None) if one is None else Cell.number(one.percent, 1, *one.ends)
+
+
+def gap_tables(audit: Audit) -> list[Table]:
+    """Return the bits that one caption and all captions state, and those held of them; nothing without facts."""
+    rows = []
+    for condition, sides in audit.conditions.items():
+        for probe in audit.protocol.probes:
+            gap = gap_of(sides["image"], probe)
+            if gap is not None:
+                bits = [Cell.number(one) for one in (gap.shared, gap.minimal, gap.optimal)]
+                head = Cell(f"{probe} probe", CONDITIONS[condition] if len(audit.conditions) > 1 else "")
+                rows.append([head, *bits, *(Cell.number(one[0], 1, *one[1:]) for one in (gap.held, gap.gap))])
+    columns = ("bits per image", "shared by all captions", "stated by one caption", "stated by any caption",
+               "held of these", "gap")  # fmt: skip
+    return [Table("Between one caption and all of them", columns, rows)] if rows else []
+
+
+def question_tables(audit: Audit) -> list[Table]:
+    """Return every question of both sides and all conditions, folded."""
+    columns = ("question", "probe", "held, %", "classes", "rows, train", "rows, test", "bits", "most frequent",
+               "accuracy", "control", "selectivity", "by heart")  # fmt: skip
+    after = (
+        "Most frequent: accuracy of always saying the most frequent answer. Control: accuracy on random answers with"
+        " the same frequencies; selectivity: accuracy less control. By heart: random answers of its training rows that"
+        " the control's probe repeats. All in per cent of rows."
+    )
+    tables = []
+    for condition, sides in audit.conditions.items():
+        for side, words in SIDES.items():
+            rows = []
+            for one in sides[side].questions:
+                for probe, found in one.probes.items():
+                    low, high = found.held.ends
+                    raw = f"; raw {100 * found.held.raw:.1f}" if found.held.raw < 0 else ""
+                    held = Cell(
+                        f"{found.held.percent:.1f}", f"{low:.1f}–{high:.1f}{raw}", value=found.held.percent
+                    )
+                    counts = [Cell.number(count, 0) for count in (one.classes, *one.rows)]
+                    shares = [
+                        one.majority,
+                        found.accuracy,
+                        found.control_accuracy,
+                        found.selectivity,
+                        found.by_heart,
+                    ]
+                    marked = [Cell.number(100 * share, 0) for share in shares]
+                    bits = Cell.number(one.entropy, 2)
+                    rows.append([Cell(one.key), Cell(probe, words=True), held, *counts, bits, *marked])
+            of = f", {CONDITIONS[condition]}" if len(audit.conditions) > 1 else ""
+            tables.append(Table(f"All numbers of {words}{of}", columns, rows, after=after, folded=True))
+    return tables
+
+
+def kinds_charts(audit: Audit) -> list[Chart]:
+    """Return per side what is held of each kind, every condition and probe."""
+    charts = []
+    for side, words in SIDES.items():
+        kinds = [kind for kind in GROUPS[audit.protocol.content][side] if kind not in SUMS]
+        held = {
+            (condition, probe): {
+                kind: one for kind in kinds if (one := audit.held(condition, side, kind, probe)) is not None
+            }
+            for condition in audit.conditions
+            for probe in audit.protocol.probes
+        }
+        there = [kind for kind in kinds if any(kind in found for found in held.values())]
+        charts.append(_held_chart(audit, f"Kinds of information, {words}", there, held))
+    return charts
+
+
+def question_charts(audit: Audit) -> list[Chart]:
+    """Return per side what is held of every question, the best held first; of many those with the most bits."""
+    charts = []
+    for side, words in SIDES.items():
+        first: dict[str, float] = {}
+        held: dict[tuple[str, str], dict[str, Held]] = {}
+        for condition, sides in audit.conditions.items():
+            for one in shown_questions(sides[side]):
+                first.setdefault(one.key, next(iter(one.probes.values())).held.percent)
+            for one in sides[side].questions:
+                for probe, found in one.probes.items():
+                    held.setdefault((condition, probe), {})[one.key] = found.held
+        keys = sorted(first, key=lambda key: (-first[key], key))
+        asked = max(len(_asked(sides[side])) for sides in audit.conditions.values())
+        after = f"The {MOST_BARS} of {asked} with the most bits." if asked > MOST_BARS else ""
+        charts.append(_held_chart(audit, f"Questions, {words}", keys, held, after))
+    return charts
+
+
+def _asked(side: Side) -> list[QuestionFigure]:
+    return [one for one in side.questions if not one.key.startswith("unstated ")]
+
+
+def shown_questions(side: Side) -> list[QuestionFigure]:
+    """Return the questions that a chart shows: those with the most bits."""
+    return sorted(_asked(side), key=lambda one: -one.entropy * one.rows[1])[:MOST_BARS]
+
+
+def _held_chart(
+    audit: Audit,
+    title: str,
+    keys: Sequence[str],
+    held: Mapping[tuple[str, str], Mapping[str, Held]],
+    after: str = "",
+) -> Chart:
+    drawn = []
+    for (condition, probe), found in held.items():
+        each = [found.get(key) for key in keys]
+        is_first = probe == next(iter(audit.protocol.probes))
+        ends = [None if one is None else one.ends for one in each]
+        low, high = ([None if pair is None else pair[place] for pair in ends] for place in (0, 1))
+        name = f"{probe}, {CONDITIONS[condition]}" if len(audit.conditions) > 1 else f"{probe} probe"
+        values = [None if one is None else one.percent for one in each]
+        if is_first:
+            drawn.append(Series(name, values, low=low, high=high, mark="bar"))
+        else:
+            drawn.append(Series(name, values, mark="point"))
+    return Chart(title, drawn, "held, % of the bits there", "", keys, across=True, after=after)
+
+
+def gap_charts(audit: Audit) -> list[Chart]:
+    """Return per condition the bits per image there and held, by the first probe; nothing without facts."""
+    probe, charts = next(iter(audit.protocol.probes)), []
+    for condition, sides in audit.conditions.items():
+        if gap_of(sides["image"], probe) is None:
+            continue
+        found = {
+            kind: group.held[probe]
+            for kind in ("shared", "partial", "specific", *SUMS)
+            if (group := sides["image"].group(kind)) is not None
+        }
+        there = Series("there", [one.there for one in found.values()], mark="bar", colour="muted", pale=True)
+        low, high = ([one.there * one.ends[place] / 100 for one in found.values()] for place in (0, 1))
+        bits = [one.bits for one in found.values()]
+        held = Series("held", bits, low=low, high=high, mark="bar", texts=[f"{one:.1f}" for one in bits])
+        of = f", {CONDITIONS[condition]}" if len(audit.conditions) > 1 else ""
+        charts.append(Chart(f"Bits per image{of}", [there, held], "bits", "", list(found), across=True))
+    return charts
+
+
+def audit_summary(audit: Audit) -> str:
+    """Return one sentence: what image rows hold of what all captions state, and of what only one states."""
+    condition = "with" if "with" in audit.conditions else "without"
+    probe = next(iter(audit.protocol.probes))
+    words = {
+        "shared": "what every caption states",
+        "specific": "what only one caption states",
+        "shortcut": "the shortcut",
+    }
+    found = {kind: audit.held(condition, "image", kind, probe) for kind in words}
+    parts = [f"{one.percent:.0f} % of {words[kind]}" for kind, one in found.items() if one is not None]
+    if not parts:
+        return f"No kind of information of the images was probed on {audit.protocol.images[2]:,} test images."
+    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return f"By a {probe} probe, image rows hold {listed}."

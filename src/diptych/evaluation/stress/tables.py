@@ -1,0 +1,370 @@
+"""Tables, charts and the one-sentence summary of a stress run and of a comparison of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from diptych.analysis.perturbations import GROUPS
+from diptych.core.chart import Chart, Series
+from diptych.core.table import Cell, Table
+from diptych.evaluation.drops import DropDifference
+from diptych.evaluation.stress.comparison import ComparedRow, StressComparison
+from diptych.evaluation.stress.queries import RSUM
+from diptych.evaluation.stress.result import StressResult, StressRow
+from diptych.evaluation.stress.summary import CHANGE_GROUPS
+from diptych.metrics import measure
+
+WAYS = {"t2i": "captions query images", "i2t": "images query captions"}
+"""The queries of each direction, in words."""
+
+_CHANGED = {"t2i": "captions", "i2t": "images"}
+_LEAST = 0.05  # the relative change that is shaded most is at least this
+_BEND = 0.6  # below 1: small changes beside the greatest stay visible
+_NONE = Cell("–")
+_RSUM = "rsum: R@1 + R@5 + R@10 of one direction in per cent, at most 300. "
+
+
+def shown(name: str, value: float) -> str:
+    """Return a value as printed: shares and sums in per cent, gains as they are."""
+    kind = _kind(name)
+    return f"{value:.3f}" if kind == "gain" else f"{100 * value if kind == 'share' else value:.1f}"
+
+
+def shown_difference(name: str, value: float, digits: int = 3) -> str:
+    """Return a signed difference in the unit of :func:`shown`; ``0`` where it is exactly that."""
+    if value == 0:
+        return "0"
+    kind = _kind(name)
+    return f"{value:+.{digits}f}" if kind == "gain" else f"{100 * value if kind == 'share' else value:+.1f}"
+
+
+def _kind(name: str) -> str:
+    return "sum" if name == RSUM else str(getattr(measure(name), "kind", "gain"))
+
+
+def main_measure(found: StressResult) -> str:
+    """Return the measure of headlines: rsum where it was measured."""
+    return RSUM if RSUM in found.measures else found.measures[0]
+
+
+def stress_summary(found: StressResult) -> str:
+    """Return one sentence: how many perturbations cost something, and which costs the most."""
+    name, parts = main_measure(found), []
+    for way, whose in _CHANGED.items():
+        rows = [row for row in found.rows if row.direction == way]
+        worse = [row for row in rows if row.drops[name].verdict == "worse"]
+        if worse:
+            row = min(worse, key=lambda row: row.drops[name].difference)
+            drop = row.drops[name]
+            share = "" if drop.relative is None else f", {100 * drop.relative:+.0f} %"
+            cost = "costs" if len(worse) == 1 else "cost"
+            parts.append(
+                f"{len(worse)} of {_count(rows)} of {whose} significantly {cost} {name}, the most"
+                f" {row.name} ({shown(name, drop.clean)} → {shown(name, drop.perturbed)}{share})"
+            )
+        elif rows:
+            parts.append(f"none of {_count(rows)} of {whose} significantly costs {name}")
+    text = "; ".join(parts) or "no perturbation was run"
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _count(rows: Sequence[StressRow]) -> str:
+    return "1 perturbation" if len(rows) == 1 else f"{len(rows)} perturbations"
+
+
+def same_to_the_encoder(found: StressResult) -> list[str]:
+    """Return a note for every set of perturbations that have the same numbers throughout."""
+    alike: dict[str, list[str]] = {}
+    for row in found.rows:
+        if row.same_share == 1 or not any(row.changed):
+            continue
+        drops = [(one.perturbed, one.low, one.high, one.p) for one in row.drops.values()]
+        alike.setdefault(repr((row.direction, row.changed, drops, row.sizes)), []).append(row.name)
+    return [
+        f"{' and '.join(names)} have the same numbers in every measure: to this encoder they are one change, as words"
+        " outside its vocabulary are."
+        for names in alike.values()
+        if len(names) > 1
+    ]
+
+
+def stress_tables(found: StressResult) -> list[Table]:
+    """Return everything that a stress run found; what is long is folded."""
+    return [
+        *cost_tables(found),
+        *preference_tables(found.rows),
+        *length_tables(found.rows),
+        *agreement_tables(found),
+        *change_tables(found),
+    ]
+
+
+def cost_tables(found: StressResult) -> list[Table]:
+    """Return clean values, the relative change of every measure, and per group what it costs."""
+    main, gains = main_measure(found), [name for name in found.measures if name.startswith("DCG")][:1]
+    clean = [
+        [Cell(WAYS[way]), *(Cell(shown(name, value), value=value) for name, value in values.items())]
+        for way, values in found.clean.items()
+    ]
+    tables = [Table("Clean queries", ("", *next(iter(found.clean.values()), ())), clean)] if clean else []
+    greatest = _greatest(drop.relative for row in found.rows for drop in row.drops.values())
+    changes = []
+    for row in found.rows:
+        cells = [_NONE] * len(found.measures)
+        if any(row.changed):
+            drops = [row.drops[name] for name in found.measures]
+            cells = [
+                _percent(drop.relative, greatest=greatest, strong=drop.verdict == "worse") for drop in drops
+            ]
+        changes.append([Cell(row.name), *cells])
+    if changes:
+        after = "Bold: a significant loss. –: nothing was changed, or the clean value is 0."
+        caption = "Relative change in % of the clean value"
+        tables.append(Table(caption, ("perturbation", *found.measures), changes, after=after))
+    columns = ("perturbation", "changed, %", main, "difference", "relative, %", "of changed alone", *gains, "p",
+               "worse / better, %", "verdict")  # fmt: skip
+    for group, meaning in GROUPS.items():
+        rows = [_cost(row, main, gains) for row in found.rows if row.group == group]
+        if rows:
+            tables.append(Table(f"{group}: {meaning}", columns, rows))
+    return tables
+
+
+COST_LEGEND = (
+    "Queries are perturbed, the gallery stays clean. "
+    + _RSUM
+    + "Differences are perturbed less clean, paired by query, with their intervals over images; p is corrected over "
+    "everything tested. ±: over seeds. Of changed alone: the difference over the changed queries, with its share of "
+    "their clean value. Worse / better: queries whose R@1 + R@5 + R@10 went down / up. Not seen: changed queries "
+    "whose embedding is exactly the clean one."
+)
+"""How the tables of costs are read."""
+
+
+def _cost(row: StressRow, main: str, gains: Sequence[str]) -> list[Cell]:
+    drop, one = row.drops[main], row.changed_drops.get(main)
+    unseen = f"{100 * row.same_share:.1f} % not seen" if sum(row.same) else ""
+    head = [Cell(row.name), Cell(f"{100 * row.changed_share:.1f}", unseen, value=row.changed_share)]
+    if not any(row.changed):
+        return [*head, *[_NONE] * (6 + len(gains)), Cell("nothing to change", words=True)]
+    spread = "" if drop.spread is None or row.draws == 1 else f"± {shown(main, drop.spread)}"
+    of_changed = _NONE
+    if one is not None:
+        share = "" if one.relative is None else f"{100 * one.relative:+.1f} %"
+        of_changed = Cell(shown_difference(main, one.difference), share, value=one.difference)
+    return [
+        *head,
+        Cell(shown(main, drop.perturbed), spread, value=drop.perturbed),
+        _difference(main, drop.difference, drop.low, drop.high),
+        _percent(drop.relative, drop.relative_low, drop.relative_high),
+        of_changed,
+        *(_difference(name, row.drops[name].difference, None, None) for name in gains),
+        _p(drop.corrected),
+        Cell(f"{100 * row.sizes['decreased']:.1f} / {100 * row.sizes['increased']:.1f}"),
+        Cell("not seen" if row.same_share == 1 else drop.verdict or "–", words=True,
+             strong=drop.verdict == "worse"),
+    ]  # fmt: skip
+
+
+def preference_tables(rows: Iterable[StressRow]) -> list[Table]:
+    """Return how often the own image scores the clean caption higher than the changed one."""
+    cells = []
+    for row in rows:
+        one = row.preference
+        if one is None:
+            continue
+        low, high = (None if end is None else 100 * end for end in (one.low, one.high))
+        verdict = "not significant" if one.corrected > 0.05 else "clean" if one.share > 0.5 else "changed"
+        numbers = [
+            Cell.number(one.captions, 0),
+            Cell.number(100 * one.share, 1, low, high),
+            Cell.number(100 * one.ties),
+            _p(one.corrected),
+        ]
+        cells.append([Cell(row.name), *numbers, Cell(verdict, words=True)])
+    columns = ("perturbation", "captions", "clean, %", "ties, %", "p", "preferred")
+    after = "Ties count one half; 50 % is an encoder that cannot tell them apart."
+    return (
+        [Table("The caption that its own image scores higher", columns, cells, after=after)] if cells else []
+    )
+
+
+def stress_charts(found: StressResult) -> list[Chart]:
+    """Return the preference of the clean caption with its interval, beside the 50 % of chance."""
+    names = [row.name for row in found.rows if row.preference is not None]
+    each = [row.preference for row in found.rows if row.preference is not None]
+    if not each:
+        return []
+    low, high = ([None if end is None else 100 * end for end in ends] for ends in
+                 ([one.low for one in each], [one.high for one in each]))  # fmt: skip
+    shares = [100 * one.share for one in each]
+    points = Series("clean", shares, low=low, high=high, mark="point")
+    blind = Series("blind", [50.0], mark="level")
+    return [Chart("Clean caption preferred", [points, blind], "% of pairs", "", names, across=True)]
+
+
+def length_tables(rows: Sequence[StressRow]) -> list[Table]:
+    """Return the share of captions that got worse, by their number of words."""
+    rows = [row for row in rows if row.lengths]
+    if not rows:
+        return []
+    columns = [
+        f"{one.low}–{one.high} words" if one.low < one.high else f"{one.low} words" for one in rows[0].lengths
+    ]
+    cells = []
+    for row in rows:
+        shares = [one.decreased for one in row.lengths] if any(row.changed) else []
+        marked = [Cell.number(100 * one, shade=one**_BEND, colour="orange") for one in shares]
+        cells.append([Cell(row.name), *(marked or [_NONE] * len(columns))])
+    after = "Captions in quarters by length; mean over seeds."
+    return [Table("Captions that got worse, in %", ("perturbation", *columns), cells, after=after)]
+
+
+def agreement_tables(found: StressResult) -> list[Table]:
+    """Return how far perturbations hurt the same queries: means, and folded every pair."""
+    means, matrices = [], []
+    for way, agreement in found.agreement.items():
+        left_out = ", ".join(f"{count:,} {group}" for group, count in agreement.left_out.items() if count)
+        shares = [getattr(agreement, group) for group in CHANGE_GROUPS]
+        cells = [Cell.number(share, 4) for share in shares]
+        means.append(
+            [Cell(WAYS[way]), Cell(f"{len(agreement.pairs):,}"), *cells, Cell(left_out or "0", words=True)]
+        )
+        names = [row.name for row in found.rows if row.direction == way]
+        of = {frozenset((pair["first"], pair["second"])): pair["decreased"] for pair in agreement.pairs}
+        rows = []
+        for place, name in enumerate(names[1:], 1):
+            shared = [of.get(frozenset((name, other))) for other in names[:place]]
+            rows.append([Cell(name), *(Cell.number(one, 2, shade=one or 0.0) for one in shared)])
+        rows = [[*row, *[Cell("")] * (len(names) - len(row))] for row in rows]
+        caption = f"Queries that get worse under both, {WAYS[way]}"
+        matrices.append(Table(caption, ("Jaccard similarity", *names[:-1]), rows, folded=True))
+    columns = ("", "pairs", *(f"mean of {group}" for group in CHANGE_GROUPS), "left out over all seeds")
+    after = (
+        "Jaccard similarity of the queries that two perturbations change alike; 1: the same queries. Left out: pairs"
+        " without such a query."
+    )
+    return [Table("The same queries?", columns, means, after=after), *matrices] if means else []
+
+
+def change_tables(found: StressResult) -> list[Table]:
+    """Return what each perturbation does, how many queries it changed and why not others; and what was left out."""
+    rows = []
+    for row in found.rows:
+        options = ", ".join(f"{key} {_plain(value)}" for key, value in row.options.items())
+        reasons = "; ".join(f"{reason} {count:,}" for reason, count in row.reasons.items())
+        seeds = ", ".join(f"{count:,}" for count in row.changed)
+        alike = "the same with every seed" if row.draws == 1 < len(row.changed) and any(row.changed) else ""
+        rows.append([Cell(row.name), Cell(row.description, options, words=True), Cell(f"{row.queries:,}"),
+                     Cell(seeds, alike, words=True), Cell(reasons or "–", words=True)])  # fmt: skip
+    columns = ("perturbation", "what it does", "queries", "changed, per seed", "why others were not")
+    after = "Reasons are counted over all seeds."
+    tables = [Table("What was changed", columns, rows, after=after, folded=True)] if rows else []
+    return [*tables, *_left_out("Could not be run", found.left_out.items())]
+
+
+def _left_out(caption: str, reasons: Iterable[tuple[str, str]]) -> list[Table]:
+    rows = [[Cell(name), Cell(reason, words=True)] for name, reason in reasons]
+    return [Table(caption, ("perturbation", "why"), rows)] if rows else []
+
+
+def _plain(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _p(value: float) -> Cell:
+    return Cell("<0.001" if value < 0.001 else f"{value:.3f}", value=value)
+
+
+def _difference(name: str, value: float, low: float | None, high: float | None, digits: int = 3) -> Cell:
+    note = ""
+    if low is not None and high is not None:
+        note = f"{shown_difference(name, low, digits)} to {shown_difference(name, high, digits)}"
+    return Cell(shown_difference(name, value, digits), note, value=value)
+
+
+def _percent(
+    share: float | None,
+    low: float | None = None,
+    high: float | None = None,
+    greatest: float = 0.0,
+    strong: bool = False,
+) -> Cell:
+    """Return a share in per cent; shaded orange for a loss and blue for a gain, beside ``greatest``."""
+    if share is None:
+        return _NONE
+    low, high = (None if end is None else 100 * end for end in (low, high))
+    shade = min(1.0, abs(share) / greatest) ** _BEND if greatest and share else 0.0
+    colour = "orange" if share < 0 else "blue"
+    cell = Cell.number(100 * share, 1, low, high, "+", shade=shade, colour=colour, strong=strong)
+    return cell if share else replace(cell, text="0")
+
+
+def _greatest(shares: Iterable[float | None]) -> float:
+    return max([_LEAST, *(abs(share) for share in shares if share is not None)])
+
+
+def comparison_summary(found: StressComparison) -> str:
+    """Return one sentence: under how many perturbations each model loses less or more than the baseline."""
+    rows, parts = found.of(found.measures[0]), []
+    for model in found.others:
+        verdicts = [row.differences[model].verdict for row in rows]
+        less, more = verdicts.count("more robust"), verdicts.count("less robust")
+        parts.append(
+            f"{model} loses significantly less than {found.baseline} under {less or 'none'} of {len(rows)}"
+            f" perturbations and more under {more or 'none'}"
+        )
+    return f"By {found.measures[0]}, {'; '.join(parts)}."
+
+
+COMPARISON_LEGEND = (
+    _RSUM
+    + "Of each model: the loss, its clean value, and the loss in per cent of it. Difference: above 0 where the "
+    "model loses less than the baseline. Not seen: every changed query has exactly the embedding of the clean one, so "
+    "the model is blind to the change. Other meaning: a model that reads captions should lose, so to lose less is no "
+    "merit by itself. p is corrected over everything compared; it and the verdict are of the difference."
+)
+"""How the tables of a comparison are read."""
+
+
+def comparison_tables(found: StressComparison) -> list[Table]:
+    """Return per measure and model what it and the baseline lose, and the difference; and what was left out."""
+    tables = []
+    for name in found.measures:
+        own = [row.own(model).relative for row in found.of(name) for model in found.models]
+        for model in found.others:
+            columns = ("perturbation", found.baseline, model, "difference", "relative, %", "p", "verdict")
+            rows = [_compared(found, row, model, _greatest(own)) for row in found.of(name)]
+            caption = f"{name}: {model} against {found.baseline}"
+            tables.append(Table(caption, columns, rows))
+    return [*tables, *_left_out("Not run for all models", found.left_out.items())]
+
+
+def _compared(found: StressComparison, row: ComparedRow, model: str, greatest: float) -> list[Cell]:
+    one, name = row.differences[model], row.measure
+    owns = []
+    for of in (found.baseline, model):
+        own = row.own(of)
+        share = "" if own.relative is None or own.difference == 0 else f", {100 * own.relative:+.1f} %"
+        unseen = ", not seen" if row.unseen[of] == 1 else ""
+        ground = _percent(own.relative, greatest=greatest)
+        note = f"of {shown(name, own.clean)}{share}{unseen}"
+        loss = shown_difference(name, own.difference, 4)
+        owns.append(Cell(loss, note, ground.shade, ground.colour, value=own.difference))
+    return [
+        Cell(row.name, "" if row.keeps_meaning else "other meaning"),
+        *owns,
+        _difference(name, one.difference, one.low, one.high, 4),
+        _percent(one.relative, one.relative_low, one.relative_high),
+        _p(one.corrected),
+        Cell(one.verdict or "–", "the other way round in %" if _disagrees(one) else "", words=True,
+             strong=bool(one.verdict)),
+    ]  # fmt: skip
+
+
+def _disagrees(one: DropDifference) -> bool:
+    """Whether points and shares of the own clean value favour different models."""
+    if not one.verdict or one.relative_low is None or one.relative_high is None:
+        return False
+    return one.difference > 0 > one.relative_high or one.difference < 0 < one.relative_low

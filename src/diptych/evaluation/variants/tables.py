@@ -1,0 +1,112 @@
+"""Tables and charts of an exploration of protocols, in words."""
+
+from __future__ import annotations
+
+from diptych.core.chart import Chart, Series
+from diptych.core.table import Cell, Table
+from diptych.evaluation.printed import Target
+from diptych.evaluation.variants.exploration import Exploration, Variant
+from diptych.evaluation.variants.settings import AXES
+
+
+def printed_table(target: Target) -> Table:
+    """Return the printed cells alone."""
+    return Table("Printed", ("", *target.cells), [_printed(target)])
+
+
+def _printed(target: Target) -> list[Cell]:
+    return [Cell("printed"), *(Cell(str(cell), value=cell.value) for cell in target.cells.values())]
+
+
+def shown_variants(found: Exploration, most: int) -> list[Variant]:
+    """Return the default, what explains, and the nearest others, none with the values of one before."""
+    shown: list[Variant] = []
+    seen: set[tuple[float, ...]] = set()
+    for one in (found.as_given, *found.exact_explanations[:1], *found.explanations, *found.variants):
+        values = tuple(round(value, 6) for value in one.values.values())
+        # The same numbers with the digits cut off are another print.
+        key = (*values, float(len(one.exact)))
+        if key not in seen and len(shown) < most:
+            seen.add(key)
+            shown.append(one)
+    return shown
+
+
+def variants_table(found: Exploration, most: int) -> Table:
+    """Return what is printed, and below it the default, what explains and the nearest variants."""
+    cells = found.target.cells
+    rows = [[*_printed(found.target), Cell(""), Cell("", words=True)]]
+    for one in shown_variants(found, most):
+        row = [Cell(one.line())]
+        for name, cell in cells.items():
+            mark = " =" if name in one.exact else " ✓" if name in one.within else ""
+            text, is_in = f"{one.values[name]:.{cell.decimals}f}{mark}", name in one.within
+            row.append(Cell(text, shade=0.4 if is_in else 0.0, colour="green", value=one.values[name]))
+        rows.append([*row, Cell.number(100 * one.mean_error), Cell(_meaning(found, one), words=True)])
+    return Table(
+        found.target.label or "Variants",
+        ("variant", *cells, "off, %", "what it means"),
+        rows,
+        after=f"✓ within {100 * found.tolerance:g} % of what is printed, = printed alike; off: mean relative distance.",
+    )
+
+
+def _meaning(found: Exploration, one: Variant) -> str:
+    return (
+        "; ".join(found.words[change.axis, change.choice] for change in one.changes) or "nothing is changed"
+    )
+
+
+def changes_table(found: Exploration) -> Table:
+    """Return how far the best choice on each axis alone comes."""
+    rows = []
+    for tried, one in [(0, found.as_given), *((one.tried, one.best) for one in found.single_changes)]:
+        within = Cell(f"{len(one.within)} of {len(found.target.cells)}", value=len(one.within))
+        choices = Cell(f"{tried:,}" if tried else "–", value=tried)
+        distances = Cell.number(100 * one.mean_error), Cell.number(100 * one.worst_error)
+        rows.append([Cell(one.line()), choices, within, *distances, Cell(_meaning(found, one), words=True)])
+    cells = f"cells within {100 * found.tolerance:g} %"
+    columns = ("best single change", "choices", cells, "off, %", "worst, %", "what it means")
+    return Table("Single changes", columns, rows)
+
+
+def axes_tables(found: Exploration) -> list[Table]:
+    """Return what was varied and what each choice means, the default first, and what could not be tried."""
+    descriptions = {axis.name: axis.description for axis in AXES}
+    rows = [
+        [Cell(axis), Cell(name, "default" if found.default[axis] == name else "", words=True), Cell(words, words=True),
+         Cell(descriptions.get(axis, ""), words=True)]
+        for (axis, name), words in found.words.items()
+    ]  # fmt: skip
+    columns = ("name", "choice", "what it means", "what is left open")
+    tables = [Table("What was tried", columns, rows)]
+    refused = [
+        [
+            Cell(", ".join(map(str, one.first))),
+            Cell.number(one.count, 0),
+            Cell(one.reason, words=True),
+        ]
+        for one in found.refused
+    ]
+    if refused:
+        tables.append(Table("Not tried", ("the first of them", "variants", "why"), refused))
+    return tables
+
+
+def distance_charts(found: Exploration) -> list[Chart]:
+    """Return the mean distance of the default, of the best explanation and of every best single change."""
+    singles = [one.best for one in found.single_changes]
+    best = found.explanations[0] if found.explanations else found.as_given
+    if best.changes and best not in singles:
+        singles.insert(0, best)
+    shown = [found.as_given, *singles]
+    series = []
+    for name, colour, explains in (("explains", "orange", True), ("does not", "blue", False)):
+        values = [100 * one.mean_error if one.explains == explains else None for one in shown]
+        if any(value is not None for value in values):
+            texts = ["" if value is None else f"{value:.1f} %" for value in values]
+            series.append(Series(name, values, mark="bar", colour=colour, texts=texts))
+    series.append(Series("default protocol", [100 * found.as_given.mean_error], mark="level"))
+    names = [one.line() for one in shown]
+    x = "mean relative distance from what is printed, %"
+    return [Chart("Single changes", series, x, "", names, across=True, stacked=True)]

@@ -1,0 +1,187 @@
+"""The pages of granularity, of gradient counts (COCOS), of information audits and of explored protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from diptych.analysis import CocosReport
+from diptych.analysis.granularity import Granularity, GranularityComparison
+from diptych.analysis.granularity.tables import comparison_table, granularity_charts, granularity_tables
+from diptych.analysis.information import CONDITIONS, READING, Audit
+from diptych.analysis.information.tables import (
+    HELD,
+    audit_summary,
+    gap_charts,
+    gap_tables,
+    kinds_charts,
+    kinds_tables,
+    question_charts,
+    question_tables,
+)
+from diptych.core.errors import UsageError
+from diptych.evaluation.printed import DigitReport, Target
+from diptych.evaluation.variants import Exploration, explain
+from diptych.evaluation.variants.tables import (
+    axes_tables,
+    changes_table,
+    distance_charts,
+    printed_table,
+    variants_table,
+)
+from diptych.report.document import Headline, Page, Section
+
+_VARIANTS = 25  # in the table of a page; the JSON file has all
+
+
+def granularity_page(
+    measured: Sequence[Granularity], comparison: GranularityComparison | None = None
+) -> Page:
+    """Return the page of one collection, or of two side by side."""
+    if len(measured) not in (1, 2):
+        raise UsageError(f"a page of {len(measured)} collections", "give one or two")
+    features, *examples = granularity_tables(measured)
+    names = [one.name for one in measured]
+    if comparison is None:
+        first = measured[0]
+        summary = f"{first.n_captions:,} captions by {len(first.features)} features."
+    else:
+        found = [one.verdict for one in comparison.differences]
+        summary = (
+            f"{comparison.second} is significantly finer than {comparison.first} by {found.count('finer')} of"
+            f" {len(found)} features and coarser by {found.count('coarser')}."
+        )
+    sections = [
+        Section("Features", [features]),
+        *(
+            [Section("Comparison", [comparison_table(comparison)], notes=comparison.notes)]
+            if comparison
+            else []
+        ),
+        Section("Distributions", granularity_charts(measured)),
+        Section("Captions at the extremes", examples),
+    ]
+    return Page(
+        title=f"Granularity of {' and '.join(names)}",
+        summary=summary,
+        sections=[section for section in sections if section.blocks],
+        protocol={one.name: one.line() for one in measured},
+    )
+
+
+def cocos_page(found: CocosReport) -> Page:
+    """Return the page of gradient counts."""
+    names = {"i2t": "image", "t2i": "text"}
+    parts, headlines = [], []
+    for way, given in found.counts.items():
+        parts.append(f"{given['per_query'].mean:.1f} negatives move {names[way]} queries")
+        headlines.append(Headline(f"C^q, {names[way]} queries", given["per_query"].show()))
+        idle = given["without_gradient"].show()
+        headlines.append(Headline(f"C^0, {names[way]} queries", idle, "without gradient, per batch"))
+    charts = found.charts()
+    text = "" if charts else "No candidate has any weight in any batch: there is no distribution to draw."
+    return Page(
+        title=f"Contributing samples of {found.protocol.objective}",
+        summary=f"On average {' and '.join(parts)}.",
+        headlines=headlines,
+        sections=[
+            Section("Counts", found.tables()),
+            Section("Where the weights lie", charts, text),
+        ],
+        protocol=found.protocol.line(),
+        notes=found.notes(),
+    )
+
+
+def audit_page(found: Audit, name: str) -> Page:
+    """Return the page of an information audit."""
+    probe, headlines = next(iter(found.protocol.probes)), []
+    for condition in found.conditions:
+        of = f", {CONDITIONS[condition]}" if len(found.conditions) > 1 else ""
+        for kind in ("shared", "specific", "shortcut"):
+            held = found.held(condition, "image", kind, probe)
+            if held is not None:
+                low, high = held.ends
+                note = f"{low:.1f}–{high:.1f}; of {held.there:.1f} bits per image"
+                headlines.append(Headline(f"{kind}{of}", f"{held.percent:.1f} %", note))
+    shortcuts = (
+        "With shortcuts is how the encoder was trained; without is what is left when they are taken away. "
+    )
+    several = shortcuts if len(found.conditions) > 1 else ""
+    question = "fact" if found.protocol.content == "facts" else "word"
+    sections = [
+        Section(
+            "Kinds of information",
+            [*kinds_charts(found), *kinds_tables({name: found})],
+            f"{HELD} {several}{READING[found.protocol.content]}",
+        ),
+        Section(
+            "Between one caption and all of them",
+            [*gap_charts(found), *gap_tables(found)],
+            "An image row that is minimal and sufficient for one caption holds what that caption states; a "
+            "task-optimal one holds what any caption of the image states. Bits of facts are added up as if they did "
+            "not depend on each other, so these counts are upper bounds.",
+        ),
+        Section(f"Every {question}", [*question_charts(found), *question_tables(found)]),
+    ]
+    return Page(
+        title=f"Information audit of {name}",
+        summary=audit_summary(found),
+        headlines=headlines,
+        sections=[section for section in sections if section.blocks],
+        protocol=found.protocol.line(),
+        notes=found.notes(),
+    )
+
+
+def protocol_page(
+    target: Target,
+    digits: DigitReport,
+    found: Exploration | None = None,
+    *,
+    name: str = "",
+    lines: Sequence[str] = (),
+) -> Page:
+    """Return the page of printed numbers: which protocol would explain them, and what their digits say."""
+    label = target.label or "these numbers"
+    signs = digits.sentences()
+    about_digits = Section(
+        "What the digits say",
+        text="" if signs else "Nothing that other digits would not say as well.",
+        notes=signs,
+    )
+    if found is None:
+        sections = [Section("Printed numbers", [printed_table(target)]), about_digits]
+        summary = signs[0] if signs else "The digits alone say nothing."
+        return Page(f"What the digits of {label} say", summary, sections=sections, notes=lines)
+    warnings, says = [f"{one}." for one in found.warnings], explain(found)[len(found.warnings) :]
+    first = says.pop(1 if len(says) > 1 and not warnings else 0)
+    best = found.explanations[0] if found.explanations else found.nearest
+    cells = len(target.cells)
+    headlines = [
+        Headline("default protocol", f"{len(found.as_given.within)} of {cells}", "cells within tolerance"),
+        Headline(
+            "best explanation" if found.explanations else "nearest variant",
+            f"{len(best.within)} of {cells}",
+            f"{best.line()}, {100 * best.mean_error:.1f} % off on average",
+        ),
+        Headline("variants tried", f"{len(found.variants):,}", f"computed from {name}" if name else ""),
+    ]
+    tried = (
+        f"All variants of up to {found.exhaustive} changes were tried; where none prints every cell alike, the nearest"
+        " were changed further."
+    )
+    if found.luck is not None:
+        tried += f" {100 * found.luck:.0f} % of made-up targets would be explained with as few changes."
+    sections = [
+        Section("Verdict", [variants_table(found, _VARIANTS)], notes=says),
+        Section("Single changes", [*distance_charts(found), changes_table(found)]),
+        about_digits,
+        Section("What was tried", axes_tables(found), tried),
+    ]
+    return Page(
+        title=f"Which protocol would explain {label}?",
+        summary=" ".join([*warnings, first]),
+        headlines=headlines,
+        sections=sections,
+        notes=lines,
+    )
