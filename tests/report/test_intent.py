@@ -285,7 +285,10 @@ def evaluation(cells: list[dict[str, Any]], name: str = "a shop", **more: Any) -
     values = {
         "intervals": {"samples": 200, "confidence": 0.95, "seed": 3},
         "cells": cells,
-        **dict.fromkeys(("gains", "importance", "left_out", "notes"), []),
+        "gains": [],
+        "importance": [],
+        "left_out": [],
+        "notes": [],
         "labels": np.zeros(0, dtype=bool),
         "persons": np.zeros(0, dtype=np.int64),
         **more,
@@ -312,7 +315,7 @@ def test_an_evaluation_has_every_number(parse: Callable[[str], Any]) -> None:
     for row in importance_of():
         assert f"{100 * row['impurity']:.1f}" in shown
         assert f"{row['permutation']:.3f} (± 0.004)".replace("-", "−") in shown
-    assert {"+0.050 (0.020 to 0.080)", "+0.045 (0.020 to 0.080)"} <= shown
+    assert {"0.05 (0.02 to 0.08)", "0.045 (0.02 to 0.08)"} <= shown  # gains
     text = page.html()
     said = parse(text).text
     for words in (
@@ -358,10 +361,17 @@ def test_the_headline_is_the_best_model_and_says_how_it_was_chosen() -> None:
     assert page.summary.endswith(
         "the best: the highest average precision on the test sessions at the last step."
     )
-    table = next(
-        one for one in evaluation_tables(evaluation(cells)) if one.caption == "Anonymous: average precision"
-    )
-    assert table.texts[0] == ("share of purchases", "", "0.200", "0.190")
+    tables = {one.caption: one for one in evaluation_tables(evaluation(cells))}
+    table = tables["anonymous, extended: average precision"]
+    assert (table.columns[-1], table.texts[1][-1]) == ("share of purchases", "0.19")
+    (chart,) = [
+        one
+        for one in evaluation_charts(evaluation(cells))
+        if (one.title, one.y) == ("anonymous, extended", "F1")
+    ]
+    assert [one.name for one in chart.series if one.low and not one.quiet] == [
+        "KNN"
+    ]  # the band is of the best
 
 
 def test_importances_add_up_and_figure_and_table_agree() -> None:
@@ -381,7 +391,9 @@ def test_importances_add_up_and_figure_and_table_agree() -> None:
     (chart,) = [one for one in importance_charts(longer) if one.title == "anonymous, by impurity"]
     bars = [[value or 0.0 for value in one.y] for one in chart.series]
     drawn = dict(zip(chart.categories, np.sum(bars, axis=0), strict=True))
-    printed = {row[0].text: row[2].value for row in importance_tables(longer)[0].rows}
+    by_step = importance_tables(longer)[0]
+    printed = {row[0].text: 50 * sum(cell.value or 0.0 for cell in row[2:]) for row in by_step.rows}
+    assert by_step.columns == ("feature", "step 0", "step 1", "step 5")
     assert drawn == pytest.approx(printed)
     assert sum(drawn.values()) == pytest.approx(100.0)
     before = [row for row in rows if row["step"] == 0]  # static features alone

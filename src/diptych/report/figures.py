@@ -191,7 +191,7 @@ def _draw_chart(chart: Chart, drawing: Drawing) -> None:
             else:
                 axes.plot(*((y, x) if across else (x, y)), linestyle="none", marker=_MARKERS[place % 6],
                           markersize=6, zorder=3, **look)  # fmt: skip
-        if len(one.low):
+        if len(one.low) and not one.quiet:
             _interval(chart, axes, one, x, y, colour)
         for left, value, text in zip(x, y, one.texts, strict=False):
             if not np.isnan(value):

@@ -33,8 +33,8 @@ _SECTIONS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "Session length",
         ("session-length", "session-length-quantiles"),
-        "Length is the number of actions: pages, queries, and items put into and taken out of the basket. Lines are the "
-        "share of sessions that are at least so long. P50 and P90 are the smallest length that half and 90 % of "
+        "Length is the number of actions: pages, queries, and items put into and taken out of the basket. Lines are "
+        "the share of sessions that are at least so long. P50 and P90 are the smallest length that half and 90 % of "
         "sessions do not exceed. Thesis Figure 6.2.",
     ),
     (
@@ -47,8 +47,8 @@ _SECTIONS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "Devices",
         ("devices", "devices-per-visitor"),
-        f"{_RATE} Devices per visitor are those that a known visitor was seen on in this log; purchasers have bought at "
-        "least once in it. Thesis Tables 6.3 and 6.4.",
+        f"{_RATE} Devices per visitor are those that a known visitor was seen on in this log; purchasers have bought "
+        "at least once in it. Thesis Tables 6.3 and 6.4.",
     ),
     (
         "From device to device",
@@ -59,8 +59,8 @@ _SECTIONS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "Queries",
         ("queries", "unique-queries"),
-        "Queries in lower case, with blanks made one. Different ones are counted anew for each device and class: in % of "
-        "the sum over devices, and in % of the queries. Thesis Tables 6.5 and 6.6.",
+        "Queries in lower case, with blanks made one. Different ones are counted anew for each device and class: in % "
+        "of the sum over devices, and in % of the queries. Thesis Tables 6.5 and 6.6.",
     ),
 )
 _KEYS = {
@@ -200,10 +200,7 @@ def evaluation_page(evaluation: Evaluation) -> Page:
     sections = [
         Section(
             "By step" if len(grid.steps) > 1 else "By model",
-            [
-                *(chart for measure in REFERENCES for chart in evaluated.step_charts(grid, measure)),
-                *evaluated.step_tables(grid),
-            ],
+            [chart for measure in REFERENCES for chart in evaluated.step_charts(grid, measure)],
             "F1 is of predictions from a probability of 0.5 on, as in the thesis; compare it with that of predicting a "
             "purchase always. Average precision needs no threshold; chance has the share of purchases, which changes "
             f"with the population. Intervals in charts are of a setting's best model: {_CHOSEN}. Thesis "
@@ -211,7 +208,7 @@ def evaluation_page(evaluation: Evaluation) -> Page:
         ),
         Section(
             "What extended features add",
-            [*evaluated.gain_charts(grid, evaluation.gains), *evaluated.gain_tables(grid, evaluation.gains)],
+            evaluated.gain_charts(grid, evaluation.gains),
             "The extended set less the baseline, on the same sessions and folds; intervals of the differences.",
         ),
         Section(
@@ -228,15 +225,14 @@ def evaluation_page(evaluation: Evaluation) -> Page:
             ],
             "By impurity as the thesis has it, counted on training sessions, it favours features with many values; by "
             "permutation it is what average precision loses on test sessions when a feature is permuted. Features that "
-            "say the same can stand in for each other. Whiskers go from the least to the most important step. Thesis "
-            "Figure 6.6.",
+            "say the same can stand in for each other. Thesis Figure 6.6.",
         ),
         Section(
             "All numbers",
             tables,
             "Best F1: with the threshold that is best inside every training part. Brier: mean squared error of "
-            "probabilities. Lift: purchases among the tenth with the highest scores, as a multiple of the base rate. P at "
-            "R 50 %: the best precision that finds half of the purchases.",
+            "probabilities. Lift: purchases among the tenth with the highest scores, as a multiple of the base rate. P "
+            "at R 50 %: the best precision that finds half of the purchases.",
         ),
     ]
     summary, headlines = _best(grid, f" These are the best: {_CHOSEN}.")
@@ -322,7 +318,6 @@ def scorer_page(scorer: Scorer) -> Page:
     about, grid = scorer.about, scored.scorer_grid(scorer.about)
     options, sizes = about["options"], about["slices"]["sizes"]
     scores, wrong = scored.example_scores(scorer)
-    tables = scored.scorer_tables(scorer)
     charts = [chart for name in ("average_precision", "f1") for chart in evaluated.step_charts(grid, name)]
     least = (about["session_options"] or {}).get("pages", 0) + 2
     among = (
@@ -333,7 +328,7 @@ def scorer_page(scorer: Scorer) -> Page:
     )
     card = scorer.folder / "model_card.md"
     sections = [
-        Section("Measured", [*(charts if len(grid.steps) > 1 else []), tables[0]], among),
+        Section("Measured", [*(charts if len(grid.steps) > 1 else []), scored.scorer_table(scorer)], among),
         Section(
             "Probabilities",
             evaluated.reliability_charts(grid),
@@ -341,7 +336,10 @@ def scorer_page(scorer: Scorer) -> Page:
         ),
         Section(
             "An example",
-            [*scored.example_charts(scores), *tables[1:]],
+            [
+                *scored.example_charts(scores),
+                *(scored.reasons_table(one.reasons) for one in scores[-1:] if one.reasons),
+            ],
             f"The made-up session of {scored.EXAMPLE}. A reason is what the log-odds are more or less than with the "
             "feature's values of training sessions in its place: an account of the model, not of causes.",
             [wrong]
@@ -357,7 +355,8 @@ def scorer_page(scorer: Scorer) -> Page:
     facts = {
         "features": f"{about['line']}; {options['feature_set']} set, fingerprint {about['fingerprint']}",
         "days": f"{about['days']}{'; hours and week days of ' + about['zone'] if about['zone'] else ''}",
-        "model": f"{options['model']}, classes weighed by {about['weighting'].replace('_', ' ')}, seed {options['seed']}",
+        "model": f"{options['model']}, classes weighed by {about['weighting'].replace('_', ' ')}",
+        "seed": str(options["seed"]),
         "parts": f"{about['slices']['note']}: fitted on {number(sizes['fit'])} sessions, calibrated "
         f"({options['calibrate']}) on {number(sizes['calibration'])}, measured on {number(sizes['holdout'])}",
         "threshold": "the probability with the best F1 where it was calibrated",

@@ -82,8 +82,8 @@ def importance_bars() -> Drawn:
     return Drawn(
         "importance",
         "Importance",
-        "Of the random forest with the extended set; bars are means over the steps with pages, whiskers go from the "
-        "least to the most important step. Impurity is as published; permutation is on held-out sessions.",
+        "Of the random forest with the extended set; bars are means over the steps with pages. Impurity "
+        "is as published; permutation is on held-out sessions.",
         charts,
     )
 

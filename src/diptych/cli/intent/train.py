@@ -140,9 +140,9 @@ def _sessions(table: FeatureTable, log: Path) -> SessionTables:
 
 def _show(scorer: Scorer) -> None:
     """Print a row per model, and notes about them."""
-    from diptych.commerce.purchase_intent.scoring.shown import scorer_tables
+    from diptych.commerce.purchase_intent.scoring.shown import scorer_table
 
-    show(scorer_tables(scorer)[0])
+    show(scorer_table(scorer))
     for cell in scorer.about["cells"]:
         for note in cell["notes"]:
             say(f"{cell['setting']}, step {cell['step']}: {note}")

@@ -1,6 +1,6 @@
 """What is shown of people's counts, and how numbers are written: in the terminal, on pages, in studies.
 
-Pages and printed tables are handed on; the CSV files of a description stay with whoever made them and hold every number.
+Pages and printed tables are handed on; the CSV files of a description stay with their owner and hold every number.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 
 _FLOOR = 0.01  # where the tail of a distribution ends: its steps are the inverse of the number of sessions
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
-_COUNTS = ("clients", "purchase_sessions", "purchasers", "queries", "sessions", "transitions", "unique", "visitors")  # fmt: skip
+_COUNTS = ("purchase_sessions", "queries", "sessions", "transitions", "unique", "visitors")
 _TELLING = ("high", "low", "purchase_sessions", "queries", "rate", "sessions", "unique", "visitors")
 _CLASSES = ("purchase sessions", "purchasers")
 
@@ -93,9 +93,9 @@ class Discretion:
         found = []
         if self.least > 1:
             found.append(
-                f"Counts of 1 to {self.least - 1} are shown as < {self.least}. Shares, rates and intervals that follow "
-                f"from them are left out, and quantiles that fewer than {self.least} sessions lie beyond. Other numbers "
-                "may still give a count away, by subtraction. The CSV files of the description hold all numbers."
+                f"Counts of 1 to {self.least - 1} are shown as < {self.least}. Shares, rates and intervals that "
+                f"follow from them are left out, and quantiles with fewer than {self.least} sessions beyond. Other numbers may "
+                "still give a count away, by subtraction. The CSV files of the description hold all numbers."
             )
         if self.hide_rates:
             found.append(

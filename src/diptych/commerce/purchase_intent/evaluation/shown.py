@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from diptych.commerce.purchase_intent.shown import Row, interval, measured, number, percent, signed
+from diptych.commerce.purchase_intent.shown import Row, measured, number, percent
 from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
 
@@ -111,15 +111,13 @@ class Grid:
 
 
 def evaluation_tables(evaluation: Evaluation) -> list[Table]:
-    """Return all tables of an evaluation."""
+    """Return the values behind charts; then, folded, importance by step and every number of every cell."""
     grid = Grid(evaluation.cells)
-    return [
-        *best_tables(grid),
-        *step_tables(grid),
-        *gain_tables(grid, evaluation.gains),
-        *importance_tables(evaluation.importance),
-        *cell_tables(grid, {name: one["description"] for name, one in evaluation.about["models"].items()}),
-    ]
+    charts = [*step_charts(grid, "average_precision"), *step_charts(grid, "f1")]
+    charts += [*gain_charts(grid, evaluation.gains), *importance_charts(evaluation.importance)]
+    values = [replace(one.table(), caption=f"{one.title}: {one.y or one.x}", folded=False) for one in charts]
+    models = {name: one["description"] for name, one in evaluation.about["models"].items()}
+    return [*values, *importance_tables(evaluation.importance), *cell_tables(grid, models)]
 
 
 def evaluation_charts(evaluation: Evaluation) -> list[Chart]:
@@ -128,108 +126,6 @@ def evaluation_charts(evaluation: Evaluation) -> list[Chart]:
     charts = [chart for measure in REFERENCES for chart in step_charts(grid, measure)]
     charts += gain_charts(grid, evaluation.gains)
     return [*charts, *reliability_charts(grid), *importance_charts(evaluation.importance)]
-
-
-def best_tables(grid: Grid) -> list[Table]:
-    """Return a line per setting: the best model, and what no model at all has."""
-    lines = []
-    for setting, place in grid.fullest.items():
-        best = grid.best(setting)
-        if best is None:
-            continue
-        highest = grid.best(setting, "f1") or best
-        lines.append(
-            [
-                Cell(str(place), pages_text(best["step"])),
-                Cell(grid.labels[best["model"]]),
-                _measure(best, "average_precision"),
-                Cell(number(best["base_rate"], 3), value=best["base_rate"]),
-                Cell(grid.labels[highest["model"]]),
-                _measure(highest, "f1"),
-                Cell(number(highest["always_buy_f1"], 3), value=highest["always_buy_f1"]),
-                _measure(best, "brier_calibrated"),
-                Cell(number(best.get("brier_prior"), 4), value=best.get("brier_prior")),
-            ]
-        )
-    heads = (
-        "",
-        "Highest AP",
-        "AP",
-        "share of purchases",
-        "Highest F1",
-        "F1",
-        "always buy",
-        "Brier",
-        "of the share",
-    )
-    after = (
-        "Highest on the test sessions at the last step. Share of purchases: the average precision of chance."
-    )
-    return [Table("The best models", heads, lines, after=after)] if lines else []
-
-
-def step_tables(grid: Grid) -> list[Table]:
-    """Return average precision and F1 by step, a table per setting."""
-    tables = []
-    for setting in grid.fullest:
-        for measure, (reference, column) in list(REFERENCES.items())[:2]:
-            lines: list[tuple[list[Cell], dict[int, Cell]]] = []
-            of_steps = {cell["step"]: cell for cell in reversed(grid.cells) if cell["setting"] == setting}
-            chance = {
-                step: Cell(number(cell[column], 3), value=cell[column]) for step, cell in of_steps.items()
-            }
-            lines.append(([Cell(reference), Cell("")], chance))
-            for place in grid.places:
-                for model, label in grid.labels.items():
-                    cells = {cell["step"]: _measure(cell, measure) for cell in grid.line(place, model)}
-                    if place.setting == setting and cells:
-                        lines.append(([Cell(label), Cell(place.feature_set)], cells))
-            title = MEASURES[measure][0]
-            caption = f"{setting.capitalize()}: {title}{' at 0.5' if measure == 'f1' else ''}"
-            tables.append(_by_step(caption, ("model", "set"), lines))
-    return tables
-
-
-def gain_tables(grid: Grid, gains: Sequence[Row]) -> list[Table]:
-    """Return what the extended set adds, a table per setting and measure."""
-    tables = []
-    for setting, _, title, rows in _gains(gains):
-        lines = []
-        for model, label in grid.labels.items():
-            mine = [row for row in rows if row["model"] == model]
-            cells = {
-                row["step"]: Cell(
-                    signed(row["difference"], 3),
-                    interval(row["low"], row["high"], 3),
-                    value=row["difference"],
-                )
-                for row in mine
-            }
-            lines += [([Cell(label)], cells)] if cells else []
-        tables.append(
-            _by_step(f"{setting.capitalize()}: gain of the extended set in {title}", ("model",), lines)
-        )
-    return tables
-
-
-def _gains(gains: Sequence[Row]) -> Iterable[tuple[str, str, str, list[Row]]]:
-    for setting in dict.fromkeys(row["setting"] for row in gains):
-        for measure in list(REFERENCES)[:2]:
-            rows = [
-                row
-                for row in gains
-                if (row["setting"], row["measure"]) == (setting, measure) and row["difference"] is not None
-            ]
-            if rows:
-                yield setting, measure, MEASURES[measure][0], rows
-
-
-def _by_step(
-    caption: str, heads: Sequence[str], lines: Sequence[tuple[Sequence[Cell], Mapping[int, Cell]]]
-) -> Table:
-    steps = sorted({step for _, cells in lines for step in cells})
-    rows = [[*head, *(cells.get(step, Cell("–")) for step in steps)] for head, cells in lines]
-    return Table(caption, (*heads, *(f"step {step}" if step >= 0 else "whole" for step in steps)), rows)
 
 
 def _measure(cell: Row, measure: str) -> Cell:
@@ -253,9 +149,7 @@ def cell_tables(grid: Grid, descriptions: Mapping[str, str]) -> list[Table]:
     tables = [Table("Models", ("Model", "What it is", "Classes weighed by", "Remarks"), models, folded=True)]
     heads = ("Model", "Sessions", "Purchases, %", "Always-buy F1", *(title for title, _ in MEASURES.values()))
     for place in grid.places:
-        cells = sorted(
-            (cell for model in grid.labels for cell in grid.line(place, model)), key=lambda one: one["step"]
-        )
+        cells = [cell for cell in grid.cells if (cell["setting"], cell["set"]) == place]
         rows = [
             [
                 Cell(grid.labels[cell["model"]], pages_text(cell["step"])),
@@ -264,66 +158,69 @@ def cell_tables(grid: Grid, descriptions: Mapping[str, str]) -> list[Table]:
                 Cell(number(cell["always_buy_f1"], 3), value=cell["always_buy_f1"]),
                 *(_measure(cell, measure) for measure in MEASURES),
             ]
-            for cell in cells
+            for cell in sorted(cells, key=lambda one: one["step"])
         ]
-        caption = str(place).capitalize()
-        tables.append(Table(f"{caption}: all cells", heads, rows, folded=True))
+        tables.append(Table(f"{str(place).capitalize()}: all cells", heads, rows, folded=True))
     return tables
 
 
 def step_charts(grid: Grid, measure: str) -> list[Chart]:
-    """Return a measure by step, a chart per setting and set; of one step by model. The best model has its interval."""
+    """Return a measure by step, a chart per setting and set; of one step by model. The best model has a band."""
     charts, (reference, column), title = [], REFERENCES[measure], MEASURES[measure][0]
     for place in grid.fullest.values() if measure == "lift_10" else grid.places:
-        lines = {model: grid.line(place, model, measure) for model in grid.labels}
-        lines = {model: cells for model, cells in lines.items() if cells}
-        best = (grid.best(place.setting) or {}).get("model")
+        lines = [cells for model in grid.labels if (cells := grid.line(place, model, measure))]
         if not lines:
             continue
-        held = {cell["step"]: cell[column] if column else 1.0 for cells in lines.values() for cell in cells}
+        held = {cell["step"]: cell[column] if column else 1.0 for cells in lines for cell in cells}
         if len(grid.steps) > 1:
-            drawn = [
-                _line(grid.labels[model], cells, measure, f"{measure}_" if model == best else None)
-                for model, cells in lines.items()
-            ]
-            steps = sorted(held)
-            drawn.append(Series(reference, [held[step] for step in steps], steps, colour="ink"))
+            drawn = [_line(grid, cells, measure, f"{measure}_") for cells in lines]
+            drawn.append(Series(reference, list(held.values()), list(held), colour="ink"))
             charts.append(Chart(str(place), drawn, _PAGES, title))
             continue
-        firsts = [cells[0] for cells in lines.values()]
-        low, high = ([cell.get(f"{measure}_{end}") for cell in firsts] for end in ("low", "high"))
-        ends: dict[str, Any] = {} if None in (*low, *high) else {"low": low, "high": high}
+        firsts = [cells[0] for cells in lines]
         values = [cell[measure] for cell in firsts]
-        texts = [number(value, 3) for value in values]
-        drawn = [Series(title, values, mark="point", texts=texts, **ends)]
-        drawn.append(Series(reference, [held[firsts[0]["step"]]], mark="level"))
-        charts.append(
-            Chart(str(place), drawn, title, "", [grid.labels[model] for model in lines], across=True)
-        )
+        shown: dict[str, Any] = {
+            "texts": [number(value, 3) for value in values],
+            **_ends(firsts, f"{measure}_"),
+        }
+        drawn = [Series(title, values, mark="point", **shown)]
+        drawn += [Series(reference, [value], mark="level") for value in held.values()]
+        names = [grid.labels[cell["model"]] for cell in firsts]
+        charts.append(Chart(str(place), drawn, title, "", names, across=True))
     return charts
-
-
-def _line(name: str, rows: Sequence[Row], column: str, ends: str | None) -> Series:
-    """Return a line over steps; with intervals where ``ends`` begins their columns, and all are known."""
-    low, high = (
-        [row.get(f"{ends}{end}") if ends is not None else None for row in rows] for end in ("low", "high")
-    )
-    known: dict[str, Any] = {} if None in (*low, *high) else {"low": low, "high": high}
-    return Series(name, [row[column] for row in rows], [row["step"] for row in rows], **known)
 
 
 def gain_charts(grid: Grid, gains: Sequence[Row]) -> list[Chart]:
     """Return what the extended set adds by step, a chart per setting and measure."""
     charts = []
-    for setting, _, title, rows in _gains(gains):
-        best = (grid.best(setting) or {}).get("model")
-        lines = []
-        for model, label in grid.labels.items():
-            mine = sorted((row for row in rows if row["model"] == model), key=lambda row: row["step"])
-            lines += [_line(label, mine, "difference", "" if model == best else None)] if mine else []
-        lines.append(Series("no gain", [0.0], mark="level"))
-        charts.append(Chart(setting, lines, _PAGES, f"gain in {title}"))
+    for setting in grid.fullest:
+        for measure in ("average_precision", "f1"):
+            key = (setting, measure)
+            rows = [
+                row
+                for row in gains
+                if (row["setting"], row["measure"]) == key and row["difference"] is not None
+            ]
+            lines = [[row for row in rows if row["model"] == model] for model in grid.labels]
+            drawn = [_line(grid, mine, "difference", "") for mine in lines if mine]
+            if drawn:
+                drawn.append(Series("no gain", [0.0], mark="level"))
+                charts.append(Chart(setting, drawn, _PAGES, f"gain in {MEASURES[measure][0]}"))
     return charts
+
+
+def _line(grid: Grid, rows: Sequence[Row], column: str, prefix: str) -> Series:
+    """Return a model's line over steps; its intervals are drawn where it is the best of its setting."""
+    rows, model = sorted(rows, key=lambda row: row["step"]), rows[0]["model"]
+    quiet = model != (grid.best(rows[0]["setting"]) or {}).get("model")
+    x, y = [row["step"] for row in rows], [row[column] for row in rows]
+    return Series(grid.labels[model], y, x, quiet=quiet, **_ends(rows, prefix))
+
+
+def _ends(rows: Sequence[Row], prefix: str) -> dict[str, Any]:
+    """Return the ends of intervals where all are known; ``prefix`` begins their columns."""
+    low, high = ([row.get(f"{prefix}{end}") for row in rows] for end in ("low", "high"))
+    return {} if None in (*low, *high) else {"low": low, "high": high}
 
 
 def reliability_charts(grid: Grid) -> list[Chart]:
@@ -334,35 +231,25 @@ def reliability_charts(grid: Grid) -> list[Chart]:
         line = [] if best is None else grid.line(place, best["model"])
         known = [cell for cell in line if cell.get("reliability") or cell.get("reliability_calibrated")]
         for cell in {one["step"]: one for one in (*known[:1], *known[-1:])}.values():
+            curves = {
+                "calibrated": cell.get("reliability_calibrated"),
+                "as the model gives them": cell["reliability"],
+            }
             drawn = [
                 Series(name, [100 * one["share"] for one in bins], [100 * one["mean_score"] for one in bins])
-                for name, key in (
-                    ("calibrated", "reliability_calibrated"),
-                    ("as the model gives them", "reliability"),
-                )
-                if (bins := cell.get(key))
+                for name, bins in curves.items()
+                if bins
             ]
-            title = f"{place}, {pages_text(cell['step'])}"
-            charts.append(
-                Chart(
-                    title,
-                    drawn,
-                    "mean probability, %",
-                    "purchases, %",
-                    diagonal=True,
-                    after=grid.labels[cell["model"]],
-                )
-            )
+            title, label = f"{place}, {pages_text(cell['step'])}", grid.labels[cell["model"]]
+            axes = ("mean probability, %", "purchases, %")
+            charts.append(Chart(title, drawn, *axes, diagonal=True, after=label))
     return charts
 
 
-def importance_by_setting(rows: Sequence[Row]) -> dict[str, list[Row]]:
+def _by_setting(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Return the importances of every setting, of the last feature set it has."""
     sets = {row["setting"]: row["set"] for row in rows}
-    return {
-        setting: [row for row in rows if (row["setting"], row["set"]) == (setting, one)]
-        for setting, one in sets.items()
-    }
+    return {one: [row for row in rows if (row["setting"], row["set"]) == (one, sets[one])] for one in sets}
 
 
 def mean_steps(rows: Sequence[Row]) -> list[int]:
@@ -389,32 +276,24 @@ def mean_importance(rows: Sequence[Row], kind: str) -> dict[str, float]:
 def importance_charts(rows: Sequence[Row]) -> list[Chart]:
     """Return the mean importance of features per setting and kind, and what static features have by step."""
     charts, shares = [], []
-    for setting, mine in importance_by_setting(rows).items():
+    for setting, mine in _by_setting(rows).items():
         steps = mean_steps(mine)
-        dynamic = {row["feature"]: row["dynamic"] for row in mine}
         over = f"mean over steps {steps[0]} to {steps[-1]}" if len(steps) > 1 else pages_text(steps[0])
         for kind, title in KINDS.items():
             means = dict(list(mean_importance(mine, kind).items())[:_MOST_FEATURES])
             scale, decimals = (100.0, 1) if kind == "impurity" else (1.0, 3)
             bars = []
-            for name, kept in (("dynamic", True), ("static", False)):
-                values = [scale * value if dynamic[one] is kept else None for one, value in means.items()]
-                texts = [number(value, decimals) for value in values]
-                if any(value is not None for value in values):
-                    colour = "blue" if kept else "orange"
-                    bars.append(Series(name, values, mark="bar", texts=texts, colour=colour))
-            if bars:
-                chart = Chart(
-                    f"{setting}, by {kind}",
-                    bars,
-                    title,
-                    "",
-                    list(means),
-                    across=True,
-                    stacked=True,
-                    after=over,
+            for name, colour in (("dynamic", "blue"), ("static", "orange")):
+                kept = {row["feature"] for row in mine if row["dynamic"] is (name == "dynamic")}
+                y = [scale * value if one in kept else None for one, value in means.items()]
+                bars.append(
+                    Series(name, y, mark="bar", texts=[number(one, decimals) for one in y], colour=colour)
                 )
-                charts.append(chart)
+            title = f"{title}, {over}"
+            if means:
+                charts.append(
+                    Chart(f"{setting}, by {kind}", bars, title, "", list(means), across=True, stacked=True)
+                )
             of_steps = static_shares(mine, kind)
             if len(of_steps) > 1:
                 y = [100 * share for share in of_steps.values()]
@@ -434,54 +313,25 @@ def static_shares(rows: Sequence[Row], kind: str) -> dict[int, float]:
 
 
 def importance_tables(rows: Sequence[Row]) -> list[Table]:
-    """Return the importance of features per setting: means, and folded by step, the stronger the darker."""
-    tables: list[Table] = []
-    for setting, mine in importance_by_setting(rows).items():
-        dynamic = {row["feature"]: row["dynamic"] for row in mine}
-        means = {kind: mean_importance(mine, kind) for kind in KINDS}
-        order = list(means["permutation"] or means["impurity"])
-        steps = mean_steps(mine)
-        lines = [
-            [
-                Cell(name),
-                Cell("dynamic" if dynamic[name] else "static"),
-                *_importances(
-                    {"impurity": means["impurity"].get(name), "permutation": means["permutation"].get(name)}
-                ),
-            ]
-            for name in order
-        ]
-        over = f"steps {steps[0]} to {steps[-1]}" if len(steps) > 1 else pages_text(steps[0])
-        caption = f"{setting.capitalize()}: what features are worth, mean over {over}"
-        of_model = f"to {mine[0]['model']}" if mine[0].get("model") else ""
-        tables.append(Table(caption, ("feature", "", "impurity, %", "permutation"), lines, after=of_model))
+    """Return the importance of features by step, a table per setting and kind: the stronger the darker."""
+    tables = []
+    for setting, mine in _by_setting(rows).items():
+        steps = sorted({row["step"] for row in mine})
         for kind, title in KINDS.items():
             greatest = max((row[kind] for row in mine if row[kind] is not None), default=0.0)
-            shaded: list[tuple[list[Cell], dict[int, Cell]]] = [
-                (
-                    [Cell(name)],
-                    {row["step"]: _shaded(row, kind, greatest) for row in mine if row["feature"] == name},
-                )
-                for name in dict.fromkeys([*order, *dynamic])
-            ]
-            if greatest > 0:
-                by_step = _by_step(f"{setting.capitalize()}: {title}, by step", ("feature",), shaded)
-                tables.append(Table(by_step.caption, by_step.columns, by_step.rows, folded=True))
+            names = dict.fromkeys([*mean_importance(mine, kind), *(row["feature"] for row in mine)])
+            lines = {name: [Cell(name), *(Cell("–") for _ in steps)] for name in names}
+            for row in mine:
+                if row[kind] is not None and greatest > 0:
+                    value, spread = row[kind], row.get("permutation_sd") if kind == "permutation" else None
+                    lines[row["feature"]][1 + steps.index(row["step"])] = Cell(
+                        percent(value) if kind == "impurity" else number(value, 3),
+                        "" if spread is None else f"± {number(spread, 3)}",
+                        max(0.0, value / greatest),
+                        "blue" if row["dynamic"] else "orange",
+                        value=value,
+                    )
+            heads = ("feature", *(f"step {step}" if step >= 0 else "whole" for step in steps))
+            caption = f"{setting.capitalize()}: {title}, by step"
+            tables.append(Table(caption, heads, list(lines.values()), after="orange: static", folded=True))
     return tables
-
-
-def _importances(values: Mapping[str, float | None]) -> list[Cell]:
-    return [
-        measured({**values, "low": None, "high": None}, "impurity", 1, 100.0),
-        measured({**values, "low": None, "high": None}, "permutation", 3),
-    ]
-
-
-def _shaded(row: Row, kind: str, greatest: float) -> Cell:
-    if row[kind] is None:
-        return Cell("–")
-    spread = row.get("permutation_sd") if kind == "permutation" else None
-    text = percent(row[kind]) if kind == "impurity" else number(row[kind], 3)
-    note = "" if spread is None else f"± {number(spread, 3)}"
-    shade = max(0.0, row[kind] / greatest) if greatest > 0 else 0.0
-    return Cell(text, note, shade, "blue" if row["dynamic"] else "orange", value=row[kind])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from diptych.commerce.purchase_intent.evaluation.shown import Grid, reliability_charts, step_charts, step_text
+from diptych.commerce.purchase_intent.evaluation.shown import Grid, step_text
 from diptych.commerce.purchase_intent.shown import Row, measured, number, percent
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import DiptychError
@@ -30,7 +30,7 @@ _COLUMNS: Mapping[str, tuple[str, int]] = {
 }
 
 
-def measured_table(caption: str, cells: Sequence[Row], after: str = "") -> Table:
+def measured_table(caption: str, cells: Sequence[Row]) -> Table:
     """Return a line per setting and step: ``measures`` of each cell, None where nothing could be measured."""
     rows = []
     for cell in cells:
@@ -45,7 +45,13 @@ def measured_table(caption: str, cells: Sequence[Row], after: str = "") -> Table
         row += [measured(given, name, decimals, ends=f"{name}_") for name, (_, decimals) in _COLUMNS.items()]
         rows.append(row)
     heads = ("setting", "step", "sessions", "bought", "% bought", *(title for title, _ in _COLUMNS.values()))
-    return Table(caption, heads, rows, after=after)
+    return Table(caption, heads, rows)
+
+
+def scorer_table(scorer: Scorer) -> Table:
+    """Return what was measured when it was trained."""
+    cells = [{**cell, "measures": cell["holdout"]} for cell in scorer.about["cells"]]
+    return measured_table("Measured on the last part, of which the models have seen nothing", cells)
 
 
 def scorer_grid(about: Row) -> Grid:
@@ -64,23 +70,6 @@ def scorer_grid(about: Row) -> Grid:
         if cell["holdout"] is not None
     ]
     return Grid([{**cell, "reliability": None} for cell in of_all])
-
-
-def scorer_tables(scorer: Scorer) -> list[Table]:
-    """Return what was measured, and the reasons of the example's score."""
-    cells = [{**cell, "measures": cell["holdout"]} for cell in scorer.about["cells"]]
-    after = "on the last part of the sessions, of which the models have seen nothing"
-    tables = [measured_table("Measured on the last part", cells, after)]
-    scores, _ = example_scores(scorer)
-    return [*tables, *([reasons_table(scores[-1].reasons)] if scores and scores[-1].reasons else [])]
-
-
-def scorer_charts(scorer: Scorer) -> list[Chart]:
-    """Return measures by step, reliability, and the example page by page."""
-    grid = scorer_grid(scorer.about)
-    charts = [chart for name in ("average_precision", "f1") for chart in step_charts(grid, name)]
-    scores, _ = example_scores(scorer)
-    return [*(charts if len(grid.steps) > 1 else []), *reliability_charts(grid), *example_charts(scores)]
 
 
 def example_scores(scorer: Scorer) -> tuple[list[Score], str]:
@@ -117,14 +106,10 @@ def example_charts(scores: Sequence[Score]) -> list[Chart]:
     if reasons:
         doublings = [one.effect / math.log(2) for one in reasons]
         texts = [odds(one) for one in reasons]
-        bars = [
-            Series(
-                name, [value if (value >= 0) is up else None for value in doublings], mark="bar", texts=texts
-            )
-            for name, up in (("more likely", True), ("less likely", False))
-        ]
-        names = [one.label for one in reasons]
-        charts.append(Chart("Reasons", bars, "doublings of the odds", "", names, across=True, stacked=True))
+        bar = Series("doublings", doublings, mark="bar", texts=texts)
+        charts.append(
+            Chart("Reasons", [bar], "doublings of the odds", "", [one.label for one in reasons], across=True)
+        )
     return charts
 
 

@@ -40,7 +40,6 @@ _MOST_CURVES = 6
 _LONG = 60  # characters of a name from a log
 _NAMES = {True: "purchase", False: "no purchase"}
 _COLOURS = {True: "blue", False: "orange"}
-_OF_SESSIONS = ("anonymous sessions", "identified sessions", "purchase sessions", "sessions with several visitors")  # fmt: skip
 
 
 class _Column(NamedTuple):
@@ -134,8 +133,8 @@ def _overview(rows: Sequence[Row]) -> Table:
     discretion, totals = Discretion.current(), {row["what"]: row["total"] for row in rows}
     lines = []
     for what, total in totals.items():
-        part = what in _OF_SESSIONS and totals.get("sessions") and not discretion.small(total)
-        share = percent(total / totals["sessions"]) if part else ""
+        part = "sessions " in f"{what} " and totals.get("sessions") and not discretion.small(total)
+        share = percent(total / totals["sessions"]) if part and what != "sessions" else ""
         count = Cell(number(total), value=total) if what == "device types" else discretion.count(total)
         lines.append([Cell(what), count, Cell(share)])
     return Table("The log in numbers", ("What", "Total", "% of sessions"), lines)
