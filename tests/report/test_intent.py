@@ -138,7 +138,8 @@ def test_small_counts_and_what_gives_them_away_are_hidden() -> None:
         "devices-per-visitor": [
             {"purchaser": True, "devices": "> 1", "visitors": 3, "share": 0.03, "low": 0.01, "high": 0.09}
         ],
-        "device-transitions": transitions({("pc", "pc"): (90, "self"), ("pc", "tv"): (2, "one-sided")}),
+        "device-transitions": transitions({("pc", "pc"): (38, "self"), ("pc", "tv"): (2, "one-sided"),
+                                           ("pc", "pad"): (60, "one-sided"), ("tv", "tv"): (8, "self")}),
         "hours": times("hour", [3] + [10] * 23, [50] * 24),
     }  # fmt: skip
 
@@ -152,9 +153,11 @@ def test_small_counts_and_what_gives_them_away_are_hidden() -> None:
     assert devices["tablet"] == ["96", "< 5", *["–"] * 4]  # the share of the 93 others would give the 3 away
     assert devices["fridge"] == ["50", "–", *["–"] * 4]
     assert shown("devices-per-visitor")["> 1 device"] == ["–", "–"]
-    assert shown("device-transitions")["pc"] == ["97.8 (92.4 to 99.4)", "–"]
+    moves = shown("device-transitions")
+    assert moves["pc"] == ["–", "60.0 (50.2 to 69.1; one-sided)", "–"]  # of one alone subtraction would tell
+    assert moves["tv"] == ["0.0", "0.0", "100.0 (67.6 to 100.0)"]
     (hours,) = charts_of("hours", tables["hours"])
-    assert line(hours, "purchase").y[:2] == [None, pytest.approx(1000 / 233)]
+    assert line(hours, "purchase").y[:3] == [None, None, pytest.approx(1000 / 233)]
     assert line(hours, "purchase").low[0] is None
     shares, rates = charts_of("devices", tables["devices"])
     assert [one.y[1:] for one in shares.series] == [[None] * 3] * 2
@@ -166,7 +169,7 @@ def test_small_counts_and_what_gives_them_away_are_hidden() -> None:
     )
     with showing(Discretion(least=1)):
         assert shown("devices")["tv"][:2] == ["4", "1"]
-        assert shown("device-transitions")["pc"][1].startswith("2.2 (")
+        assert "2.0 (0.6 to 7.0; one-sided)" in shown("device-transitions")["pc"]
         assert "3 sessions have several visitors." in description_page(description(tables)).notes
         assert Discretion.current().lines() == []
     with pytest.raises(UsageError, match="below 0"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -99,19 +98,13 @@ def description_page(description: Description, log: Log | None = None) -> Page:
         f" from {log.about['first'][:10]} to {log.about['last'][:10]}" if log and log.about["first"] else ""
     )
     discretion = Discretion.current()
-    counted = re.compile(r"\d[\d,]*")
-    notes = [
-        note
-        for note in _sentences(about["notes"])
-        if not discretion.small(*(int(found.replace(",", "")) for found in counted.findall(note)))
-    ]
     return Page(
         title=f"Purchase intent in {shorten(description.name, 80)}",
         summary=f"Sessions with a purchase and others, in {about['counts']['sessions']:,} sessions{days}.",
         headlines=_counts(description),
         sections=[section for section in sections if section.blocks or section.title == "Import"],
         protocol=_facts(description, options),
-        notes=[*notes, *discretion.lines()],
+        notes=[*_sentences(discretion.notes(about["notes"])), *discretion.lines()],
         commands=[_describe_command(description, options)],
     )
 

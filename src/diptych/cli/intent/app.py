@@ -70,6 +70,7 @@ def describe(
     """
     from diptych.commerce.purchase_intent.engine import open_engine
     from diptych.commerce.purchase_intent.sessions import SessionOptions, sessionise
+    from diptych.commerce.purchase_intent.shown import Discretion
     from diptych.commerce.purchase_intent.statistics import DescribeOptions, choose_statistics
     from diptych.commerce.purchase_intent.statistics import describe as describe_sessions
     from diptych.commerce.purchase_intent.statistics.describe import Description, check_options
@@ -97,9 +98,9 @@ def describe(
         page = description_page(description, opened)
         description.save(out, also=lambda inside: page.save(inside / _PAGE))
         show(*description_tables(description))
-    for note in description.about["notes"]:
+        notes = Discretion.current().notes(description.about["notes"])
+    for note in (*notes, description.line()):
         say(note)
-    say(description.line())
     say(f"written to {out}; sessions are kept in {tables.folder}; the page is {out / _PAGE}")
     features = out.with_name("features")
     next_step(["diptych", "intent", "features", str(log), "--out", str(features)])

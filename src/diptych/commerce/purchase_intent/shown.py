@@ -5,7 +5,8 @@ Pages and printed tables are handed on; the CSV files of a description stay with
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -19,7 +20,17 @@ Row = Mapping[str, Any]
 _FLOOR = 0.01  # where the tail of a distribution ends: its steps are the inverse of the number of sessions
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 _COUNTS = ("purchase_sessions", "queries", "sessions", "transitions", "unique", "visitors")
+_FOLLOWING = ("purchase_sessions", "queries", "unique")  # counts beside others that give a small one away
 _TELLING = ("high", "low", "purchase_sessions", "queries", "rate", "sessions", "unique", "visitors")
+_WHOLES = {
+    "channels": ("", "purchase_sessions"),
+    "devices": ("", "purchase_sessions"),
+    "devices-per-visitor": ("purchaser", "visitors"),
+    "device-transitions": ("from_device", "transitions"),
+    "hours": ("purchase", "sessions"),
+    "week-days": ("purchase", "sessions"),
+    "queries": ("purchase", "sessions"),
+}  # statistics whose shares add up: by which column, and what they are counts of
 _CLASSES = ("purchase sessions", "purchasers")
 
 
@@ -63,39 +74,63 @@ class Discretion:
     def rows(self, name: str, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Return the rows of a statistic as they may be shown: None for what gives a small count away.
 
+        Where one part of a whole is hidden, so is the smallest of the others, that it cannot be had by subtraction.
         Columns that conversion rates follow from are missing when rates are hidden.
         """
+        if name == "overview":
+            return [dict(row) for row in rows if not (self.hide_rates and row["what"] in _CLASSES)]
+        if name == "session-length":
+            rows = [row for row in rows if row["at_least"] >= self.least]
+            return [dict(row) for row in rows if not self.hide_rates or row["share"] >= _FLOOR]
+        hidden = self._hidden(name, rows)
         found = []
-        for given in rows:
+        for place, given in enumerate(rows):
             row = dict(given)
-            if name == "overview":
-                if self.hide_rates and row["what"] in _CLASSES:
-                    continue
-            elif name == "session-length":
-                if row["at_least"] < self.least or (self.hide_rates and row["share"] < _FLOOR):
-                    continue
-            else:
-                counts = {one: row[one] for one in _COUNTS if one in row}
-                others = row["sessions"] - row["purchase_sessions"] if "purchase_sessions" in row else None
-                if self.small(*counts.values(), others):
-                    told = {*_QUANTILES, "max", *(one for one in counts if not self.small(counts[one]))}
-                    told = {one for one in row if one in told or isinstance(row[one], float)} - {"sessions"}
-                    row |= dict.fromkeys(told)
-                if name == "session-length-quantiles":
-                    few = [one for one in _QUANTILES if self.few_beyond(_QUANTILES[one], row["sessions"])]
-                    row |= dict.fromkeys(few)
-            hidden = _TELLING if self.hide_rates and name != "overview" else ()
-            found.append({one: value for one, value in row.items() if one not in hidden})
+            if place in hidden:
+                counts = [one for one in _FOLLOWING if one in row and not self.small(row[one])]
+                shares = [one for one in row if isinstance(row[one], float) or one in (*_QUANTILES, "max")]
+                row |= dict.fromkeys([*counts, *shares])
+            if name == "session-length-quantiles":
+                row |= dict.fromkeys(
+                    one for one in _QUANTILES if self.few_beyond(_QUANTILES[one], row["sessions"])
+                )
+            found.append({one: row[one] for one in row if not (self.hide_rates and one in _TELLING)})
         return found
+
+    def _hidden(self, name: str, rows: Sequence[Row]) -> set[int]:
+        """Return the places of rows with a small count, and of those that would give one away."""
+        hidden = set()
+        for place, row in enumerate(rows):
+            counts = [row[one] for one in _COUNTS if one in row]
+            others = row["sessions"] - row["purchase_sessions"] if "purchase_sessions" in row else None
+            hidden |= {place} if self.small(*counts, others) else set()
+        if name in _WHOLES:
+            key, count = _WHOLES[name]
+            parts: dict[Any, list[int]] = {}
+            for place, row in enumerate(rows):
+                if row[count] and row.get("device") != "all" and row.get("devices") != "> 1":
+                    parts.setdefault(row.get(key), []).append(place)
+            for places in parts.values():
+                shown = sorted(set(places) - hidden, key=lambda place: rows[place][count])
+                if len(places) - len(shown) == 1:
+                    hidden |= set(shown[:1])
+        return hidden
+
+    def notes(self, notes: Iterable[str]) -> list[str]:
+        """Return those notes that tell of no small count."""
+        counts = {
+            note: [int(one.replace(",", "")) for one in re.findall(r"\d[\d,]*", note)] for note in notes
+        }
+        return [note for note, found in counts.items() if not self.small(*found)]
 
     def lines(self) -> list[str]:
         """Return what a page notes about it."""
         found = []
         if self.least > 1:
             found.append(
-                f"Counts of 1 to {self.least - 1} are shown as < {self.least}. Shares, rates and intervals that "
-                f"follow from them are left out, and quantiles with fewer than {self.least} sessions beyond. Other numbers may "
-                "still give a count away, by subtraction. The CSV files of the description hold all numbers."
+                f"Counts of 1 to {self.least - 1} are shown as < {self.least}. Shares, rates and intervals that follow "
+                f"from them are left out, and quantiles with fewer than {self.least} sessions beyond. By subtraction "
+                "other numbers may still give a count away. The CSV files of the description hold all numbers."
             )
         if self.hide_rates:
             found.append(

@@ -101,9 +101,7 @@ def description_tables(description: Description) -> list[Table]:
     for name in description.tables:
         rows = description.rows(name)
         tables = tables_of(name, rows, DescribeOptions(**description.about["options"]))
-        found += tables or (
-            [] if name == "session-length" else [one.table() for one in charts_of(name, rows)]
-        )
+        found += tables or [one.table() for one in charts_of(name, rows) if name != "session-length"]
     return found
 
 
@@ -193,14 +191,14 @@ def _transitions(rows: Sequence[Row]) -> Table:
         parts.update(dict.fromkeys((row["from_device"], row["to_device"]), row["transitions"]))
     order = sorted(parts, key=lambda one: (-parts[one], one))
     devices = order[:_MOST_GROUPS]
-    found = {(row["from_device"], row["to_device"]): row for row in rows if row["transitions"]}
+    found: dict[tuple[str, str], Row] = {(row["from_device"], row["to_device"]): row for row in rows}
     lines = []
     for one in devices:
         line = [Cell(_name(one))]
         for other in devices:
-            row = found.get((one, other))
-            if row is None or row["share"] is None:
-                line.append(Cell("0" if row is None else "–"))
+            row = found.get((one, other), {"share": 0.0, "link": ""})
+            if row["share"] is None:
+                line.append(Cell("–"))
                 continue
             link = row["link"] if row["link"] in LINKS else ""
             ends = interval(row.get("low"), row.get("high"), 1, 100.0)
@@ -208,7 +206,7 @@ def _transitions(rows: Sequence[Row]) -> Table:
             colour = LINKS[link][0] if link else "ink"
             line.append(Cell(percent(row["share"]), note, row["share"], colour, value=100 * row["share"]))
         lines.append(line)
-    kinds = dict.fromkeys(row["link"] for row in rows if row["link"] in LINKS)
+    kinds = dict.fromkeys(row["link"] for row in rows if row["link"] in LINKS and row["share"] is not None)
     meanings = "; ".join(f"{kind}: {LINKS[kind][1]}" for kind in kinds)
     return Table(
         "Probability of the next device, in %",
@@ -297,7 +295,7 @@ def _over_time(rows: Sequence[Row], name: str, key: str, places: int) -> list[Ch
         ordered = [found.get(place, {}) for place in range(places)]
         y, low, high = (_scaled(ordered, column) for column in ("share", "low", "high"))
         if any(value is not None for value in y):
-            ends = {"low": low, "high": high} if any(end is not None for end in low) else {}
+            ends: dict[str, Any] = {"low": low, "high": high} if any(end is not None for end in low) else {}
             x = () if key == "week_day" else list(range(places))
             mark: Any = "bar" if key == "week_day" else "line"
             lines.append(Series(_NAMES[purchase], y, x, mark=mark, colour=_COLOURS[purchase], **ends))
