@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -105,7 +105,8 @@ def evaluate(
 
       [bold]diptych intent evaluate later-features --scorer scorer --out held-out[/bold]
     """
-    from diptych.commerce.purchase_intent.evaluation.shown import evaluation_tables
+    from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate_models
+    from diptych.commerce.purchase_intent.evaluation.shown import evaluation_tables, step_text
     from diptych.commerce.purchase_intent.features.table import open_features
     from diptych.metrics.bootstrap import Bootstrap
     from diptych.report.intent import evaluation_page
@@ -123,7 +124,7 @@ def evaluate(
                 raise UsageError("a scorer is measured as it is", "leave out --model, --set and --folds")
             found = _of_scorer(table, scorer, out, _split(setting), step or None, how, write_page)
         else:
-            found = _of_models(
+            found = evaluate_models(
                 table,
                 out,
                 preset=preset,
@@ -143,19 +144,13 @@ def evaluate(
             )
     show(*(table for table in evaluation_tables(found) if not table.folded))
     for one in found.left_out:
-        say(f"left out: {one['setting']}, step {one['step']}: {one['reason']}")
+        say(f"left out: {one['setting']}, step {step_text(one['step'])}: {one['reason']}")
     for note in (*found.notes, found.line()):
         say(note)
     say(
         f"every prediction and number in {out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed"
     )
     next_step(["open", page])
-
-
-def _of_models(features: FeatureTable, out: Path, **said: Any) -> Evaluation:
-    from diptych.commerce.purchase_intent.evaluation import evaluate as evaluated
-
-    return evaluated(features, out, **said)
 
 
 def _of_scorer(

@@ -11,6 +11,7 @@ from typing import Any
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.scoring.cell import CALIBRATIONS, Cell
 from diptych.commerce.purchase_intent.sessions.tables import BUFFER
+from diptych.commerce.purchase_intent.shown import number
 
 _MEASURED = (
     ("average_precision", "average precision"),
@@ -37,12 +38,12 @@ def measured_section(about: Mapping[str, Any], cells: Sequence[Cell]) -> str:
                 *place,
                 f"{found['sessions']:,}",
                 f"{found['purchases']:,}",
-                f"{found['base_rate']:.4f}",
+                number(found["base_rate"], 4),
                 *(_with_interval(found, name) for name, _ in _MEASURED),
-                f"{found['always_buy_f1']:.4f}",
-                f"{found['brier']:.4f}",
-                f"{found['brier_base_rate']:.4f}",
-                f"{cell.threshold:.4f}",
+                number(found["always_buy_f1"], 4),
+                number(found["brier"], 4),
+                number(found["brier_base_rate"], 4),
+                number(cell.threshold, 4),
             )
         )
     text = (
@@ -73,8 +74,8 @@ def reliability_section(cells: Sequence[Cell]) -> str:
             "whole" if cell.step < 0 else str(cell.step),
             f"{row['low']:.3f} to {row['high']:.3f}",
             f"{row['n']:,}",
-            f"{row['mean_score']:.4f}",
-            f"{row['share']:.4f}",
+            number(row["mean_score"], 4),
+            number(row["share"], 4),
         )
         for cell in _some(cells)
         for row in (cell.about["holdout"] or {}).get("reliability", ())

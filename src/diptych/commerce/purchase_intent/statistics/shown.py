@@ -217,21 +217,16 @@ def _transitions(rows: Sequence[Row]) -> Table:
 
 
 def _plain(name: str, rows: Sequence[Row]) -> Table:
-    """Return a statistic of somebody else's: its rows as they are, but for those with a small count."""
+    """Return a statistic of a plug-in: its rows as they are, but for those with a small count."""
     meanings = STATISTICS.get(name).columns if name in STATISTICS.names() else dict.fromkeys(rows[0], "")
-    shown = [row for row in Discretion.current().rows(name, rows) if None not in row.values()]
-    lines = [[_value(row.get(column)) for column in meanings] for row in shown[:_MOST_ROWS]]
+    shown = [row for row in Discretion.current().rows(name, rows) if None not in row.values()][:_MOST_ROWS]
+    values = [[row.get(column) for column in meanings] for row in shown]
+    texts = [
+        [f"{one:,.4g}" if isinstance(one, float) else _name(str(one)) for one in line] for line in values
+    ]
     meant = "; ".join(f"{column}: {meaning}" for column, meaning in meanings.items() if meaning)
-    return Table(
-        name, list(meanings), lines, after=f"{meant} {_further(len(rows) - len(lines), 'rows')}".strip()
-    )
-
-
-def _value(value: Any) -> Cell:
-    if isinstance(value, float):
-        return Cell(f"{value:,.4g}", value=value)
-    return Cell(
-        "–" if value is None else "yes" if value is True else "no" if value is False else _name(str(value))
+    return Table.of(
+        name, f"{meant} {_further(len(rows) - len(shown), 'rows')}".strip(), tuple(meanings), texts
     )
 
 
@@ -288,17 +283,15 @@ def _lengths(rows: Sequence[Row]) -> list[Chart]:
 def _over_time(rows: Sequence[Row], name: str, key: str, places: int) -> list[Chart]:
     """Thesis Figures 6.3 and 6.4."""
     lines = []
+    shown = Discretion.current().rows(name, rows)
     for purchase in CLASSES:
-        found = {
-            row[key]: row for row in Discretion.current().rows(name, rows) if row["purchase"] == purchase
-        }
+        found = {row[key]: row for row in shown if row["purchase"] == purchase}
         ordered = [found.get(place, {}) for place in range(places)]
         y, low, high = (_scaled(ordered, column) for column in ("share", "low", "high"))
         if any(value is not None for value in y):
-            ends: dict[str, Any] = {"low": low, "high": high} if any(end is not None for end in low) else {}
-            x = () if key == "week_day" else list(range(places))
-            mark: Any = "bar" if key == "week_day" else "line"
-            lines.append(Series(_NAMES[purchase], y, x, mark=mark, colour=_COLOURS[purchase], **ends))
+            more: dict[str, Any] = {"mark": "bar"} if key == "week_day" else {"x": range(places)}
+            more |= {"low": low, "high": high} if any(end is not None for end in low) else {}
+            lines.append(Series(_NAMES[purchase], y, colour=_COLOURS[purchase], **more))
     if not lines:
         return []
     lines.append(Series("all alike", [100 / places], mark="level"))
@@ -339,24 +332,10 @@ def _rates(rows: Sequence[Row], key: str) -> list[Chart]:
     return [*charts, *([rates] if any(value is not None for value in values) else [])]
 
 
-def _queries(rows: Sequence[Row]) -> list[Chart]:
-    ordered = sorted((row for row in rows if row["device"] != ALL), key=lambda row: -row["sessions"])
-    devices = list(dict.fromkeys(row["device"] for row in ordered))[:_MOST_GROUPS]
-    shown = {(row["device"], row["purchase"]): row for row in Discretion.current().rows("queries", ordered)}
-    bars = []
-    for purchase in CLASSES:
-        values = [shown.get((device, purchase), {}).get("per_session") for device in devices]
-        texts = [number(value, 2) for value in values]
-        bars.append(Series(_NAMES[purchase], values, mark="bar", colour=_COLOURS[purchase], texts=texts))
-    names = [_name(device) for device in devices]
-    return [Chart("Queries per session", bars, "queries", "", names, across=True)] if names else []
-
-
 _CHARTS: Mapping[str, Callable[[Sequence[Row]], list[Chart]]] = {
     "session-length": _lengths,
     "week-days": lambda rows: _over_time(rows, "week-days", "week_day", 7),
     "hours": lambda rows: _over_time(rows, "hours", "hour", 24),
     "channels": lambda rows: _rates(rows, "channel"),
     "devices": lambda rows: _rates(rows, "device"),
-    "queries": _queries,
 }
