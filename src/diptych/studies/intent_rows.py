@@ -313,7 +313,7 @@ def lengths(of: Statistics) -> Values:
         counts.setdefault(_length_row(row), Counter())[int(row["length"])] += int(row["sessions"])
     values = {}
     for row in of("session-length-quantiles"):
-        if row["sessions"] < _FEWEST:
+        if (row["sessions"] or 0) < _FEWEST:
             continue
         name = _length_row(row)
         columns = {"mean": "mean", "p50": "P50", "p90": "P90", "p99": "P99", "max": "longest"}

@@ -20,7 +20,13 @@ Row = Mapping[str, Any]
 _FLOOR = 0.01  # where the tail of a distribution ends: its steps are the inverse of the number of sessions
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 _COUNTS = ("purchase_sessions", "queries", "sessions", "transitions", "unique", "visitors")
-_FOLLOWING = ("purchase_sessions", "queries", "unique")  # counts beside others that give a small one away
+_FOLLOWING = {
+    "channels": ("purchase_sessions",),
+    "devices": ("purchase_sessions",),
+    "queries": ("sessions", "queries"),
+    "session-length-quantiles": ("sessions",),
+    "unique-queries": ("queries", "unique"),
+}  # counts beside others that give a small one away
 _TELLING = ("high", "low", "purchase_sessions", "queries", "rate", "sessions", "unique", "visitors")
 _WHOLES = {
     "channels": ("", "purchase_sessions"),
@@ -30,6 +36,7 @@ _WHOLES = {
     "hours": ("purchase", "sessions"),
     "week-days": ("purchase", "sessions"),
     "queries": ("purchase", "sessions"),
+    "session-length-quantiles": ("purchase", "sessions"),
 }  # statistics whose shares add up: by which column, and what they are counts of
 _CLASSES = ("purchase sessions", "purchasers")
 
@@ -87,12 +94,12 @@ class Discretion:
         for place, given in enumerate(rows):
             row = dict(given)
             if place in hidden:
-                counts = [one for one in _FOLLOWING if one in row and not self.small(row[one])]
+                counts = [one for one in _FOLLOWING.get(name, ()) if not self.small(row[one])]
                 shares = [one for one in row if isinstance(row[one], float) or one in (*_QUANTILES, "max")]
                 row |= dict.fromkeys([*counts, *shares])
             if name == "session-length-quantiles":
                 row |= dict.fromkeys(
-                    one for one in _QUANTILES if self.few_beyond(_QUANTILES[one], row["sessions"])
+                    one for one in _QUANTILES if self.few_beyond(_QUANTILES[one], given["sessions"])
                 )
             found.append({one: row[one] for one in row if not (self.hide_rates and one in _TELLING)})
         return found

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 KINDS: Mapping[str, str] = {
     "impurity": "share of the decrease of impurity, %",
-    "permutation": "average precision lost when a feature is permuted",
+    "permutation": "average precision lost",
 }
 MEASURES: Mapping[str, tuple[str, int]] = {
     "average_precision": ("average precision", 3),
@@ -289,11 +289,9 @@ def importance_charts(rows: Sequence[Row]) -> list[Chart]:
                 bars.append(
                     Series(name, y, mark="bar", texts=[number(one, decimals) for one in y], colour=colour)
                 )
-            title = f"{title}, {over}"
             if means:
-                charts.append(
-                    Chart(f"{setting}, by {kind}", bars, title, "", list(means), across=True, stacked=True)
-                )
+                look: dict[str, Any] = {"across": True, "stacked": True, "after": over}
+                charts.append(Chart(f"{setting}, by {kind}", bars, title, "", list(means), **look))
             of_steps = static_shares(mine, kind)
             if len(of_steps) > 1:
                 y = [100 * share for share in of_steps.values()]

@@ -203,7 +203,7 @@ def _transitions(rows: Sequence[Row]) -> Table:
             link = row["link"] if row["link"] in LINKS else ""
             ends = interval(row.get("low"), row.get("high"), 1, 100.0)
             note = "; ".join(part for part in (ends, link) if part)
-            colour = LINKS[link][0] if link else "ink"
+            colour = LINKS[link][0] if link else "green"
             line.append(Cell(percent(row["share"]), note, row["share"], colour, value=100 * row["share"]))
         lines.append(line)
     kinds = dict.fromkeys(row["link"] for row in rows if row["link"] in LINKS and row["share"] is not None)
