@@ -211,7 +211,7 @@ class Counted:
                 return False
             if discretion.hide_rates and (column.startswith("rate") or column.endswith((LOW, HIGH))):
                 return False
-            return every.get(row, {}).get(column) == masked.get(row, {}).get(column)
+            return column in masked.get(row, {}) or column not in every.get(row, {})
 
         entries = []
         for entry in results.entries:
@@ -383,6 +383,7 @@ def transitions(of: Statistics) -> Values:
         if row["from_device"] in DEVICES and row["to_device"] in DEVICES:
             nowhere = {f"to {device}": 0.0 for device in DEVICES}
             columns = values.setdefault(row_name(row["from_device"]), nowhere)
+            columns.pop(f"to {row['to_device']}")  # it may be unknown
             columns |= _share(f"to {row['to_device']}", row)
             columns["transitions"] = columns.get("transitions", 0.0) + row["transitions"]
     return {name: columns for name, columns in values.items() if columns["transitions"] >= _FEWEST}
@@ -407,10 +408,10 @@ def unique_queries(of: Statistics) -> Values:
     rows = of("unique-queries")
     for name, kind, row in _by_class(rows):
         columns = values.setdefault(name, {})
-        columns[f"{kind} count"] = float(row["unique"])
+        columns |= _numbers({f"{kind} count": row["unique"]})
         columns |= _numbers({f"{kind} %": row["share"], f"{kind} unique %": row["unique_share"]}, 100.0)
     for kind, purchase in zip(CLASSES, (True, False), strict=True):
-        parts = [row["unique"] for row in rows if row["purchase"] is purchase and row["device"] != _ALL]
+        parts = [row["unique"] or 0 for row in rows if row["purchase"] is purchase and row["device"] != _ALL]
         if parts and _ALL in values:
             values[_ALL] |= {f"{kind} %": 100.0, f"{kind} count{PUBLISHED}": float(sum(parts))}
     return values

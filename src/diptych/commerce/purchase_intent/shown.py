@@ -20,24 +20,18 @@ Row = Mapping[str, Any]
 _FLOOR = 0.01  # where the tail of a distribution ends: its steps are the inverse of the number of sessions
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 _COUNTS = ("purchase_sessions", "queries", "sessions", "transitions", "unique", "visitors")
-_FOLLOWING = {
-    "channels": ("purchase_sessions",),
-    "devices": ("purchase_sessions",),
-    "queries": ("sessions", "queries"),
-    "session-length-quantiles": ("sessions",),
-    "unique-queries": ("queries", "unique"),
-}  # counts beside others that give a small one away
 _TELLING = ("high", "low", "purchase_sessions", "queries", "rate", "sessions", "unique", "visitors")
-_WHOLES = {
-    "channels": ("", "purchase_sessions"),
-    "devices": ("", "purchase_sessions"),
-    "devices-per-visitor": ("purchaser", "visitors"),
-    "device-transitions": ("from_device", "transitions"),
-    "hours": ("purchase", "sessions"),
-    "week-days": ("purchase", "sessions"),
-    "queries": ("purchase", "sessions"),
-    "session-length-quantiles": ("purchase", "sessions"),
-}  # statistics whose shares add up: by which column, and what they are counts of
+_PARTS: Mapping[str, tuple[str, str, Sequence[str]]] = {
+    "channels": ("", "purchase_sessions", ["purchase_sessions"]),
+    "devices": ("", "purchase_sessions", ["purchase_sessions"]),
+    "devices-per-visitor": ("purchaser", "visitors", []),
+    "device-transitions": ("from_device", "transitions", []),
+    "hours": ("purchase", "sessions", []),
+    "queries": ("purchase", "sessions", ["sessions", "queries"]),
+    "session-length-quantiles": ("purchase", "sessions", ["sessions"]),
+    "unique-queries": ("purchase", "queries", ["queries", "unique"]),
+    "week-days": ("purchase", "sessions", []),
+}  # statistics with rows that add up: by which column, to what, and counts that would tell by subtraction
 _CLASSES = ("purchase sessions", "purchasers")
 
 
@@ -94,7 +88,7 @@ class Discretion:
         for place, given in enumerate(rows):
             row = dict(given)
             if place in hidden:
-                counts = [one for one in _FOLLOWING.get(name, ()) if not self.small(row[one])]
+                counts = [one for one in _PARTS.get(name, ("", "", ()))[2] if not self.small(row[one])]
                 shares = [one for one in row if isinstance(row[one], float) or one in (*_QUANTILES, "max")]
                 row |= dict.fromkeys([*counts, *shares])
             if name == "session-length-quantiles":
@@ -111,8 +105,8 @@ class Discretion:
             counts = [row[one] for one in _COUNTS if one in row]
             others = row["sessions"] - row["purchase_sessions"] if "purchase_sessions" in row else None
             hidden |= {place} if self.small(*counts, others) else set()
-        if name in _WHOLES:
-            key, count = _WHOLES[name]
+        if name in _PARTS:
+            key, count, _ = _PARTS[name]
             parts: dict[Any, list[int]] = {}
             for place, row in enumerate(rows):
                 if row[count] and row.get("device") != "all" and row.get("devices") != "> 1":

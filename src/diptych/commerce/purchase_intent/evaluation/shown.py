@@ -37,7 +37,7 @@ REFERENCES: Mapping[str, tuple[str, str]] = {
 """What a measure is compared with: what it is called, and its column."""
 
 _MOST_FEATURES = 15
-_PAGES = "pages opened before the prediction"
+_PAGES = "pages open"
 
 
 class Place(NamedTuple):
