@@ -37,7 +37,11 @@ def measured_table(caption: str, cells: Sequence[Row]) -> Table:
         found = cell["measures"]
         row = [Cell(cell["setting"]), Cell(step_text(cell["step"]))]
         if found is None:
-            rows.append([*row, *(Cell("–") for _ in range(3 + len(_COLUMNS)))])
+            counts = [
+                Cell(number(cell[one]["holdout"] if one in cell else None))
+                for one in ("sessions", "purchases")
+            ]
+            rows.append([*row, *counts, *(Cell("–") for _ in range(1 + len(_COLUMNS)))])
             continue
         row += [Cell(number(found[name]), value=found[name]) for name in ("sessions", "purchases")]
         row.append(Cell(percent(found["base_rate"], 2), value=100 * found["base_rate"]))
