@@ -26,10 +26,10 @@ def test_a_small_grid(diptych: Command, features: FeatureTable, tmp_path: Path) 
     found = Evaluation.open(out)
     cell = found.cell("anonymous", "extended", 5, "logistic-regression")
     assert cell is not None
-    done.shows(f"{cell['f1']:.3f} / {cell['average_precision']:.3f}", f"{cell['always_buy_f1']:.3f}")
+    done.shows(f"{cell['f1']:.4g}", f"{cell['average_precision']:.4g}", f"{cell['always_buy_f1']:.4g}")
     first = next(one for one in found.gains if one["measure"] == "average_precision")
-    done.shows(f"step 0, logistic-regression: {first['difference']:+.3f} [{first['low']:+.3f}")
-    done.shows("foremost features, anonymous, extended, step 5, logistic-regression", found.line())
+    done.shows(f"{first['difference']:.4g} ({first['low']:.4g} to {first['high']:.4g})")
+    done.shows("anonymous, by permutation: average precision lost", found.line())
     done.shows("one visitor may be in training and test", f"next: open {out / 'report.html'}")
     assert "average precision" in (out / "report.html").read_text(encoding="utf-8")
     diptych(

@@ -10,15 +10,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from intent_rows import described
 from printed_arithmetic import arithmetic_faults
 
+from diptych.commerce.purchase_intent.shown import Discretion
 from diptych.studies import published_table
 from diptych.studies.intent_rows import (
     MIDDLE,
     Statistics,
     channel_shares,
+    device_counts,
+    hours,
     lengths,
     middle,
+    queries,
     transitions,
     unique_queries,
     week_days,
@@ -77,6 +82,35 @@ def group(
         "high": 0.3,
         "standardised": standardised,
     }
+
+
+def test_what_is_hidden_is_left_out_and_nothing_else_changes() -> None:
+    tables = described()
+    for counting in (
+        channel_shares,
+        lengths,
+        transitions,
+        unique_queries,
+        week_days,
+        hours,
+        queries,
+        device_counts,
+    ):
+        every = counting(tables.__getitem__)
+        some = counting(lambda name: Discretion(least=25).rows(name, tables[name]))
+        assert every, counting.__name__
+        for row, columns in some.items():
+            assert {name: every[row][name] for name in columns} == pytest.approx(
+                columns
+            ) or counting is week_days
+    hidden = transitions(lambda name: Discretion(least=25).rows(name, tables[name]))
+    assert not [
+        name for name in hidden["pc"] if name.startswith(("to pc", "to smartphone"))
+    ]  # 20 and 60 of 80
+    assert hidden["smartphone"]["to pc"] == pytest.approx(30.0)
+    assert (
+        "purchase %" not in unique_queries(lambda name: Discretion(least=60).rows(name, tables[name]))["pc"]
+    )
 
 
 def test_channels_are_standardised_both_ways() -> None:

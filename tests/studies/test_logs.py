@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from events import write_log
 from study_runs import run_study
 
+from diptych.commerce.purchase_intent.shown import Discretion, showing
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.studies import STUDIES, Choices, LogSource, collect, compare
 from diptych.studies.claims import Check
@@ -45,6 +47,12 @@ def shop(
         if number % 3 == 0:
             events.append({**who, "t": begin + 300, "action": "purchase", "is_purchase": True})
     return events
+
+
+@pytest.fixture(autouse=True)
+def _every_count_is_shown() -> Iterator[None]:
+    with showing(Discretion(least=1)):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +181,29 @@ def test_whoever_has_the_thesis_log_gets_verdicts(log: Path, tmp_path: Path) -> 
     assert found.label.startswith("A reproduction: on thesis-shop: ")
     row = next(one for one in found.blocks[0].rows if one.row.name == "pc")
     assert [cell.verdict for cell in row.cells] == ["not reproduced", "reproduced", "reproduced"]
+
+
+def test_small_counts_and_rates_are_not_printed(log: Path, home: Path) -> None:
+    """Four of twelve sessions have a purchase, so nothing of devices may be printed but how many there are."""
+    results = run_study(TABLE_6_4, home / "intent.table-6.4", choices(log))
+    with showing(Discretion()):
+        found, page = compare(TABLE_6_4, results), study_page(compare(TABLE_6_4, results)).html()
+    assert {cell.measured for row in found.blocks[0].rows for cell in row.cells} == {None}
+    assert {judgement.status for _, judgement, _ in found.claims} == {"not run"}
+    assert results.values("pc", "purchase") == [100.0]  # what was measured is kept as it is
+    assert ("pc", "< 5", "< 5", "–", "–", "–", "–") in found.tables[0].texts
+    assert "Counts below 5, and what follows from them, are not shown." in page
+    with showing(Discretion(least=1, hide_rates=True)):
+        found = compare(TABLE_6_4, results)
+    assert found.tables[0].columns == (
+        "Device",
+        "% of purchase sessions",
+        "% of others",
+        "Standardised, ddof 0",
+    )
+    assert found.results.values("pc", "purchase") == [100.0]
+    assert not found.results.values("pc", "rate")
+    assert results.values("pc", "rate") == [100.0]
 
 
 def test_features_need_no_log(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from diptych.cli import console
 from diptych.cli.console import messages, next_step, progress, say, stop_on_signal
+from diptych.cli.intent.report import HideRates, LeastCount, discretion_of
 from diptych.cli.sources import OutFolder, SkipBadImages, recipe_values
 from diptych.cli.study_data import DataChoices, command_of
 from diptych.core.errors import UsageError
@@ -186,6 +187,8 @@ def run(
         Path | None, typer.Option(help="Folder of cached backbone features.", show_default=False)
     ] = None,
     accelerator: Annotated[str, typer.Option(help="cpu, cuda, mps or auto.")] = "auto",
+    hide_rates: HideRates = False,
+    least_count: LeastCount = 5,
 ) -> None:
     """Train and measure a study's rows; what is there already is used, what was interrupted goes on.
 
@@ -236,7 +239,8 @@ def run(
             accelerator=accelerator,
             command=command,
         )
-    _report(results, folder / "report.html", command)
+    with discretion_of(hide_rates, least_count):
+        _report(results, folder / "report.html", command)
     next_step(["diptych", "study", "verdict", folder], ["open", folder / "report.html"])
 
 
@@ -249,6 +253,8 @@ def verdict(
         Path | None,
         typer.Option("--out", "-o", help="The report; report.html in the first folder.", show_default=False),
     ] = None,
+    hide_rates: HideRates = False,
+    least_count: LeastCount = 5,
 ) -> None:
     """Hold what studies measured against what the papers print, cell by cell and claim by claim.
 

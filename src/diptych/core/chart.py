@@ -30,6 +30,7 @@ class Series:
         colour: a name of the palette; empty: the next one.
         texts: written at the marks.
         pale: in the background.
+        quiet: whether the intervals of a line stand in the data table alone.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Series:
     colour: str = ""
     texts: Sequence[str] = ()
     pale: bool = False
+    quiet: bool = False
 
 
 @dataclass(frozen=True)

@@ -186,15 +186,18 @@ class Table:
         for place in places:
             is_number = place in known if numbers is None else numbers[place]
             justify: Any = "right" if is_number else "left"
-            table.add_column(
-                harmless(self.columns[place]), justify=justify, overflow="fold", no_wrap=is_number
-            )
+            table.add_column(harmless(self._head(place)), justify=justify, overflow="fold", no_wrap=is_number)
         for row in self.rows:
             lines = [f"{cell.text}\n{cell.note}" if below and cell.note else cell.line for cell in row]
             table.add_row(
                 *(Text(harmless(lines[place]), style="bold" if row[place].strong else "") for place in places)
             )
         return table
+
+    def _head(self, place: int) -> str:
+        """The head of a column, below that of its group."""
+        over = [text for text, span in self.groups for _ in range(span)]
+        return f"{over[place]}\n{self.columns[place]}" if over and over[place] else self.columns[place]
 
     def html(self) -> str:
         """Return a ``<table>`` in a region that scrolls, with the line below; everything is escaped."""

@@ -100,16 +100,7 @@ class Text:
     kind: ClassVar[str] = "text"
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A figure that is markup already."""
-
-    caption: str
-    svg: str
-    kind: ClassVar[str] = "drawn"
-
-
-Block = Table | Chart | Gallery | Text | Drawn
+Block = Table | Chart | Gallery | Text
 
 
 @dataclass(frozen=True)
@@ -187,7 +178,6 @@ class Page:
                 gallery=lambda block: drawn[id(block)],
                 table=lambda block: Markup(block.html()),
                 figure=lambda chart: Markup(svg(chart)),
-                drawn=lambda block: Markup(block.svg),
                 protocol=self.protocol if isinstance(self.protocol, Mapping) else {},
                 line=self.protocol if isinstance(self.protocol, str) else "",
                 notes=[*self.notes, *([note] if note else [])],

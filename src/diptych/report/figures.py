@@ -10,6 +10,7 @@ import io
 import re
 import threading
 import warnings
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -118,7 +119,7 @@ _ROW = 0.42  # inches of a category that lies across
 
 def svg(chart: Chart) -> str:
     """Return a chart as an ``<svg>`` element with its alternative text."""
-    name = re.sub(r"\W+", "-", f"{chart.title} {chart.y}".lower())
+    name = f"chart-{zlib.crc32(repr(chart).encode('utf-8', 'replace')):08x}"  # ids must differ on a page
     with draw(name, chart.summary, _size(chart)) as drawing:
         _draw_chart(chart, drawing)
     return drawing.svg
@@ -195,7 +196,7 @@ def _draw_chart(chart: Chart, drawing: Drawing) -> None:
             else:
                 axes.plot(*((y, x) if across else (x, y)), linestyle="none", marker=_MARKERS[place % 6],
                           markersize=6, zorder=3, **look)  # fmt: skip
-        if len(one.low):
+        if len(one.low) and not one.quiet:
             _interval(chart, axes, one, x, y, colour)
         for left, value, text in zip(x, y, one.texts, strict=False):
             if not np.isnan(value):

@@ -70,28 +70,3 @@ class Thumbnail(str):
                     made.width, made.height = small.size
                     return made
             small = fit(small, max(small.size) // 2)
-
-
-class Thumbnails:
-    """Makes thumbnails and remembers which pictures could not be read."""
-
-    def __init__(self, side: int) -> None:
-        self.side = side
-        self.unreadable: dict[str, str] = {}
-
-    def make(self, source: PictureSource, name: str) -> Thumbnail | None:
-        """The thumbnail of ``source``, or ``None`` when it cannot be read, which is then counted."""
-        try:
-            return Thumbnail.of(read_picture(source, name), self.side)
-        except ImageError as error:
-            self.unreadable[name] = error.message
-            return None
-
-    def note(self) -> str:
-        """One sentence about the pictures that could not be read; empty when all could."""
-        if not self.unreadable:
-            return ""
-        names = list(self.unreadable)
-        shown = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
-        many = "1 picture" if len(names) == 1 else f"{len(names):,} pictures"
-        return f"{many} could not be read; a labelled placeholder stands in: {shown}."

@@ -273,6 +273,8 @@ def _judged(claim: Claim, keys: list[str], evidence: Evidence) -> Judgement:
 
 def compare(study: Study, results: Results) -> Comparison:
     """Hold results against what is printed, and claims against both."""
+    withhold = getattr(study.measure, "withhold", None)  # of people's counts not all may be printed
+    results = results if withhold is None else withhold(results)
     return _compare_several(study, results) if study.several else _compare_one(study, results)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from diptych.studies.claims import Check, Claim, Finding, all_of, missing
-from diptych.studies.intent_figures import device_bars, transition_arrows
+from diptych.studies.intent_figures import device_bars
 from diptych.studies.intent_rows import (
     BESIDES,
     COUNTED_BY,
@@ -339,7 +339,6 @@ FIGURE_6_5 = STUDIES.add(
         notes=(
             "A row is the device of the session before, of visitors who are known; its numbers add up to 100.",
         ),
-        figure=transition_arrows(),
         tables=tables_of("device-transitions"),
         measured_by=COUNTED_BY,
     )

@@ -6,7 +6,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,8 @@ from diptych.studies.verdict import Evidence, Measured
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.statistics import Description
-    from diptych.core.table import Table
-    from diptych.report.intent_content import Discretion
     from diptych.studies.logs import LogRow
+    from diptych.studies.results import Results
 
 
 DEVICES = dict(zip(THESIS_DEVICES, ("Smartphone", "PC", "Tablet", "Game console", "TV"), strict=True))
@@ -194,6 +193,40 @@ class Counted:
             ),
         )
 
+    def withhold(self, results: Results) -> Results:
+        """Return results as they may be printed: without numbers that give a small count away, or hidden rates."""
+        from diptych.commerce.purchase_intent.shown import Discretion
+
+        of, discretion = statistics_of(results.evidence()), Discretion.current()
+        if of is None:
+            return results
+        small = replace(discretion, hide_rates=False)
+        every, masked = (
+            self.counting(of),
+            self.counting(lambda name: small.rows(name, of(name)) if name != "session-length" else of(name)),
+        )
+
+        def shown(row: str, column: str, value: float) -> bool:
+            if column.endswith(_COUNTED) and discretion.small(int(value)):
+                return False
+            if discretion.hide_rates and (column.startswith("rate") or column.endswith((LOW, HIGH))):
+                return False
+            return column in masked.get(row, {}) or column not in every.get(row, {})
+
+        entries = []
+        for entry in results.entries:
+            kept = [
+                replace(
+                    one,
+                    values={
+                        name: value for name, value in one.values.items() if shown(entry.row, name, value)
+                    },
+                )
+                for one in entry.measurements
+            ]
+            entries.append(replace(entry, measurements=tuple(kept)))
+        return replace(results, entries=tuple(entries))
+
 
 def beside(folder: Path, row: Path) -> str:
     """Where a folder is, seen from a row's: both can be moved together."""
@@ -214,50 +247,32 @@ def _description_of(evidence: Evidence) -> Description | None:
 
 
 def tables_of(name: str) -> Callable[[Evidence], list[Table]]:
-    """A statistic as the page of a description shows it, with intervals and whatever the log has besides the
-    thesis's rows."""
+    """Return a statistic as the page of a description shows it: whatever the log has besides the thesis's rows."""
 
     def tables(evidence: Evidence) -> list[Table]:
-        from diptych.report.intent_content import Discretion
+        from diptych.commerce.purchase_intent.shown import Discretion
+        from diptych.commerce.purchase_intent.statistics import STATISTICS, DescribeOptions, shown
 
         description = _description_of(evidence)
         if description is None or not description.rows(name):
             return []
-        ddof = int(description.about["options"]["ddof"])
-        return [_further(name, _makers(ddof)[name](description.rows(name), Discretion()))]
+        rows = description.rows(name)
+        found = shown.tables_of(name, rows, DescribeOptions(**description.about["options"]))
+        found = found or [chart.table() for chart in shown.charts_of(name, rows)]
+        least = Discretion.current().least
+        hidden = f"Counts below {least}, and what follows from them, are not shown. " if least > 1 else ""
+        note = f"{STATISTICS.get(name).description}. In brackets: 95 % intervals. {hidden}"
+        return [_plain(table, note) for table in found]
 
     return tables
 
 
-def _makers(ddof: int) -> dict[str, Callable[[Sequence[Mapping[str, Any]], Discretion], Table]]:
-    from diptych.report import intent_description_tables as made
-    from diptych.report import intent_description_tables as of_classes
-
-    return {
-        "week-days": lambda rows, discretion: made.time_table(rows, "week_day", discretion),
-        "hours": lambda rows, discretion: made.time_table(rows, "hour", discretion),
-        "channels": lambda rows, discretion: made.group_table(rows, "channel", ddof, discretion),
-        "devices": lambda rows, discretion: made.group_table(rows, "device", ddof, discretion),
-        "devices-per-visitor": made.device_count_table,
-        "device-transitions": made.transition_table,
-        "queries": of_classes.query_table,
-        "unique-queries": of_classes.unique_table,
-    }
-
-
-def _further(name: str, table: Table) -> Table:
-    from diptych.commerce.purchase_intent.statistics import STATISTICS
-
+def _plain(table: Table, note: str) -> Table:
+    """Return a table of text, without groups and folds."""
     over = [text for text, span in table.groups for _ in range(span)] or [""] * len(table.columns)
-    header = tuple(
-        f"{text}: {column}" if text else column for text, column in zip(over, table.columns, strict=True)
-    )
-    rows = tuple(
-        tuple(f"{cell.text} ({cell.note})" if cell.note else cell.text for cell in row) for row in table.rows
-    )
-    statistic = STATISTICS.get(name)
-    note = f"{statistic.description}. In brackets: 95 % intervals. Counts of one to four are not shown."
-    return Table.of(f"{table.caption}: all that the log has", f"{note} {table.after}".strip(), header, rows)
+    header = [f"{text}: {name}" if text else name for text, name in zip(over, table.columns, strict=True)]
+    rows = [[cell.line for cell in row] for row in table.rows]
+    return Table.of(f"{table.caption}: all that the log has", f"{note}{table.after}".strip(), header, rows)
 
 
 Statistics = Callable[[str], Sequence[Mapping[str, Any]]]
@@ -282,6 +297,7 @@ _FEWEST = (
     5  # sessions or transitions that a distribution is made of: fewer say nothing, and may be known people
 )
 _MOST = 3
+_COUNTED = ("total", "count", "sessions", "transitions")  # end the names of columns that are counts
 _VISITORS = {"> 1": "several", "1": "one", "2": "two", "3": "three", "4": "four", "5": "five"}
 
 
@@ -297,7 +313,7 @@ def lengths(of: Statistics) -> Values:
         counts.setdefault(_length_row(row), Counter())[int(row["length"])] += int(row["sessions"])
     values = {}
     for row in of("session-length-quantiles"):
-        if row["sessions"] < _FEWEST:
+        if (row["sessions"] or 0) < _FEWEST:
             continue
         name = _length_row(row)
         columns = {"mean": "mean", "p50": "P50", "p90": "P90", "p99": "P99", "max": "longest"}
@@ -322,7 +338,7 @@ def week_days(of: Statistics) -> Values:
     """Figure 6.3: sessions per day, and the three busiest days against the other four."""
     values = _over_time(of("week-days"), "week_day", DAYS)
     for shares in values.values():
-        days = sorted((shares[day] for day in DAYS), reverse=True)
+        days = sorted((shares.get(day, 0.0) for day in DAYS), reverse=True)
         most, least = sum(days[:_MOST]), sum(days[_MOST:])
         shares |= {"three most": most, "four least": least, "difference": abs(most - least)}
     return values
@@ -367,6 +383,7 @@ def transitions(of: Statistics) -> Values:
         if row["from_device"] in DEVICES and row["to_device"] in DEVICES:
             nowhere = {f"to {device}": 0.0 for device in DEVICES}
             columns = values.setdefault(row_name(row["from_device"]), nowhere)
+            columns.pop(f"to {row['to_device']}")  # it may be unknown
             columns |= _share(f"to {row['to_device']}", row)
             columns["transitions"] = columns.get("transitions", 0.0) + row["transitions"]
     return {name: columns for name, columns in values.items() if columns["transitions"] >= _FEWEST}
@@ -391,10 +408,10 @@ def unique_queries(of: Statistics) -> Values:
     rows = of("unique-queries")
     for name, kind, row in _by_class(rows):
         columns = values.setdefault(name, {})
-        columns[f"{kind} count"] = float(row["unique"])
+        columns |= _numbers({f"{kind} count": row["unique"]})
         columns |= _numbers({f"{kind} %": row["share"], f"{kind} unique %": row["unique_share"]}, 100.0)
     for kind, purchase in zip(CLASSES, (True, False), strict=True):
-        parts = [row["unique"] for row in rows if row["purchase"] is purchase and row["device"] != _ALL]
+        parts = [row["unique"] or 0 for row in rows if row["purchase"] is purchase and row["device"] != _ALL]
         if parts and _ALL in values:
             values[_ALL] |= {f"{kind} %": 100.0, f"{kind} count{PUBLISHED}": float(sum(parts))}
     return values
@@ -411,7 +428,7 @@ def _over_time(rows: Sequence[Mapping[str, Any]], key: str, columns: Sequence[st
     if sessions.total():
         values["either"] = {column: 100 * sessions[column] / sessions.total() for column in columns}
     # A class without a session has no shares.
-    return {name: found for name, found in values.items() if len(found) >= len(columns)}
+    return {name: found for name, found in values.items() if found}
 
 
 def _shares(rows: Sequence[Mapping[str, Any]], key: str, names: Mapping[str, str]) -> Values:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diptych.report.document import Block, Drawn, Headline, Page, Section
+from diptych.report.document import Headline, Page, Section
 from diptych.studies.compare import Comparison
 from diptych.studies.figures import comparison_chart
 from diptych.studies.study import Study
@@ -38,10 +38,7 @@ def study_page(comparison: Comparison, command: str = "") -> Page:
         sections.append(Section("Further tables", comparison.tables))
     if study.figure is not None:
         labels = {row.name: row.label for row in study.rows}
-        drawn: list[Block] = [
-            Drawn(study.figure.title, block) if isinstance(block, str) else block
-            for block in study.figure.draw(evidence, labels)
-        ]
+        drawn = list(study.figure.draw(evidence, labels))
         if drawn:
             sections.append(Section(study.figure.title, drawn, study.figure.note))
     rows = measured_rows(comparison)

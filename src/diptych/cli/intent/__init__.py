@@ -1,5 +1,1 @@
-"""One file per verb of ``diptych intent``."""
-
-from diptych.cli.intent.app import intent
-
-__all__ = ["intent"]
+"""``diptych intent``: from raw shop logs to a calibrated, explained probability of a purchase."""

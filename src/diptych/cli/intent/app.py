@@ -2,139 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, progress, say
-from diptych.cli.intent.evaluate import evaluate
-from diptych.cli.intent.features import features
-from diptych.cli.intent.ingest import ingest
-from diptych.cli.intent.report import report
-from diptych.cli.intent.score import score
-from diptych.cli.intent.train import train
+from diptych.cli.console import next_step, progress, say, show
+from diptych.cli.intent.report import HideRates, LeastCount, discretion_of
 from diptych.cli.sources import OutFolder
 from diptych.core.errors import DataError
-
-if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.auditing import LeakAudit
-    from diptych.commerce.purchase_intent.statistics import Description
-
-
-_Rows = Sequence[Mapping[str, Any]]
-
-
-def show_description(description: Description) -> None:
-    """Print the compact tables whole, of the others the most telling lines; then notes and protocol."""
-    from diptych.report.intent_content import Discretion
-
-    for name in description.tables:
-        if name in _TABLES and description.rows(name):
-            _TABLES[name](name, description.rows(name))
-        elif name in _FINDINGS:
-            for finding in _findings(name)(description.rows(name), Discretion(least=1)):
-                say(finding)
-    for note in description.about["notes"]:
-        say(note)
-    say(description.line())
-
-
-def _overview(name: str, rows: _Rows) -> None:
-    print_table(
-        "", ("what", "total"), [(row["what"], f"{row['total']:,}") for row in rows], numbers=("total",)
-    )
-
-
-def _groups(name: str, rows: _Rows) -> None:
-    from diptych.report.intent_content import interval, percent, signed
-
-    key = name.removesuffix("s")
-    print_table(
-        "",
-        (key, "sessions", "of purchase %", "of others %", "rate %", "interval", "standardised"),
-        [
-            (
-                row[key],
-                f"{row['sessions']:,}",
-                percent(row["purchase_share"]),
-                percent(row["other_share"]),
-                percent(row["rate"], 2),
-                interval(row["low"], row["high"], 2),
-                signed(row["standardised"]),
-            )
-            for row in rows
-        ],
-        numbers=("sessions", "of purchase %", "of others %", "rate %", "interval", "standardised"),
-    )
-
-
-def _device_counts(name: str, rows: _Rows) -> None:
-    from diptych.report.intent_content import interval, percent
-
-    print_table(
-        "",
-        ("visitors", "devices", "number", "%", "interval"),
-        [
-            (
-                "purchasers" if row["purchaser"] else "others",
-                row["devices"],
-                f"{row['visitors']:,}",
-                percent(row["share"]),
-                interval(row["low"], row["high"]),
-            )
-            for row in rows
-        ],
-        numbers=("devices", "number", "%", "interval"),
-    )
-
-
-def _queries(name: str, rows: _Rows) -> None:
-    from diptych.report.intent_content import interval, number, percent
-
-    print_table(
-        "",
-        ("sessions", "device", "number", "queries", "per session", "interval", "% of queries"),
-        [
-            (
-                "purchase" if row["purchase"] else "others",
-                row["device"],
-                f"{row['sessions']:,}",
-                f"{row['queries']:,}",
-                number(row["per_session"], 3),
-                interval(row["low"], row["high"], 3, 1.0),
-                percent(row["share"]),
-            )
-            for row in rows
-        ],
-        numbers=("number", "queries", "per session", "interval", "% of queries"),
-    )
-
-
-_TABLES: Mapping[str, Callable[[str, _Rows], None]] = {
-    "overview": _overview,
-    "channels": _groups,
-    "devices": _groups,
-    "devices-per-visitor": _device_counts,
-    "queries": _queries,
-}
-
-_FINDINGS = ("session-length-quantiles", "week-days", "hours", "device-transitions", "unique-queries")
-
-
-def _findings(name: str) -> Callable[..., list[str]]:
-    from diptych.report import intent_description_tables as found
-
-    of: dict[str, Callable[..., list[str]]] = {
-        "session-length-quantiles": found.length_findings,
-        "week-days": found.week_day_findings,
-        "hours": found.hour_findings,
-        "device-transitions": found.transition_findings,
-        "unique-queries": found.unique_findings,
-    }
-    return of[name]
-
 
 _PAGE = "report.html"
 
@@ -171,11 +47,13 @@ def describe(
         list[str] | None,
         typer.Option(help="A statistic; all by default. Repeatable.", show_default=False),
     ] = None,
+    hide_rates: HideRates = False,
+    least_count: LeastCount = 5,
 ) -> None:
     """Make sessions of a log and describe them: lengths, times, channels, devices, switches, queries.
 
     Everything is by class: sessions with a purchase, and others. The sessions are kept with the log, for whatever
-    comes next.
+    comes next. What the CSV files hold is never hidden.
 
     Examples:
 
@@ -187,14 +65,17 @@ def describe(
     """
     from diptych.commerce.purchase_intent.engine import open_engine
     from diptych.commerce.purchase_intent.sessions import SessionOptions, sessionise
+    from diptych.commerce.purchase_intent.shown import Discretion
     from diptych.commerce.purchase_intent.statistics import DescribeOptions, choose_statistics
     from diptych.commerce.purchase_intent.statistics import describe as describe_sessions
     from diptych.commerce.purchase_intent.statistics.describe import Description, check_options
+    from diptych.commerce.purchase_intent.statistics.shown import description_tables
     from diptych.core.errors import UsageError
     from diptych.core.files import check_replaceable
     from diptych.data.logs import Log
-    from diptych.report.intent_description import write_description_page
+    from diptych.report.intent import description_page
 
+    discretion = discretion_of(hide_rates, least_count)
     opened, options = Log.open(log), DescribeOptions(ddof=ddof, journey=journey, confidence=confidence)
     names = [one.name for one in choose_statistics(statistic or None)]
     check_options(options)
@@ -208,8 +89,13 @@ def describe(
         wanted = SessionOptions(gap_minutes=gap, by=by)  # type: ignore[arg-type]
         tables = sessionise(opened, wanted, engine=runs)
         description = describe_sessions(tables, engine=runs, options=options, names=names)
-    description.save(out, also=lambda inside: write_description_page(inside / _PAGE, description, log=opened))
-    show_description(description)
+    with discretion:
+        page = description_page(description, opened)
+        description.save(out, also=lambda inside: page.save(inside / _PAGE))
+        show(*description_tables(description))
+        notes = Discretion.current().notes(description.about["notes"])
+    for note in (*notes, description.line()):
+        say(note)
     say(f"written to {out}; sessions are kept in {tables.folder}; the page is {out / _PAGE}")
     features = out.with_name("features")
     next_step(["diptych", "intent", "features", str(log), "--out", str(features)])
@@ -276,52 +162,9 @@ def audit(
     with progress():
         found = run(table, None if log is None else Log.open(log), options=options, checks=check or None)
         found.save(target)
-    _show(found, every)
+    show(found.table(every))
     say(found.line())
     say(f"all findings in {target}")
     if found.alarms and strict:
         raise DataError(f"{len(found.alarms)} alarms", "see what the columns are computed from, and when")
     next_step(["diptych", "intent", "train", str(features), "--out", "scorer"])
-
-
-def _show(found: LeakAudit, every: bool) -> None:
-    """Alarms, and of every check that which comes nearest to one; or all findings."""
-    shown = [one for one in found.findings if every or one.alarm]
-    for name in found.checks:
-        mine = [one for one in found.findings if one.check == name]
-        if not any(one in shown for one in mine):
-            shown.append(max(mine, key=lambda one: -1.0 if one.value is None else one.value))
-    order = list(found.checks)
-    rows = [
-        (
-            one.check,
-            one.where,
-            "" if one.value is None else f"{one.value:.3f}",
-            "" if one.low is None or one.high is None else f"[{one.low:.3f}, {one.high:.3f}]",
-            "ALARM" if one.alarm else "",
-            f"{one.statistic}: {one.text}" if one.statistic else one.text,
-        )
-        for one in sorted(shown, key=lambda one: order.index(one.check))
-    ]
-    numbers = ("value", "interval", "alarm")
-    hidden = len(found.findings) - len(shown)
-    caption = f"{hidden:,} more findings below these; --all shows them" if hidden else ""
-    print_table("", ("check", "where", *numbers, "what"), rows, numbers=numbers, caption=caption)
-
-
-intent = typer.Typer(
-    name="intent",
-    help="Purchase intent: from raw shop logs to an explained probability.",
-    epilog="Begin with: diptych data shop-log --out shop, then diptych intent ingest shop --out log",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
-
-intent.command("ingest")(ingest)
-intent.command("describe")(describe)
-intent.command("evaluate")(evaluate)
-intent.command("features")(features)
-intent.command("audit")(audit)
-intent.command("report")(report)
-intent.command("score")(score)
-intent.command("train")(train)

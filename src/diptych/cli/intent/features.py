@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.console import next_step, progress, say, show
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -140,27 +140,7 @@ def _show_steps(table: FeatureTable) -> None:
         f"of {counts['sessions']:,} sessions {counts['too_short']:,} are too short (fewer than {pages + 2} pages); "
         f"{counts['population']:,} are left"
     )
-    by_cell = {(row["setting"], row["step"]): row for row in about["populations"]}
-    rows = []
-    for step in table.steps:
-        cells = [str(step)]
-        for setting in table.settings:
-            row = by_cell[setting, step]
-            rate = f"{row['purchases'] / row['sessions']:.1%}" if row["sessions"] else "–"
-            cells += [f"{row['sessions']:,}", rate, f"{row['bought_too_early']:,}"]
-        rows.append(tuple(cells))
-    headers = [
-        f"{setting}\n{what}" for setting in table.settings for what in ("sessions", "bought", "left out")
-    ]
-    print_table(
-        "",
-        ("step", *headers),
-        rows,
-        numbers=("step", *headers),
-        caption="left out: something was bought before two pages more were open"
-        if table.compat == "none"
-        else "as published: nobody is left out, and who logs in at any page is identified from the beginning",
-    )
+    show(table.populations())
 
 
 def _show_whole(table: FeatureTable) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.console import next_step, progress, say, show
 
 if TYPE_CHECKING:
     from diptych.data.logs import ColumnMapping, Log
@@ -202,15 +202,8 @@ def _show(log: Log) -> None:
     from diptych.data.logs.schema import printable
 
     about = log.about
-    rows = [
-        (one["rule"], f"{one['dropped']:,}", one["description"], _named(one.get("named", {})))
-        for one in about["rules"]
-        if one["dropped"]
-    ]
-    if rows:
-        columns = ("rule", "rows", "what", "most of them")
-        shown = len(columns) if any(row[-1] for row in rows) else len(columns) - 1
-        print_table("dropped", columns[:shown], [row[:shown] for row in rows], numbers=("rows",))
+    dropped = log.dropped(everything=False)
+    show(*([dropped] if dropped.rows else []))
     nothing = [one["rule"] for one in about["rules"] if not one["dropped"]]
     if nothing:
         say(f"nothing was dropped by: {', '.join(nothing)}")
@@ -227,10 +220,3 @@ def _show(log: Log) -> None:
 
 def _first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     return list(counts.items())[: 2 * _NAMED]
-
-
-def _named(named: Mapping[str, Any]) -> str:
-    from diptych.data.logs.schema import printable
-
-    shown = [f"{printable(name)} {count:,}" for name, count in list(named.items())[:_NAMED]]
-    return ", ".join(shown) + (", …" if len(named) > _NAMED else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ from diptych.cli.console import next_step, progress, say
 from diptych.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from diptych.report.intent_content import Discretion
+    from diptych.report.document import Page
 
 _PAGE = "report.html"
 _MAKERS = {
@@ -19,6 +20,21 @@ _MAKERS = {
     "intent_evaluation.json": "diptych intent evaluate FEATURES --out EVALUATION",
     "scorer.json": "diptych intent train FEATURES --out SCORER",
 }
+
+HideRates = Annotated[
+    bool,
+    typer.Option("--hide-rates", help="Show standardised rates and shares alone, as in the thesis."),
+]
+LeastCount = Annotated[
+    int, typer.Option(min=1, help="Smaller counts, and what follows from them, are not shown.")
+]
+
+
+def discretion_of(hide_rates: bool, least_count: int) -> AbstractContextManager[None]:
+    """Return a block inside which every table and chart shows what these options let it."""
+    from diptych.commerce.purchase_intent.shown import Discretion, showing
+
+    return showing(Discretion(least_count, hide_rates))
 
 
 def report(
@@ -36,18 +52,8 @@ def report(
         Path | None,
         typer.Option(help="Of a description: the log, to say what its import dropped.", show_default=False),
     ] = None,
-    hide_rates: Annotated[
-        bool,
-        typer.Option(
-            "--hide-rates", help="Of a description: standardised rates and shares alone, as in the thesis."
-        ),
-    ] = False,
-    least_count: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Of a description: smaller counts, and what follows from them, are not shown."
-        ),
-    ] = 5,
+    hide_rates: HideRates = False,
+    least_count: LeastCount = 5,
 ) -> None:
     """Write a page with figures, tables and the protocol: one HTML file that needs no other.
 
@@ -64,18 +70,17 @@ def report(
 
       [bold]diptych intent report evaluation[/bold]
     """
-    from diptych.report.intent_content import Discretion
-
-    discretion = Discretion(least_count, hide_rates)
     target = out or folder / _PAGE
-    with progress():
-        page = _write(folder, target, discretion, log)
+    with progress(), discretion_of(hide_rates, least_count):
+        page = _page(folder, log, hide_rates or least_count != 5).save(target)
     say(f"report in {page} ({page.stat().st_size / 1e6:.1f} MB, no other files needed)")
     next_step(["open", page])
 
 
-def _write(folder: Path, target: Path, discretion: Discretion, log: Path | None) -> Path:
-    """The page of whatever the folder is."""
+def _page(folder: Path, log: Path | None, discreet: bool) -> Page:
+    """Return the page of whatever the folder is."""
+    from diptych.report import intent
+
     found = [marker for marker in _MAKERS if (folder / marker).is_file()]
     if not found:
         raise DataError(
@@ -85,20 +90,17 @@ def _write(folder: Path, target: Path, discretion: Discretion, log: Path | None)
     if found[0] == "description.json":
         from diptych.commerce.purchase_intent.statistics import Description
         from diptych.data.logs import Log
-        from diptych.report.intent_description import write_description_page
 
-        opened = None if log is None else Log.open(log)
-        return write_description_page(target, Description.open(folder), discretion, opened)
-    if discretion != type(discretion)() or log is not None:
+        return intent.description_page(Description.open(folder), None if log is None else Log.open(log))
+    if discreet or log is not None:
         raise UsageError(
             f"--log, --hide-rates and --least-count are of descriptions, {folder} has {found[0]}",
             "leave them out: the page is about models and their rates",
         )
     if found[0] == "intent_evaluation.json":
         from diptych.commerce.purchase_intent.evaluation import Evaluation
-        from diptych.report.intent_evaluation import write_evaluation_page
 
-        return write_evaluation_page(target, Evaluation.open(folder))
-    from diptych.report.intent_scorer import write_scorer_page
+        return intent.evaluation_page(Evaluation.open(folder))
+    from diptych.commerce.purchase_intent.scoring import Scorer
 
-    return write_scorer_page(target, folder)
+    return intent.scorer_page(Scorer.open(folder))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from diptych.cli.console import next_step, print_table, progress, say
+from diptych.cli.console import next_step, progress, say, show
 from diptych.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -103,19 +103,10 @@ def _score_one(scorer: Scorer, file: Path, out: Path | None, reasons: int) -> No
 
 
 def _show(found: Score) -> None:
+    from diptych.commerce.purchase_intent.scoring.shown import reasons_table
+
     say(found.line())
-    rows = [
-        (one.label, one.value, one.typical, f"{one.effect:+.2f}", one.text.rpartition("; ")[2])
-        for one in found.reasons
-    ]
-    if rows:
-        print_table(
-            "",
-            ("reason", "value", "typical", "effect", "odds"),
-            rows,
-            numbers=("effect",),
-            caption="effect: log-odds less their mean with the feature's values of training sessions",
-        )
+    show(*([reasons_table(found.reasons)] if found.reasons else []))
     for note in found.notes:
         say(note)
 
@@ -163,25 +154,14 @@ def _write(answers: Iterable[dict[str, Any]], file: TextIO) -> tuple[int, int]:
 
 
 def _score_table(scorer: Scorer, path: Path, out: Path | None) -> None:
+    from diptych.commerce.purchase_intent.scoring.shown import measured_table
     from diptych.commerce.purchase_intent.scoring.table_scores import SCORES, write_table_scores
 
     if out is None:
         raise UsageError("nowhere to write the scores of a table", "name a folder with --out")
     with progress(), _table(scorer, path) as features:
         about = write_table_scores(scorer, features, out)
-    numbers = ("sessions", "bought", "base rate", "AP", "ROC AUC", "F1", "always buy", "Brier")
-    rows = []
-    for cell in about["cells"]:
-        measured = cell["measures"]
-        names = ("base_rate", "average_precision", "roc_auc", "f1", "always_buy_f1", "brier")
-        values = ["–"] * 8
-        if measured is not None:
-            counts = (f"{measured[name]:,}" for name in ("sessions", "purchases"))
-            values = [*counts, *(f"{measured[name]:.3f}" for name in names)]
-        rows.append((cell["setting"], "whole" if cell["step"] < 0 else str(cell["step"]), *values))
-    print_table(
-        "", ("setting", "step", *numbers), rows, numbers=("step", *numbers), caption=f"of {about['measured']}"
-    )
+    show(measured_table(f"Measured on {about['measured']}", about["cells"]))
     say(f"{sum(cell['scored'] for cell in about['cells']):,} scores of {about['features']}")
     next_step(["head", str(out / SCORES)])
 

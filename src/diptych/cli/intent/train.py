@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from diptych.cli.console import next_step, print_table, progress, say, stop_on_signal
+from diptych.cli.console import next_step, progress, say, show, stop_on_signal
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -139,26 +139,10 @@ def _sessions(table: FeatureTable, log: Path) -> SessionTables:
 
 
 def _show(scorer: Scorer) -> None:
-    """A row per model, and what has to be said about them."""
-    numbers = ("sessions", "bought", "base rate", "AP", "ROC AUC", "F1", "always buy", "Brier", "threshold")
-    rows = []
-    for cell in scorer.about["cells"]:
-        measured = cell["holdout"]
-        place = (cell["setting"], "whole" if cell["step"] < 0 else str(cell["step"]))
-        counts = (f"{cell['sessions']['holdout']:,}", f"{cell['purchases']['holdout']:,}")
-        if measured is None:
-            values = ["–"] * 6
-        else:
-            names = ("base_rate", "average_precision", "roc_auc", "f1", "always_buy_f1", "brier")
-            values = [f"{measured[name]:.3f}" for name in names]
-        rows.append((*place, *counts, *values, f"{cell['threshold']:.3f}"))
-    print_table(
-        "",
-        ("setting", "step", *numbers),
-        rows,
-        numbers=("step", *numbers),
-        caption="on the last part of the sessions, of which the models have seen nothing",
-    )
+    """Print a row per model, and notes about them."""
+    from diptych.commerce.purchase_intent.scoring.shown import scorer_table
+
+    show(scorer_table(scorer))
     for cell in scorer.about["cells"]:
         for note in cell["notes"]:
             say(f"{cell['setting']}, step {cell['step']}: {note}")

@@ -14,13 +14,19 @@ in the order of client, time and event.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from diptych.core.artifact import Artifact
+from diptych.core.chart import Chart, Series
+from diptych.core.table import Cell, Table
+from diptych.data.logs.schema import printable
 
 EVENTS = "events"
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -63,3 +69,40 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
     def describe(self) -> str:
         """Return one line."""
         return f"{self.name}: {self.n_events:,} events, {self.about['first']} to {self.about['last']} ({self.zone})"
+
+    def dropped(self, everything: bool = True) -> Table:
+        """Return the rules of the import, or those that dropped rows, and how many each dropped."""
+        read, rows = self.about["rows_read"], []
+        for one in self.about["rules"]:
+            if everything or one["dropped"]:
+                named = [
+                    f"{printable(name)} {count:,}"
+                    for name, count in list(one.get("named", {}).items())[:_NAMED]
+                ]
+                words = (one["description"], ", ".join(named))
+                share = Cell(f"{100 * one['dropped'] / read:.2f}" if read else "–")
+                dropped = Cell(f"{one['dropped']:,}", value=one["dropped"])
+                rows.append([Cell(one["rule"]), dropped, share, *(Cell(text, words=True) for text in words)])
+        heads = ("rule", "rows", "%", "what it drops", "most of them")
+        return Table("What the import dropped", heads, rows)
+
+    def tables(self) -> list[Table]:
+        """Return what the import dropped, and how often the log has each week day, where that differs."""
+        days = Counter(
+            date.fromisoformat(day).strftime("%A") for day in self.about.get("events_by_day") or {}
+        )
+        tables = [self.dropped()] if self.about["rules"] else []
+        if days and (len(days) < 7 or len(set(days.values())) > 1):
+            tables.append(
+                Table.of("Week days in the log", "", tuple(days), [[f"{n}" for n in days.values()]])
+            )
+        return tables
+
+    def charts(self) -> list[Chart]:
+        """Return events by local day."""
+        days = self.about.get("events_by_day") or {}
+        if len(days) < 2:
+            return []
+        axis = f"day, from {min(days)} to {max(days)}"
+        counts = Series("events", list(days.values()), range(1, len(days) + 1), mark="bar")
+        return [Chart("Events by day", [counts], axis, "events")]

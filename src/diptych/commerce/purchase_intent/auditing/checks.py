@@ -26,6 +26,7 @@ from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import write_csv
 from diptych.core.registry import Registry
+from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.fitting import Feature
@@ -285,6 +286,23 @@ class LeakAudit(Artifact, kind="leak_audit", recreate="diptych intent audit FEAT
             f"{self.about['line']}: {len(self.findings)} findings of {len(self.checks)} checks, "
             f"{len(self.alarms)} alarm{'s' * (len(self.alarms) != 1)}"
         )
+
+    def table(self, every: bool = True) -> Table:
+        """Return all findings; or alarms, and of every check what comes nearest to one."""
+        shown = [one for one in self.findings if every or one.alarm]
+        for name in self.checks:
+            mine = [one for one in self.findings if one.check == name]
+            if mine and not any(one.check == name for one in shown):
+                shown.append(max(mine, key=lambda one: -1.0 if one.value is None else one.value))
+        rows = []
+        for one in sorted(shown, key=lambda one: list(self.checks).index(one.check)):
+            ends = "" if one.low is None or one.high is None else f"{one.low:.3f} to {one.high:.3f}"
+            value = Cell("" if one.value is None else f"{one.value:.3f}", ends, value=one.value)
+            what = Cell(f"{one.statistic}: {one.text}" if one.statistic else one.text, words=True)
+            rows.append([Cell(one.check), Cell(one.where), value, Cell("ALARM" if one.alarm else ""), what])
+        hidden = len(self.findings) - len(shown)
+        after = f"{hidden:,} more findings below these; --all shows them" if hidden else ""
+        return Table("Leak audit", ("check", "where", "value", "", "what"), rows, after=after)
 
     def write_files(self, folder: Path) -> None:
         """Write the findings as a table."""

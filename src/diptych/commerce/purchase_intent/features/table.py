@@ -27,10 +27,12 @@ from diptych.commerce.purchase_intent.features.view import (
     text_array,
 )
 from diptych.commerce.purchase_intent.sessions.tables import BUFFER
+from diptych.commerce.purchase_intent.shown import Discretion, percent
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.reading import map_array
+from diptych.core.table import Cell, Table
 
 SESSIONS_FILE = "sessions.parquet"
 PAGE_TYPES = "page_types.npy"
@@ -306,6 +308,32 @@ class FeatureTable:
     def identified(self, step: int) -> np.ndarray:
         """(n,) bool: whether the visitor is known at this step."""
         return is_identified(self.pages_before_identified, step, self.compat)
+
+    def populations(self) -> Table:
+        """Return how many sessions there are at every step, how many buy, and how many are left out."""
+        by_cell = {(row["setting"], row["step"]): row for row in self.about["populations"]}
+        discretion, lines = Discretion.current(), []
+        for step in self.steps:
+            line = [Cell(str(step))]
+            for setting in self.settings:
+                row = by_cell[setting, step]
+                sessions, buys = row["sessions"], row["purchases"]
+                hidden = not sessions or discretion.small(buys, sessions - buys)
+                rate = None if hidden else buys / sessions
+                line += [
+                    discretion.count(sessions),
+                    Cell(percent(rate)),
+                    discretion.count(row["bought_too_early"]),
+                ]
+            lines.append(line)
+        after = (
+            "left out: something was bought before two pages more were open"
+            if self.compat == "none"
+            else "as published: nobody is left out, and who logs in at any page is identified from the beginning"
+        )
+        groups = [("", 1), *((setting, 3) for setting in self.settings)]
+        heads = ("step", *(what for _ in self.settings for what in ("sessions", "% bought", "left out")))
+        return Table("Sessions by step", heads, lines, groups, after)
 
     def features(self, setting: str, feature_set: str, step: int) -> list[Feature]:
         """The features of a setting, a set and a step; those that the log was asked for besides are in the

@@ -8,93 +8,57 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from diptych.commerce.purchase_intent.evaluation.shown import step_text
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.scoring.cell import CALIBRATIONS, Cell
+from diptych.commerce.purchase_intent.scoring.shown import measured_table
 from diptych.commerce.purchase_intent.sessions.tables import BUFFER
-
-_MEASURED = (
-    ("average_precision", "average precision"),
-    ("roc_auc", "ROC AUC"),
-    ("f1", "F1"),
-)
+from diptych.commerce.purchase_intent.shown import number
+from diptych.core.table import Table
 
 
 def measured_section(about: Mapping[str, Any], cells: Sequence[Cell]) -> str:
-    """Measures of every model on the last part, and what has to be said about them."""
+    """Return the measures of every model on the last part, and notes about them."""
     options = about["options"]
-    head = ("setting", "step", "sessions", "bought", "base rate", *(label for _, label in _MEASURED),
-            "F1 of always buy", "Brier", "Brier of the base rate", "threshold")  # fmt: skip
-    rows = []
-    for cell in cells:
-        found = cell.about["holdout"]
-        place = (cell.setting, "whole" if cell.step < 0 else str(cell.step))
-        if found is None:
-            sessions, bought = (cell.about[name]["holdout"] for name in ("sessions", "purchases"))
-            rows.append((*place, f"{sessions:,}", f"{bought:,}", *("–" for _ in head[4:])))
-            continue
-        rows.append(
-            (
-                *place,
-                f"{found['sessions']:,}",
-                f"{found['purchases']:,}",
-                f"{found['base_rate']:.4f}",
-                *(_with_interval(found, name) for name, _ in _MEASURED),
-                f"{found['always_buy_f1']:.4f}",
-                f"{found['brier']:.4f}",
-                f"{found['brier_base_rate']:.4f}",
-                f"{cell.threshold:.4f}",
-            )
-        )
-    text = (
-        "On the last part, of which the model has seen nothing"
-        + (
-            f"; {100 * options['confidence']:g} % intervals of {options['samples']:,} resamples of persons"
-            if options["samples"]
-            else ""
-        )
-        + ".\n\n"
-        + table(head, rows)
-    )
-    said = [
+    resampled = f"{100 * options['confidence']:g} % intervals of {options['samples']:,} resamples of persons"
+    rows = [
+        {
+            **cell.about,
+            "setting": cell.setting,
+            "step": cell.step,
+            "threshold": cell.threshold,
+            "measures": cell.about["holdout"],
+        }
+        for cell in cells
+    ]
+    caption = "On the last part, of which the model has seen nothing"
+    found = measured_table(f"{caption}; {resampled}" if options["samples"] else caption, rows)
+    notes = [
         f"- {cell.setting}, step {cell.step}: {plain(note)}" for cell in cells for note in cell.about["notes"]
     ]
-    said += [
+    notes += [
         f"- not trained: {one['setting']}, step {one['step']}: {one['reason']}"
         for one in about["not_trained"]
     ]
-    return text + ("\n\n" + "\n".join(said) if said else "")
+    return "\n".join([found.markdown(), *notes]).rstrip()
 
 
 def reliability_section(cells: Sequence[Cell]) -> str:
-    """Probabilities and shares of the last step of every setting."""
+    """Return probabilities and shares of the last step of every setting."""
     rows = [
-        (
-            cell.setting,
-            "whole" if cell.step < 0 else str(cell.step),
-            f"{row['low']:.3f} to {row['high']:.3f}",
-            f"{row['n']:,}",
-            f"{row['mean_score']:.4f}",
-            f"{row['share']:.4f}",
-        )
-        for cell in _some(cells)
+        (cell.setting, step_text(cell.step), f"{row['low']:.3f} to {row['high']:.3f}", number(row["n"]),
+         number(row["mean_score"], 4), number(row["share"], 4))
+        for cell in {cell.setting: cell for cell in cells}.values()
         for row in (cell.about["holdout"] or {}).get("reliability", ())
-    ]
+    ]  # fmt: skip
     if not rows:
         return "Not measured: the last part lacks one of the classes."
+    caption = "Of sessions with these probabilities so many bought, on the last part; all steps are in `scorer.json`"
     return (
-        "Of sessions with these probabilities so many bought, on the last part; all steps are in `scorer.json`.\n\n"
-        + table(("setting", "step", "p", "sessions", "mean p", "bought"), rows)
+        Table.of(caption, "", ("setting", "step", "p", "sessions", "mean p", "bought"), rows)
+        .markdown()
+        .rstrip()
     )
-
-
-def _some(cells: Sequence[Cell]) -> list[Cell]:
-    """The last step of every setting."""
-    return list({cell.setting: cell for cell in cells}.values())
-
-
-def _with_interval(found: Mapping[str, Any], name: str) -> str:
-    low, high = found[f"{name}_low"], found[f"{name}_high"]
-    return f"{found[name]:.4f}" + ("" if low is None else f" [{low:.4f}, {high:.4f}]")
 
 
 def plain(text: str) -> str:

@@ -101,8 +101,9 @@ class Score:
     def line(self) -> str:
         """One line for people."""
         after = "of the whole session" if self.step < 0 else f"after {self.step} page{'s' * (self.step != 1)}"
+        p = "< 0.001" if 0 < self.p < 0.0005 else f"= {self.p:.3f}"
         return (
-            f"p = {self.p:.3f} {after}, {self.setting}: {self.lift:.2g} × the base rate of {self.base_rate:.3f}, "
+            f"p {p} {after}, {self.setting}: {self.lift:.2g} × the base rate of {self.base_rate:.3f}, "
             f"{'above' if self.is_likely else 'below'} the threshold of {self.threshold:.3f}"
         )
 

@@ -1,0 +1,335 @@
+"""An evaluation as tables and charts: measures by step, what features add, probabilities, importance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from diptych.commerce.purchase_intent.shown import Row, measured, number, percent
+from diptych.core.chart import Chart, Series
+from diptych.core.table import Cell, Table
+
+if TYPE_CHECKING:
+    from diptych.commerce.purchase_intent.evaluation.result import Evaluation
+
+KINDS: Mapping[str, str] = {
+    "impurity": "share of the decrease of impurity, %",
+    "permutation": "average precision lost",
+}
+MEASURES: Mapping[str, tuple[str, int]] = {
+    "average_precision": ("average precision", 3),
+    "f1": ("F1", 3),
+    "best_f1": ("best F1", 3),
+    "roc_auc": ("ROC AUC", 3),
+    "brier": ("Brier", 4),
+    "brier_calibrated": ("Brier, calibrated", 4),
+    "lift_10": ("lift of the top 10 %", 2),
+    "precision_at_recall_50": ("P at R 50 %", 3),
+}
+REFERENCES: Mapping[str, tuple[str, str]] = {
+    "average_precision": ("share of purchases", "base_rate"),
+    "f1": ("predicting a purchase always", "always_buy_f1"),
+    "lift_10": ("no lift", ""),
+}
+"""What a measure is compared with: what it is called, and its column."""
+
+_MOST_FEATURES = 15
+_PAGES = "pages open"
+
+
+class Place(NamedTuple):
+    """A setting and a feature set: what one panel is of."""
+
+    setting: str
+    feature_set: str
+
+    def __str__(self) -> str:
+        if self.setting == self.feature_set:
+            return "all sessions" if self.setting == "all" else self.setting
+        return f"{self.setting}, {self.feature_set}"
+
+
+def step_text(step: int) -> str:
+    """Return a step as tables have it."""
+    return "whole" if step < 0 else str(step)
+
+
+def pages_text(step: int) -> str:
+    """Return when a prediction of that step is made."""
+    if step < 0:
+        return "at the session's end"
+    return "before any page" if step == 0 else f"after {step} {'page' if step == 1 else 'pages'}"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells of an evaluation, by setting, feature set, step and model."""
+
+    cells: Sequence[Row]
+
+    @cached_property
+    def steps(self) -> list[int]:
+        """Rising."""
+        return sorted({cell["step"] for cell in self.cells})
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """Models in the order of the cells, and what charts call them."""
+        return {cell["model"]: cell.get("label") or cell["model"] for cell in self.cells}
+
+    @cached_property
+    def places(self) -> list[Place]:
+        """Settings and sets that have cells, set by set inside a setting."""
+        settings = dict.fromkeys(cell["setting"] for cell in self.cells)
+        sets = dict.fromkeys(cell["set"] for cell in self.cells)
+        found = {Place(cell["setting"], cell["set"]) for cell in self.cells}
+        return [Place(one, other) for one in settings for other in sets if Place(one, other) in found]
+
+    @cached_property
+    def fullest(self) -> dict[str, Place]:
+        """The place of every setting with the last set that it has."""
+        return {place.setting: place for place in self.places}
+
+    def line(self, place: Place, model: str, measure: str = "step") -> list[Row]:
+        """Return a model's cells of a place that have a measure, by step."""
+        mine = [
+            cell for cell in self.cells if (cell["setting"], cell["set"], cell["model"]) == (*place, model)
+        ]
+        return sorted((cell for cell in mine if cell.get(measure) is not None), key=lambda cell: cell["step"])
+
+    def best(self, setting: str, measure: str = "average_precision") -> Row | None:
+        """Return the cell with the highest value of a setting, in its fullest set, at the last step that has any."""
+        place = self.fullest.get(setting)
+        known = [
+            cell for model in self.labels for cell in (self.line(place, model, measure) if place else ())
+        ]
+        last = max((cell["step"] for cell in known), default=0)
+        return max((one for one in known if one["step"] == last), key=lambda one: one[measure], default=None)
+
+
+def evaluation_tables(evaluation: Evaluation) -> list[Table]:
+    """Return the values behind charts; then, folded, importance by step and every number of every cell."""
+    grid = Grid(evaluation.cells)
+    charts = [*step_charts(grid, "average_precision"), *step_charts(grid, "f1")]
+    charts += [*gain_charts(grid, evaluation.gains), *importance_charts(evaluation.importance)]
+    values = [replace(one.table(), caption=f"{one.title}: {one.y or one.x}", folded=False) for one in charts]
+    models = {name: one["description"] for name, one in evaluation.about["models"].items()}
+    return [*values, *importance_tables(evaluation.importance), *cell_tables(grid, models)]
+
+
+def evaluation_charts(evaluation: Evaluation) -> list[Chart]:
+    """Return all charts of an evaluation."""
+    grid = Grid(evaluation.cells)
+    charts = [chart for measure in REFERENCES for chart in step_charts(grid, measure)]
+    charts += gain_charts(grid, evaluation.gains)
+    return [*charts, *reliability_charts(grid), *importance_charts(evaluation.importance)]
+
+
+def _measure(cell: Row, measure: str) -> Cell:
+    return measured(cell, measure, MEASURES[measure][1], ends=f"{measure}_")
+
+
+def cell_tables(grid: Grid, descriptions: Mapping[str, str]) -> list[Table]:
+    """Return the models, and every number of every cell, a table per setting and set; folded."""
+    models = []
+    for model, label in grid.labels.items():
+        mine = [cell for cell in grid.cells if cell["model"] == model]
+        ways = [one for one in dict.fromkeys(cell["weighting"] for cell in mine) if one != "none"] or ["none"]
+        remarks: Counter[str] = Counter()
+        for cell in mine:
+            remarks.update(cell.get("remarks") or {})
+        said = "; ".join(f"{remark[:160]} ({folds:,} folds)" for remark, folds in sorted(remarks.items()))
+        texts = (descriptions.get(model, ""), ", ".join(ways).replace("_", " "), said)
+        models.append(
+            [Cell(label, model if model != label else ""), *(Cell(one, words=True) for one in texts)]
+        )
+    tables = [Table("Models", ("Model", "What it is", "Classes weighed by", "Remarks"), models, folded=True)]
+    heads = ("Model", "Sessions", "Purchases, %", "Always-buy F1", *(title for title, _ in MEASURES.values()))
+    for place in grid.places:
+        cells = [cell for cell in grid.cells if (cell["setting"], cell["set"]) == place]
+        rows = [
+            [
+                Cell(grid.labels[cell["model"]], pages_text(cell["step"])),
+                Cell(number(cell["sessions"]), value=cell["sessions"]),
+                Cell(percent(cell["base_rate"], 2), value=100 * cell["base_rate"]),
+                Cell(number(cell["always_buy_f1"], 3), value=cell["always_buy_f1"]),
+                *(_measure(cell, measure) for measure in MEASURES),
+            ]
+            for cell in sorted(cells, key=lambda one: one["step"])
+        ]
+        tables.append(Table(f"{str(place).capitalize()}: all cells", heads, rows, folded=True))
+    return tables
+
+
+def step_charts(grid: Grid, measure: str) -> list[Chart]:
+    """Return a measure by step, a chart per setting and set; of one step by model. The best model has a band."""
+    charts, (reference, column), title = [], REFERENCES[measure], MEASURES[measure][0]
+    for place in grid.fullest.values() if measure == "lift_10" else grid.places:
+        lines = [cells for model in grid.labels if (cells := grid.line(place, model, measure))]
+        if not lines:
+            continue
+        held = {cell["step"]: cell[column] if column else 1.0 for cells in lines for cell in cells}
+        if len(grid.steps) > 1:
+            drawn = [_line(grid, cells, measure, f"{measure}_") for cells in lines]
+            drawn.append(Series(reference, list(held.values()), list(held), colour="ink"))
+            charts.append(Chart(str(place), drawn, _PAGES, title))
+            continue
+        firsts = [cells[0] for cells in lines]
+        values = [cell[measure] for cell in firsts]
+        shown: dict[str, Any] = {
+            "texts": [number(value, 3) for value in values],
+            **_ends(firsts, f"{measure}_"),
+        }
+        drawn = [Series(title, values, mark="point", **shown)]
+        drawn += [Series(reference, [value], mark="level") for value in held.values()]
+        names = [grid.labels[cell["model"]] for cell in firsts]
+        charts.append(Chart(str(place), drawn, title, "", names, across=True))
+    return charts
+
+
+def gain_charts(grid: Grid, gains: Sequence[Row]) -> list[Chart]:
+    """Return what the extended set adds by step, a chart per setting and measure."""
+    charts = []
+    for setting in grid.fullest:
+        for measure in ("average_precision", "f1"):
+            key = (setting, measure)
+            rows = [
+                row
+                for row in gains
+                if (row["setting"], row["measure"]) == key and row["difference"] is not None
+            ]
+            lines = [[row for row in rows if row["model"] == model] for model in grid.labels]
+            drawn = [_line(grid, mine, "difference", "") for mine in lines if mine]
+            if drawn:
+                drawn.append(Series("no gain", [0.0], mark="level"))
+                charts.append(Chart(setting, drawn, _PAGES, f"gain in {MEASURES[measure][0]}"))
+    return charts
+
+
+def _line(grid: Grid, rows: Sequence[Row], column: str, prefix: str) -> Series:
+    """Return a model's line over steps; its intervals are drawn where it is the best of its setting."""
+    rows, model = sorted(rows, key=lambda row: row["step"]), rows[0]["model"]
+    quiet = model != (grid.best(rows[0]["setting"]) or {}).get("model")
+    x, y = [row["step"] for row in rows], [row[column] for row in rows]
+    return Series(grid.labels[model], y, x, quiet=quiet, **_ends(rows, prefix))
+
+
+def _ends(rows: Sequence[Row], prefix: str) -> dict[str, Any]:
+    """Return the ends of intervals where all are known; ``prefix`` begins their columns."""
+    low, high = ([row.get(f"{prefix}{end}") for row in rows] for end in ("low", "high"))
+    return {} if None in (*low, *high) else {"low": low, "high": high}
+
+
+def reliability_charts(grid: Grid) -> list[Chart]:
+    """Return mean probability and share of purchases by bin: of the best model, at its first and its last step."""
+    charts = []
+    for setting, place in grid.fullest.items():
+        best = grid.best(setting)
+        line = [] if best is None else grid.line(place, best["model"])
+        known = [cell for cell in line if cell.get("reliability") or cell.get("reliability_calibrated")]
+        for cell in {one["step"]: one for one in (*known[:1], *known[-1:])}.values():
+            curves = {
+                "calibrated": cell.get("reliability_calibrated"),
+                "as the model gives them": cell["reliability"],
+            }
+            drawn = [
+                Series(name, [100 * one["share"] for one in bins], [100 * one["mean_score"] for one in bins])
+                for name, bins in curves.items()
+                if bins
+            ]
+            title, label = f"{place}, {pages_text(cell['step'])}", grid.labels[cell["model"]]
+            axes = ("mean probability, %", "purchases, %")
+            charts.append(Chart(title, drawn, *axes, diagonal=True, after=label))
+    return charts
+
+
+def _by_setting(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the importances of every setting, of the last feature set it has."""
+    sets = {row["setting"]: row["set"] for row in rows}
+    return {one: [row for row in rows if (row["setting"], row["set"]) == (one, sets[one])] for one in sets}
+
+
+def mean_steps(rows: Sequence[Row]) -> list[int]:
+    """Return the steps that importances are averaged over: those with dynamic features; all where there are none.
+
+    Before the first page static features have all of the importance.
+    """
+    return sorted({row["step"] for row in rows if row["dynamic"]} or {row["step"] for row in rows})
+
+
+def mean_importance(rows: Sequence[Row], kind: str) -> dict[str, float]:
+    """Return the mean importance of every feature, the most important first; shares add up to 1.
+
+    All features are averaged over the same steps; one without a model at a step counts nothing there.
+    """
+    steps = mean_steps(rows)
+    sums: Counter[str] = Counter()
+    for row in rows:
+        if row["step"] in steps and row[kind] is not None:
+            sums[row["feature"]] += row[kind] / len(steps)
+    return dict(sorted(sums.items(), key=lambda one: (-one[1], one[0])))
+
+
+def importance_charts(rows: Sequence[Row]) -> list[Chart]:
+    """Return the mean importance of features per setting and kind, and what static features have by step."""
+    charts, shares = [], []
+    for setting, mine in _by_setting(rows).items():
+        steps = mean_steps(mine)
+        over = f"mean over steps {steps[0]} to {steps[-1]}" if len(steps) > 1 else pages_text(steps[0])
+        for kind, title in KINDS.items():
+            means = dict(list(mean_importance(mine, kind).items())[:_MOST_FEATURES])
+            scale, decimals = (100.0, 1) if kind == "impurity" else (1.0, 3)
+            bars = []
+            for name, colour in (("dynamic", "blue"), ("static", "orange")):
+                kept = {row["feature"] for row in mine if row["dynamic"] is (name == "dynamic")}
+                y = [scale * value if one in kept else None for one, value in means.items()]
+                bars.append(
+                    Series(name, y, mark="bar", texts=[number(one, decimals) for one in y], colour=colour)
+                )
+            if means:
+                look: dict[str, Any] = {"across": True, "stacked": True, "after": over}
+                charts.append(Chart(f"{setting}, by {kind}", bars, title, "", list(means), **look))
+            of_steps = static_shares(mine, kind)
+            if len(of_steps) > 1:
+                y = [100 * share for share in of_steps.values()]
+                shares.append(Series(f"{setting}, {kind}", y, list(of_steps)))
+    return [*charts, *([Chart("Static features", shares, _PAGES, "% of all importance")] if shares else [])]
+
+
+def static_shares(rows: Sequence[Row], kind: str) -> dict[int, float]:
+    """Return what static features have of all importance, by step; what is worse than nothing counts nothing."""
+    shares = {}
+    for step in sorted({row["step"] for row in rows}):
+        mine = [row for row in rows if row["step"] == step and row[kind] is not None]
+        total = sum(max(0.0, row[kind]) for row in mine)
+        if total > 0:
+            shares[step] = sum(max(0.0, row[kind]) for row in mine if not row["dynamic"]) / total
+    return shares
+
+
+def importance_tables(rows: Sequence[Row]) -> list[Table]:
+    """Return the importance of features by step, a table per setting and kind: the stronger the darker."""
+    tables = []
+    for setting, mine in _by_setting(rows).items():
+        steps = sorted({row["step"] for row in mine})
+        for kind, title in KINDS.items():
+            greatest = max((row[kind] for row in mine if row[kind] is not None), default=0.0)
+            names = dict.fromkeys([*mean_importance(mine, kind), *(row["feature"] for row in mine)])
+            lines = {name: [Cell(name), *(Cell("–") for _ in steps)] for name in names}
+            for row in mine:
+                if row[kind] is not None and greatest > 0:
+                    value, spread = row[kind], row.get("permutation_sd") if kind == "permutation" else None
+                    lines[row["feature"]][1 + steps.index(row["step"])] = Cell(
+                        percent(value) if kind == "impurity" else number(value, 3),
+                        "" if spread is None else f"± {number(spread, 3)}",
+                        max(0.0, value / greatest),
+                        "blue" if row["dynamic"] else "orange",
+                        value=value,
+                    )
+            heads = ("feature", *(f"step {step}" if step >= 0 else "whole" for step in steps))
+            caption = f"{setting.capitalize()}: {title}, by step"
+            tables.append(Table(caption, heads, list(lines.values()), after="orange: static", folded=True))
+    return tables

@@ -1,0 +1,386 @@
+"""The pages of purchase intent: a description of a log, an evaluation of models, a scorer (thesis chapter 6)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from diptych.commerce.purchase_intent.evaluation import Evaluation
+from diptych.commerce.purchase_intent.evaluation import shown as evaluated
+from diptych.commerce.purchase_intent.evaluation.shown import REFERENCES, Grid, pages_text, step_text
+from diptych.commerce.purchase_intent.scoring import Scorer
+from diptych.commerce.purchase_intent.scoring import shown as scored
+from diptych.commerce.purchase_intent.shown import Discretion, number, percent
+from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER, DescribeOptions, Description
+from diptych.commerce.purchase_intent.statistics.shown import charts_of, tables_of
+from diptych.core.errors import MismatchError
+from diptych.data.logs.log import Log
+from diptych.report.document import Block, Headline, Page, Section, Text
+from diptych.report.style import shorten
+
+_RATE = (
+    "A conversion rate is the share of a group's sessions that have a purchase; standardised: less the mean of the "
+    "groups' rates, each group counting once, in their standard deviations."
+)
+_SECTIONS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    (
+        "Overview",
+        ("overview",),
+        "A session with a known visitor in it, even if only at its end, is identified; others are anonymous.",
+    ),
+    (
+        "Session length",
+        ("session-length", "session-length-quantiles"),
+        "Length is the number of actions: pages, queries, and items put into and taken out of the basket. Lines are "
+        "the share of sessions that are at least so long. P50 and P90 are the smallest length that half and 90 % of "
+        "sessions do not exceed. Thesis Figure 6.2.",
+    ),
+    (
+        "Week days and hours",
+        ("week-days", "hours"),
+        "By a session's first event, in the log's time zone. A log that does not hold every week day equally often "
+        "leans to those it has. Thesis Figures 6.3 and 6.4.",
+    ),
+    ("Channels", ("channels",), f"{_RATE} Thesis Table 6.2."),
+    (
+        "Devices",
+        ("devices", "devices-per-visitor"),
+        f"{_RATE} Devices per visitor are those that a known visitor was seen on in this log; purchasers have bought "
+        "at least once in it. Thesis Tables 6.3 and 6.4.",
+    ),
+    (
+        "From device to device",
+        ("device-transitions",),
+        "Devices of consecutive sessions of one known visitor, {journey}; of all transitions from a device, staying "
+        "among them. Likely is {likely:g} % or more, hardly ever less than {never:g} % (ours). Thesis Figure 6.5.",
+    ),
+    (
+        "Queries",
+        ("queries", "unique-queries"),
+        "Queries in lower case, with blanks made one. Different ones are counted anew for each device and class: in % "
+        "of the sum over devices, and in % of the queries. Thesis Tables 6.5 and 6.6.",
+    ),
+)
+_KEYS = {
+    "client": "of one client",
+    "visitor": "of one visitor where known, else of one client",
+    "given": "as the log gives them, whatever the gaps",
+}
+
+
+def description_page(description: Description, log: Log | None = None) -> Page:
+    """Return the page of a description, with what its import dropped where the log is given."""
+    about, options = description.about, DescribeOptions(**description.about["options"])
+    if log is not None and log.fingerprint != about["log_fingerprint"]:
+        raise MismatchError(
+            f"the description is of the log {about['log_fingerprint']}, {log.folder} is {log.fingerprint}",
+            "give the log that was described, or describe this one",
+        )
+    words = {
+        "journey": JOURNEYS[options.journey],
+        "likely": 100 * options.likely,
+        "never": 100 * options.near_zero,
+    }
+    known = {name for _, names, _ in _SECTIONS for name in names}
+    others = tuple(sorted(name for name in description.tables if name not in known))
+    sections = [
+        Section(title, _blocks(description, names, options), text.format(**words))
+        for title, names, text in (*_SECTIONS, ("Further statistics", others, ""))
+    ]
+    if log is not None:
+        read = f"{number(log.n_events)} of {number(log.about['rows_read'])} rows are events of the log."
+        text = f"{read} Read as {shorten(str(log.about['importer']), 80)}."
+        sections.append(
+            Section("Import", [*log.charts(), *log.tables()], text, _sentences(log.about["notes"]))
+        )
+    days = (
+        f" from {log.about['first'][:10]} to {log.about['last'][:10]}" if log and log.about["first"] else ""
+    )
+    discretion = Discretion.current()
+    return Page(
+        title=f"Purchase intent in {shorten(description.name, 80)}",
+        summary=f"Sessions with a purchase and others, in {about['counts']['sessions']:,} sessions{days}.",
+        headlines=_counts(description),
+        sections=[section for section in sections if section.blocks or section.title == "Import"],
+        protocol=_facts(description, options),
+        notes=[*_sentences(discretion.notes(about["notes"])), *discretion.lines()],
+        commands=[_describe_command(description, options)],
+    )
+
+
+def _blocks(description: Description, names: Sequence[str], options: DescribeOptions) -> list[Block]:
+    """Return charts, then tables."""
+    rows = {name: description.tables.get(name, ()) for name in names}
+    charts = [chart for name in names for chart in charts_of(name, rows[name])]
+    return [*charts, *(table for name in names for table in tables_of(name, rows[name], options))]
+
+
+def _counts(description: Description) -> list[Headline]:
+    """Return the log in a few numbers."""
+    discretion = Discretion.current()
+    totals = {row["what"]: row["total"] for row in description.tables.get("overview", ())}
+    sessions = totals.get("sessions", 0)
+    if not sessions:
+        return []
+    shown = [Headline("sessions", number(sessions), f"of {number(totals['events'])} events")]
+    for title, name, decimals in (
+        ("have a purchase", "purchase sessions", 2),
+        ("are anonymous", "anonymous sessions", 1),
+    ):
+        count = totals[name]
+        hidden = discretion.small(count, sessions - count) or (
+            discretion.hide_rates and name.startswith("purchase")
+        )
+        if not hidden:
+            shown.append(
+                Headline(title, f"{percent(count / sessions, decimals)} %", f"{number(count)} sessions")
+            )
+    return [*shown, Headline("visitors are known", discretion.count(totals["identified visitors"]).text)]
+
+
+def _facts(description: Description, options: DescribeOptions) -> dict[str, str]:
+    about = description.about
+    of = about["session_options"]
+    ended = (
+        "" if of["by"] == "given" else f", ended by more than {of['gap_minutes']:g} minutes without an event"
+    )
+    return {
+        "log": f"{shorten(description.name, 80)}, fingerprint {about['log_fingerprint']}",
+        "sessions": f"{_KEYS.get(of['by'], of['by'])}{ended}; fingerprint {about['sessions_fingerprint']}",
+        "hours and days": f"of {about['zone']}, by a session's first event",
+        "class": "a session with a purchase anywhere in it, or another",
+        "device, channel": "of a session's first event",
+        "intervals": f"{100 * options.confidence:g} %; Wilson's for shares and rates, normal for means; sessions are "
+        "taken as independent, which those of one visitor are not quite",
+        "standardised": f"ddof {options.ddof}, over groups, each counting once",
+        "engine": str(about["engine"]),
+        "numbers": "all of them, unhidden, are in the description's tables/*.csv",
+    }
+
+
+def _describe_command(description: Description, options: DescribeOptions) -> str:
+    """Return the description's command; what is as by default is left out."""
+    of: dict[str, Any] = description.about["session_options"]
+    default, words = DescribeOptions(), ["diptych", "intent", "describe", "LOG", "--out", "DESCRIPTION"]
+    if set(description.tables) != set(ORDER):
+        words += [word for name in description.tables for word in ("--statistic", name)]
+    for option, value, usual in (
+        ("--by", of["by"], "client"),
+        ("--gap", f"{of['gap_minutes']:g}", "30"),
+        ("--ddof", options.ddof, default.ddof),
+        ("--journey", options.journey, default.journey),
+        ("--confidence", options.confidence, default.confidence),
+    ):
+        words += [option, str(value)] if value != usual else []
+    return shlex.join(words)
+
+
+_POPULATIONS = {
+    "none": "sessions of at least 12 pages; at step k those whose purchase, if any, comes after k + 2 pages at "
+    "least; identified are those whose visitor is known by then",
+    "published": "sessions of at least 12 pages, also where the purchase lies before the step; identified are "
+    "those whose visitor is known at any time (as published)",
+}
+_CHOSEN = "the highest average precision on the test sessions at the last step"
+
+
+def evaluation_page(evaluation: Evaluation) -> Page:
+    """Return the page of an evaluation."""
+    about, protocol, grid = evaluation.about, evaluation.protocol, Grid(evaluation.cells)
+    features, how, folds = about["features"], evaluation.results.intervals, about["split"]["folds"]
+    tables = evaluated.cell_tables(grid, {name: one["description"] for name, one in about["models"].items()})
+    sections = [
+        Section(
+            "By step" if len(grid.steps) > 1 else "By model",
+            [chart for measure in REFERENCES for chart in evaluated.step_charts(grid, measure)],
+            "F1 is of predictions from a probability of 0.5 on, as in the thesis; compare it with that of predicting a "
+            "purchase always. Average precision needs no threshold; chance has the share of purchases, which changes "
+            f"with the population. Intervals in charts are of a setting's best model: {_CHOSEN}. Thesis "
+            "Figure 6.7.",
+        ),
+        Section(
+            "What extended features add",
+            evaluated.gain_charts(grid, evaluation.gains),
+            "The extended set less the baseline, on the same sessions and folds; intervals of the differences.",
+        ),
+        Section(
+            "Probabilities",
+            evaluated.reliability_charts(grid),
+            "Test sessions in bins of equally many, by probability: its mean and the share that buys. Calibrated: "
+            "Platt's sigmoid, fitted inside every training part. Dotted: both are equal.",
+        ),
+        Section(
+            "What features are worth",
+            [
+                *evaluated.importance_charts(evaluation.importance),
+                *evaluated.importance_tables(evaluation.importance),
+            ],
+            "By impurity as the thesis has it, counted on training sessions, it favours features with many values; by "
+            "permutation it is what average precision loses on test sessions when a feature is permuted. Features that "
+            "say the same can stand in for each other. Thesis Figure 6.6.",
+        ),
+        Section(
+            "All numbers",
+            tables,
+            "Best F1: with the threshold that is best inside every training part. Brier: mean squared error of "
+            "probabilities. Lift: purchases among the tenth with the highest scores, as a multiple of the base rate. P "
+            "at R 50 %: the best precision that finds half of the purchases.",
+        ),
+    ]
+    summary, headlines = _best(grid, f" These are the best: {_CHOSEN}.")
+    facts = {
+        "sessions": str(features["line"]),
+        "population": "whole sessions, when they are over"
+        if features["kind"] == "whole"
+        else _POPULATIONS.get(features["compat"], str(features["compat"])),
+        "split": f"{about['split']['name']}: {about['split']['description']}",
+        **({"folds": _folds_line(folds)} if folds else {}),
+        "protocol": protocol.line(),
+        "F1": "of predictions from a probability of 0.5 on, or a decision of 0",
+        "intervals": f"{100 * how['confidence']:g} %, {how['samples']:,} resamples of persons, seed {how['seed']}"
+        if how["samples"]
+        else "none",
+        "fingerprints": f"features {features['fingerprint']}, evaluation {protocol.key}",
+        "made with": f"diptych {about['diptych']}",
+    }
+    left = [
+        f"left out: {row['setting']}, step {step_text(row['step'])}: {row['reason']}"
+        for row in evaluation.left_out
+    ]
+    return Page(
+        title=f"Predicting purchases: {shorten(str(features['name']), 80)}",
+        summary=summary or "Nothing could be evaluated.",
+        headlines=headlines,
+        sections=[section for section in sections if section.blocks] if evaluation.cells else [],
+        protocol=facts,
+        notes=_sentences([*left, *(note for note in evaluation.notes if not note.startswith("split "))]),
+        commands=[] if protocol.scorer else [_evaluate_command(evaluation)],
+    )
+
+
+def _best(grid: Grid, chosen: str) -> tuple[str, list[Headline]]:
+    """Return the best model of every setting as a sentence and as numbers; ``chosen`` says how it was chosen."""
+    parts, headlines = [], []
+    for setting, place in grid.fullest.items():
+        best = grid.best(setting)
+        if best is not None:
+            model, value, when = (
+                grid.labels[best["model"]],
+                best["average_precision"],
+                pages_text(best["step"]),
+            )
+            chance = number(best["base_rate"], 3)
+            parts.append(
+                f"{model}, {place}, {when}: average precision {number(value, 3)}, by chance {chance}"
+            )
+            note = f"{'the best ' if chosen else ''}{when}; purchases {percent(best['base_rate'])} %"
+            headlines.append(Headline(f"average precision of {model}, {place}", number(value, 2), note))
+    return f"{'; '.join(parts)}.{chosen}" if parts else "", headlines
+
+
+def _folds_line(folds: Sequence[Mapping[str, int]]) -> str:
+    trained, tested = (
+        " to ".join(dict.fromkeys((f"{min(sizes):,}", f"{max(sizes):,}")))
+        for sizes in ([fold["train"] for fold in folds], [fold["test"] for fold in folds])
+    )
+    shared = sum(fold["test_of_persons_in_training"] for fold in folds)
+    share = percent(shared / max(1, sum(fold["test"] for fold in folds)))
+    sizes = f"{len(folds)}; trained on {trained} sessions, tested on {tested}"
+    return f"{sizes}; {share} % of test sessions are of persons with a session in training"
+
+
+def _evaluate_command(evaluation: Evaluation) -> str:
+    protocol = evaluation.protocol
+    words = ["diptych", "intent", "evaluate", "FEATURES", "--out", "EVALUATION"]
+    for option, values in (
+        ("--model", protocol.models),
+        ("--setting", protocol.settings),
+        ("--set", protocol.sets),
+        ("--step", protocol.steps),
+    ):
+        for value in values:  # a step of whole sessions would read as an option
+            words += [f"{option}={value}"] if str(value).startswith("-") else [option, str(value)]
+    words += ["--split", protocol.split, "--folds", str(protocol.folds), "--seed", str(protocol.seed)]
+    flags = {"balance": protocol.balanced, "inner": protocol.inner, "importance": protocol.importance}
+    return shlex.join([*words, *(f"--no-{name}" for name, given in flags.items() if not given)])
+
+
+def scorer_page(scorer: Scorer) -> Page:
+    """Return the page of a scorer: how well it does on sessions it has not seen, and an example."""
+    about, grid = scorer.about, scored.scorer_grid(scorer.about)
+    options, sizes = about["options"], about["slices"]["sizes"]
+    scores, wrong = scored.example_scores(scorer)
+    charts = [chart for name in ("average_precision", "f1") for chart in evaluated.step_charts(grid, name)]
+    least = (about["session_options"] or {}).get("pages", 0) + 2
+    among = (
+        "It was trained on whole sessions and cannot score one that still runs."
+        if about["kind"] == "whole"
+        else f"Its probabilities hold among sessions that go on to at least {least} pages and buy nothing before two "
+        "more pages are open: those are what it was trained on."
+    )
+    card = scorer.folder / "model_card.md"
+    sections = [
+        Section("Measured", [*(charts if len(grid.steps) > 1 else []), scored.scorer_table(scorer)], among),
+        Section(
+            "Probabilities",
+            evaluated.reliability_charts(grid),
+            "Sessions of the last part in bins of equally many, by probability: its mean and the share that bought.",
+        ),
+        Section(
+            "An example",
+            [
+                *scored.example_charts(scores),
+                *(scored.reasons_table(one.reasons) for one in scores[-1:] if one.reasons),
+            ],
+            f"The made-up session of {scored.EXAMPLE}. A reason is what the log-odds are more or less than with the "
+            "feature's values of training sessions in its place: an account of the model, not of causes.",
+            [wrong]
+            if wrong
+            else [f"{one.line()}." for one in scores[-1:]] + _sentences([*(scores and scores[-1].notes)]),
+        ),
+        Section("Model card", [Text("The card as it lies in the folder", card.read_text("utf-8", "replace"))])
+        if card.is_file()
+        else Section("Model card"),
+    ]
+    audit, (summary, headlines) = about["audit"], _best(grid, "")
+    alarms = [one for one in (audit or {}).get("findings", ()) if one["alarm"]]
+    facts = {
+        "features": f"{about['line']}; {options['feature_set']} set, fingerprint {about['fingerprint']}",
+        "days": f"{about['days']}{'; hours and week days of ' + about['zone'] if about['zone'] else ''}",
+        "model": f"{options['model']}, classes weighed by {about['weighting'].replace('_', ' ')}",
+        "seed": str(options["seed"]),
+        "parts": f"{about['slices']['note']}: fitted on {number(sizes['fit'])} sessions, calibrated "
+        f"({options['calibrate']}) on {number(sizes['calibration'])}, measured on {number(sizes['holdout'])}",
+        "threshold": "the probability with the best F1 where it was calibrated",
+        "intervals": f"{100 * options['confidence']:g} %, {options['samples']:,} resamples of persons"
+        if options["samples"]
+        else "none",
+        "leak audit": f"{len(audit['findings'])} findings, {len(alarms)} alarms ({', '.join(audit['checks'])})"
+        if audit
+        else "not run with this scorer",
+    }
+    notes = [
+        f"not trained: {one['setting']}, step {step_text(one['step'])}: {one['reason']}"
+        for one in about["not_trained"]
+    ]
+    notes += [f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms]
+    if about["history"]:
+        notes.append(f"the folder holds the history of {number(about['history'])} visitors: personal data")
+    return Page(
+        title=f"Scorer: {shorten(str(about['name']), 80)}",
+        summary=summary or "Nothing was measured: the last part lacks one of the classes.",
+        headlines=headlines,
+        sections=[section for section in sections if section.blocks or section.notes],
+        protocol=facts,
+        notes=_sentences(notes),
+        commands=[
+            f"diptych intent score SCORER {'FEATURES --out SCORES' if scorer.is_whole else 'SESSION.json'}"
+        ],
+    )
+
+
+def _sentences(notes: Sequence[Any]) -> list[str]:
+    """Return notes as sentences of their own, cut where they are long."""
+    texts = [shorten(str(note), 300) for note in notes]
+    return [f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?', '!')) else '.'}" for text in texts]

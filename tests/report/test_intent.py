@@ -1,0 +1,466 @@
+"""The pages of a description, an evaluation and a scorer: their numbers, what is hidden, hostile names."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from feature_tables import small_features
+from hypothesis import given
+from hypothesis import strategies as st
+from intent_rows import (
+    LENGTHS,
+    cells_of,
+    described,
+    gains_of,
+    groups,
+    importance_of,
+    lengths,
+    times,
+    transitions,
+)
+
+from diptych.commerce.purchase_intent.evaluation import Evaluation
+from diptych.commerce.purchase_intent.evaluation.plan import Protocol
+from diptych.commerce.purchase_intent.evaluation.result import Results
+from diptych.commerce.purchase_intent.evaluation.shown import (
+    Grid,
+    evaluation_charts,
+    evaluation_tables,
+    importance_charts,
+    importance_tables,
+    mean_importance,
+    static_shares,
+)
+from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
+from diptych.commerce.purchase_intent.scoring.shown import odds
+from diptych.commerce.purchase_intent.shown import Discretion, number, showing
+from diptych.commerce.purchase_intent.statistics import DescribeOptions, Description
+from diptych.commerce.purchase_intent.statistics.shown import charts_of, description_tables, tables_of
+from diptych.core.chart import Chart, Series
+from diptych.core.errors import MismatchError, UsageError
+from diptych.data.logs.log import Log
+from diptych.report.document import Page
+from diptych.report.intent import description_page, evaluation_page, scorer_page
+
+HOSTILE = '<script>alert(1)</script>"><img src=x>'
+
+
+def texts(page: Page) -> list[str]:
+    """Return the texts and notes of all cells, and of the data behind all charts."""
+    blocks = [block for section in page.sections for block in section.blocks]
+    tables: Any = [one.table() if isinstance(one, Chart) else one for one in blocks]
+    return [cell.line for table in tables if table.kind == "table" for row in table.rows for cell in row]
+
+
+def line(chart: Chart, name: str) -> Series:
+    """Return the series of that name."""
+    return next(one for one in chart.series if one.name == name)
+
+
+def description(tables: dict[str, Any], **options: Any) -> Description:
+    """Return a description as ``describe`` makes it."""
+    about = {
+        "log": "a <shop>",
+        "zone": "Europe/Amsterdam",
+        "log_fingerprint": "f00",
+        "sessions_fingerprint": "ba5",
+        "session_options": {"gap_minutes": 20.0, "by": "visitor", "pages": 10},
+        "options": asdict(DescribeOptions(**options)),
+        "engine": "duckdb",
+        "counts": {"sessions": 3200, "several_visitors": 3},
+        "notes": ["3 sessions have several visitors", "no visitor is known anywhere"],
+    }
+    return Description(about, tables)
+
+
+def test_a_description_has_every_number(parse: Callable[[str], Any]) -> None:
+    tables = described()
+    page = description_page(description(tables, ddof=1, journey="journey"))
+    cells = texts(page)
+    for row in tables["overview"]:
+        assert (f"{row['total']:,}" if row["total"] >= 5 else "< 5") in cells
+    for row in tables["session-length-quantiles"]:
+        assert {f"{row['sessions']:,}", f"{row['p50']:,}", f"{row['mean']:.1f}"} <= set(cells)
+    for row in [*tables["channels"], *tables["devices"]]:
+        assert f"{100 * row['rate']:.2f} ({100 * row['low']:.2f} to {100 * row['high']:.2f})" in cells
+        assert f"{row['standardised']:+.2f}".replace("-", "−") in cells
+    for row in tables["devices-per-visitor"]:
+        assert f"{100 * row['share']:.1f} ({100 * row['low']:.1f} to {100 * row['high']:.1f})" in cells
+    for row in tables["queries"]:
+        assert f"{row['per_session']:.2f} ({row['low']:.2f} to {row['high']:.2f})" in cells
+    assert {f"{row['unique']:,}" for row in tables["unique-queries"]} <= set(cells)
+    (week,) = charts_of("week-days", tables["week-days"])
+    assert line(week, "purchase").y == pytest.approx([14, 16, 15, 18, 13, 12, 12])
+    assert line(week, "all alike").y[0] == pytest.approx(100 / 7)
+    text = page.html()
+    said = parse(text).text
+    assert "Purchase intent in a <shop>" in said
+    assert "ended by more than 20 minutes without an event; fingerprint ba5" in said
+    assert page.commands[0].endswith("--by visitor --gap 20 --ddof 1 --journey journey")
+    assert "No visitor is known anywhere." in said
+    assert "3 sessions have" not in said  # so few may be known people
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert "http" not in text.replace("http://www.w3.org", "").replace("http-equiv", "")
+    assert {table.caption for table in description_tables(description(tables))} >= {"Hour of the start"}
+
+
+def test_names_of_a_log_stay_words(parse: Callable[[str], Any]) -> None:
+    counts = {(HOSTILE if one == "pc" else one, buys): of for (one, buys), of in LENGTHS.items()}
+    tables = described(counts)
+    tables["channels"] = groups(
+        "channel", {HOSTILE: (500, 50), "]]>&amp;": (500, 5), "電話 📱\ud800": (90, 9)}
+    )
+    tables["device-transitions"] = transitions(
+        {(HOSTILE, HOSTILE): (9, "self"), (HOSTILE, "tv"): (9, "weak")}
+    )
+    text = description_page(description(tables)).html()
+    text.encode("utf-8", "replace")
+    assert "<script>alert" not in text
+    assert "<img" not in text
+    assert HOSTILE in parse(text).text
+
+
+def test_small_counts_and_what_gives_them_away_are_hidden() -> None:
+    tables = {
+        "overview": [{"what": "sessions", "total": 900}, {"what": "purchase sessions", "total": 3},
+                     {"what": "anonymous sessions", "total": 800}, {"what": "identified visitors", "total": 7},
+                     {"what": "events", "total": 9000}],
+        "devices": groups("device", {"pc": (800, 97), "tv": (4, 1), "tablet": (96, 3), "fridge": (50, 48)}),
+        "devices-per-visitor": [
+            {"purchaser": True, "devices": "> 1", "visitors": 3, "share": 0.03, "low": 0.01, "high": 0.09}
+        ],
+        "device-transitions": transitions({("pc", "pc"): (38, "self"), ("pc", "tv"): (2, "one-sided"),
+                                           ("pc", "pad"): (60, "one-sided"), ("tv", "tv"): (8, "self")}),
+        "hours": times("hour", [3] + [10] * 23, [50] * 24),
+    }  # fmt: skip
+
+    def shown(name: str) -> dict[str, list[str]]:
+        (table,) = tables_of(name, tables[name])
+        return {row[0].text: [cell.line for cell in row[1:]] for row in table.rows}
+
+    assert shown("overview")["purchase sessions"] == ["< 5", ""]
+    devices = shown("devices")
+    assert devices["tv"] == ["< 5", "< 5", *["–"] * 4]
+    assert devices["tablet"] == ["96", "< 5", *["–"] * 4]  # the share of the 93 others would give the 3 away
+    assert devices["fridge"] == ["50", "–", *["–"] * 4]
+    assert shown("devices-per-visitor")["> 1 device"] == ["–", "–"]
+    moves = shown("device-transitions")
+    assert moves["pc"] == ["–", "60.0 (50.2 to 69.1; one-sided)", "–"]  # of one alone subtraction would tell
+    assert moves["tv"] == ["0.0", "0.0", "100.0 (67.6 to 100.0)"]
+    (hours,) = charts_of("hours", tables["hours"])
+    assert line(hours, "purchase").y[:3] == [None, None, pytest.approx(1000 / 233)]
+    assert line(hours, "purchase").low[0] is None
+    shares, rates = charts_of("devices", tables["devices"])
+    assert [one.y[1:] for one in shares.series] == [[None] * 3] * 2
+    assert rates.series[0].y[1:] == [None] * 3
+    of_all = description_page(description(tables))
+    assert "have a purchase" not in [one.label for one in of_all.headlines]
+    assert not any(
+        cell.value for table in tables_of("devices", tables["devices"]) for cell in table.rows[3][1:]
+    )
+    with showing(Discretion(least=1)):
+        assert shown("devices")["tv"][:2] == ["4", "1"]
+        assert "2.0 (0.6 to 7.0; one-sided)" in shown("device-transitions")["pc"]
+        assert "3 sessions have several visitors." in description_page(description(tables)).notes
+        assert Discretion.current().lines() == []
+    with pytest.raises(UsageError, match="below 0"):
+        Discretion(least=0)
+
+
+def test_without_rates_nothing_is_counted_by_class() -> None:
+    tables = described()
+    with showing(Discretion(hide_rates=True)):
+        page = description_page(description({**tables, "of-a-plug-in": [{"rate": 0.0625}]}))
+        found = texts(page)
+        (standardised,) = charts_of("channels", tables["channels"])[1:]
+        cut = charts_of("session-length", lengths({("pc", True): dict.fromkeys(range(1, 1001), 1)})[0])
+    for row in [*tables["channels"], *tables["devices"]]:
+        assert not any(cell.startswith(f"{100 * row['rate']:.2f}") for cell in found)
+        assert f"{row['standardised']:+.2f}".replace("-", "−") in found
+        assert f"{100 * row['purchase_share']:.1f}" in found
+    assert not {"200", "150", "1,100", "2,100", "0.0625"} & set(found)  # purchases, purchasers, sessions
+    assert not any(" to " in cell for cell in found)
+    assert standardised.title == "Standardised conversion rate"
+    assert "have a purchase" not in [one.label for one in page.headlines]
+    # the last step of a tail is the inverse of the number of sessions
+    assert min(line(cut[0], "purchase").y) == pytest.approx(1.0)  # type: ignore[type-var]
+
+
+def test_a_curve_is_the_share_that_is_at_least_so_long() -> None:
+    rows, quantiles = lengths({("pc", True): {2: 5, 4: 3, 9: 2}, ("pc", False): {0: 40, 1: 60}})
+    with showing(Discretion(least=3)):
+        (chart,) = charts_of("session-length", rows)
+        (table,) = tables_of("session-length-quantiles", quantiles)
+    curve = line(chart, "purchase")
+    assert dict(zip(curve.x, curve.y, strict=True)) == pytest.approx(
+        {1: 100.0, 2: 100.0, 4: 50.0}
+    )  # not 9: of two
+    others = line(chart, "no purchase")
+    assert (others.x, others.y) == ([1], [60.0])  # no place for 0 on a logarithmic axis
+    assert table.texts[0] == ("all devices", "10", "4.0", "2", "–", "–", "100", "0.6", "1", "1", "–")
+
+
+@given(share=st.floats(0, 1), decimals=st.integers(1, 3))
+def test_some_is_never_printed_as_none(share: float, decimals: int) -> None:
+    shown = number(share, decimals)
+    if shown.startswith("<"):
+        assert 0 < share < 10**-decimals
+    else:
+        assert float(shown) > 0 or share == 0
+        assert abs(float(shown) - share) <= 0.5 * 10**-decimals + 1e-9
+
+
+def test_what_the_import_dropped(tmp_path: Path, parse: Callable[[str], Any]) -> None:
+    about = {
+        "name": "shop",
+        "importer": "csv",
+        "events": 900,
+        "rows_read": 1000,
+        "rules": [
+            {"rule": "agent", "description": "bots <by> agent", "dropped": 100, "named": {"\x1b[31mbot": 7}},
+            {"rule": "duplicate", "description": "equal to an earlier event", "dropped": 0},
+        ],
+        "notes": ["one client has 300 events: a bot?"],
+        "first": "2019-10-01T00:00:00Z",
+        "last": "2019-10-09T00:00:00Z",
+        "events_by_day": {f"2019-10-{day:02d}": 100 * (day != 4) for day in range(1, 10)},
+        "fingerprint": "f00",
+    }
+    Log(about).save(tmp_path / Log.marker())
+    log = Log.open(tmp_path)
+    page = description_page(description({}), log)
+    said = parse(page.html()).text
+    for words in (
+        "900 of 1,000 rows are events",
+        "bots <by> agent",
+        "One client has 300",
+        "from 2019-10-01 to",
+    ):
+        assert words in said
+    assert "\x1b" not in said
+    cells = texts(page)
+    assert {"10.00", "100", "?[31mbot 7"} <= set(cells)
+    (week,) = [table for table in log.tables() if table.caption == "Week days in the log"]
+    assert dict(zip(week.columns, week.texts[0], strict=True)) | {"Tuesday": "2", "Friday": "1"} == dict(
+        zip(week.columns, week.texts[0], strict=True)
+    )
+    assert line(log.charts()[0], "events").y == [100, 100, 100, 0, 100, 100, 100, 100, 100]
+    with pytest.raises(MismatchError, match="the log f00"):
+        description_page(description({}), Log({**about, "fingerprint": "another"}))
+
+
+def evaluation(cells: list[dict[str, Any]], name: str = "a shop", **more: Any) -> Evaluation:
+    """Return an evaluation as its folder would hold it."""
+    grid = Grid(cells)
+    scorer, compat = more.pop("scorer", ""), more.pop("compat", "none")
+    kind = "whole" if grid.steps == [-1] else "steps"
+    fold = {"train": 900, "test": 100, "test_of_persons_in_training": 30}
+    about = {
+        "features": {
+            "name": name,
+            "line": "2,000 sessions",
+            "kind": kind,
+            "compat": compat,
+            "fingerprint": "f00",
+        },
+        "diptych": "0.0",
+        "split": {
+            "name": "random",
+            "description": "sessions at random; what it lets leak",
+            "folds": [fold] * 2,
+        },
+        "models": {
+            model: {"label": label, "description": f"<b>{model}</b>"} for model, label in grid.labels.items()
+        },
+        "notes": ["split random: sessions at random", "no weights for classes in KNN"],
+    }
+    names = (tuple(dict.fromkeys(cell[one] for cell in cells)) for one in ("model", "setting", "set", "step"))
+    protocol = Protocol("f00", *names, "random", 2, True, True, False, 3, "1.9", scorer=scorer, about=about)
+    values = {
+        "intervals": {"samples": 200, "confidence": 0.95, "seed": 3},
+        "cells": cells,
+        "gains": [],
+        "importance": [],
+        "left_out": [],
+        "notes": [],
+        "labels": np.zeros(0, dtype=bool),
+        "persons": np.zeros(0, dtype=np.int64),
+        **more,
+    }
+    return Evaluation(Path(), protocol, Results(**values))
+
+
+def test_an_evaluation_has_every_number(parse: Callable[[str], Any]) -> None:
+    cells = [
+        {**cell, "remarks": {"did not converge <lbfgs>": 2}} for cell in cells_of(settings=("anonymous",))
+    ]
+    left = [{"setting": "identified", "step": 10, "reason": "0 purchases among 7 test sessions"}]
+    found = evaluation(cells, gains=gains_of(cells), importance=importance_of(), left_out=left)
+    page = evaluation_page(found)
+    shown = set(texts(page))
+    for cell in cells:
+        for name in ("f1", "best_f1", "average_precision"):
+            assert f"{cell[name]:.3f} ({cell[f'{name}_low']:.3f} to {cell[f'{name}_high']:.3f})" in shown
+        assert {
+            f"{cell['sessions']:,}",
+            f"{100 * cell['base_rate']:.2f}",
+            f"{cell['always_buy_f1']:.3f}",
+        } <= shown
+    for row in importance_of():
+        assert f"{100 * row['impurity']:.1f}" in shown
+        assert f"{row['permutation']:.3f} (± 0.004)".replace("-", "−") in shown
+    assert {"0.05 (0.02 to 0.08)", "0.045 (0.02 to 0.08)"} <= shown  # gains
+    text = page.html()
+    said = parse(text).text
+    for words in (
+        "Left out: identified, step 10: 0 purchases among 7 test sessions.",
+        "did not converge <lbfgs> (8 folds)",
+        "2; trained on 900 sessions, tested on 100; 30.0 % of test sessions are of persons with a session",
+        "whose purchase, if any, comes after k + 2 pages",
+        "95 %, 200 resamples of persons, seed 3",
+        "No weights for classes in KNN.",
+        "--step 0 --step 5 --split random --folds 2 --seed 3 --no-importance",
+    ):
+        assert words in said
+    assert "<b>random" not in text
+    titles = [(chart.title, chart.y or chart.x) for chart in evaluation_charts(found)]
+    assert len(titles) == len(set(titles)) == 2 + 2 + 1 + 2 + 2 + 2 + 1
+    whole = evaluation(cells_of(("all",), ("all",), (-1,)), HOSTILE, scorer="scorer x", compat="published")
+    page = evaluation_page(whole)
+    assert page.commands == []
+    assert "<script>alert" not in page.html()
+    assert page.protocol["population"] == "whole sessions, when they are over"  # type: ignore[index]
+    assert line(evaluation_charts(whole)[0], "average precision").y == pytest.approx([0.394, 0.363])
+    none = [{**cell, "f1": None, "average_precision": None, "lift_10": None} for cell in cells]
+    assert evaluation_page(evaluation(none)).summary == "Nothing could be evaluated."
+
+
+def test_the_headline_is_the_best_model_and_says_how_it_was_chosen() -> None:
+    cells = cells_of()
+    for cell in cells:  # the best on average is not the best at the last step
+        if (cell["setting"], cell["step"], cell["set"], cell["model"]) == (
+            "anonymous",
+            5,
+            "extended",
+            "k-nearest",
+        ):
+            cell["average_precision"] = 0.9
+    page = evaluation_page(evaluation(cells))
+    first, second = page.headlines
+    assert (first.label, first.value) == ("average precision of KNN, anonymous, extended", "0.90")
+    assert first.note == "the best after 5 pages; purchases 19.0 %"
+    assert second.label == "average precision of RF, identified, extended"
+    best = "KNN, anonymous, extended, after 5 pages: average precision 0.900, by chance 0.190"
+    assert page.summary.startswith(best)
+    assert page.summary.endswith(
+        "the best: the highest average precision on the test sessions at the last step."
+    )
+    tables = {one.caption: one for one in evaluation_tables(evaluation(cells))}
+    table = tables["anonymous, extended: average precision"]
+    assert (table.columns[-1], table.texts[1][-1]) == ("share of purchases", "0.19")
+    (chart,) = [
+        one
+        for one in evaluation_charts(evaluation(cells))
+        if (one.title, one.y) == ("anonymous, extended", "F1")
+    ]
+    assert [one.name for one in chart.series if one.low and not one.quiet] == [
+        "KNN"
+    ]  # the band is of the best
+
+
+def test_importances_add_up_and_figure_and_table_agree() -> None:
+    rows = importance_of()
+    assert mean_importance(rows, "impurity") == pytest.approx(
+        {"dwell-mean": 0.5, "week-day": 0.3, "channel": 0.2}
+    )
+    again = [
+        {**row, "step": 1, "impurity": 0.5}
+        for row in rows
+        if row["step"] == 5 and row["feature"] != "channel"
+    ]
+    longer = [*rows, *again]  # where a feature has no model it counts nothing
+    means = mean_importance(longer, "impurity")
+    assert sum(means.values()) == pytest.approx(1.0)
+    assert means["channel"] == pytest.approx(0.1)
+    (chart,) = [one for one in importance_charts(longer) if one.title == "anonymous, by impurity"]
+    bars = [[value or 0.0 for value in one.y] for one in chart.series]
+    drawn = dict(zip(chart.categories, np.sum(bars, axis=0), strict=True))
+    by_step = importance_tables(longer)[0]
+    printed = {row[0].text: 50 * sum(cell.value or 0.0 for cell in row[2:]) for row in by_step.rows}
+    assert by_step.columns == ("feature", "step 0", "step 1", "step 5")
+    assert drawn == pytest.approx(printed)
+    assert sum(drawn.values()) == pytest.approx(100.0)
+    before = [row for row in rows if row["step"] == 0]  # static features alone
+    assert mean_importance(before, "impurity") == {"week-day": 0.75, "channel": 0.25}
+    assert static_shares(rows, "impurity") == {0: 1.0, 5: pytest.approx(0.5)}
+    assert static_shares([{**row, "permutation": -0.1} for row in rows], "permutation") == {}
+
+
+@pytest.fixture(scope="module")
+def scorer(tmp_path_factory: pytest.TempPathFactory) -> Scorer:
+    folder = tmp_path_factory.mktemp("scorer")
+    options = TrainOptions(model="logistic-regression", samples=5)
+    features = small_features(folder / "a <shop>", 400)
+    return train(features, folder / "scorer", options=options, settings=["anonymous"], steps=[0, 2])
+
+
+def test_what_a_scorer_measured_and_what_an_example_gets(scorer: Scorer, parse: Callable[[str], Any]) -> None:
+    page = scorer_page(scorer)
+    text, shown = page.html(), texts(page)
+    said = parse(text).text
+    assert "Scorer: a <shop>" in said
+    for cell in scorer.about["cells"]:
+        found = cell["holdout"]
+        for name in ("average_precision", "roc_auc", "f1"):
+            assert any(one.startswith(f"{found[name]:.3f}") for one in shown)
+        assert {
+            f"{found['brier']:.4f}",
+            f"{found['brier_base_rate']:.4f}",
+            f"{cell['threshold']:.3f}",
+        } <= set(shown)
+    example = json.loads((scorer.folder / "example.json").read_text("utf-8"))
+    last = scorer.score(example, reasons=8)
+    assert last.reasons
+    assert f"{last.line()}." in said
+    for reason in last.reasons:
+        assert {reason.label, odds(reason)} <= set(shown)
+    assert f"{100 * last.p:.1f}" in re.findall(r"<text[^>]*>([^<]*)</text>", text)
+    assert "# Purchase intent" in said  # the card
+    assert "not run with this scorer" in said
+
+
+def test_a_scorer_without_an_example_with_alarms_and_personal_data(scorer: Scorer, tmp_path: Path) -> None:
+    folder = tmp_path / "scorer"
+    shutil.copytree(scorer.folder, folder)
+    (folder / "example.json").write_text('{"events": [{"t": "noon <b>"}]}', encoding="utf-8")
+    (folder / "model_card.md").unlink()
+    alarm = {"check": "shift", "where": "dwell", "alarm": True, "text": "looks ahead"}
+    about = {
+        **{**scorer.about, "cells": [{**cell, "holdout": None} for cell in scorer.about["cells"]]},
+        "not_trained": [{"setting": "identified", "step": 10, "reason": "3 purchases"}],
+        "audit": {"checks": ["shift"], "findings": [alarm, {**alarm, "alarm": False}]},
+        "history": 1234,
+    }
+    broken = replace(scorer, about=about)
+    object.__setattr__(broken, "folder", folder)
+    page = scorer_page(broken)
+    assert [section.title for section in page.sections] == ["Measured", "An example"]
+    assert (
+        page.sections[1].notes[0].startswith("example.json cannot be scored: event 1 has the time 'noon <b>'")
+    )
+    assert page.summary == "Nothing was measured: the last part lacks one of the classes."
+    assert page.protocol["leak audit"] == "2 findings, 1 alarms (shift)"  # type: ignore[index]
+    assert page.notes == [
+        "Not trained: identified, step 10: 3 purchases.",
+        "Alarm of the leak audit, shift dwell: looks ahead.",
+        "The folder holds the history of 1,234 visitors: personal data.",
+    ]
