@@ -88,6 +88,17 @@ def say(text: str) -> None:
         console().print(harmless(text), markup=False)
 
 
+def warn(text: str) -> None:
+    """Print one line of what a reader must know before the numbers; ``--quiet`` keeps it."""
+    if (collected := _collected.get()) is not None:
+        collected.lines.append(f"warning: {text}")
+        return
+    from rich.text import Text
+
+    line = Text("warning: ", style="bold red").append(harmless(text), style="bold not red")
+    console().print(line)
+
+
 class _Saying(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         say(record.getMessage())
