@@ -72,7 +72,7 @@ analyse audit hf:nobody/nothing --scenes => nowhere to write
 analyse cocos {run}/best --data {scenes} --out {out} => no objective given & triplet-hardest
 analyse cocos {run} --objective fancy => unknown objective 'fancy'
 analyse cocos {run} --option colour=3 => has no option 'colour'
-analyse cocos {run} --epsilon -1 => -1.0 is not in the range
+analyse cocos {run} --epsilon -1 => '--epsilon': Input should be greater
 analyse cocos {run} --unit metre => 'metre' is not one of 'temperature', 'score'
 analyse cocos {run} --compat old => 'old' is not one of
 analyse cocos {run} --plan random => 'random' is not one of
