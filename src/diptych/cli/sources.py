@@ -361,26 +361,7 @@ SkipBadImages = Annotated[
 Split = Annotated[
     str | None, typer.Option(help="The part of the data; test where there is one.", show_default=False)
 ]
-Captions = Annotated[
-    str,
-    typer.Option(
-        "--captions",
-        help="Which captions of each picture count: all, first, first:K, random or random:SEED.",
-    ),
-]
 OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help="Where to write.", show_default=False)]
-LanguageName = Annotated[
-    str,
-    typer.Option(
-        "--language", help="Tagger and WordNet: auto, nltk, scenes or none; see diptych data resources."
-    ),
-]
-WordNetPath = Annotated[
-    Path | None, typer.Option("--wordnet", help="A WordNet's folder or file.", show_default=False)
-]
-NltkData = Annotated[
-    Path | None, typer.Option("--nltk-data", help="An NLTK data folder.", show_default=False)
-]
 
 
 def options_by_name(given: list[str] | None) -> dict[str, dict[str, Any]]:
