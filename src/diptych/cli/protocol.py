@@ -73,20 +73,18 @@ class ProtocolOptions(DataSpec, SplitOption, OutOption):
                 "both --published and --target are given" if self.published else "no printed number is given",
                 "give one: --published PAPER:TABLE:ROW, or --target 'i2t R@1=64.6' for each cell",
             )
-        is_run = self.source is not None and not self.is_matrix
-        for names, is_there, what, fix in (
-            (("also", "reranked", "data", "split"), is_run, "a RUN", "name the run or the embeddings first"),
-            (
-                ("matching", "caption_image"),
-                self.is_matrix,
-                "a score matrix",
-                "name a file of scores (.npy) first",
-            ),
-        ):
-            given = [f"--{name.replace('_', '-')}" for name in names if getattr(self, name)]
-            if given and not is_there:
-                raise UsageError(f"{' and '.join(given)} without {what}", fix)
+        of_run, of_scores = ("also", "reranked", "data", "split"), ("matching", "caption_image")
+        if self.source is None or self.is_matrix:
+            self._leave_out(of_run, "a RUN", "name the run or the embeddings first")
+        if not self.is_matrix:
+            self._leave_out(of_scores, "a score matrix", "name a file of scores (.npy) first")
+        self.check_used()
         return self
+
+    def _leave_out(self, names: tuple[str, ...], what: str, fix: str) -> None:
+        given = [f"--{name.replace('_', '-')}" for name in names if getattr(self, name)]
+        if given:
+            raise UsageError(f"{' and '.join(given)} without {what}", fix)
 
     def printed(self, lines: list[str]) -> tuple[Target, EvaluatedOn | None]:
         """Return what was printed, and what it was measured on where that is known; ``lines`` say more."""
@@ -125,8 +123,10 @@ def protocol(options: ProtocolOptions) -> None:
     source, home, found = options.source, options.out, None
     with progress():
         if source is not None:
-            explored = _of_matrices(options, wanted, lines) if options.is_matrix else None
-            found = explored or _of_embeddings(options, wanted, on, lines)
+            if options.is_matrix:
+                found = _of_matrices(options, source, wanted, lines)
+            else:
+                found = _of_embeddings(options, source, wanted, on, lines)
             home = home or (Path(source).parent if options.is_matrix else Path(source)) / "protocol"
         digits = read_digits(wanted, None if found is None else found.galleries)
     explained = [] if found is None else explain(found)
@@ -161,7 +161,7 @@ def protocol(options: ProtocolOptions) -> None:
     next_step(["open", page])
 
 
-def _of_matrices(options: ProtocolOptions, wanted: Target, lines: list[str]) -> Exploration:
+def _of_matrices(options: ProtocolOptions, source: str, wanted: Target, lines: list[str]) -> Exploration:
     """Explore files of scores; ``lines`` say which."""
     from diptych.core.fingerprint import fingerprint_file
     from diptych.evaluation.variants import as_ground_truth, explore_scores
@@ -176,13 +176,11 @@ def _of_matrices(options: ProtocolOptions, wanted: Target, lines: list[str]) -> 
             f"--matching is given {len(options.matching)} times: {', '.join(options.matching)}",
             "one FILE.npy of all pairs, or i2t=FILE.npy and t2i=FILE.npy",
         )
-    scores = _loaded(Path(options.source or ""))
+    scores = _loaded(Path(source))
     home = None if options.caption_image is None else _loaded(options.caption_image)
     truth, assumed = as_ground_truth(home, scores.shape)
     sides = {side: _loaded(file) for side, file in files.items()}
-    marks = ", ".join(
-        f"{file} ({fingerprint_file(file)})" for file in (Path(options.source or ""), *files.values())
-    )
+    marks = ", ".join(f"{file} ({fingerprint_file(file)})" for file in (Path(source), *files.values()))
     lines.append(f"scores of {truth.n_images:,} images and {truth.n_texts:,} captions: {marks}")
     if assumed:
         lines.append(f"captions: {assumed}")
@@ -201,14 +199,14 @@ def _loaded(file: Path) -> np.ndarray:
 
 
 def _of_embeddings(
-    options: ProtocolOptions, wanted: Target, on: EvaluatedOn | None, lines: list[str]
+    options: ProtocolOptions, source: str, wanted: Target, on: EvaluatedOn | None, lines: list[str]
 ) -> Exploration:
     """Explore embeddings, made now where they are of a run; ``lines`` say which."""
     from diptych.evaluation.variants import Inputs, Scored, explore
     from diptych.studies.published.references import other_data
 
     kept = None if options.out is None else options.out / "embeddings"
-    encoded, origin, folder = encoded_of(options.source or "", options, options.split, kept)
+    encoded, origin, folder = encoded_of(source, options, options.split, kept)
     label = origin.split or "all"
     named: dict[str, Path] = {}
     for text in options.also:
