@@ -96,7 +96,7 @@ class HumanAgreement:
             ]
             after = "–: one of the two is constant"
             if any(each.few for one in found for each in one.coefficients.values()):
-                after += f"; (–): no interval, of fewer than {LEAST_HITS} images with a hit"
+                after += f", or below a number: no interval of fewer than {LEAST_HITS} images with a hit"
             columns = (what, "over", "n", "τ_b", "τ_c", "Spearman", "Pearson")
             tables.append(Table(f"agreement with people: {caption}", columns, rows, after=after))
         return tables
