@@ -245,8 +245,8 @@ def encoded_of(
     elif reuse:
         from diptych.encoders.encode import stored_collection
 
-        part = collection if split is None else collection.split(split)
-        stored = stored_collection(encoder, part, usual, split)
+        part = collection if origin.split is None else collection.split(origin.split)
+        stored = stored_collection(encoder, part, usual, origin.split)
         if stored is not None:
             return stored, origin, usual
     return encode_part(encoder, collection, origin, out, work), origin, out
