@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from diptych.core.files import write_json
 from diptych.core.locking import exclusive_folder
 from diptych.core.reading import read_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.sparse import SparseHead
 
 
 def test_sparsify_a_run(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
@@ -98,7 +100,7 @@ def test_info_knows_what_sparsify_leaves(diptych: Command, head_folder: Path) ->
     for place, kind in (
         ("", "sparse head"),
         ("rows/test", "sparsified collection"),
-        ("rows/test/images", "sparse image embeddings"),
+        ("rows/test/images", "sparse embeddings"),
     ):
         done = diptych("info", head_folder / place)
         assert kind in done.out
@@ -193,7 +195,7 @@ def test_rows_of_another_split_are_asked_for_with_a_way_to_make_them(diptych: Co
 
 
 @pytest.mark.parametrize(
-    "content", ["{}", "[]", "x", '{"split": "test"}', '{"origin": {"model": 1, "data": 2}, "split": "test"}']
+    "content", ["{}", "[]", "x", '{"artifact": "sparse_head", "format": 1, "content": {"split": "test"}}']
 )
 def test_a_damaged_marker_is_told(content: str, diptych: Command, made: Path) -> None:
     (made / "sparse.json").write_text(content)
@@ -202,8 +204,8 @@ def test_a_damaged_marker_is_told(content: str, diptych: Command, made: Path) ->
 
 def test_a_folder_that_was_moved_away_is_named(diptych: Command, made: Path, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
-    said = read_json(made / "sparse.json")
-    write_json(made / "sparse.json", {**said, "origin": {**said["origin"], "model": str(gone)}})
+    head = SparseHead.open(made / "sparse.json")
+    replace(head, origin=replace(head.origin, model=str(gone))).save(made / "sparse.json")
     embedded = made / "embeddings" / "things-train"
     write_json(embedded / "origin.json", {**read_json(embedded / "origin.json"), "model": str(gone)})
     for arguments in (("explain", made, "a dog"), ("train", embedded, "--out", tmp_path / "new")):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from diptych.cli.study_data import StudyData
+from diptych.cli.study_data import DataChoices
 from diptych.core.errors import DiptychError
 from diptych.studies import cti_rows, intent_rows
 
@@ -80,7 +80,7 @@ def test_no_number_is_cut(diptych: Command, monkeypatch: pytest.MonkeyPatch, col
 
 
 def test_each_collection_has_its_own_options() -> None:
-    given = StudyData(
+    given = DataChoices(
         data=["coco=annotations.json", "shop.2=items.csv", "scenes"],
         images=["coco=val2014", "pictures"],
         reader=["coco=karpathy"],
@@ -101,32 +101,32 @@ def test_each_collection_has_its_own_options() -> None:
 def test_a_path_that_is_there_is_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a=b").mkdir()
-    ((name, section),) = StudyData(data=["a=b"]).several()
+    ((name, section),) = DataChoices(data=["a=b"]).several()
     assert name == ""
     assert section["path"] == str(tmp_path / "a=b")
-    assert StudyData(data=["a=b"]).one() == section
-    assert StudyData().one() is None
-    assert StudyData().several() == ()
+    assert DataChoices(data=["a=b"]).one() == section
+    assert DataChoices().one() is None
+    assert DataChoices().several() == ()
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (StudyData(data=["a=x", "a=y"]), "two collections are called 'a'"),
-        (StudyData(data=["a=x"], images=["b=y"]), "collection of --images 'b'"),
-        (StudyData(data=["a=x"], reader=["a=csv", "a=pairs"]), "--reader is given twice for a"),
-        (StudyData(data=["a=x"], reader_option=["b.images=y"]), "--reader-option 'b'"),
-        (StudyData(data=["a=x"], reader_option=["a.images"]), "is not KEY=VALUE"),
+        (DataChoices(data=["a=x", "a=y"]), "two collections are called 'a'"),
+        (DataChoices(data=["a=x"], images=["b=y"]), "collection of --images 'b'"),
+        (DataChoices(data=["a=x"], reader=["a=csv", "a=pairs"]), "--reader is given twice for a"),
+        (DataChoices(data=["a=x"], reader_option=["b.images=y"]), "--reader-option 'b'"),
+        (DataChoices(data=["a=x"], reader_option=["a.images"]), "is not KEY=VALUE"),
     ],
 )
-def test_names_that_do_not_fit(given: StudyData, said: str) -> None:
+def test_names_that_do_not_fit(given: DataChoices, said: str) -> None:
     with pytest.raises(DiptychError, match=said):
         given.several()
 
 
 def test_one_collection_is_one() -> None:
     with pytest.raises(DiptychError, match="--data is given 2 times"):
-        StudyData(data=["a", "b"]).one()
+        DataChoices(data=["a", "b"]).one()
 
 
 def test_several_are_run_with_one_command(

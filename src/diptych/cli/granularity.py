@@ -91,7 +91,8 @@ def granularity(
 
     if len(collections) > 2:
         raise UsageError(f"{len(collections)} collections are given", "one, or two to compare")
-    given = DataChoices(collections, images or (), reader or (), reader_option or (), skip_bad_images)
+    reading = {"images": images or [], "reader": reader or [], "reader_option": reader_option or []}
+    given = DataChoices(data=collections, **reading, skip_bad_images=skip_bad_images)
     how = Bootstrap(samples, seed=seed)
     with progress():
         parts = _parts(given, split, captions)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diptych.cli.sources import encoder_of
-from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import write_json
-from diptych.core.reading import read_json
+from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.embeddings import Origin
     from diptych.sparse import SparseEncoder, SparsifiedCollection, Sparsifier
-
 
 _MARKER = "sparse.json"
 
@@ -30,8 +27,8 @@ class SparseFolder:
         FOLDER/
           sparse.json          this
           options.json …       what training wrote, head/ among it
-          rows/SPLIT/          sparse rows of pictures and captions
-          measures/SPLIT.json  what they keep and lose
+          rows/SPLIT/          sparse rows of images and captions
+          measures/SPLIT.npz   what they keep and lose
           report.html
 
     Attributes:
@@ -46,27 +43,23 @@ class SparseFolder:
 
     @classmethod
     def is_one(cls, folder: Path | str) -> bool:
-        """Whether ``diptych sparse train`` has finished a head there."""
+        """Return whether ``diptych sparse train`` has finished a head there."""
         return (Path(folder) / _MARKER).is_file()
 
     @classmethod
     def open(cls, folder: Path | str) -> SparseFolder:
-        """What :meth:`save` wrote."""
-        from diptych.encoders.embeddings import Origin
+        """Return what :meth:`save` wrote."""
+        from diptych.sparse import SparseHead
 
         folder = Path(folder)
         if not cls.is_one(folder):
             raise UsageError(f"{folder} holds no sparse head", "make one with diptych sparse train")
-        said = read_json(folder / _MARKER)
-        if not isinstance(said, dict) or not isinstance(said.get("split"), str):
-            raise StorageError(
-                f"{folder / _MARKER} is damaged", "repeat the diptych sparse train that made it"
-            )
-        return cls(folder, Origin.from_dict(said.get("origin"), folder / _MARKER), said["split"])
+        head = SparseHead.open(folder / _MARKER)
+        return cls(folder, head.origin, head.split)
 
     @classmethod
     def of(cls, folder: Path | str) -> SparseFolder:
-        """The folder itself, or the one whose rows an index holds."""
+        """Return the folder itself, or the one whose rows an index holds."""
         from diptych.encoders.embeddings import Origin, check_still_there
 
         folder = Path(folder)
@@ -82,16 +75,18 @@ class SparseFolder:
 
     def save(self) -> None:
         """Write the marker; last of all."""
-        write_json(self.folder / _MARKER, {"origin": asdict(self.origin), "split": self.split})
+        from diptych.sparse import SparseHead
+
+        SparseHead(self.origin, self.split).save(self.folder / _MARKER)
 
     def sparsifier(self) -> Sparsifier:
-        """The head."""
+        """Return the head."""
         from diptych.sparse import Sparsifier
 
         return Sparsifier.load(self.folder / "head")
 
     def encoder(self) -> SparseEncoder:
-        """Sentences and pictures to sparse rows."""
+        """Return what makes sparse rows of sentences and images."""
         from diptych.encoders.embeddings import check_still_there
         from diptych.sparse import SparseEncoder
 
@@ -100,7 +95,7 @@ class SparseFolder:
         return SparseEncoder(dense, self.sparsifier())
 
     def rows(self, split: str | None = None) -> SparsifiedCollection:
-        """The sparse rows of a split."""
+        """Return the sparse rows of a split."""
         from diptych.sparse import SparsifiedCollection
 
         folder = self.rows_folder(split)
@@ -114,15 +109,15 @@ class SparseFolder:
         return SparsifiedCollection.open(folder)
 
     def rows_folder(self, split: str | None = None) -> Path:
-        """Where the rows of a split are."""
+        """Return the place of the rows of a split."""
         return self.folder / "rows" / (split or self.split)
 
     def collection(self, split: str | None = None) -> Collection:
-        """The pictures and captions of a split."""
+        """Return the images and captions of a split."""
         return replace(self.origin, split=split or self.split).collection()
 
     def query_origin(self, split: str | None = None) -> Origin:
-        """The origin that an index of a split's rows keeps: this folder is what queries are encoded with."""
+        """Return the origin that an index of a split's rows keeps: this folder is what queries are encoded with."""
         return replace(self.origin, model=str(self.folder.resolve()), split=split or self.split)
 
 
@@ -130,12 +125,12 @@ _PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 
 def looks_like_a_picture(query: str) -> bool:
-    """Whether a query is the path of a picture, by its ending."""
+    """Return whether a query is the path of an image, by its ending."""
     return Path(query).suffix.lower() in _PICTURES
 
 
 def query_encoder(model: str, texts_only: bool = False) -> DualEncoder | SparseEncoder:
-    """The encoder of queries: of a run or encoder, or of what ``diptych sparse train`` made."""
+    """Return the encoder of queries: of a run or encoder, or of what ``diptych sparse train`` made."""
     from diptych.encoders.dual_encoder import DualEncoder
 
     if SparseFolder.is_one(model):

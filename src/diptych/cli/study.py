@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from diptych.cli.console import messages, next_step, progress, say, stop_on_signal
 from diptych.cli.console import show as show_tables
 from diptych.cli.sources import OutOption, recipe_values
-from diptych.cli.study_data import StudyData
+from diptych.cli.study_data import DataChoices
 from diptych.cli.verbs import command_line
 from diptych.core.errors import UsageError
 from diptych.core.table import Cell, Table
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, typer.Argument(help="A study; diptych study list names them.", show_default=False)]
 Runs = Annotated[
-    list[Path], typer.Argument(help="Folders of studies, or of runs inside them.", show_default=False)
+    list[Path],
+    typer.Argument(
+        help="Folders of studies, or of runs inside them.", metavar="FOLDER...", show_default=False
+    ),
 ]
 
 
@@ -35,7 +38,8 @@ def list_() -> None:
 
     papers: dict[str, list[Any]] = {}
     for one in STUDIES:
-        papers.setdefault(f"{one.paper.authors}, {one.paper.venue}", []).append(one)
+        first, *others = one.paper.authors.split(", ")
+        papers.setdefault(f"{first}{' et al.' * bool(others)}, {one.paper.venue}", []).append(one)
     for paper, found in papers.items():
         rows = [
             (one.name, one.topic or one.asks, *(one.settings[key].duration for key in ("quick", "paper")))
@@ -63,7 +67,10 @@ def show(name: Name) -> None:
     for setting_name, setting in one.settings.items():
         say(f"setting {setting_name}: {setting.description}; {setting.time}")
     rows = [
-        [Cell(row.name), *(Cell(text, words=True) for text in (row.label, _apart(row), row.base or row.home or ""))]
+        [
+            Cell(row.name),
+            *(Cell(text, words=True) for text in (row.label, _apart(row), row.base or row.home or "")),
+        ]
         for row in (*one.bases, *one.rows)
     ]
     columns = ("name", "label", "what sets it apart", "starts from, or runs in")
@@ -132,7 +139,7 @@ class RunOptions(OutOption):
         return self
 
 
-def run(name: Name, data: StudyData, options: RunOptions) -> None:
+def run(name: Name, data: DataChoices, options: RunOptions) -> None:
     """Train and measure a study's rows; finished ones are used as they are, interrupted ones resume.
 
     Examples:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 
 
-class StudyData(Options):
+class DataChoices(Options):
     """Which data a study is run on."""
 
     data: list[str] = Field(
@@ -38,7 +38,9 @@ class StudyData(Options):
         description="The data's format, where it is not recognised; or NAME=READER.",
         json_schema_extra={"names": "diptych.data.readers:READERS"},
     )
-    reader_option: list[str] = Field([], description="KEY=VALUE for the reader; or NAME.KEY=VALUE. Repeatable.")
+    reader_option: list[str] = Field(
+        [], description="KEY=VALUE for the reader; or NAME.KEY=VALUE. Repeatable."
+    )
     skip_bad_images: bool = Field(False, description="Leave out and count images that cannot be read.")
 
     def one(self) -> dict[str, Any] | None:
@@ -72,9 +74,11 @@ class StudyData(Options):
         for name, path in named:
             spec = DataSpec(
                 data=Path(path),
-                images=images.get(name, images.get("")),  # type: ignore[arg-type]  # read as a path
+                images=images.get(name, images.get("")),
                 reader=readers.get(name, readers.get("")),
-                reader_option=[text for of in dict.fromkeys(("", name)) for about, text in options if about == of],
+                reader_option=[
+                    text for of in dict.fromkeys(("", name)) for about, text in options if about == of
+                ],
                 skip_bad_images=self.skip_bad_images,
             )
             sections.append((name, spec.section(None)))

@@ -13,7 +13,7 @@ from diptych.sparse.measures import (
 )
 from diptych.sparse.options import SparsifyOptions, sparsify_options
 from diptych.sparse.pairs import PairedRows
-from diptych.sparse.sparsified import SparseEncoder, SparsifiedCollection, sparsify_collection
+from diptych.sparse.sparsified import SparseEncoder, SparseHead, SparsifiedCollection, sparsify_collection
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.training import train_sparsifier
 from diptych.sparse.vocabulary import TermVocabulary
@@ -22,6 +22,7 @@ __all__ = [
     "Contribution",
     "PairedRows",
     "SparseEncoder",
+    "SparseHead",
     "SparseMeasures",
     "SparsifiedCollection",
     "Sparsifier",
