@@ -17,7 +17,7 @@ from diptych.core.files import write_json
 from diptych.core.locking import exclusive_folder
 from diptych.core.reading import read_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.sparse import SparseHead
+from diptych.sparse import SparseFolder
 
 
 def test_sparsify_a_run(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
@@ -204,8 +204,8 @@ def test_a_damaged_marker_is_told(content: str, diptych: Command, made: Path) ->
 
 def test_a_folder_that_was_moved_away_is_named(diptych: Command, made: Path, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
-    head = SparseHead.open(made / "sparse.json")
-    replace(head, origin=replace(head.origin, model=str(gone))).save(made / "sparse.json")
+    head = SparseFolder.open(made)
+    SparseFolder(replace(head.origin, model=str(gone)), "test").save(made / "sparse.json")
     embedded = made / "embeddings" / "things-train"
     write_json(embedded / "origin.json", {**read_json(embedded / "origin.json"), "model": str(gone)})
     for arguments in (("explain", made, "a dog"), ("train", embedded, "--out", tmp_path / "new")):

@@ -11,7 +11,6 @@ from pydantic import Field
 
 from diptych.cli.console import next_step, progress, say, show, stop_on_signal
 from diptych.cli.sources import DataSpec, OutOption, Source, encode_part, encoder_of, parse_values
-from diptych.cli.sparse_folder import SparseFolder
 from diptych.cli.verbs import command_line
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
@@ -71,6 +70,7 @@ def sparsify(source: Source, data: DataSpec, options: SparsifyOptions) -> None:
     from diptych.report.sparse import sparse_page
     from diptych.sparse import (
         PairedRows,
+        SparseFolder,
         StaticEmbedding,
         measure_sparsified,
         sparsify_collection,
@@ -102,13 +102,13 @@ def sparsify(source: Source, data: DataSpec, options: SparsifyOptions) -> None:
                 accelerator=options.accelerator,
             )
         shown = next(split for split in (options.test, options.validation, options.train) if split in parts)
-        made, (dense, part) = SparseFolder(folder, origin, shown), parts[shown]
+        dense, part = parts[shown]
         with exclusive_folder(folder):  # of two at once each would take the other's unfinished rows away
-            rows = sparsify_collection(sparsifier, dense, part.captions, made.rows_folder())
+            rows = sparsify_collection(sparsifier, dense, part.captions, folder / "rows" / shown)
             vocabulary = sparsifier.vocabulary
             measures = measure_sparsified(dense, rows, vocabulary, part.captions, embedding=embedding)
             measures.save(folder / "measures" / f"{safe_name(shown)}.npz")
-            made.save()
+            SparseFolder(origin, shown).save(folder / SparseFolder.marker())
             command = command_line(("diptych", "sparse", "train", source), data, options)
             page = sparse_page(vocabulary, rows, part, measures, command).save(folder / "report.html")
     about = sparsifier.describe()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from pydantic import Field, field_validator, model_validator
@@ -14,10 +14,9 @@ from diptych.cli.sources import OutOption, recipe_values
 from diptych.cli.study_data import DataChoices
 from diptych.cli.verbs import command_line
 from diptych.core.errors import UsageError
-from diptych.core.table import Cell, Table
 
 if TYPE_CHECKING:
-    from diptych.studies import Results, Row
+    from diptych.studies import Results
 
 Name = Annotated[str, typer.Argument(help="A study; diptych study list names them.", show_default=False)]
 Runs = Annotated[
@@ -35,17 +34,9 @@ def list_() -> None:
         diptych study list
     """
     from diptych.studies import STUDIES
+    from diptych.studies.tables import papers_tables
 
-    papers: dict[str, list[Any]] = {}
-    for one in STUDIES:
-        first, *others = one.paper.authors.split(", ")
-        papers.setdefault(f"{first}{' et al.' * bool(others)}, {one.paper.venue}", []).append(one)
-    for paper, found in papers.items():
-        rows = [
-            (one.name, one.topic or one.asks, *(one.settings[key].duration for key in ("quick", "paper")))
-            for one in found
-        ]
-        show_tables(Table.of(paper, "", ("study", "what it asks", "--quick", "in full"), rows))
+    show_tables(*papers_tables(STUDIES))
     name = next(iter(STUDIES)).name
     next_step(["diptych", "study", "show", name], ["diptych", "study", "run", name, "--quick"])
 
@@ -58,7 +49,7 @@ def show(name: Name) -> None:
     """
     from diptych.studies import STUDIES, judged_in_the_paper
     from diptych.studies.page import notes_of
-    from diptych.studies.tables import claims_tables, published_tables
+    from diptych.studies.tables import claims_tables, published_tables, rows_table
 
     one = STUDIES.get(name)
     say(f"{one.paper.authors}, “{one.paper.title}”, {one.paper.venue}")
@@ -66,34 +57,13 @@ def show(name: Name) -> None:
     show_tables(*published_tables(one))
     for setting_name, setting in one.settings.items():
         say(f"setting {setting_name}: {setting.description}; {setting.time}")
-    rows = [
-        [
-            Cell(row.name),
-            *(Cell(text, words=True) for text in (row.label, _apart(row), row.base or row.home or "")),
-        ]
-        for row in (*one.bases, *one.rows)
-    ]
-    columns = ("name", "label", "what sets it apart", "starts from, or runs in")
-    show_tables(Table("Rows (--rows)", columns, rows))
+    show_tables(rows_table(one))
     show_tables(*claims_tables([(claim, None, printed) for claim, printed in judged_in_the_paper(one)]))
     for note in notes_of(one):
         say(f"note: {note}")
     data = [] if one.without_data else ["--data", "LOG" if one.of_logs else "DATASET"]
     run = ["diptych", "study", "run", name]
     next_step([*run, "--quick"], [*run, *data])
-
-
-def _apart(row: Row) -> str:
-    """Return what sets a row apart: of its recipe, or of what stands in a recipe's place."""
-    sections = {"sparsify": row.sparsify, "search": row.search, "adapt": row.adapt}
-    own = {f"{name}.{key}": value for name, keys in sections.items() for key, value in (keys or {}).items()}
-    parts = []
-    for key, value in {**row.changes, **own}.items():
-        if isinstance(value, dict):
-            parts.append(f"{key}: " + ", ".join(f"{inner} {text}" for inner, text in value.items()))
-        else:
-            parts.append(f"{key} = {'none' if value is None else value}")
-    return "; ".join(parts)
 
 
 class RunOptions(OutOption):

@@ -69,20 +69,21 @@ class DataChoices(Options):
             if names.count(name) > 1:
                 raise UsageError(f"two collections are called {name!r}", "give each --data another NAME")
         images, readers = (_by_name(getattr(self, key), names, f"--{key}") for key in ("images", "reader"))
-        options = [_about(text, names) for text in self.reader_option]
-        sections = []
-        for name, path in named:
+        options = _named(self.reader_option, names, "--reader-option", ".")
+        options.sort(key=lambda one: bool(one[0]))  # those of all first: one's own replace them
+
+        def section(name: str, path: str) -> dict[str, Any]:
+            folder = images.get(name, images.get(""))
             spec = DataSpec(
                 data=Path(path),
-                images=images.get(name, images.get("")),
+                images=None if folder is None else Path(folder),
                 reader=readers.get(name, readers.get("")),
-                reader_option=[
-                    text for of in dict.fromkeys(("", name)) for about, text in options if about == of
-                ],
+                reader_option=[text for about, text in options if about in ("", name)],
                 skip_bad_images=self.skip_bad_images,
             )
-            sections.append((name, spec.section(None)))
-        return tuple(sections)
+            return spec.section(None)
+
+        return tuple((name, section(name, path)) for name, path in named)
 
     def _check_one(self, why: str) -> None:
         for key in ("data", "images", "reader"):
@@ -97,23 +98,22 @@ def _split(text: str) -> tuple[str, str]:
     return ("", text) if found is None or Path(text).exists() else (found[1], found[2])
 
 
-def _about(text: str, names: Sequence[str]) -> tuple[str, str]:
-    """Which collection (empty: all) a reader's option is about, and the option; names may have dots."""
-    about = max((name for name in names if text.startswith(f"{name}.")), key=len, default="")
-    if about:
-        return about, text[len(about) + 1 :]
-    name, dot, _ = text.partition("=")[0].partition(".")
-    if dot:
-        raise UnknownNameError("collection of --reader-option", name, names)
-    return "", text
+def _named(texts: Sequence[str], names: Sequence[str], flag: str, sign: str) -> list[tuple[str, str]]:
+    """Which collection (empty: all) each text is about, and the rest of it; names may have dots."""
+    found = []
+    for text in texts:
+        name = max((name for name in names if text.startswith(f"{name}{sign}")), key=len, default="")
+        before, dot, _ = text.partition("=")[0].partition(sign)
+        unknown = _split(text)[0] if sign == "=" else before * bool(dot)
+        if unknown and not name:
+            raise UnknownNameError(f"collection of {flag}", unknown, names)
+        found.append((name, text[len(name) + 1 :] if name else text))
+    return found
 
 
-def _by_name(given: Sequence[str], names: Sequence[str], flag: str) -> dict[str, str]:
+def _by_name(texts: Sequence[str], names: Sequence[str], flag: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for text in given:
-        name, value = _split(text)
-        if name and name not in names:
-            raise UnknownNameError(f"collection of {flag}", name, names)
+    for name, value in _named(texts, names, flag, "="):
         if name in found:
             raise UsageError(
                 f"{flag} is given twice for {name or 'all collections'}", f"e.g. {flag} NAME={value}"

@@ -11,14 +11,14 @@ from pydantic import Field
 
 from diptych.cli.console import next_step, progress, say, show
 from diptych.cli.sources import SplitOption
-from diptych.cli.sparse_folder import SparseFolder, looks_like_a_picture
+from diptych.cli.sparse_folder import looks_like_a_picture
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.table import Table
 
 if TYPE_CHECKING:
     from diptych.report.document import Gallery
     from diptych.report.sparse import Bag
-    from diptych.sparse import SparseEncoder
+    from diptych.sparse import SparseEncoder, SparseFolder
 
 Head = Annotated[
     Path,
@@ -76,6 +76,7 @@ def terms(sparse: Head, options: TermsOptions) -> None:
     """
     from diptych.report.document import Gallery
     from diptych.report.sparse import OWN_TERMS, evenly
+    from diptych.sparse import SparseFolder
 
     made = SparseFolder.open(sparse)
     with progress():
@@ -103,9 +104,10 @@ def explain(sparse: Head, query: Query, options: ExplainOptions) -> None:
         diptych sparse explain sparse/index-images-inverted "a kayak" --item 287.jpg
     """
     from diptych.report.sparse import match_gallery
+    from diptych.sparse import SparseFolder
     from diptych.sparse.explain import match_table, match_terms
 
-    made = SparseFolder.of(sparse)
+    made = SparseFolder.of_rows(sparse)
     with progress():
         reader = _Reader(made, options.split)
         vocabulary, asked = reader.vocabulary, reader.bag(query)

@@ -15,7 +15,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, MismatchError
 from diptych.core.fingerprint import fingerprint
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.embeddings import EncodedCollection, Origin
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.sparse.sparsifier import Sparsifier
 
@@ -54,14 +54,6 @@ class SparsifiedCollection(
     def caption_terms(self) -> csr_array:
         """Return (n_captions, |V|) the rows of :attr:`own_terms`."""
         return self.own_terms.rows
-
-
-@dataclass(frozen=True)
-class SparseHead(Artifact, kind="sparse_head", recreate="diptych sparse train"):
-    """What marks a finished head: the dense encoder and data, of all splits, and the split that is shown."""
-
-    origin: Origin
-    split: str
 
 
 def sparsify_collection(
