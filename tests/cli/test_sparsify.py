@@ -27,7 +27,9 @@ def test_sparsify_a_run(diptych: Command, run_folder: Path, tmp_path: Path) -> N
     done = diptych(f"sparse train {run_folder} {QUICK_HEAD} --eta 1e-4 --word-vectors {vectors} --out {out}")
     done.shows("t2i R@5", "kept", "FLOPs", "Exact@20", "Semantic@20", "η 0.0001, expansion c", "split test")
     done.shows(f"open {out / 'report.html'}")
-    assert "the caption" in (out / "report.html").read_text().lower()
+    page = (out / "report.html").read_text()
+    assert "the caption" in page.lower()
+    assert f"diptych sparse train {run_folder} --out {out} --eta 0.0001 {QUICK_HEAD}" in page
     for file in ("sparse.json", "metrics.jsonl", "head", "rows/test", "measures/test.npz"):
         assert (out / file).exists(), file
     again = diptych(f"sparse train {run_folder} {QUICK_HEAD} --eta 1e-4 --out {out}")

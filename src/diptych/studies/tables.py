@@ -42,7 +42,7 @@ def papers_tables(studies: Iterable[Study]) -> list[Table]:
     papers: dict[str, list[Study]] = {}
     for one in studies:
         first, *others = one.paper.authors.split(", ")
-        papers.setdefault(f"{first}{' et al.' * bool(others)}, {one.paper.venue}", []).append(one)
+        papers.setdefault(f"{first.split()[-1]}{' et al.' * bool(others)}, {one.paper.venue}", []).append(one)
     columns = ("study", "what it asks", "--quick", "in full")
     return [
         Table.of(
