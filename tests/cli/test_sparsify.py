@@ -100,7 +100,7 @@ def test_an_index_of_another_head_is_refused(
 
 def test_info_knows_what_sparsify_leaves(diptych: Command, head_folder: Path) -> None:
     for place, kind in (
-        ("", "sparse"),
+        ("", "sparse head"),
         ("rows/test", "sparsified collection"),
         ("rows/test/images", "sparse embeddings"),
     ):

@@ -212,24 +212,6 @@ def _parameter(key: str, field: Any) -> inspect.Parameter:
     )
 
 
-def _flags(key: str, field: Any) -> list[str]:
-    """Return the names of an option."""
-    return (field.json_schema_extra or {}).get("flags") or [f"--{key.rstrip('_').replace('_', '-')}"]
-
-
-def command_line(words: Sequence[object], *given: Options, left_out: Collection[str] = ()) -> str:
-    """Return a command as it is typed: its first words, then every option that was given but ``left_out``."""
-    parts = [str(word) for word in words]
-    for options in given:
-        for key, field in type(options).model_fields.items():
-            value = getattr(options, key)
-            if key not in left_out and value != field.get_default(call_default_factory=True):
-                each = value if isinstance(value, list) else [value]
-                flag = _flags(key, field)[0]
-                parts += [text for one in each for text in ([flag] if one is True else [flag, str(one)])]
-    return shlex.join(parts)
-
-
 def _metavar(annotation: Any) -> str | None:
     """Return what stands for a value in a command's help; None where Typer lists the choices."""
     kinds = {one: word for kind, word in _WORDS.items() for one in (kind, kind | None, list[kind])}  # type: ignore[valid-type]
@@ -248,6 +230,24 @@ def _completion(names: str) -> Callable[[str], list[str]]:
         ]
 
     return complete
+
+
+def _flags(key: str, field: Any) -> list[str]:
+    """Return the names of an option."""
+    return (field.json_schema_extra or {}).get("flags") or [f"--{key.rstrip('_').replace('_', '-')}"]
+
+
+def command_line(words: Sequence[object], *given: Options, left_out: Collection[str] = ()) -> str:
+    """Return a command as it is typed: its first words, then every option that was given but ``left_out``."""
+    parts = [str(word) for word in words]
+    for options in given:
+        for key, field in type(options).model_fields.items():
+            value = getattr(options, key)
+            if key not in left_out and value != field.get_default(call_default_factory=True):
+                each = value if isinstance(value, list | tuple) else [value]
+                flag = _flags(key, field)[0]
+                parts += [text for one in each for text in ([flag] if one is True else [flag, str(one)])]
+    return shlex.join(parts)
 
 
 def _help(text: str) -> str:
