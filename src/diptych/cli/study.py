@@ -19,12 +19,8 @@ if TYPE_CHECKING:
     from diptych.studies import Results
 
 Name = Annotated[str, typer.Argument(help="A study; diptych study list names them.", show_default=False)]
-Runs = Annotated[
-    list[Path],
-    typer.Argument(
-        help="Folders of studies, or of runs inside them.", metavar="FOLDER...", show_default=False
-    ),
-]
+_RUNS = typer.Argument(help="Folders of studies, or of runs in them.", metavar="FOLDER", show_default=False)
+Runs = Annotated[list[Path], _RUNS]
 
 
 def list_() -> None:
@@ -127,21 +123,18 @@ def run(name: Name, data: DataChoices, options: RunOptions) -> None:
     if not data.data and setting != "quick" and not one.without_data:
         what = "a log" if one.of_logs else "a dataset"
         raise UsageError(
-            f"no data given for {name}", f"give {what} with --data, or --quick for generated scenes"
+            f"no data given for {name}", f"give {what} with --data, or --quick for generated data"
         )
     folder = options.out or Path("studies") / name
     choices = Choices(
         setting=setting,
-        data=None if one.several or one.of_logs else data.one(),
-        collections=data.several() if one.several else (),
-        log=data.log(name) if one.of_logs else None,
         regions=None if options.regions is None else str(options.regions.resolve()),
-        targets=options.targets,
         values=recipe_values(options.set_, path_keys(one)),
-        positives=options.positives,
+        **options.model_dump(include={"targets", "positives"}),
+        **data.choices(one),
     )
-    words, beside = ("diptych", "study", "run", name), ("out", "features", "accelerator")
-    command = command_line(words, data, options, left_out=beside)
+    beside = ("out", "features", "accelerator")
+    command = command_line(("diptych", "study", "run", name), data, options, left_out=beside)
     rows = [part.strip() for part in (options.rows or "").split(",") if part.strip()]
     with progress(), stop_on_signal(), messages():
         results = run_study(
@@ -172,9 +165,7 @@ def verdict(runs: Runs, options: OutOption) -> None:
     found = collect(runs)
     if options.out is not None and len(found) > 1:
         names = ", ".join(results.study for results in found)
-        raise UsageError(
-            f"one report of {len(found)} studies ({names})", "leave --out out, or give one study"
-        )
+        raise UsageError(f"one report of {len(found)} studies ({names})", "leave out --out")
     folders = {StudyFolder.open(one / STUDY).study: one for one in runs[::-1] if (one / STUDY).is_file()}
     for results in found:
         folder = folders.get(results.study)

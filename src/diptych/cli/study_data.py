@@ -18,7 +18,7 @@ from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.options import Options
 
 if TYPE_CHECKING:
-    from diptych.studies import LogSource
+    from diptych.studies import LogSource, Study
 
 _NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 
@@ -42,6 +42,12 @@ class DataChoices(Options):
         [], description="KEY=VALUE for the reader; or NAME.KEY=VALUE. Repeatable."
     )
     skip_bad_images: bool = Field(False, description="Leave out and count images that cannot be read.")
+
+    def choices(self, study: Study) -> dict[str, Any]:
+        """Return what these are among the choices of who runs a study."""
+        if study.several:
+            return {"collections": self.several()}
+        return {"log": self.log(study.name)} if study.of_logs else {"data": self.one()}
 
     def one(self) -> dict[str, Any] | None:
         """Return the data section of a study of one collection; None where no data is named."""

@@ -18,15 +18,10 @@ from diptych.core.table import Table
 if TYPE_CHECKING:
     from diptych.report.document import Gallery
     from diptych.report.sparse import Bag
-    from diptych.sparse import SparseEncoder, SparseFolder
+    from diptych.sparse import SparseEncoder
 
-Head = Annotated[
-    Path,
-    typer.Argument(
-        help="A folder that diptych sparse train wrote; for explain, or an index of its rows.",
-        show_default=False,
-    ),
-]
+_HEAD = "A folder that diptych sparse train wrote, or an index of its rows."
+Head = Annotated[Path, typer.Argument(help=_HEAD, show_default=False)]
 Query = Annotated[
     str, typer.Argument(help="A sentence, the path of an image, or an id of the split.", show_default=False)
 ]
@@ -76,11 +71,9 @@ def terms(sparse: Head, options: TermsOptions) -> None:
     """
     from diptych.report.document import Gallery
     from diptych.report.sparse import OWN_TERMS, evenly
-    from diptych.sparse import SparseFolder
 
-    made = SparseFolder.open(sparse)
     with progress():
-        reader = _Reader(made, options.split)
+        reader = _Reader(sparse, options.split)
         ids = reader.rows.images.ids
         names = options.what or [ids[place] for place in evenly(len(ids), options.count)]
         cards = [reader.bag(name).card(reader.vocabulary, options.k) for name in names]
@@ -89,7 +82,7 @@ def terms(sparse: Head, options: TermsOptions) -> None:
         found = (f"{term}{'*' if own else ''} {weight}" for term, _, weight, own in card.bars)
         rows.append((card.text if card.picture is None else card.name, ", ".join(found) or "no term at all"))
     show(Table.of("", "", ("what", f"top {options.k} terms"), rows))
-    _draw(options, f"The heaviest terms, {made.folder.name}", [Gallery("", cards, text=OWN_TERMS)])
+    _draw(options, f"The heaviest terms, {reader.made.folder.name}", [Gallery("", cards, text=OWN_TERMS)])
     next_step(
         ["diptych", "sparse", "explain", sparse, "what to look for"],
         *([] if options.sheet else ["--sheet terms.png"]),
@@ -104,12 +97,10 @@ def explain(sparse: Head, query: Query, options: ExplainOptions) -> None:
         diptych sparse explain sparse/index-images-inverted "a kayak" --item 287.jpg
     """
     from diptych.report.sparse import match_gallery
-    from diptych.sparse import SparseFolder
     from diptych.sparse.explain import match_table, match_terms
 
-    made = SparseFolder.of_rows(sparse)
     with progress():
-        reader = _Reader(made, options.split)
+        reader = _Reader(sparse, options.split)
         vocabulary, asked = reader.vocabulary, reader.bag(query)
         kind = options.of or ("texts" if looks_like_a_picture(query) else "images")
         found = reader.best(asked, kind, options.item, options.k)
@@ -141,8 +132,10 @@ def _draw(options: SheetOptions, title: str, galleries: list[Gallery]) -> bool:
 class _Reader:
     """Images and captions of a split, sentences and files as bags of terms; the encoder is loaded when needed."""
 
-    def __init__(self, made: SparseFolder, split: str | None) -> None:
-        self.made = made
+    def __init__(self, folder: Path, split: str | None) -> None:
+        from diptych.sparse import SparseFolder
+
+        self.made = made = SparseFolder.of_rows(folder)
         self.vocabulary, self.rows = made.sparsifier().vocabulary, made.rows(split)
         self.collection = made.collection(split)
 

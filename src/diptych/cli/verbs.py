@@ -244,9 +244,12 @@ def command_line(words: Sequence[object], *given: Options, left_out: Collection[
         for key, field in type(options).model_fields.items():
             value = getattr(options, key)
             if key not in left_out and value != field.get_default(call_default_factory=True):
-                each = value if isinstance(value, list | tuple) else [value]
                 flag = _flags(key, field)[0]
-                parts += [text for one in each for text in ([flag] if one is True else [flag, str(one)])]
+                if isinstance(value, bool):
+                    parts.append(flag if value else f"--no-{flag[2:]}")
+                    continue
+                for one in value if isinstance(value, list | tuple) else [value]:
+                    parts += [flag, str(one)]
     return shlex.join(parts)
 
 
