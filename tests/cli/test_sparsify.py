@@ -100,7 +100,7 @@ def test_an_index_of_another_head_is_refused(
 
 def test_info_knows_what_sparsify_leaves(diptych: Command, head_folder: Path) -> None:
     for place, kind in (
-        ("", "sparse head"),
+        ("", "sparse"),
         ("rows/test", "sparsified collection"),
         ("rows/test/images", "sparse embeddings"),
     ):
@@ -197,7 +197,7 @@ def test_rows_of_another_split_are_asked_for_with_a_way_to_make_them(diptych: Co
 
 
 @pytest.mark.parametrize(
-    "content", ["{}", "[]", "x", '{"artifact": "sparse_head", "format": 1, "content": {"split": "test"}}']
+    "content", ["{}", "[]", "x", '{"split": "test"}', '{"origin": {"model": 1, "data": 2}, "split": "test"}']
 )
 def test_a_damaged_marker_is_told(content: str, diptych: Command, made: Path) -> None:
     (made / "sparse.json").write_text(content)
@@ -207,7 +207,7 @@ def test_a_damaged_marker_is_told(content: str, diptych: Command, made: Path) ->
 def test_a_folder_that_was_moved_away_is_named(diptych: Command, made: Path, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     head = SparseFolder.open(made)
-    SparseFolder(replace(head.origin, model=str(gone)), "test").save(made / "sparse.json")
+    replace(head, origin=replace(head.origin, model=str(gone))).save()
     embedded = made / "embeddings" / "things-train"
     write_json(embedded / "origin.json", {**read_json(embedded / "origin.json"), "model": str(gone)})
     for arguments in (("explain", made, "a dog"), ("train", embedded, "--out", tmp_path / "new")):

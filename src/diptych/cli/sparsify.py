@@ -63,7 +63,7 @@ def sparsify(source: Source, data: DataSpec, options: SparsifyOptions) -> None:
 
     Examples:
         diptych sparse train runs/flickr8k --eta 1e-3
-        diptych sparse train hf:openai/clip-vit-base-patch32 --data coco --out sparse
+        diptych sparse train hf:openai/clip-vit-base-patch32 --data coco --out bags
         diptych sparse train rows:vectors --data flickr30k.json --out sparse
     """
     from diptych.core.locking import exclusive_folder
@@ -108,7 +108,7 @@ def sparsify(source: Source, data: DataSpec, options: SparsifyOptions) -> None:
             vocabulary = sparsifier.vocabulary
             measures = measure_sparsified(dense, rows, vocabulary, part.captions, embedding=embedding)
             measures.save(folder / "measures" / f"{safe_name(shown)}.npz")
-            SparseFolder(origin, shown).save(folder / SparseFolder.marker())
+            SparseFolder(folder, origin, shown).save()
             command = command_line(("diptych", "sparse", "train", source), data, options)
             page = sparse_page(vocabulary, rows, part, measures, command).save(folder / "report.html")
     about = sparsifier.describe()

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Self
 
-from diptych.core.artifact import Artifact
-from diptych.core.errors import UsageError
+from diptych.core.errors import StorageError, UsageError
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Origin, check_still_there
 from diptych.sparse.sparsified import SparseEncoder, SparsifiedCollection
 from diptych.sparse.sparsifier import Sparsifier
 
+_MARKER = "sparse.json"
 
-@dataclass(eq=False)
-class SparseFolder(Artifact, kind="sparse_head", recreate="diptych sparse train"):
+
+@dataclass(frozen=True)
+class SparseFolder:
     """A finished head, the sparse rows it made, and where the dense ones came from.
 
     ::
@@ -29,41 +31,42 @@ class SparseFolder(Artifact, kind="sparse_head", recreate="diptych sparse train"
           report.html
 
     Attributes:
+        folder: its place.
         origin: the dense encoder and data, of all splits.
         split: the part that is shown and searched when none is named.
-        folder: where it was opened.
     """
 
+    folder: Path
     origin: Origin
     split: str
-    folder: Path = field(init=False)
 
     @classmethod
-    def marker(cls) -> str:
-        """Return the name of its file, which is written last of all."""
-        return "sparse.json"
+    def open(cls, folder: Path | str) -> SparseFolder:
+        """Open a folder that ``diptych sparse train`` has finished."""
+        file = Path(folder) / _MARKER
+        if not file.is_file():
+            raise UsageError(f"{folder} holds no sparse head", "make one with diptych sparse train")
+        content = read_json(file)
+        if not isinstance(content, dict) or not isinstance(content.get("split"), str):
+            raise StorageError(f"{file} is damaged", "repeat the diptych sparse train that made it")
+        return cls(Path(folder), Origin.from_dict(content.get("origin"), file), content["split"])
 
     @classmethod
-    def open(cls, path: Path | str, of: str = "") -> Self:
-        """Open a folder that ``diptych sparse train`` wrote."""
-        if not cls.is_at(path):
-            raise UsageError(f"{path} holds no sparse head", "make one with diptych sparse train")
-        return super().open(Path(path) / cls.marker(), of)
-
-    @classmethod
-    def of_rows(cls, folder: Path) -> Self:
+    def of_rows(cls, folder: Path) -> SparseFolder:
         """Open the folder itself, or the one whose rows an index holds."""
-        if not cls.is_at(folder) and (folder / "index.json").is_file():
+        if not (folder / _MARKER).is_file() and (folder / "index.json").is_file():
             from diptych.index.storage import Header
 
             about = Header.open(folder).about
             if "origin" in about:
                 origin = Origin.from_dict(about["origin"], folder / "index.json")
                 check_still_there(origin.model, folder)
-                found = cls.open(origin.model)
-                found.split = origin.split or "all"
-                return found
+                return replace(cls.open(origin.model), split=origin.split or "all")
         return cls.open(folder)
+
+    def save(self) -> None:
+        """Write its file, last of all: without it the folder is not finished."""
+        write_json(self.folder / _MARKER, {"origin": asdict(self.origin), "split": self.split})
 
     def sparsifier(self) -> Sparsifier:
         """Return the head."""
