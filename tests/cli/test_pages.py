@@ -44,7 +44,9 @@ def pages(
     log = ["--target", "i2t R@1=10.0", "--target", "t2i R@1=10.0"]
     diptych(f"report {run_folder} --out {out}/run.html")
     diptych(f"report {stressed}/letters --out {out}/stress.html")
-    diptych(f"compare {stressed}/letters {stressed}/words --samples 20 --flips 99 --out {out}/comparison.json")
+    diptych(
+        f"compare {stressed}/letters {stressed}/words --samples 20 --flips 99 --out {out}/comparison.json"
+    )
     diptych(f"analyse granularity coarse={scenes_folder} finer={scenes_folder} --out {out}/granularity")
     diptych(f"analyse cocos {run_folder} --batch-size 16 --out {out}/cocos")
     diptych(f"analyse audit {run_folder} --probe linear --samples 20 --out {out}/audit")

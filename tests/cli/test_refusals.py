@@ -136,7 +136,7 @@ sparse train {run} --out {out} --eta inf => finite
 sparse train {run} --out {out} --mlm '' => vocabulary.source
 sparse train {run} --out {out} --set head.width=1000000000000 => head.width
 sparse terms {head} ' ' => empty
-sparse explain {head} 'a red star' --of both => images or texts
+sparse explain {head} 'a red star' --of both => 'images', 'texts'
 sparse explain {head} 'a red star' --item nothing => 'nothing'
 sparse explain {here} 'a red star' => holds no
 analyse protocol => no printed number is given
@@ -167,8 +167,8 @@ study show metric-learning.table-9 => unknown study
 study run metric-learning.table-1 => no data given
 study run metric-learning.table-1 --quick --setting paper => --quick and --setting paper
 study run metric-learning.table-1 --quick --rows 9.9 => unknown row
-study run metric-learning.table-1 --quick --seeds a => are not whole numbers
-study run metric-learning.table-1 --quick --seeds -1 => numbers from 0
+study run metric-learning.table-1 --quick --seeds a => give whole numbers from 0
+study run metric-learning.table-1 --quick --seeds -1 => give whole numbers from 0
 study verdict nowhere => holds nothing that a study has measured
 study run reproducibility.table-2.1 --setting data => no data given
 study run reproducibility.table-2.1 --data a=nowhere =1> nowhere

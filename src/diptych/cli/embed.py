@@ -21,7 +21,7 @@ from diptych.cli.sources import (
     encoded_of,
     parse_values,
 )
-from diptych.cli.sparse_folder import SparseFolder
+from diptych.cli.sparse_folder import sparse_folder
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -111,12 +111,12 @@ def _rows_of(
     source: str, data: DataSpec, split: str | None
 ) -> tuple[Embeddings | SparseEmbeddings, Embeddings | SparseEmbeddings, Origin, str]:
     """Return embeddings of images and captions, dense or sparse, their origin, and the dataset's name."""
-    if not SparseFolder.is_one(source):
+    made = sparse_folder(source)
+    if made is None:
         encoded, origin, _ = encoded_of(source, data, split)
         return encoded.images, encoded.texts, origin, encoded.about["dataset"]
     if data.data is not None:
         raise UsageError(f"{source} holds sparse rows already", "leave --data out")
-    made = SparseFolder.open(source)
     rows = made.rows(split)
     return rows.images, rows.texts, made.query_origin(split), rows.about["dataset"]
 

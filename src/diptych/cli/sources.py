@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -407,21 +407,17 @@ def parse_values(given: list[str] | None, flag: str) -> dict[str, Any]:
     return values
 
 
-_PATHS = (
-    *("warm_start", "fine_tune", "shortcuts.digits"),
-    *("model.image.weights", "model.text.word_vectors", "reconstruction.targets.model"),
-    *("dense", "clip", "x-vlm", "measure.words", "sparsify.vocabulary.source"),
-    *("align", "altclip", "groupvit", "encoder", "bag"),
-    *("measure.relevance", "measure.wordnet", "measure.nltk_data"),
-    *("features.weights",),
-)
-"""Recipe keys whose values can be files or folders."""
+def recipe_values(given: list[str] | None, paths: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return what ``--set`` says; files and folders by their whole path, so that a run finds them from anywhere.
 
+    Args:
+        given: ``KEY=VALUE`` texts.
+        paths: keys whose values can be files or folders; those of recipes, when not given.
+    """
+    from diptych.training.recipe import PATHS
 
-def recipe_values(given: list[str] | None) -> dict[str, Any]:
-    """What ``--set`` says; files and folders by their whole path, so that a run finds them from anywhere."""
     values = parse_values(given, "--set")
-    for key in _PATHS:
+    for key in PATHS if paths is None else paths:
         named = values.get(key)
         # A name such as hf:NAME or sklearn is no path, whatever lies in the folder.
         if isinstance(named, str) and named not in ("auto", "sklearn", "drawn", "lsa"):

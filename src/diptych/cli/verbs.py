@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -196,7 +197,7 @@ def _parameter(key: str, field: Any) -> inspect.Parameter:
     if extra.get("argument"):
         made = typer.Argument(**about)
     else:
-        flags = extra.get("flags") or [f"--{key.rstrip('_').replace('_', '-')}"]
+        flags = _flags(key, field)
         if field.annotation is bool and default:
             flags = [f"{flags[0]}/--no-{flags[0][2:]}"]
         bounds = {"ge": "min", "le": "max"}
@@ -229,6 +230,27 @@ def _completion(names: str) -> Callable[[str], list[str]]:
         ]
 
     return complete
+
+
+def _flags(key: str, field: Any) -> list[str]:
+    """Return the names of an option."""
+    return (field.json_schema_extra or {}).get("flags") or [f"--{key.rstrip('_').replace('_', '-')}"]
+
+
+def command_line(words: Sequence[object], *given: Options, left_out: Collection[str] = ()) -> str:
+    """Return a command as it is typed: its first words, then every option that was given but ``left_out``."""
+    parts = [str(word) for word in words]
+    for options in given:
+        for key, field in type(options).model_fields.items():
+            value = getattr(options, key)
+            if key not in left_out and value != field.get_default(call_default_factory=True):
+                flag = _flags(key, field)[0]
+                if isinstance(value, bool):
+                    parts.append(flag if value else f"--no-{flag[2:]}")
+                    continue
+                for one in value if isinstance(value, list | tuple) else [value]:
+                    parts += [flag, str(one)]
+    return shlex.join(parts)
 
 
 def _help(text: str) -> str:
