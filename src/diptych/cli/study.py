@@ -58,8 +58,7 @@ def show(name: Name) -> None:
     for note in notes_of(one):
         say(f"note: {note}")
     data = [] if one.without_data else ["--data", "LOG" if one.of_logs else "DATASET"]
-    run = ["diptych", "study", "run", name]
-    next_step([*run, "--quick"], [*run, *data])
+    next_step(["diptych", "study", "run", name, "--quick"], ["diptych", "study", "run", name, *data])
 
 
 class RunOptions(OutOption):
@@ -190,10 +189,9 @@ def _report(results: Results, target: Path, command: str) -> None:
         facts = [] if comparison.study.of_logs else [f"seeds {', '.join(map(str, row.seeds))}"]
         facts += [f"{row.cpu_seconds / 60:.1f} CPU minutes"] if row.cpu_seconds else []
         say(f"{name}: {'; '.join([*facts, *row.commands])}")
-    for line in dict.fromkeys(f"protocol: {row.protocol}" for _, row in measured):
+    protocols = dict.fromkeys(f"protocol: {row.protocol}" for _, row in measured)
+    for line in (*protocols, *comparison.remarks):
         say(line)
-    for remark in comparison.remarks:
-        say(remark)
     counts = comparison.counts()
     if comparison.reproduces and counts:
         say("cells: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))

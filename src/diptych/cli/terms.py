@@ -83,10 +83,7 @@ def terms(sparse: Head, options: TermsOptions) -> None:
         rows.append((card.text if card.picture is None else card.name, ", ".join(found) or "no term at all"))
     show(Table.of("", "", ("what", f"top {options.k} terms"), rows))
     _draw(options, f"The heaviest terms, {reader.made.folder.name}", [Gallery("", cards, text=OWN_TERMS)])
-    next_step(
-        ["diptych", "sparse", "explain", sparse, "what to look for"],
-        *([] if options.sheet else ["--sheet terms.png"]),
-    )
+    next_step(["diptych", "sparse", "explain", sparse, "what to look for"])
 
 
 def explain(sparse: Head, query: Query, options: ExplainOptions) -> None:
@@ -106,13 +103,12 @@ def explain(sparse: Head, query: Query, options: ExplainOptions) -> None:
         found = reader.best(asked, kind, options.item, options.k)
     if not found:
         say(f"nothing shares a term with {query!r}")
+        return
     for place, one in enumerate(found, 1):
         shared = match_terms(asked.row, one.row, vocabulary.terms, asked.own_words(vocabulary))
         score = sum(term.contribution for term in shared)
         text = next(iter(one.captions), "no caption")
         show(match_table(f"{place}. {one.name}, score {score:.3f}: {text}", shared, options.terms))
-    if not found:
-        return
     galleries = [match_gallery(vocabulary, asked, one, options.terms) for one in found]
     if not _draw(options, f"What scores for {query!r} are made of", galleries):
         next_step(["diptych", "sparse", "explain", sparse, query, "--sheet", "why.png"])
