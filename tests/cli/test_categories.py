@@ -245,8 +245,8 @@ def test_what_is_refused(diptych: Command, trained: tuple[Path, Path], tmp_path:
     shutil.copytree(run, moved)
     diptych(f"categories index {moved} --out {tmp_path}/index")
     for arguments, words in (
-        (("x.png", "--category"), "is a picture"),
-        (("x", "--category", "--own-terms"), "searches for pictures"),
+        (("x.png", "--category"), "is an image"),
+        (("x", "--category", "--own-terms"), "searches for images"),
         (("x", "--where", "pictured=true"), "keeps no metadata"),
         ((" ",), "the query is empty"),
     ):

@@ -39,7 +39,9 @@ class SearchOptions(Options):
     """What is searched for, and what is shown."""
 
     query: str | None = Field(
-        None, description="A sentence, or the path of an image.", json_schema_extra={"argument": True}
+        None,
+        description="A sentence, or the path of an image.",
+        json_schema_extra={"argument": True, "metavar": "QUERY"},
     )
     queries: Path | None = Field(None, description="A file with a query per line.")
     interactive: bool = Field(
@@ -156,7 +158,10 @@ class Searcher(Protocol):
 
 
 def search(
-    index: Annotated[Path, typer.Argument(help="A folder that diptych index wrote.", show_default=False)],
+    index: Annotated[
+        Path,
+        typer.Argument(metavar="INDEX", help="A folder that diptych index wrote.", show_default=False),
+    ],
     options: SearchOptions,
 ) -> None:
     """Search an index with sentences or images.
@@ -165,7 +170,7 @@ def search(
         diptych search runs/flickr8k/index-images-exact "two dogs" --sheet dogs.png
         diptych search runs/flickr8k/index-texts-exact holiday.jpg -k 5
         diptych search runs/flickr8k/index-images-exact --queries queries.txt
-        diptych search runs/flickr8k/sparse/index-images-cascade "a kayak" --own-terms
+        diptych search runs/flickr8k/sparse/index-images-cascade kayak --own-terms
         diptych search runs/shop/index-exact Dresses --category --sheet dresses.png
     """
     from diptych.index import open_index

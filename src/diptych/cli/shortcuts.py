@@ -25,7 +25,9 @@ class SheetOptions(ShortcutOptions, DataSpec):
     """Which shortcuts are shown, on which images."""
 
     data: Path | None = Field(
-        None, description="A dataset: folder or file.", json_schema_extra={"argument": True}
+        None,
+        description="A dataset: folder or file.",
+        json_schema_extra={"argument": True, "metavar": "DATA"},
     )
     scenes: bool = Field(False, description="A few generated scenes instead.")
     seed: int = Field(0, ge=0, description="Of everything that is drawn.")
