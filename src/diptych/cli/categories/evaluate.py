@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from diptych.cli.categories.sources import EncoderSpec, HeadOptions, ProductData
+from diptych.cli.categories.sources import SETTINGS, EncoderSpec, HeadOptions, ProductData
 from diptych.cli.console import next_step, progress, say, show, stop_on_signal
 from diptych.core.errors import UsageError
 
@@ -16,10 +16,6 @@ from diptych.core.errors import UsageError
 class EvaluateOptions(HeadOptions):
     """Which models are measured, and how."""
 
-    out: Path = Field(
-        description="The evaluation's folder; an unfinished one is resumed.",
-        json_schema_extra={"flags": ["--out", "-o"]},
-    )
     model: list[str] = Field(
         [],
         description="bm25, clip, sentence, clip-i … clip-ita. Repeatable, or with commas.",
@@ -28,7 +24,7 @@ class EvaluateOptions(HeadOptions):
     setting: list[str] = Field(
         [],
         description="all, most-general, most-specific. Repeatable, or with commas.",
-        json_schema_extra={"names": "diptych.commerce.catalogue.catalogue:SETTINGS", "default": "all three"},
+        json_schema_extra={"names": SETTINGS, "default": "all three"},
     )
     seeds: int = Field(3, ge=1, description="Trainings of each model.")
     run: Path | None = Field(

@@ -59,7 +59,7 @@ class ProductSearcher:
         if looks_like_a_picture(query):
             raise UsageError(f"{query!r} is an image; products are found by words", "give a category's name")
         run, tree, options = self.run, self.catalogue.tree, self.options
-        meant, words = query_nodes(tree, query), query
+        meant, words = tree.meant(query), query
         if len(meant) == 1 and run.options.query == "path":  # as the run knows categories
             words = category_texts(tree, meant, "path")[0]
         best, after = options.best_of(
@@ -106,16 +106,6 @@ class ProductSearcher:
             picture, path = partial(shop.collection.image, image), image_path(shop.collection, image)
         hit = Hit(name, score, shop.titles[row], path, picture, right)
         return hit, "; ".join(tree.text(place) for place in own)
-
-
-def query_nodes(tree: CategoryTree, query: str) -> list[int]:
-    """Return the categories whose name or whole path the query is, whatever its case and spaces."""
-    from diptych.data.taxonomy import SEPARATOR
-
-    parts = tuple(" ".join(name.split()).casefold() for name in query.split(SEPARATOR.strip()))
-    folded = ([" ".join(name.split()).casefold() for name in path] for path in tree.paths)
-    whole = " ".join(query.split()).casefold()
-    return [node for node, path in enumerate(folded) if tuple(path) == parts or path[-1] == whole]
 
 
 def legend(tree: CategoryTree, query: str, meant: list[int]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,8 +19,9 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.features import FeatureMaker
     from diptych.commerce.category_to_image.options import TrainOptions
     from diptych.commerce.category_to_image.runs import CategoryRun
-    from diptych.data.collection import Collection
 
+TAXONOMIES = "diptych.data.taxonomy:TAXONOMIES"
+SETTINGS = "diptych.commerce.catalogue:SETTINGS"
 RunFolder = Annotated[
     Path,
     typer.Argument(metavar="RUN", help="A folder that diptych categories train wrote.", show_default=False),
@@ -31,17 +31,35 @@ RunFolder = Annotated[
 class SortedData(DataSource):
     """How products and the tree that they are sorted into are read."""
 
+    data: Path | None = Field(
+        None,
+        description="Other products than those the run was trained on.",
+        json_schema_extra={"argument": True, "metavar": "DATA"},
+    )
     taxonomy: Path | None = Field(None, description="The category tree, where it is a file of its own.")
     taxonomy_format: str | None = Field(
-        None,
-        description="Its format, where it is not recognised.",
-        json_schema_extra={"names": "diptych.data.taxonomy:TAXONOMIES"},
+        None, description="Its format, where it is not recognised.", json_schema_extra={"names": TAXONOMIES}
     )
     unknown: Literal["error", "add", "none"] = Field(
         "error",
         description="What becomes of categories that --taxonomy does not have.",
         json_schema_extra={"flags": ["--unknown-paths"]},
     )
+
+    def source(self, **more: Any) -> CatalogueSource:
+        """Return how the products are read, from anywhere."""
+        from diptych.commerce.catalogue.source import CatalogueSource
+
+        data = Path(str(self.data))
+        return CatalogueSource(
+            data=str(data.resolve() if data.exists() else data),
+            reader=self.reader,
+            options=self.reader_options(),
+            taxonomy=None if self.taxonomy is None else str(self.taxonomy.resolve()),
+            taxonomy_format=self.taxonomy_format,
+            unknown=self.unknown,
+            **more,
+        )
 
 
 class ProductData(SortedData):
@@ -56,7 +74,7 @@ class ProductData(SortedData):
     )
     split_by: str | None = Field(
         None,
-        description="given, product, or category (some categories are only tested).",
+        description="given, product, or category (some are only tested).",
         json_schema_extra={"default": "given where there is a test split, else product"},
     )
     split_option: list[str] = Field(
@@ -65,42 +83,17 @@ class ProductData(SortedData):
 
     def read_products(self) -> tuple[Catalogue, CatalogueSource]:
         """Read the products; return also how to read them again from anywhere."""
-        from diptych.commerce.catalogue.source import CatalogueSource
-
-        source = CatalogueSource(
-            data=str(self.data.resolve()) if self.data.exists() else str(self.data),
-            reader=self.reader,
-            options=self.reader_options(),
-            taxonomy=None if self.taxonomy is None else str(self.taxonomy.resolve()),
-            taxonomy_format=self.taxonomy_format,
-            unknown=self.unknown,
-            attribute_form=self.attribute_form,
-            split_by=self.split_by,
-            split_options=_nested(parse_values(self.split_option, "--split-option")),
-        )
+        nested: dict[str, Any] = {}  # shares.test=0.2 is a value in a table of shares
+        for key, value in parse_values(self.split_option, "--split-option").items():
+            name, point, part = key.partition(".")
+            nested[name] = {**nested.get(name, {}), part: value} if point else value
+        form = self.attribute_form
+        source = self.source(attribute_form=form, split_by=self.split_by, split_options=nested)
         return source.catalogue(), source
-
-
-def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``shares.test=0.2`` beside others of ``shares`` as one table of shares."""
-    made: dict[str, Any] = {}
-    for key, value in values.items():
-        name, point, part = key.partition(".")
-        if point:
-            made.setdefault(name, {})[part] = value
-        else:
-            made[name] = value
-    return made
 
 
 class OtherData(SortedData):
     """Which products a run is used on; without ``data`` those that it was trained on."""
-
-    data: Path | None = Field(
-        None,
-        description="Other products than those the run was trained on.",
-        json_schema_extra={"argument": True, "metavar": "DATA"},
-    )
 
     @field_validator("data", "images", "taxonomy")
     @classmethod
@@ -109,36 +102,14 @@ class OtherData(SortedData):
 
     def catalogue(self, run: CategoryRun, *, own_tree: bool) -> tuple[Catalogue, dict[str, Any]]:
         """Read the products; return also how they were read."""
-        from diptych.commerce.category_to_image.application import own_products
+        from diptych.commerce.category_to_image.application import other_products, own_products
 
-        if self.data is None:
-            if self != OtherData(unknown=self.unknown):
-                raise UsageError(
-                    "options of data, but no data", "name the products after the run, or leave them out"
-                )
-            return own_products(run), dict(run.about["data"])
-        form = str(run.about["data"].get("attribute_form", "named"))
-        if self.taxonomy is not None or (own_tree and self._sorted()):
-            given = self.model_dump() | {"attribute_form": form, "split_by": "given"}
-            catalogue, source = ProductData.model_validate(given).read_products()
-            return catalogue, asdict(source)
-        from diptych.commerce.catalogue.making import catalogue_of
-
-        catalogue = catalogue_of(self._collection(), tree=run.tree, attribute_form=form, unknown="none")  # type: ignore[arg-type]
-        return catalogue, {"data": str(self.data), "reader": self.reader, "tree": "the run's"}
-
-    def _collection(self) -> Collection:
-        from diptych.data import read_collection
-
-        if not self.reader and not Path(str(self.data)).exists():
-            raise UsageError(f"{self.data} does not exist", "check the path")
-        return read_collection(str(self.data), self.reader, **self.reader_options())
-
-    def _sorted(self) -> bool:
-        """Return whether any product has a category of its own."""
-        from diptych.data.products import paths_of
-
-        return any(paths_of(record) for record in self._collection().records or ())
+        if self.data is not None:
+            return other_products(run, self.source(), own_tree=own_tree)
+        if self != OtherData(unknown=self.unknown):
+            fix = "name the products after the run, or leave them out"
+            raise UsageError("options of data, but no data", fix)
+        return own_products(run), dict(run.about["data"])
 
 
 class PartOptions(OutOption):
@@ -188,6 +159,10 @@ class EncoderSpec(Options):
 class HeadOptions(Options):
     """How heads over frozen encoders are trained."""
 
+    out: Path = Field(
+        description="Folder to write; an unfinished one is resumed.",
+        json_schema_extra={"flags": ["--out", "-o"]},
+    )
     query: Literal["name", "path"] = Field(
         "name", description="A category's text: its name, or its whole path."
     )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from diptych.cli.categories.sources import EncoderSpec, HeadOptions, ProductData
+from diptych.cli.categories.sources import SETTINGS, EncoderSpec, HeadOptions, ProductData
 from diptych.cli.console import next_step, progress, say, show, stop_on_signal
 from diptych.core.errors import UnknownNameError
 
@@ -19,27 +18,26 @@ if TYPE_CHECKING:
 class TrainHeads(HeadOptions):
     """What is trained, and where it is written."""
 
-    out: Path = Field(description="Where to write the run.", json_schema_extra={"flags": ["--out", "-o"]})
     model: str = Field(
         "clip-ita", description="clip- and what stands for a product: i(mage), t(itle), a(ttributes)."
     )
     setting: str = Field(
         "most-specific",
         description="A product's category: most-specific, most-general, or all (one drawn).",
-        json_schema_extra={"names": "diptych.commerce.catalogue.catalogue:SETTINGS"},
+        json_schema_extra={"names": SETTINGS},
     )
     seed: int = Field(0, ge=0, description="Of weights, order and draws.")
 
     def chosen(self) -> TrainOptions:
         """Return the options of training that all of this means."""
-        from diptych.commerce.catalogue.catalogue import SETTINGS
+        from diptych.commerce.catalogue.catalogue import SETTINGS as KNOWN
         from diptych.commerce.category_to_image.evaluation.grid import TRAINED, modalities_of
         from diptych.commerce.category_to_image.options import TrainOptions
 
         modalities = modalities_of(self.model)
         if modalities is None:
             raise UnknownNameError("trained model", self.model, TRAINED)
-        SETTINGS.get(self.setting)
+        KNOWN.get(self.setting)
         base = TrainOptions(modalities=modalities)
         if self.published:
             base = TrainOptions.published(modalities, self.setting)

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, model_validator
 
-from diptych.cli.categories.sources import ProductData, SortedData
+from diptych.cli.categories.sources import TAXONOMIES, SortedData
 from diptych.cli.console import next_step, progress, say, show
 from diptych.cli.sources import OutOption, parse_values
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
-    from diptych.data.taxonomy import CategoryTree
 
 
 class TreeOptions(SortedData, OutOption):
     """What is described; --out writes the tree as JSON."""
 
-    source: Path = Field(
+    data: Path = Field(
         description="A taxonomy's file, or a dataset of products.",
         json_schema_extra={"argument": True, "metavar": "FILE|DATA"},
     )
     format: str | None = Field(
         None,
         description="The file's format, where it is not recognised.",
-        json_schema_extra={"names": "diptych.data.taxonomy:TAXONOMIES"},
+        json_schema_extra={"names": TAXONOMIES},
     )
     option: list[str] = Field([], description="KEY=VALUE for the format, e.g. orphans=root. Repeatable.")
 
@@ -54,7 +52,7 @@ class TreeOptions(SortedData, OutOption):
 
         if self.of_products or self.format or self.option:
             return not self.of_products
-        source = self.source
+        source = self.data
         is_known = source.is_dir() or (
             source.exists() and any(one.general == 0 and one.recognises(source) for one in READERS)
         )
@@ -76,20 +74,18 @@ def tree(options: TreeOptions) -> None:
     from diptych.commerce.catalogue.source import product_tables
     from diptych.core.files import write_json
     from diptych.data.taxonomy import read_taxonomy
-    from diptych.data.taxonomy.tree import shape_of
+    from diptych.data.taxonomy.tree import shape_of, tree_content
 
     catalogue: Catalogue | None = None
     counts: dict[str, Any] = {}
     with progress():
         if options.is_file:
-            made = read_taxonomy(options.source, options.format, **parse_values(options.option, "--option"))
+            made = read_taxonomy(options.data, options.format, **parse_values(options.option, "--option"))
             categories, notes = made.tree, made.notes
             about: dict[str, Any] = {"name": made.name, "version": made.version, "language": made.language}
             say(made.describe())
         else:
-            given = options.model_dump(exclude={"source", "out", "format", "option"})
-            given |= {"data": options.source, "split_by": "given"}  # a tree needs no test products
-            catalogue, _ = ProductData.model_validate(given).read_products()
+            catalogue = options.source(split_by="given").catalogue()  # a tree needs no test products
             categories, notes = catalogue.tree, catalogue.notes
             about = {"name": catalogue.name, "products": len(catalogue)}
             say(catalogue.describe())
@@ -107,19 +103,7 @@ def tree(options: TreeOptions) -> None:
         for note in about_sizes:
             say(note)
     if options.out is not None:
-        written = {**about, "fingerprint": categories.fingerprint, "notes": list(notes)}
-        shown = asdict(shape) | {"shared": {name: len(found) for name, found in shape.shared}}
-        nodes = _nodes(categories, counts)
-        write_json(options.out, {**written, "shape": shown, "categories": nodes})
+        write_json(options.out, about | tree_content(categories, notes, counts))
         say(f"written to {options.out}")
-    data = ["DATA", "--taxonomy", options.source] if catalogue is None else [options.source]
+    data = ["DATA", "--taxonomy", options.data] if catalogue is None else [options.data]
     next_step(["diptych", "categories", "train", *data, "--out", "runs/shop"])
-
-
-def _nodes(tree: CategoryTree, counts: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return every category with its id and counts."""
-    nodes = []
-    for node, path in enumerate(tree.paths):
-        code = {"id": tree.codes[path]} if path in tree.codes else {}
-        nodes.append({"path": list(path), **code, **{what: int(of[node]) for what, of in counts.items()}})
-    return nodes
