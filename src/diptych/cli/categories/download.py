@@ -11,12 +11,9 @@ from pydantic import Field
 from diptych.cli.console import next_step, progress, say, show, stop_on_signal
 from diptych.cli.sources import DataSource
 from diptych.core.options import Options
-from diptych.core.table import Table
 
 if TYPE_CHECKING:
-    from diptych.data.downloads import Downloads, Wanted
-
-_SHOWN = 5
+    from diptych.data.downloads import Wanted
 
 
 class AddressedData(DataSource):
@@ -86,7 +83,8 @@ def download(data: AddressedData, options: FetchOptions) -> None:
         done = download_pictures(
             data.wanted(), out, politeness, limit=options.limit, retry_failed=options.retry_failed
         )
-    _show(done)
+    say(done.line())
+    show(*done.tables())
     again = ["diptych", "categories", "download", str(data.data), "--out", str(out)]
     again += ["--contact", options.contact]
     if done.left:
@@ -96,19 +94,3 @@ def download(data: AddressedData, options: FetchOptions) -> None:
     else:
         dataset = "DATA" if data.is_list else data.data
         next_step(["diptych", "categories", "train", dataset, "--images", out, "--out", "runs/shop"])
-
-
-def _show(done: Downloads) -> None:
-    say(
-        f"{done.there:,} of {done.wanted:,} images are in {done.folder}, {done.fetched:,} of them fetched now; "
-        f"{len(done.failures):,} failed, {done.left:,} not tried yet"
-    )
-    if done.failures:
-        rows = []
-        for kind, count in done.reasons.items():
-            some = [one for one in done.failures if one["kind"] == kind][:_SHOWN]
-            ids = ", ".join(str(one["id"]) for one in some)
-            rows.append((kind, f"{count:,}", str(some[0]["error"]), ids))
-        show(Table.of("failed", "", ("kind", "images", "the first one's reason", "ids"), rows))
-    if done.given_up:
-        show(Table.of("hosts left for another time", "", ("host", "why"), sorted(done.given_up.items())))

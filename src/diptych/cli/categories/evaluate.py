@@ -12,6 +12,8 @@ from diptych.cli.categories.sources import SETTINGS, EncoderSpec, HeadOptions, P
 from diptych.cli.console import next_step, progress, say, show, stop_on_signal
 from diptych.core.errors import UsageError
 
+_FITTING = {"model", "query", "published", "set_", "seeds", "jobs"}
+
 
 class EvaluateOptions(HeadOptions):
     """Which models are measured, and how."""
@@ -27,16 +29,12 @@ class EvaluateOptions(HeadOptions):
         json_schema_extra={"names": SETTINGS, "default": "all three"},
     )
     seeds: int = Field(3, ge=1, description="Trainings of each model.")
-    run: Path | None = Field(
-        None, description="Measure a trained run on the products of DATA that it has not seen."
-    )
+    run: Path | None = Field(None, description="Measure a run on the products that it has not seen.")
     relevance: Literal["label", "path"] = Field(
-        "label", description="label: a product's own category; path: those above it as well."
+        "label", description="path: the categories above a product's own are right, too."
     )
     samples: int = Field(1000, ge=0, description="Bootstrap resamples for 95 % intervals; 0 for none.")
-    judged_seed: int = Field(
-        0, ge=0, description="Of the category drawn for each test product in the setting all."
-    )
+    judged_seed: int = Field(0, ge=0, description="Of the categories drawn in the setting all.")
     jobs: int = Field(
         1,
         ge=1,
@@ -48,18 +46,9 @@ class EvaluateOptions(HeadOptions):
     def _exclusive(self) -> Self:
         if self.published and self.set_:
             raise UsageError("--published trains as in the thesis", "leave out --set, or --published")
-        fitting = (
-            self.model,
-            self.published,
-            self.set_,
-            self.query != "name",
-            self.seeds != 3,
-            self.jobs != 1,
-        )
-        if self.run is not None and any(fitting):
-            raise UsageError(
-                "a run is measured as it is", "leave out what says how models are made or trained"
-            )
+        usual = {name: EvaluateOptions.model_fields[name].default for name in _FITTING}
+        if self.run is not None and self.model_dump(include=_FITTING) != usual:
+            raise UsageError("a run is measured as it is", "leave out what makes or trains models")
         return self
 
 

@@ -14,12 +14,10 @@ class FillOptions(PartOptions):
     """What is suggested; written to RUN/filled.jsonl, with --check to RUN/checked.jsonl, or to a .jsonl or .csv."""
 
     check: bool = Field(False, description="Also products whose own category is not the one suggested.")
-    threshold: float = Field(
-        0.5, ge=0, le=1, description="A path is cut where its confidence falls below this."
-    )
+    threshold: float = Field(0.5, ge=0, le=1, description="Confidence below which a path is cut.")
     alternatives: int = Field(3, ge=0, description="Likeliest categories to name.")
     candidates: Literal["specific", "all"] = Field(
-        "specific", description="specific: categories without children, and those that hold products."
+        "specific", description="specific: leaves, and categories that hold products."
     )
     calibrate_on: str | None = Field(
         None,

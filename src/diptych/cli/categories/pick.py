@@ -14,12 +14,10 @@ class PickOptions(PartOptions):
     """Which images are picked, and how they are shown; written to RUN/picks by default."""
 
     k: int = Field(8, ge=1, description="Images per category.", json_schema_extra={"flags": ["-k"]})
-    among: Literal["all", "members"] = Field(
-        "all", description="members: only images of products sorted into the category or below."
-    )
+    among: Literal["all", "members"] = Field("all", description="members: only of products in it or below.")
     distinct: list[str] = Field(
         [],
-        description="content: equal files count as one image; title: nor one title twice. Repeatable.",
+        description="content or title: what is picked once. Repeatable.",
     )
     sheet: bool = Field(True, description="Write the tree's contact sheet.")
     side: int = Field(112, ge=16, le=640, description="Longest side of its images, in pixels.")

@@ -69,17 +69,13 @@ class ProductData(SortedData):
         description="Products: a folder or file (diptych data products, XMarket, a feed, …).",
         json_schema_extra={"argument": True, "metavar": "DATA"},
     )
-    attribute_form: Literal["named", "values"] = Field(
-        "named", description="An attribute's text: named (colour: red) or values (red)."
-    )
+    attribute_form: Literal["named", "values"] = Field("named", description="colour: red, or red alone.")
     split_by: str | None = Field(
         None,
         description="given, product, or category (some are only tested).",
         json_schema_extra={"default": "given where there is a test split, else product"},
     )
-    split_option: list[str] = Field(
-        [], description="KEY=VALUE for --split-by, e.g. seed=1, shares.test=0.2. Repeatable."
-    )
+    split_option: list[str] = Field([], description="KEY=VALUE for --split-by, e.g. seed=1. Repeatable.")
 
     def read_products(self) -> tuple[Catalogue, CatalogueSource]:
         """Read the products; return also how to read them again from anywhere."""
@@ -87,8 +83,7 @@ class ProductData(SortedData):
         for key, value in parse_values(self.split_option, "--split-option").items():
             name, point, part = key.partition(".")
             nested[name] = {**nested.get(name, {}), part: value} if point else value
-        form = self.attribute_form
-        source = self.source(attribute_form=form, split_by=self.split_by, split_options=nested)
+        source = self.source(attribute_form=self.attribute_form, split_by=self.split_by, split_options=nested)
         return source.catalogue(), source
 
 
@@ -121,15 +116,9 @@ class PartOptions(OutOption):
 class EncoderSpec(Options):
     """The frozen encoders that make rows of images and texts."""
 
-    image_encoder: str = Field(
-        "grid", description="grid (colours and edges), backbone:NAME of timm, hf:NAME, …, or none."
-    )
-    image_option: list[str] = Field(
-        [], description="KEY=VALUE for it, e.g. weights=FILE, size=96. Repeatable."
-    )
-    text_encoder: str = Field(
-        "lsa", description="lsa (learned from the training products), sentence:NAME, hf:NAME, …"
-    )
+    image_encoder: str = Field("grid", description="grid (no weights), backbone:NAME, hf:NAME, …, or none.")
+    image_option: list[str] = Field([], description="KEY=VALUE for it, e.g. weights=FILE. Repeatable.")
+    text_encoder: str = Field("lsa", description="lsa (learned from the products), sentence:NAME, hf:NAME, …")
 
     @property
     def given(self) -> list[tuple[str, str]]:
@@ -163,12 +152,8 @@ class HeadOptions(Options):
         description="Folder to write; an unfinished one is resumed.",
         json_schema_extra={"flags": ["--out", "-o"]},
     )
-    query: Literal["name", "path"] = Field(
-        "name", description="A category's text: its name, or its whole path."
-    )
-    published: bool = Field(
-        False, description="As in the thesis: τ = 1, duplicates as negatives, no dropout."
-    )
+    query: Literal["name", "path"] = Field("name", description="A category's text: name or whole path.")
+    published: bool = Field(False, description="As in the thesis: τ = 1, no dropout, …")
     set_: list[str] = Field(
         [],
         description="KEY=VALUE of training, e.g. epochs=10, attributes=attention. Repeatable.",

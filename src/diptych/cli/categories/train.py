@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 class TrainHeads(HeadOptions):
     """What is trained, and where it is written."""
 
-    model: str = Field(
-        "clip-ita", description="clip- and what stands for a product: i(mage), t(itle), a(ttributes)."
-    )
+    model: str = Field("clip-ita", description="clip- and what it reads: i(mage), t(itle), a(ttributes).")
     setting: str = Field(
         "most-specific",
         description="A product's category: most-specific, most-general, or all (one drawn).",
