@@ -297,7 +297,7 @@ def test_a_page_without_products_has_no_pictures(
         done = diptych(f"report {found} --out {tmp_path}/page.html")
     finally:
         moved.rename(shop)
-    done.shows("no pictures", "shop")
+    done.shows("no images", "shop")
     assert (tmp_path / "page.html").is_file()
 
 

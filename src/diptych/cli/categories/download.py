@@ -4,46 +4,20 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from diptych.cli.console import next_step, progress, say, show, stop_on_signal
 from diptych.cli.sources import DataSource
-from diptych.core.options import Options
-
-if TYPE_CHECKING:
-    from diptych.data.downloads import Wanted
 
 
-class AddressedData(DataSource):
-    """Where the addresses of images are."""
+class FetchOptions(DataSource):
+    """Which images are fetched, how politely, and how far."""
 
     data: Path = Field(
         description="A dataset whose records have addresses, or a CSV file of ids and addresses.",
         json_schema_extra={"argument": True, "metavar": "DATA"},
     )
-
-    def wanted(self) -> list[Wanted]:
-        """Return the images that are wanted."""
-        from diptych.data import read_collection
-        from diptych.data.downloads import read_wanted, wanted_of
-
-        if self.is_list:
-            return read_wanted(self.data)
-        return wanted_of(read_collection(self.data, self.reader, **self.reader_options()))
-
-    @property
-    def is_list(self) -> bool:
-        """Whether it is a CSV file of ids and addresses."""
-        from diptych.data.downloads.options import is_list
-
-        return self.reader is None and not self.reader_options() and is_list(self.data)
-
-
-class FetchOptions(Options):
-    """How politely, and how far, images are fetched."""
-
     out: Path = Field(
         description="Folder of images: new, or of an earlier call.",
         json_schema_extra={"flags": ["--out", "-o"]},
@@ -62,7 +36,7 @@ class FetchOptions(Options):
     max_bytes: int = Field(30_000_000, ge=1, description="An image's largest file.")
 
 
-def download(data: AddressedData, options: FetchOptions) -> None:
+def download(options: FetchOptions) -> None:
     """Fetch the images of a dataset that ships only their addresses, politely.
 
     One connection and one request per second to each host; robots.txt and Retry-After are respected. Images are
@@ -74,23 +48,23 @@ def download(data: AddressedData, options: FetchOptions) -> None:
         diptych categories download images.csv -o images --contact ME --limit 100
         diptych categories download images.csv -o images --contact ME --retry-failed
     """
-    from diptych.data.downloads import DownloadOptions, download_pictures
+    from diptych.data.downloads import DownloadOptions, addresses_in, download_pictures, is_list
 
-    out = options.out
-    given = options.model_dump(exclude={"out", "limit", "retry_failed", "ignore_robots"})
-    politeness = DownloadOptions(**given, robots=not options.ignore_robots)
+    data, out, contact = options.data, options.out, options.contact
+    given = {"contact", "rate", "connections", "allow_private", "attempts", "max_bytes"}
+    politeness = DownloadOptions(**options.model_dump(include=given), robots=not options.ignore_robots)
     with progress(), stop_on_signal():
+        wanted = addresses_in(data, options.reader, **options.reader_options())
         done = download_pictures(
-            data.wanted(), out, politeness, limit=options.limit, retry_failed=options.retry_failed
+            wanted, out, politeness, limit=options.limit, retry_failed=options.retry_failed
         )
     say(done.line())
     show(*done.tables())
-    again = ["diptych", "categories", "download", str(data.data), "--out", str(out)]
-    again += ["--contact", options.contact]
+    again = shlex.join(["diptych", "categories", "download", f"{data}", "-o", f"{out}", "--contact", contact])
     if done.left:
-        next_step(f"{shlex.join(again)}  # to resume")
+        next_step(f"{again}  # to resume")
     elif done.failures:
-        next_step(f"{shlex.join([*again, '--retry-failed'])}  # to try the failed ones again")
+        next_step(f"{again} --retry-failed  # to try the failed ones again")
     else:
-        dataset = "DATA" if data.is_list else data.data
+        dataset = "DATA" if options.reader is None and is_list(data) else data
         next_step(["diptych", "categories", "train", dataset, "--images", out, "--out", "runs/shop"])

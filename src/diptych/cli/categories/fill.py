@@ -59,19 +59,12 @@ def fill(run: RunFolder, data: OtherData, options: FillOptions) -> None:
             **options.model_dump(exclude={"split", "out"}),
         )
     say(filled.line())
-    if filled.reliability is None:
-        say("what confidence is worth was not measured: there are no other products to test it on")
     show(*filled.tables())
+    for note in filled.notes():
+        say(note)
     if not filled.products:
         say(f"all {len(catalogue):,} products have a category: nothing to fill")
         next_step(["diptych", "categories", "fill", run, *([] if is_own else [data.data]), "--check"])
         return
-    if filled.trained_on:
-        say(
-            f"the run was trained on {filled.trained_on:,} of these products and agrees with them too readily; "
-            "--split test has others"
-        )
-    left = filled.products - filled.written
-    agreed = f", {left:,} that agree with their own category left out" if left else ""
-    say(f"{filled.written:,} products in {target}{agreed}")
+    say(f"{filled.written:,} products in {target}")
     next_step(["head", "-3", target])

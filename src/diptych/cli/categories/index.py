@@ -31,14 +31,13 @@ def index(run: RunFolder, data: OtherData, options: IndexOptions) -> None:
         diptych categories index runs/shop
         diptych categories index runs/shop new-products --engine hnsw
     """
-    from diptych.commerce.catalogue.source import used_part
     from diptych.commerce.category_to_image.application import index_products
     from diptych.commerce.category_to_image.runs import CategoryRun
 
     opened, engine, split = CategoryRun.open(run), options.engine, options.split
     target, settings = options.out or run / f"index-{engine}", parse_values(options.option, "--option")
     with progress():
-        catalogue = used_part(data.catalogue(opened, own_tree=True)[0], split)
+        catalogue, _ = data.catalogue(opened, split)
         made_of = {"run": str(run.resolve()), "other": data.model_dump(mode="json"), "split": split}
         about = {OF_PRODUCTS: made_of}
         built = index_products(

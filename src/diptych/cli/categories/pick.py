@@ -34,7 +34,6 @@ def pick(run: RunFolder, data: OtherData, options: PickOptions) -> None:
         diptych categories pick runs/shop new-products -k 12 --out picks
         diptych categories pick runs/shop --among members --distinct content
     """
-    from diptych.commerce.catalogue.source import used_part
     from diptych.commerce.category_to_image.application import pick_about, pick_with
     from diptych.commerce.category_to_image.picking import PICKS
     from diptych.commerce.category_to_image.runs import CategoryRun
@@ -46,8 +45,7 @@ def pick(run: RunFolder, data: OtherData, options: PickOptions) -> None:
     check_replaceable(target, PICKS)
     unreadable: dict[str, str] = {}
     with progress():
-        whole, source = data.catalogue(opened, own_tree=True)
-        catalogue = used_part(whole, options.split)
+        catalogue, source = data.catalogue(opened, options.split)
         about = pick_about(opened, catalogue, source, options.split, own=data.data is None)
         for warning in pick_warnings(about, options.among):
             say(warning)

@@ -27,7 +27,6 @@ class ProductSearcher:
     note = ""
 
     def __init__(self, index: Index, folder: Path, options: SearchOptions) -> None:
-        from diptych.commerce.catalogue.source import used_part
         from diptych.commerce.category_to_image.runs import CategoryRun
         from diptych.encoders.embeddings import check_still_there
 
@@ -36,10 +35,8 @@ class ProductSearcher:
             raise UsageError("--model and --own-terms are of searches for images", "leave them out")
         about = index.about.get(OF_PRODUCTS)
         if about is None:
-            raise UsageError(
-                f"{folder} is no index of products",
-                "make one: diptych categories index RUN, or leave --category out",
-            )
+            fix = "make one: diptych categories index RUN, or leave --category out"
+            raise UsageError(f"{folder} is no index of products", fix)
         try:
             given = {key: value for key, value in about["other"].items() if value is not None}
             run, split = Path(about["run"]), about["split"]
@@ -49,7 +46,7 @@ class ProductSearcher:
         check_still_there(str(run), folder)
         with progress():
             self.run = CategoryRun.open(run)
-            self.catalogue = used_part(other.catalogue(self.run, own_tree=True)[0], split)
+            self.catalogue, _ = other.catalogue(self.run, split)
         self.rows = {name: row for row, name in enumerate(self.catalogue.ids)}
 
     def find(self, query: str) -> Found:
@@ -81,9 +78,8 @@ class ProductSearcher:
         notes = [legend(tree, query, meant)]
         seen = sum(run.splits.get(hit.name) == "train" for hit in hits)
         if meant and seen:
-            notes.append(
-                f"the run was trained on {seen:,} of these {len(hits):,}: what is right among them flatters it"
-            )
+            known = f"the run was trained on {seen:,} of these {len(hits):,}"
+            notes.append(f"{known}: what is right among them flatters it")
         return Found(query, Table.of(title, after, columns, lines), hits, notes)
 
     def next_steps(self, query: str) -> list[list[object]]:
@@ -92,20 +88,17 @@ class ProductSearcher:
 
     def _described(self, name: str, score: float, meant: set[int]) -> tuple[Hit, str]:
         """Return a hit with title and image, and the texts of its categories."""
-        shop, tree = self.catalogue, self.catalogue.tree
+        shop = self.catalogue
         if name not in self.rows:
-            raise DataError(
-                f"the index finds {name!r}, which {shop.name} no longer holds", "index the products again"
-            )
+            message = f"the index finds {name!r}, which {shop.name} no longer holds"
+            raise DataError(message, "index the products again")
         row = self.rows[name]
-        own = shop.places_of(row).tolist()
-        above = {int(node) for place in own for node in tree.ancestors(place)}
-        right = not meant.isdisjoint(above) if meant and own else None
+        right = shop.is_in(row, meant) if meant else None
         image, picture, path = int(shop.picture_rows[row]), None, ""
         if image >= 0:
             picture, path = partial(shop.collection.image, image), image_path(shop.collection, image)
         hit = Hit(name, score, shop.titles[row], path, picture, right)
-        return hit, "; ".join(tree.text(place) for place in own)
+        return hit, "; ".join(map(shop.tree.text, shop.places_of(row).tolist()))
 
 
 def legend(tree: CategoryTree, query: str, meant: list[int]) -> str:

@@ -95,16 +95,20 @@ class OtherData(SortedData):
     def _whole(cls, path: Path | None) -> Path | None:
         return path and path.resolve()
 
-    def catalogue(self, run: CategoryRun, *, own_tree: bool) -> tuple[Catalogue, dict[str, Any]]:
-        """Read the products; return also how they were read."""
+    def catalogue(
+        self, run: CategoryRun, split: str | None = None, own_tree: bool = True
+    ) -> tuple[Catalogue, dict[str, Any]]:
+        """Read the products of a split; return also how they were read."""
+        from diptych.commerce.catalogue.source import used_part
         from diptych.commerce.category_to_image.application import other_products, own_products
 
         if self.data is not None:
-            return other_products(run, self.source(), own_tree=own_tree)
+            catalogue, source = other_products(run, self.source(), own_tree=own_tree)
+            return used_part(catalogue, split), source
         if self != OtherData(unknown=self.unknown):
             fix = "name the products after the run, or leave them out"
             raise UsageError("options of data, but no data", fix)
-        return own_products(run), dict(run.about["data"])
+        return used_part(own_products(run), split), dict(run.about["data"])
 
 
 class PartOptions(OutOption):

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from diptych.cli.categories.sources import SETTINGS, EncoderSpec, HeadOptions, ProductData
 from diptych.cli.console import next_step, progress, say, show, stop_on_signal
-from diptych.core.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.options import TrainOptions
@@ -28,19 +27,10 @@ class TrainHeads(HeadOptions):
 
     def chosen(self) -> TrainOptions:
         """Return the options of training that all of this means."""
-        from diptych.commerce.catalogue.catalogue import SETTINGS as KNOWN
-        from diptych.commerce.category_to_image.evaluation.grid import TRAINED, modalities_of
-        from diptych.commerce.category_to_image.options import TrainOptions
+        from diptych.commerce.category_to_image.evaluation.grid import trained_options
 
-        modalities = modalities_of(self.model)
-        if modalities is None:
-            raise UnknownNameError("trained model", self.model, TRAINED)
-        KNOWN.get(self.setting)
-        base = TrainOptions(modalities=modalities)
-        if self.published:
-            base = TrainOptions.published(modalities, self.setting)
-        own = self.model_dump(include={"setting", "query", "seed"})
-        return self.training(base.model_dump() | own, "--seed")
+        base = trained_options(self.model, self.setting, self.published).model_dump()
+        return self.training(base | {"query": self.query, "seed": self.seed}, "--seed")
 
 
 def train(products: ProductData, encoders: EncoderSpec, options: TrainHeads) -> None:

@@ -33,10 +33,8 @@ class TreeOptions(SortedData, OutOption):
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         if self.of_products and (self.format or self.option):
-            raise UsageError(
-                "--format and --option are of a taxonomy's file, the other options of products",
-                "give one kind",
-            )
+            message = "--format and --option are of a taxonomy's file, the other options of products"
+            raise UsageError(message, "give one kind")
         return self
 
     @property
@@ -47,16 +45,12 @@ class TreeOptions(SortedData, OutOption):
     @property
     def is_file(self) -> bool:
         """Whether it is a taxonomy's file; a feed has paths as well, and is no list of them."""
-        from diptych.data.readers import READERS
+        from diptych.data.readers import has_own_format
         from diptych.data.taxonomy import recognised_format
 
         if self.of_products or self.format or self.option:
             return not self.of_products
-        source = self.data
-        is_known = source.is_dir() or (
-            source.exists() and any(one.general == 0 and one.recognises(source) for one in READERS)
-        )
-        return not is_known and bool(recognised_format(source))
+        return not has_own_format(self.data) and bool(recognised_format(self.data))
 
 
 def tree(options: TreeOptions) -> None:
@@ -98,9 +92,9 @@ def tree(options: TreeOptions) -> None:
     for note in notes:
         say(f"note: {note}")
     if catalogue is not None:
-        tables, about_sizes = product_tables(catalogue)
+        tables, sizes = product_tables(catalogue)
         show(*tables)
-        for note in about_sizes:
+        for note in sizes:
             say(note)
     if options.out is not None:
         write_json(options.out, about | tree_content(categories, notes, counts))
