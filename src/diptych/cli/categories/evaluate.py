@@ -20,21 +20,21 @@ class EvaluateOptions(HeadOptions):
 
     model: list[str] = Field(
         [],
-        description="bm25, clip, sentence, clip-i … clip-ita. Repeatable, or with commas.",
-        json_schema_extra={"default": "all that the encoders allow"},
+        description="bm25, clip, sentence, clip-i … clip-ita. Repeatable.",
+        json_schema_extra={"default": "all possible"},
     )
     setting: list[str] = Field(
         [],
-        description="all, most-general, most-specific. Repeatable, or with commas.",
+        description="all, most-general, most-specific. Repeatable.",
         json_schema_extra={"names": SETTINGS, "default": "all three"},
     )
     seeds: int = Field(3, ge=1, description="Trainings of each model.")
     run: Path | None = Field(None, description="Measure a run on the products that it has not seen.")
     relevance: Literal["label", "path"] = Field(
-        "label", description="path: the categories above a product's own are right, too."
+        "label", description="path: the categories above are right, too."
     )
     samples: int = Field(1000, ge=0, description="Bootstrap resamples for 95 % intervals; 0 for none.")
-    judged_seed: int = Field(0, ge=0, description="Of the categories drawn in the setting all.")
+    judged_seed: int = Field(0, ge=0, description="Of categories drawn in the setting all.")
     jobs: int = Field(
         1,
         ge=1,
@@ -53,10 +53,9 @@ class EvaluateOptions(HeadOptions):
 
 
 def evaluate(products: ProductData, encoders: EncoderSpec, options: EvaluateOptions) -> None:
-    """Train and measure models of categories and products: tables, levels, unseen categories, errors, a page.
+    """Train and measure models of categories and products: tables and a page.
 
-    Encoders run once; heads over their rows are trained. After Ctrl-C or kill -9 the same command resumes. A finished
-    folder may grow by models, settings and seeds.
+    After any interruption the same command resumes. A finished folder may grow by models, settings and seeds.
 
     Examples:
         diptych categories evaluate shop --out evaluation

@@ -17,7 +17,7 @@ class PickOptions(PartOptions):
     among: Literal["all", "members"] = Field("all", description="members: only of products in it or below.")
     distinct: list[str] = Field(
         [],
-        description="content or title: what is picked once. Repeatable.",
+        description="content or title: equal ones are picked once. Repeatable.",
     )
     sheet: bool = Field(True, description="Write the tree's contact sheet.")
     side: int = Field(112, ge=16, le=640, description="Longest side of its images, in pixels.")

@@ -36,14 +36,14 @@ class SortedData(DataSource):
         description="Other products than those the run was trained on.",
         json_schema_extra={"argument": True, "metavar": "DATA"},
     )
-    taxonomy: Path | None = Field(None, description="The category tree, where it is a file of its own.")
+    taxonomy: Path | None = Field(None, description="The category tree, where it is another file.")
     taxonomy_format: str | None = Field(
         None, description="Its format, where it is not recognised.", json_schema_extra={"names": TAXONOMIES}
     )
     unknown: Literal["error", "add", "none"] = Field(
         "error",
-        description="What becomes of categories that --taxonomy does not have.",
-        json_schema_extra={"flags": ["--unknown-paths"]},
+        description="error, add or none, for categories that --taxonomy lacks.",
+        json_schema_extra={"flags": ["--unknown-paths"], "metavar": "RULE"},
     )
 
     def source(self, **more: Any) -> CatalogueSource:
@@ -69,13 +69,15 @@ class ProductData(SortedData):
         description="Products: a folder or file (diptych data products, XMarket, a feed, …).",
         json_schema_extra={"argument": True, "metavar": "DATA"},
     )
-    attribute_form: Literal["named", "values"] = Field("named", description="colour: red, or red alone.")
+    attribute_form: Literal["named", "values"] = Field(
+        "named", description="named (colour: red) or values (red).", json_schema_extra={"metavar": "FORM"}
+    )
     split_by: str | None = Field(
         None,
-        description="given, product, or category (some are only tested).",
-        json_schema_extra={"default": "given where there is a test split, else product"},
+        description="given, product or category.",
+        json_schema_extra={"default": "given, or product where there is no test split"},
     )
-    split_option: list[str] = Field([], description="KEY=VALUE for --split-by, e.g. seed=1. Repeatable.")
+    split_option: list[str] = Field([], description="KEY=VALUE for it, e.g. seed=1. Repeatable.")
 
     def read_products(self) -> tuple[Catalogue, CatalogueSource]:
         """Read the products; return also how to read them again from anywhere."""
@@ -122,7 +124,7 @@ class EncoderSpec(Options):
 
     image_encoder: str = Field("grid", description="grid (no weights), backbone:NAME, hf:NAME, …, or none.")
     image_option: list[str] = Field([], description="KEY=VALUE for it, e.g. weights=FILE. Repeatable.")
-    text_encoder: str = Field("lsa", description="lsa (learned from the products), sentence:NAME, hf:NAME, …")
+    text_encoder: str = Field("lsa", description="lsa (learned here), sentence:NAME, hf:NAME, …")
 
     @property
     def given(self) -> list[tuple[str, str]]:
@@ -153,14 +155,14 @@ class HeadOptions(Options):
     """How heads over frozen encoders are trained."""
 
     out: Path = Field(
-        description="Folder to write; an unfinished one is resumed.",
+        description="Where to write; resumed if unfinished.",
         json_schema_extra={"flags": ["--out", "-o"]},
     )
     query: Literal["name", "path"] = Field("name", description="A category's text: name or whole path.")
     published: bool = Field(False, description="As in the thesis: τ = 1, no dropout, …")
     set_: list[str] = Field(
         [],
-        description="KEY=VALUE of training, e.g. epochs=10, attributes=attention. Repeatable.",
+        description="KEY=VALUE of training, e.g. epochs=10. Repeatable.",
         json_schema_extra={"flags": ["--set"]},
     )
 
