@@ -41,7 +41,7 @@ class World:
     def _scenes(self, name: str, *, train: int, val: int, test: int, captions: int) -> Path:
         out = self.folder / name
         sizes = (f"--train={train}", f"--val={val}", f"--test={test}", f"--captions={captions}")
-        diptych("data scenes", *sizes, "--size=32", "--workers=1", f"--out={out}")
+        diptych("data", "scenes", *sizes, "--size=32", "--workers=1", f"--out={out}")
         return out
 
     @cached_property
@@ -67,14 +67,14 @@ class World:
             "--set=training.batch_size=16",
             "--accelerator=cpu",
         )
-        diptych("sparse train", str(self.run), *options, f"--out={out}")
+        diptych("sparse", "train", str(self.run), *options, f"--out={out}")
         return out
 
     @cached_property
     def log(self) -> Path:
         """The raw log of a shop with 5,000 visitors, ingested."""
         raw, out = self.folder / "raw-log", self.folder / "log"
-        diptych("data scenes", "--shop-log", "--visitors=5000", "--dirt=0.02", f"--out={raw}")
+        diptych("data", "shop-log", "--visitors=5000", "--dirt=0.02", f"--out={raw}")
         diptych("intent", "ingest", str(raw), "--zone=Europe/Amsterdam", "--threads=1", f"--out={out}")
         return out
 
@@ -96,10 +96,10 @@ class World:
     def shop(self) -> Path:
         """Products of a small shop, some of them without a picture, a title, attributes or a category."""
         out = self.folder / "shop"
-        lacks = ("--without-categories=0.1", "--without-pictures=0.05", "--without-titles=0.05")
+        lacks = ("--without-category=0.1", "--without-picture=0.05", "--without-title=0.05")
         diptych(
-            "data scenes",
-            "--products",
+            "data",
+            "products",
             "--n=120",
             "--levels=2-3",
             "--size=32",

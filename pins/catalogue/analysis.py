@@ -38,7 +38,7 @@ def evaluate(world: World) -> Any:
 def stress(world: World) -> Any:
     """Every perturbation of captions and images, one seed."""
     out = world.folder / "stress"
-    diptych("analyse stress", str(world.run), "--seeds=1", "--samples=50", "--flips=200", f"--out={out}")
+    diptych("analyse", "stress", str(world.run), "--seeds=1", "--samples=50", "--flips=200", f"--out={out}")
     return adapters.stress_of(out)
 
 
@@ -50,7 +50,7 @@ def stress_published(world: World) -> Any:
     seeds = ("--perturb=typos,shuffle-all-words,blur,crop", "--seeds=2", "--set=blur.severity=5")
     for name, given in {"published": published, "seeds": seeds}.items():
         out = world.folder / f"stress-{name}"
-        diptych("analyse stress", str(world.run), *given, "--samples=50", "--flips=200", f"--out={out}")
+        diptych("analyse", "stress", str(world.run), *given, "--samples=50", "--flips=200", f"--out={out}")
         found[name] = adapters.stress_of(out)
     return found
 
@@ -62,7 +62,9 @@ def perturb(world: World) -> Any:
     for compat in ("none", "published"):
         out = world.folder / f"perturbed-{compat}"
         group = "text" if compat == "none" else "thesis"
-        diptych("data perturb", str(world.scenes), f"--perturb={group}", f"--compat={compat}", f"--out={out}")
+        diptych(
+            "data", "perturb", str(world.scenes), f"--perturb={group}", f"--compat={compat}", f"--out={out}"
+        )
         for name, text in adapters.perturbed_of(out).items():
             found[f"{compat} {name}"] = {"first": text.splitlines()[0], "all": text_digest(text)}
     return found
@@ -72,7 +74,7 @@ def perturb(world: World) -> Any:
 def audit(world: World) -> Any:
     """The information audit by linear probes."""
     out = world.folder / "audit"
-    diptych("analyse audit", str(world.run), "--probe=linear", "--samples=50", f"--out={out}")
+    diptych("analyse", "audit", str(world.run), "--probe=linear", "--samples=50", f"--out={out}")
     return adapters.audit_of(out)
 
 
@@ -82,7 +84,7 @@ def audit_both(world: World) -> Any:
     run, out = world.folder / "audited-run", world.folder / "audit-both"
     options = ("--set=shortcuts.setup=unique", "--set=shortcuts.digit_size=5", "--set=batches.size=24")
     world.train(run, world.scenes, *options)
-    diptych("analyse audit", str(run), "--samples=50", f"--out={out}")
+    diptych("analyse", "audit", str(run), "--samples=50", f"--out={out}")
     return adapters.audit_of(out)
 
 
@@ -99,7 +101,7 @@ COCOS = {
 def _cocos(name: str) -> Any:
     def measure(world: World) -> Any:
         out = world.folder / f"cocos-{name}"
-        diptych("analyse cocos", str(world.run), *COCOS[name], f"--out={out}")
+        diptych("analyse", "cocos", str(world.run), *COCOS[name], f"--out={out}")
         return adapters.cocos_of(out)
 
     return measure
@@ -114,7 +116,7 @@ def granularity(world: World) -> Any:
     """Two collections of the same images, all features."""
     out = world.folder / "granularity"
     given = (f"coarse={world.scenes}", f"finer={world.scenes}", "--reader-option=finer.finer=2")
-    diptych("analyse granularity", *given, "--samples=100", f"--out={out}")
+    diptych("analyse", "granularity", *given, "--samples=100", f"--out={out}")
     return adapters.granularity_of(out, ("coarse", "finer"))
 
 

@@ -65,8 +65,10 @@ def search(world: World) -> Any:
         diptych("index", str(world.head), f"--engine={engine}", f"--out={out}")
         found[engine] = hits(*adapters.found_in(out, texts, 10))
         found[f"{engine}, printed"] = adapters.printed_hits(diptych("search", str(out), QUERY, "-k", "5"))
-    found["terms"] = adapters.printed_weights(diptych("sparse terms", str(world.head), QUERY))
-    found["explained"] = adapters.printed_numbers(diptych("sparse explain", str(world.head), QUERY, "-k", "1"))
+    found["terms"] = adapters.printed_weights(diptych("sparse", "terms", str(world.head), QUERY))
+    found["explained"] = adapters.printed_numbers(
+        diptych("sparse", "explain", str(world.head), QUERY, "-k", "1")
+    )
     return found
 
 
