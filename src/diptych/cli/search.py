@@ -74,9 +74,8 @@ class SearchOptions(Options):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if sum((self.query is not None, self.queries is not None, self.interactive)) != 1:
-            raise UsageError(
-                "one source of queries is needed", "give a query, --queries FILE or --interactive"
-            )
+            fix = "give a query, --queries FILE or --interactive"
+            raise UsageError("one source of queries is needed", fix)
         if self.query is not None and not self.query.strip():
             raise UsageError("the query is empty", "give a sentence or the path of an image")
         return self
@@ -97,10 +96,8 @@ class SearchOptions(Options):
         options = parse_values(self.option, "--option")
         if self.where:
             if not index.engine().filters:
-                raise UsageError(
-                    f"the {index.engine_name} engine keeps no metadata to restrict a search by",
-                    "build the index with --engine qdrant",
-                )
+                message = f"the {index.engine_name} engine keeps no metadata to restrict a search by"
+                raise UsageError(message, "build the index with --engine qdrant")
             options["where"] = parse_values(self.where, "--where")
         return options
 
@@ -108,10 +105,10 @@ class SearchOptions(Options):
         """Return the hits of one query that score enough, and a line about those that are missing."""
         best = next(iter(hits))
         kept = [one for one in best if self.least is None or one[1] >= self.least]
-        left = f"{len(best) - len(kept)} of {len(best)} hits score less than {self.least}"
-        return kept, "; ".join(
-            [*([hits.note] if hits.note else []), *([left] if len(kept) < len(best) else [])]
-        )
+        lines = [hits.note] if hits.note else []
+        if len(kept) < len(best):
+            lines.append(f"{len(best) - len(kept)} of {len(best)} hits score less than {self.least:g}")
+        return kept, "; ".join(lines)
 
 
 @dataclass(frozen=True)
@@ -226,17 +223,10 @@ def write_hits(path: Path, found: Sequence[Found]) -> tuple[str, ...]:
 
     galleries = []
     for one in found:
-        cards = [
-            Card(
-                hit.name,
-                hit.picture,
-                hit.text,
-                f"{rank}",
-                "" if hit.right is None else state_of(hit.right),
-                f"{hit.score:.3f}",
-            )
-            for rank, hit in enumerate(one.hits, 1)
-        ]
+        cards = []
+        for rank, hit in enumerate(one.hits, 1):
+            state = "" if hit.right is None else state_of(hit.right)
+            cards.append(Card(hit.name, hit.picture, hit.text, f"{rank}", state, f"{hit.score:.3f}"))
         is_picture = looks_like_a_picture(one.query)
         query = Card(one.query, partial(read_image, Path(one.query)), label="Query") if is_picture else None
         galleries.append(Gallery(one.table.caption if len(found) > 1 else "", cards, query))
@@ -255,9 +245,8 @@ class ImageSearcher:
         self.origin = Origin.from_dict(about["origin"], folder) if "origin" in about else None
         if options.model is None:
             if self.origin is None:
-                raise UsageError(
-                    f"{folder} does not say what it was built with", "name the query encoder with --model"
-                )
+                message = f"{folder} does not say what it was built with"
+                raise UsageError(message, "name the query encoder with --model")
             check_still_there(self.origin.model, folder)
         model = options.model or (self.origin.model if self.origin else "")
         with progress():
@@ -285,16 +274,11 @@ class ImageSearcher:
         )
         hits = [self._described(name, score, rows) for name, score in best]
         columns = ["rank", "score", "id", "caption", *(["path"] if options.paths else [])]
-        lines = [
-            [
-                Cell(f"{rank}", value=rank),
-                Cell(f"{hit.score:.3f}", value=hit.score),
-                Cell(hit.name),
-                Cell(hit.text, words=True),
-                *([Cell(hit.path)] if options.paths else []),
-            ]
-            for rank, hit in enumerate(hits, 1)
-        ]
+        lines = []
+        for rank, hit in enumerate(hits, 1):
+            numbers = [Cell(f"{rank}", value=rank), Cell(f"{hit.score:.3f}", value=hit.score)]
+            words = [Cell(hit.name), Cell(hit.text, words=True), Cell(hit.path)]
+            lines.append([*numbers, *words][: len(columns)])
         return Found(query, Table(f"{self.kind}s for {query!r}", columns, lines, after=after), hits)
 
     def next_steps(self, query: str) -> list[list[object]]:
