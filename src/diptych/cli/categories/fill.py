@@ -11,7 +11,7 @@ from diptych.cli.console import next_step, progress, say, show
 
 
 class FillOptions(PartOptions):
-    """What is suggested; written to RUN/filled.jsonl, with --check to RUN/checked.jsonl, or to a .jsonl or .csv."""
+    """What is suggested, and how sure it has to be."""
 
     check: bool = Field(False, description="Also products whose own category is not the one suggested.")
     threshold: float = Field(0.5, ge=0, le=1, description="Confidence below which a path is cut.")
@@ -58,9 +58,8 @@ def fill(run: RunFolder, data: OtherData, options: FillOptions) -> None:
             about={"data": source, "split": options.split},
             **options.model_dump(exclude={"split", "out"}),
         )
-    say(filled.line())
     show(*filled.tables())
-    for note in filled.notes():
+    for note in (filled.line(), *filled.notes()):
         say(note)
     if not filled.products:
         say(f"all {len(catalogue):,} products have a category: nothing to fill")
