@@ -13,8 +13,8 @@
         \"\"\"
 
 Names, help, defaults and bounds come from the fields. ``json_schema_extra`` may hold ``flags`` (names of the option),
-``argument`` (it is positional), ``metavar``, ``default`` (what help prints as the default) and ``names`` (the
-``module:REGISTRY`` that a shell completes from).
+``argument`` (it is positional), ``metavar``, ``default`` (what help prints as the default), ``envvar`` (a variable of
+the environment that may hold the value) and ``names`` (the ``module:REGISTRY`` that a shell completes from).
 """
 
 from __future__ import annotations
@@ -191,6 +191,7 @@ def _parameter(key: str, field: Any) -> inspect.Parameter:
         "help": plain(field.description or ""),
         "metavar": extra.get("metavar", _metavar(field.annotation)),
         "show_default": extra.get("default", not nothing),
+        "envvar": extra.get("envvar"),
     }
     if "names" in extra:
         about["autocompletion"] = _completion(extra["names"])
