@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from diptych.cli.console import fail, next_step, progress, say, show
 from diptych.cli.sources import parse_values
-from diptych.cli.sparse_folder import SparseFolder, looks_like_a_picture, query_encoder
+from diptych.cli.sparse_folder import looks_like_a_picture, query_encoder, sparse_folder
 from diptych.core.errors import DataError, DiptychError, UsageError
 from diptych.core.options import Options
 from diptych.core.table import Cell, Table
@@ -338,8 +338,9 @@ def _own_terms(encoder: DualEncoder | SparseEncoder, query: str, is_picture: boo
 
 def note_on(model: str) -> str:
     """Return a line where an encoder that diptych trained is small, or knows generated scenes alone; else nothing."""
-    if SparseFolder.is_one(model):
-        model = SparseFolder.open(model).origin.model
+    made = sparse_folder(model)
+    if made is not None:
+        model = made.origin.model
     folder = Path(model)
     weights, recipe = folder / "best" / "model.safetensors", folder / "recipe.toml"
     if not recipe.is_file():  # a run's encoder, or a copy of one
