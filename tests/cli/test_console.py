@@ -177,3 +177,32 @@ def test_an_empty_cache_variable_is_none(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     assert cache_root() == tmp_path / ".cache" / "diptych"
+
+
+def test_every_help_fits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """60 lines of 80 columns at most, an example each, and no function takes more than eight parameters."""
+    import importlib
+    import inspect
+
+    from typer.core import TyperGroup
+
+    from diptych.cli.tree import app
+    from diptych.cli.verbs import run
+
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def check(group: TyperGroup, path: list[str]) -> None:
+        for name, place in group.tree.items():  # type: ignore[attr-defined]
+            if isinstance(place, TyperGroup):
+                check(place, [*path, name])
+                continue
+            module, _, function = place.partition(":")
+            assert len(inspect.signature(getattr(importlib.import_module(module), function)).parameters) <= 8
+            monkeypatch.setattr("sys.argv", ["diptych", *path, name, "--help"])
+            run(app)
+            lines = capsys.readouterr().out.splitlines()
+            assert len(lines) <= 60, (path, name, len(lines))
+            assert max(map(len, lines)) <= 80, (path, name, max(lines, key=len))
+            assert any(line.strip().startswith(" ".join(["diptych", *path, name])) for line in lines), name
+
+    check(app, [])

@@ -181,7 +181,7 @@ def test_without_an_encoder_its_own_captions_and_pictures_are_asked_with(
     assert "of the score" in done.out
     done = diptych(f"sparse explain {made} 33.jpg --of images -k 1")
     for verb in ("explain", "terms"):
-        diptych(f"sparse {verb} {made} 'a sentence [/bold] of nobody'", refused="ask by ids")
+        diptych(f"sparse {verb} {made} 'a sentence [/bold] of nobody'", refused="give ids")
 
 
 def test_a_next_step_is_printed_as_it_is_typed(diptych: Command, made: Path) -> None:

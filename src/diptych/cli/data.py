@@ -111,7 +111,7 @@ def check(
 
     Examples:
         diptych data check coco coco --decode
-        diptych data check flickr30k flickr30k --images flickr30k/flickr30k-images --out check.json
+        diptych data check flickr30k flickr30k --images images --out check.json
         diptych data check own shop --reader-option caption_column=title
     """
     from diptych.core.files import write_json

@@ -46,9 +46,9 @@ def embed(model: Model, data: PartSpec, options: EmbedOptions) -> None:
 
     Examples:
         diptych embed runs/flickr8k
-        diptych embed hf:openai/clip-vit-base-patch32 --data flickr30k --split test --out embedded
-        diptych embed hf:openai/clip-vit-large-patch14 --data shop.csv --out embedded --processes 8
-        torchrun --nnodes 2 --nproc-per-node 8 -m diptych embed … --nodes 2 --processes 8
+        diptych embed hf:NAME --data flickr30k --split test --out embedded
+        diptych embed hf:NAME --data shop.csv --out embedded --processes 8
+        torchrun --nnodes 2 -m diptych embed … --nodes 2 --processes 8
     """
     fabric = None
     if options.nodes > 1:
@@ -84,7 +84,7 @@ def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
         diptych index runs/flickr8k
         diptych index embedded --engine hnsw --option ef_search=128 --of texts
         diptych index runs/flickr8k/sparse --engine inverted
-        diptych index embedded --engine qdrant --option url=https://host:6333 --option collection=shop
+        diptych index embedded --engine qdrant --option url=https://host:6333
     """
     from diptych.index import ENGINES, build_index
 

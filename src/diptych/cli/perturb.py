@@ -125,7 +125,7 @@ def perturb(options: PerturbOptions) -> None:
 
     Examples:
         diptych data perturb flickr8k --perturb typos --out typos
-        diptych data perturb captions.txt --perturb character-swap --set character-swap.edits=2
+        diptych data perturb captions.txt --perturb typos --seeds 3
         diptych data perturb --list
     """
     from diptych.analysis.perturbations.perturb import (
