@@ -355,12 +355,6 @@ ReaderOptions = Annotated[
         show_default=False,
     ),
 ]
-SkipBadImages = Annotated[
-    bool, typer.Option("--skip-bad-images", help="Leave out and count pictures that cannot be read.")
-]
-Split = Annotated[
-    str | None, typer.Option(help="The part of the data; test where there is one.", show_default=False)
-]
 OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help="Where to write.", show_default=False)]
 
 
