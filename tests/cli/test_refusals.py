@@ -223,7 +223,7 @@ categories evaluate {shop} --out {out} --run none --model clip-i => measured as 
 categories evaluate {shop} --out {out} --run none --query path => measured as it is
 categories evaluate {shop} --out {out} --run none --text-encoder lsa:8 => measured as it is
 categories evaluate {shop} --out {out} --model clip => dual encoder
-categories evaluate {out} --out {out} => does not exist
+categories evaluate {out} --out {out} =1> does not exist
 categories tree {taxonomy} --format googel => unknown taxonomy format 'googel'
 categories tree {taxonomy} --format google --option colour=red => has no option 'colour'
 categories tree {taxonomy} --format google --reader feed => give one kind
