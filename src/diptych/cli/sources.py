@@ -106,6 +106,12 @@ class OutOption(Options):
     )
 
 
+class TargetOption(Options):
+    """Where results are written, which has to be named."""
+
+    out: Path = Field(description="Where to write.", json_schema_extra={"flags": ["--out", "-o"]})
+
+
 @dataclass(frozen=True)
 class DataChoice:
     """The data options of a command."""

@@ -13,8 +13,8 @@
         \"\"\"
 
 Names, help, defaults and bounds come from the fields. ``json_schema_extra`` may hold ``flags`` (names of the option),
-``argument`` (it is positional), ``metavar``, ``default`` (what help prints as the default) and ``names`` (the
-``module:REGISTRY`` that a shell completes from).
+``argument`` (it is positional), ``metavar``, ``default`` (what help prints as the default), ``names`` (the
+``module:REGISTRY`` that a shell completes from) and ``hidden`` (help leaves it out).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from pydantic import Field
@@ -185,11 +185,13 @@ def _parameter(key: str, field: Any) -> inspect.Parameter:
     """Return a field as a parameter of a command."""
     extra: dict[str, Any] = field.json_schema_extra or {}
     default = field.get_default(call_default_factory=True)
-    nothing = default in (None, PydanticUndefined, [], False, "")
+    nothing = default in (None, PydanticUndefined, [], (), False, "")
+    annotation = _listed(field.annotation)
     about: dict[str, Any] = {
         "help": plain(field.description or ""),
-        "metavar": extra.get("metavar", _metavar(field.annotation)),
+        "metavar": extra.get("metavar", _metavar(annotation)),
         "show_default": extra.get("default", not nothing),
+        "hidden": extra.get("hidden", False),
     }
     if "names" in extra:
         about["autocompletion"] = _completion(extra["names"])
@@ -206,14 +208,28 @@ def _parameter(key: str, field: Any) -> inspect.Parameter:
         made = typer.Option(*flags, **about)
     if default is PydanticUndefined:
         default = inspect.Parameter.empty
+    elif isinstance(default, tuple):
+        default = list(default)
     return inspect.Parameter(
-        key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[field.annotation, made]
+        key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, made]
     )
+
+
+def _listed(annotation: Any) -> Any:
+    """Return a field's type as the parser knows it, which takes several values as a list alone."""
+    kinds = get_args(annotation)
+    if get_origin(annotation) is tuple:
+        return list[kinds[0]]  # type: ignore[valid-type]
+    several = [kind for kind in kinds if get_origin(kind) is tuple]
+    return _listed(several[0]) | None if several else annotation
 
 
 def _metavar(annotation: Any) -> str | None:
     """Return what stands for a value in a command's help; None where Typer lists the choices."""
-    kinds = {one: word for kind, word in _WORDS.items() for one in (kind, kind | None, list[kind])}  # type: ignore[valid-type]
+    kinds: dict[Any, str] = {}
+    for kind, word in _WORDS.items():
+        several: Any = list[kind]  # type: ignore[valid-type]
+        kinds |= dict.fromkeys((kind, kind | None, several, several | None), word)
     return kinds.get(annotation)
 
 
