@@ -190,7 +190,7 @@ def test_an_encoder_needs_an_objective(
     diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path
 ) -> None:
     best = run_folder / "best"
-    line = f"cocos {best} --data {scenes_folder} --objective nt-xent --batch-size 16 --out {tmp_path}"
+    line = f"analyse cocos {best} --data {scenes_folder} --objective nt-xent --batch-size 16 --out {tmp_path}"
     diptych(f"{line}/a").shows("temperature 0.07")
     diptych(f"{line}/b --option temperature=0.2").shows("temperature 0.2")
 

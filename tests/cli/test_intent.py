@@ -57,7 +57,7 @@ def test_from_raw_lines_to_a_log_and_what_info_says_of_it(diptych: Command, tmp_
         1_569_916_860_000_000,
     ]
     info = diptych(f"info {tmp_path}/log")
-    info.shows("shop log", "5, of which 3 were dropped")
+    info.shows("rows_read", "purchases", "buckets")
 
 
 def test_what_is_kept_is_chosen(diptych: Command, tmp_path: Path) -> None:

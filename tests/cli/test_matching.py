@@ -150,12 +150,11 @@ def test_info_looks_into_checkpoints(
     assert "pre-training" in diptych(f"info {models}/albef-begun/tiny.pth").out
     done = diptych(f"info xvlm:{file}")
     done.shows("squash", "gelu", "cleaning", "fingerprint", "limit")
-    listed = diptych("info").out
-    assert "xvlm:FILE" in listed
+    diptych("info encoders").shows("xvlm:FILE")
     out = tmp_path / "out"
     diptych(f"evaluate xvlm:{file} --data {scenes_folder} --rerank 2 --samples 0 --out {out}")
     done = diptych(f"info {out}/embeddings/reranked")
-    done.shows("re-ranked candidates", "the best 2 of each of 16 pictures")
+    done.shows("reranked", "fingerprint")
 
 
 def test_a_checkpoint_that_is_not_said_to_be_whose(diptych: Command, models: Path) -> None:

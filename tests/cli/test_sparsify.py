@@ -96,9 +96,9 @@ def test_an_index_of_another_head_is_refused(
 
 def test_info_knows_what_sparsify_leaves(diptych: Command, head_folder: Path) -> None:
     for place, kind in (
-        ("", "sparse head"),
+        ("", "sparse"),
         ("rows/test", "sparsified collection"),
-        ("rows/test/images", "sparse image embeddings"),
+        ("rows/test/images", "sparse embeddings"),
     ):
         done = diptych("info", head_folder / place)
         assert kind in done.out

@@ -18,7 +18,7 @@ from PIL import Image
 
 from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
-from diptych.report.document import CAPTION_LIMIT, Card, Drawn, Gallery, Headline, Page, Section, Text
+from diptych.report.document import CAPTION_LIMIT, Card, Gallery, Headline, Page, Section, Text
 from diptych.report.pictures import MAX_THUMBNAIL_BYTES
 
 ATTACK = '"><script>alert(1)</script><img src=https://evil.example/x onerror=alert(2)>'
@@ -48,9 +48,7 @@ def page(picture: Picture, broken: Picture) -> Page:
         ),
         Section("Charts", [Chart("Loss", [Series("", [3.0, 2.0], [1, 2])], "step", "loss")] * 2),
         Section("Found", [Gallery("Images", cards, Card("c0", text="a red circle")), Gallery("", captions)]),
-        Section(
-            "Recipe", [Text("recipe.toml", "[objective]"), Drawn("drawn", "<svg></svg>")], notes=["noted"]
-        ),
+        Section("Recipe", [Text("recipe.toml", "[objective]")], notes=["noted"]),
     ]
     return Page(
         "a run",

@@ -12,7 +12,7 @@ import pytest
 from stressed import LAST_WORD, REVERSED, Reader, painted
 
 from diptych.analysis.perturbations import choose_perturbations
-from diptych.cli.report import report
+from diptych.cli.report import ReportOptions, report
 from diptych.core.context import stop_when
 from diptych.core.errors import DiptychError, Interrupted
 from diptych.core.table import Table
@@ -223,5 +223,5 @@ def test_a_run_that_has_not_ended_has_no_page(tmp_path: Path) -> None:
     with pytest.raises(Interrupted), stop_when(lambda: any((folder / "conditions" / "units").glob("*"))):
         stress(Reader("letters"), painted(), folder, **some)
     with pytest.raises(DiptychError):
-        report(folder)
+        report(folder, ReportOptions())
     assert not list(folder.glob("*.html"))

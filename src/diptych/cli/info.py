@@ -128,7 +128,8 @@ def _about(path: Path) -> list[tuple[str, str]]:
         return [*rows, ("files", ", ".join(sorted(file.name for file in path.iterdir())))]
     if path.is_file() and path.suffix in _WEIGHTS:
         return _checkpoint(path)
-    if path.is_file() and path.suffix == ".json" and (header := _header(path)):
+    beside = path if path.suffix == ".json" else path.with_suffix(".summary.json")
+    if path.is_file() and beside.is_file() and (header := _header(beside)):
         return header
     from diptych.encoders.family import FAMILIES
 
@@ -142,12 +143,14 @@ def _about(path: Path) -> list[tuple[str, str]]:
 
 
 def _header(file: Path) -> list[tuple[str, str]]:
-    """Return the fields of an artifact's header; nothing of another file."""
+    """Return the fields of a header of ours; nothing of another file."""
     content = read_json(file)
-    if not isinstance(content, dict) or not isinstance(content.get("artifact"), str):
+    known = {"format", "artifact"} | ({"k", "origin"} if file.name in ("picks.json", "sparse.json") else set())
+    if not isinstance(content, dict) or not known & content.keys():
         return []
-    rows = [("kind", content["artifact"].replace("_", " ")), ("fingerprint", str(content.get("fingerprint")))]
-    return [*rows, *_fields(content.get("content"), "", _DEPTH)]
+    kind = str(content.get("artifact", file.name.split(".")[-2])).replace("_", " ")
+    rows = [("kind", kind), ("fingerprint", str(content.get("fingerprint", "")))]
+    return [*rows, *_fields(content.get("content", content), "", _DEPTH)]
 
 
 def _fields(value: Any, name: str, depth: int) -> Iterator[tuple[str, str]]:
