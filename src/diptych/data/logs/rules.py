@@ -57,11 +57,10 @@ class Cleaning(Options):
     @field_validator("countries")
     @classmethod
     def _countries(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        countries = _words("--country", (one.upper() for one in given))
-        for one in countries:
+        for one in _words("--country", given):
             if not (len(one) == 2 and one.isascii() and one.isalpha()):
                 raise UsageError(f"there is no country {one!r}", "two letters each (ISO 3166), e.g. NL,BE,DE")
-        return countries
+        return _words("--country", (one.upper() for one in given))
 
     @field_validator("devices")
     @classmethod
