@@ -104,7 +104,7 @@ def test_a_description_has_every_number(parse: Callable[[str], Any]) -> None:
     said = parse(text).text
     assert "Purchase intent in a <shop>" in said
     assert "ended by more than 20 minutes without an event; fingerprint ba5" in said
-    assert page.commands[0].endswith("--by visitor --gap 20 --ddof 1 --journey journey")
+    assert page.commands[0].endswith("--gap 20 --by visitor --ddof 1 --journey journey")
     assert "No visitor is known anywhere." in said
     assert "3 sessions have" not in said  # so few may be known people
     ids = re.findall(r'\bid="([^"]+)"', text)

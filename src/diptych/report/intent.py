@@ -11,6 +11,7 @@ from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation import shown as evaluated
 from diptych.commerce.purchase_intent.evaluation.plan import Protocol
 from diptych.commerce.purchase_intent.evaluation.shown import REFERENCES, Grid, pages_text, step_text
+from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring import shown as scored
 from diptych.commerce.purchase_intent.shown import Discretion, number, percent
@@ -187,18 +188,18 @@ def _facts(description: Description, options: DescribeOptions) -> dict[str, str]
 
 def _describe_command(description: Description, options: DescribeOptions) -> str:
     """Return the description's command; what is as by default is left out."""
-    of: dict[str, Any] = description.about["session_options"]
-    default, words = DescribeOptions(), ["diptych", "intent", "describe", "LOG", "--out", "DESCRIPTION"]
+    words = ["diptych", "intent", "describe", "LOG", "--out", "DESCRIPTION"]
     if set(description.tables) != set(ORDER):
         words += [word for name in description.tables for word in ("--statistic", name)]
-    for option, value, usual in (
-        ("--by", of["by"], "client"),
-        ("--gap", f"{of['gap_minutes']:g}", "30"),
-        ("--ddof", options.ddof, default.ddof),
-        ("--journey", options.journey, default.journey),
-        ("--confidence", options.confidence, default.confidence),
-    ):
-        words += [option, str(value)] if value != usual else []
+    for given in (SessionOptions(**description.about["session_options"]), options):
+        for name, field in type(given).model_fields.items():
+            value, extra = getattr(given, name), field.json_schema_extra
+            flag = extra.get("flags") if isinstance(extra, dict) else None
+            if value != field.default:
+                words += [
+                    str(flag[0]) if isinstance(flag, list) else f"--{name.replace('_', '-')}",
+                    f"{value:g}" if isinstance(value, float) else str(value),
+                ]
     return shlex.join(words)
 
 
