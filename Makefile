@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.complete
 
-.PHONY: demo test check pinned bench fuzz install clean
+.PHONY: demo test check pinned bench fuzz pages install clean
 
 demo: $(STAMP)  ## generate scenes, train, evaluate, index, search, report
 	$(BIN)/diptych demo
@@ -25,6 +25,10 @@ bench: $(STAMP)  ## the figures of docs/results.md that are ratios in one run
 
 fuzz: $(STAMP)  ## 2,000 damaged inputs; falls are printed with what repeats them
 	$(BIN)/python -m fuzz
+
+pages: $(STAMP)  ## every page in a browser: widths, light and dark, axe-core (needs Chromium and npm)
+	npm install --silent --prefix build/npm axe-core@4.14.1
+	$(BIN)/python -m pytest -m slow tests/cli/test_pages.py
 
 install: $(STAMP)
 

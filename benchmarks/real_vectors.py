@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.sparse_vectors import SparseSet
-from diptych.cli.sparse_folder import SparseFolder
 from diptych.encoders.embeddings import EncodedCollection
+from diptych.sparse import SparseFolder
 from diptych.studies.searched import with_copies
 
 __all__ = ["given_set"]

@@ -47,10 +47,10 @@ def diptych(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 @pytest.fixture(scope="session")
 def embedded(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The test split as the run embeds it."""
-    from diptych.cli.sources import DataChoice, encoded_of
+    from diptych.cli.sources import DataSpec, encoded_of
 
     folder = tmp_path_factory.mktemp("embedded") / "test"
-    encoded_of(str(run_folder), DataChoice(), None, folder)
+    encoded_of(str(run_folder), DataSpec(), None, folder)
     return folder
 
 

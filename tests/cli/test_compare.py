@@ -49,6 +49,16 @@ def test_two_runs(diptych: Command, evaluated: Path, tmp_path: Path) -> None:
     assert written["tested"] == 11  # R@1, R@5, R@10, meanr and MRR both ways, and rsum; medr has no p
 
 
+def test_nothing_is_written_unless_it_is_wanted(
+    diptych: Command, evaluated: Path, stressed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folders in (f"{evaluated}/good {evaluated}/worse", f"{stressed}/letters {stressed}/words"):
+        done = diptych(f"compare {folders} --samples 0 --flips 9")
+        done.shows(f"next: diptych compare {folders} --out FILE")
+    assert not list(tmp_path.iterdir())
+
+
 def test_seeds_measures_and_baseline(diptych: Command, evaluated: Path, tmp_path: Path) -> None:
     done = diptych(
         f"compare {evaluated}/good {evaluated}/seeds {evaluated}/worse --measures R@1,rsum --baseline 2 "

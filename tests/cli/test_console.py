@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -12,10 +13,11 @@ import pytest
 
 from diptych.cli import _print_what_the_terminal_can
 from diptych.cli import console as module
-from diptych.cli.console import fail, next_step, print_table, progress, say
+from diptych.cli.console import fail, next_step, output, progress, say, show, warn
 from diptych.core.context import task
 from diptych.core.errors import DataError
 from diptych.core.files import cache_root
+from diptych.core.table import Table
 
 EVIL = "a\x1b[2Jb\x07\rc\x9bd\ud800e\u202ef\x00"
 SHOWN = r"a\x1b[2Jb\x07\rc\x9bd\ud800e\u202ef\x00"
@@ -24,12 +26,31 @@ SHOWN = r"a\x1b[2Jb\x07\rc\x9bd\ud800e\u202ef\x00"
 def test_control_characters_are_shown_and_not_sent(capsys: pytest.CaptureFixture[str]) -> None:
     say(EVIL)
     next_step(EVIL)
-    print_table(EVIL, ("name",), [(EVIL,)], caption=EVIL)
+    show(Table.of(EVIL, EVIL, ("name",), [(EVIL,)]))
     fail(DataError(EVIL, EVIL))
     printed = capsys.readouterr()
     assert printed.out.count(SHOWN) == 5
     assert printed.err.count(SHOWN) == 2
     assert not set(printed.out + printed.err) & set(EVIL) - set("abcdef[2J")
+
+
+def test_json_holds_all_that_is_printed_and_quiet_leaves_what_matters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def printed(**how: bool) -> str:
+        with output(**{"as_json": False, "quiet": False} | how):
+            warn("other data")
+            say("a line")
+            show(Table.of("a table", "", ("name",), [("x",)]))
+            next_step(["ls", "a b"])
+        return capsys.readouterr().out
+
+    found = json.loads(printed(as_json=True))
+    assert (found["lines"], found["next"]) == (["warning: other data", "a line"], ["ls 'a b'"])
+    assert found["tables"] == [Table.of("a table", "", ("name",), [("x",)]).content()]
+    assert [line.split()[0] for line in printed(quiet=True).splitlines() if line.split()[:1]] == [
+        "warning:", "a", "name", "─" * 4, "x"
+    ]  # fmt: skip
 
 
 def test_lines_blanks_and_words_stay(capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,3 +177,32 @@ def test_an_empty_cache_variable_is_none(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     assert cache_root() == tmp_path / ".cache" / "diptych"
+
+
+def test_every_help_fits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """60 lines of 80 columns at most, an example each, and no function takes more than eight parameters."""
+    import importlib
+    import inspect
+
+    from typer.core import TyperGroup
+
+    from diptych.cli.tree import app
+    from diptych.cli.verbs import run
+
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def check(group: TyperGroup, path: list[str]) -> None:
+        for name, place in group.tree.items():  # type: ignore[attr-defined]
+            if isinstance(place, TyperGroup):
+                check(place, [*path, name])
+                continue
+            module, _, function = place.partition(":")
+            assert len(inspect.signature(getattr(importlib.import_module(module), function)).parameters) <= 8
+            monkeypatch.setattr("sys.argv", ["diptych", *path, name, "--help"])
+            run(app)
+            lines = capsys.readouterr().out.splitlines()
+            assert len(lines) <= 60, (path, name, len(lines))
+            assert max(map(len, lines)) <= 80, (path, name, max(lines, key=len))
+            assert any(line.strip().startswith(" ".join(["diptych", *path, name])) for line in lines), name
+
+    check(app, [])

@@ -12,7 +12,7 @@ import pytest
 from commands import Command
 from PIL import Image
 
-from diptych.cli.evaluate import coefficient, gains_beside
+from diptych.cli.evaluate import gains_beside
 from diptych.core.files import write_json
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.evaluation import Result, evaluate
@@ -307,9 +307,10 @@ def test_penalties_have_no_gains_beside_judgements(embedded: Path) -> None:
     assert gains_beside(penalties, judge) == ("nDCG@10", "DCG_CM@10", "nDCG_CM@10")
 
 
-def test_a_negative_correlation_has_a_minus_that_is_no_dash() -> None:
-    assert coefficient(Coefficient(-0.5, -0.6, 0.1)) == "−0.500 (−0.600–0.100)"
-    assert (coefficient(Coefficient(None)), coefficient(Coefficient(0.25))) == ("–", "0.250")
+def test_a_correlation_with_its_interval() -> None:
+    assert Coefficient(-0.5, -0.6, 0.1).cell.line == "-0.500 (-0.600 to +0.100)"
+    assert Coefficient(0.25, few=True).cell.line == "+0.250 (–)"
+    assert Coefficient(None, few=True).cell.line == "–"
 
 
 def test_what_people_said(diptych: Command, embedded: Path, judgements: Path, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ evaluate {embedded} --measure R@1 --relevance {embedded} => none of R@1 asks how
 evaluate {embedded} --measure nDCG@10 --relevance {embedded} => none of nDCG@10 asks how relevant an item is
 evaluate {run} --rerank 4 --out {out} => has no matching head & albef, blip, xvlm
 evaluate {blip} --data {scenes} --out {out} --unranked miss => --unranked miss without --rerank
-evaluate {blip} --data {scenes} --out {out} --rerank 4 --unranked ties => unknown rule for unranked candidates 'ties'
+evaluate {blip} --data {scenes} --out {out} --rerank 4 --unranked ties => 'ties' is not one of
 evaluate {blip} --data {scenes} --out {out} --rerank 4 --protocol 'folds(2)' => candidates were chosen from one
 evaluate {blip} --data {scenes} --out {out} --rerank 0 => --rerank
 evaluate {blip} --data {scenes} --out {out} --rerank many => --rerank
@@ -59,7 +59,7 @@ search {index} gone.jpg =1> gone.jpg does not exist
 search {out} 'a star' =1> out
 info nothing:there => nothing
 info nothing => unknown path or topic 'nothing'
-analyse audit {run} --probe tree => unknown probe 'tree'
+analyse audit {run} --probe tree => 'tree' is not one of 'linear', 'mlp', 'both'
 analyse audit {run} --data {scenes} --scenes => both --data and --scenes
 analyse audit {run} {run} => given twice
 analyse audit {run}/best --out {here} => no data given
@@ -72,10 +72,10 @@ analyse audit hf:nobody/nothing --scenes => nowhere to write
 analyse cocos {run}/best --data {scenes} --out {out} => no objective given & triplet-hardest
 analyse cocos {run} --objective fancy => unknown objective 'fancy'
 analyse cocos {run} --option colour=3 => has no option 'colour'
-analyse cocos {run} --epsilon -1 => epsilon -1.0
-analyse cocos {run} --unit metre => unit 'metre'
-analyse cocos {run} --compat old => compat 'old'
-analyse cocos {run} --plan random => unknown plan 'random'
+analyse cocos {run} --epsilon -1 => '--epsilon': Input should be greater
+analyse cocos {run} --unit metre => 'metre' is not one of 'temperature', 'score'
+analyse cocos {run} --compat old => 'old' is not one of
+analyse cocos {run} --plan random => 'random' is not one of
 analyse cocos {run} --batch-size 4000 => batch size 4000 is larger
 analyse cocos {run} --objective siglip --compat published => is not among those that the paper counts
 analyse cocos {run} --split tset => did you mean 'test'?
@@ -90,13 +90,13 @@ data shortcuts {scenes} --split test --shuffled --epoch 1 =1> not in split 'trai
 data shortcuts {scenes} --out sheet.jpg => 'sheet.jpg' ends in '.jpg' & .png
 data shortcuts {scenes} --scenes => one source of pictures is needed & --scenes
 analyse granularity {scenes} --feature wrods => did you mean 'words'
-analyse granularity {scenes} --compat publish => unknown compat
+analyse granularity {scenes} --compat publish => 'publish' is not one of
 analyse granularity {scenes} --language none => needs a part-of-speech tagger
 analyse granularity {scenes} --split tset => did you mean 'test'
 analyse granularity {scenes} --captions last => last
 analyse granularity {scenes} {scenes} => both collections are called 'scenes'
 analyse granularity a={scenes} b={scenes} c={scenes} => 3 collections are given
-analyse granularity a={scenes} b={scenes} --pairing captions => unknown pairing
+analyse granularity a={scenes} b={scenes} --pairing captions => 'captions' is not one of
 data perturb => no captions given
 data perturb {captions} --perturb character-swop => did you mean 'character-swap'?
 data perturb {captions} --perturb blur => blur: of pictures, not of captions
@@ -113,8 +113,8 @@ analyse stress {run} --out {out} --perturb nonsense => unknown perturbation 'non
 analyse stress {run} --out {out} --perturb , => no perturbation was asked for
 analyse stress {run} --out {out} --set blur=1 => is not NAME.KEY=VALUE
 analyse stress {run} --out {out} --perturb typos --set blur.radius=1 => unknown perturbation with options 'blur'
-analyse stress {run} --out {out} --gallery none => gallery is 'none'
-analyse stress {run} --out {out} --compat old => compat is 'old'
+analyse stress {run} --out {out} --gallery none => 'none' is not one of 'split', 'all'
+analyse stress {run} --out {out} --compat old => 'old' is not one of
 analyse stress {run} --out {out} --measure medr => medr is no mean
 analyse stress {run} --out {out} --split nowhere => 'nowhere'
 analyse stress {run} --out {out} --language dutch => unknown language 'dutch'
@@ -125,7 +125,7 @@ compare {stressed}/letters {stressed}/words --out {out} --test t => compared by 
 compare {stressed}/letters {stressed}/words --out {out} --evaluation test => --evaluation test is given for stress runs
 compare {stressed}/letters {stressed}/words --out {out} --measures MRR => letters was not stressed by MRR
 compare {stressed}/letters {stressed}/words --out {out} --baseline 5 => baseline 5 of 2 runs
-compare {stressed}/letters {stressed}/words --out {out} --correction sidak => unknown correction 'sidak'
+compare {stressed}/letters {stressed}/words --out {out} --correction sidak => 'sidak' is not one of
 sparse train {run} --out {out} --set loss.ets=1 => unknown key 'loss.ets' & known there: eta
 sparse train {run} --out {out} --expansion x => expansion.mode
 sparse train {run} --out {out} --train trian => no split 'trian' & --train
@@ -136,7 +136,7 @@ sparse train {run} --out {out} --eta inf => finite
 sparse train {run} --out {out} --mlm '' => vocabulary.source
 sparse train {run} --out {out} --set head.width=1000000000000 => head.width
 sparse terms {head} ' ' => empty
-sparse explain {head} 'a red star' --of both => images or texts
+sparse explain {head} 'a red star' --of both => 'images', 'texts'
 sparse explain {head} 'a red star' --item nothing => 'nothing'
 sparse explain {here} 'a red star' => holds no
 analyse protocol => no printed number is given
@@ -167,8 +167,8 @@ study show metric-learning.table-9 => unknown study
 study run metric-learning.table-1 => no data given
 study run metric-learning.table-1 --quick --setting paper => --quick and --setting paper
 study run metric-learning.table-1 --quick --rows 9.9 => unknown row
-study run metric-learning.table-1 --quick --seeds a => are not whole numbers
-study run metric-learning.table-1 --quick --seeds -1 => numbers from 0
+study run metric-learning.table-1 --quick --seeds a => give whole numbers from 0
+study run metric-learning.table-1 --quick --seeds -1 => give whole numbers from 0
 study verdict nowhere => holds nothing that a study has measured
 study run reproducibility.table-2.1 --setting data => no data given
 study run reproducibility.table-2.1 --data a=nowhere =1> nowhere

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from diptych.core.files import write_json
 from diptych.core.locking import exclusive_folder
 from diptych.core.reading import read_json
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.sparse import SparseFolder
 
 
 def test_sparsify_a_run(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
@@ -25,7 +27,9 @@ def test_sparsify_a_run(diptych: Command, run_folder: Path, tmp_path: Path) -> N
     done = diptych(f"sparse train {run_folder} {QUICK_HEAD} --eta 1e-4 --word-vectors {vectors} --out {out}")
     done.shows("t2i R@5", "kept", "FLOPs", "Exact@20", "Semantic@20", "η 0.0001, expansion c", "split test")
     done.shows(f"open {out / 'report.html'}")
-    assert "the caption" in (out / "report.html").read_text().lower()
+    page = (out / "report.html").read_text()
+    assert "the caption" in page.lower()
+    assert f"diptych sparse train {run_folder} --out {out} --eta 0.0001 {QUICK_HEAD}" in page
     for file in ("sparse.json", "metrics.jsonl", "head", "rows/test", "measures/test.npz"):
         assert (out / file).exists(), file
     again = diptych(f"sparse train {run_folder} {QUICK_HEAD} --eta 1e-4 --out {out}")
@@ -177,7 +181,7 @@ def test_without_an_encoder_its_own_captions_and_pictures_are_asked_with(
     assert "of the score" in done.out
     done = diptych(f"sparse explain {made} 33.jpg --of images -k 1")
     for verb in ("explain", "terms"):
-        diptych(f"sparse {verb} {made} 'a sentence [/bold] of nobody'", refused="ask by ids")
+        diptych(f"sparse {verb} {made} 'a sentence [/bold] of nobody'", refused="give ids")
 
 
 def test_a_next_step_is_printed_as_it_is_typed(diptych: Command, made: Path) -> None:
@@ -202,8 +206,8 @@ def test_a_damaged_marker_is_told(content: str, diptych: Command, made: Path) ->
 
 def test_a_folder_that_was_moved_away_is_named(diptych: Command, made: Path, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
-    said = read_json(made / "sparse.json")
-    write_json(made / "sparse.json", {**said, "origin": {**said["origin"], "model": str(gone)}})
+    head = SparseFolder.open(made)
+    replace(head, origin=replace(head.origin, model=str(gone))).save()
     embedded = made / "embeddings" / "things-train"
     write_json(embedded / "origin.json", {**read_json(embedded / "origin.json"), "model": str(gone)})
     for arguments in (("explain", made, "a dog"), ("train", embedded, "--out", tmp_path / "new")):

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from commands import Command
 
+from diptych.cli.study import RunOptions
 from diptych.cli.study_data import DataChoices
 from diptych.core.errors import DiptychError
+from diptych.core.options import command_line
 from diptych.studies import cti_rows, intent_rows
 
 SMALL = (
@@ -23,12 +25,16 @@ SMALL = (
 )
 
 
-def test_list_names_every_study(diptych: Command) -> None:
+def test_list_has_a_line_of_80_columns_per_study(diptych: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     from diptych.studies import STUDIES
 
+    monkeypatch.setenv("COLUMNS", "80")
     done = diptych("study list")
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
     for study in STUDIES:
-        assert study.name in done.out
+        times = [study.settings[key].duration for key in ("quick", "paper")]
+        assert " ".join([study.name, study.topic, *times]) in lines
+    assert max(map(len, done.out.partition("next:")[0].splitlines())) <= 80
     assert "next: diptych study show" in done.out
 
 
@@ -122,6 +128,38 @@ def test_a_path_that_is_there_is_no_name(tmp_path: Path, monkeypatch: pytest.Mon
 def test_names_that_do_not_fit(given: DataChoices, said: str) -> None:
     with pytest.raises(DiptychError, match=said):
         given.several()
+
+
+def test_files_that_are_named_are_found_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from diptych.cli.sources import recipe_values
+    from diptych.studies import STUDIES
+    from diptych.studies.rows import path_keys
+
+    monkeypatch.chdir(tmp_path)
+    keys = {
+        "d2s.table-3.1": ("dense", "measure.words", "sparsify.vocabulary.source"),
+        "brittleness.table-5.3": ("clip", "encoder", "bag", "measure.relevance", "measure.wordnet"),
+        "cti.table-7.1": ("features.weights",),
+        "reproducibility.table-2.1": ("clip", "x-vlm", "fine_tune", "model.image.weights"),
+    }
+    for name, paths in keys.items():
+        found = recipe_values([f"{key}={tmp_path.name}" for key in paths], path_keys(STUDIES.get(name)))
+        assert set(found.values()) == {tmp_path.name}
+        found = recipe_values([f"{key}=../{tmp_path.name}" for key in paths], path_keys(STUDIES.get(name)))
+        assert set(found.values()) == {str(tmp_path)}
+    assert recipe_values(["clip=.", "warm_start=."]) == {"clip": ".", "warm_start": str(tmp_path)}
+
+
+def test_a_command_is_typed_as_it_was_given() -> None:
+    data = DataChoices(data=["a=x y", "b"], skip_bad_images=True)
+    options = RunOptions(rows="1.1,1.2", quick=True, regions=Path("r.npy"), set_=["clip=c"], out=Path("o"))
+    said = command_line(("diptych", "study", "run", "s"), data, options, left_out=("out",))
+    assert said == (
+        "diptych study run s --data 'a=x y' --data b --skip-bad-images --rows 1.1,1.2 --quick --regions r.npy "
+        "--set clip=c"
+    )
 
 
 def test_one_collection_is_one() -> None:

@@ -71,7 +71,7 @@ def test_a_run_without_shortcuts_has_one_condition(world: World) -> None:
     found = world.both(Run.open(world.run).recipe)
     assert found.with_shortcuts is None
     assert [folder.name for folder in (world.folder / "evaluation").iterdir()] == ["scenes-test"]
-    assert {row.with_shortcuts for row in found.table()} == {"–"}
+    assert {row[3] for row in found.tables()[0].texts} == {"–"}
     assert found.protocol_line() == found.without.protocol_line()
 
 
@@ -86,10 +86,11 @@ def test_both_conditions_are_of_the_same_split_and_kept_apart(world: World) -> N
     sizes = {(one.protocol.n_images, one.protocol.n_texts) for one in kept.values()}
     assert sizes == {(16, 80)}
     assert "a unique number on every image and its captions" in found.protocol_line()
-    rows = {(row.measure, row.direction): row for row in found.table()}
+    rows = {row[:2]: row[2:4] for row in found.tables()[0].texts}
     assert len(rows) == 7
-    assert rows["rsum", ""].without == f"{found.without.value('rsum'):.1f}"
-    assert rows["rsum", ""].with_shortcuts == f"{found.with_shortcuts.value('rsum'):.1f}"
+    assert rows["rsum", ""] == tuple(
+        f"{one.value('rsum'):.1f}" for one in (found.without, found.with_shortcuts)
+    )
 
 
 def test_rows_with_shortcuts_are_of_captions_with_their_codes(world: World) -> None:

@@ -38,7 +38,7 @@ def adapt(model: Model, data: DataSpec, options: AdaptOptions) -> None:
 
     Examples:
         diptych adapt runs/coco --data shop.csv --pairs 64 --out adapted
-        diptych adapt hf:openai/clip-vit-base-patch32 --data cub --pairs 16 --seed 1 --out adapted
+        diptych adapt hf:NAME --data cub --pairs 16 --seed 1 --out adapted
     """
     from diptych.core.files import check_replaceable
     from diptych.encoders.dual_encoder import CONFIG_FILE

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import typer
+from pydantic import Field, model_validator
 
 from diptych.cli.console import next_step, progress, say, show
-from diptych.cli.sources import (
-    Data,
-    DataChoice,
-    Images,
-    OutFolder,
-    ReaderName,
-    ReaderOptions,
-    SkipBadImages,
-)
-from diptych.core.errors import UnknownNameError, UsageError
+from diptych.cli.sources import DataSpec, OutOption, SamplesOption, SeedOption, encoder_of
+from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 
 if TYPE_CHECKING:
     from diptych.analysis.information import Audit
-    from diptych.data.collection import Collection
+
+
+class AuditOptions(DataSpec, SamplesOption, SeedOption, OutOption):
+    """Which data is audited, and how."""
+
+    scenes: bool = Field(False, description="Generated scenes, whose facts are known, as the data.")
+    probe: Literal["linear", "mlp", "both"] = Field("both", description="What predicts facts.")
+    most: int = Field(4000, ge=10, description="Training images that probes are trained on, at most.")
+
+    @model_validator(mode="after")
+    def _one_dataset(self) -> Self:
+        if self.scenes and self.data is not None:
+            raise UsageError("both --data and --scenes are given", "give one of them")
+        self.check_used()
+        return self
 
 
 def audit(
@@ -31,58 +38,29 @@ def audit(
         typer.Argument(
             help="Runs, saved encoders, or names such as hf:NAME; several are printed side by side.",
             metavar="RUN...",
-            show_default=False,
         ),
     ],
-    data: Data = None,
-    scenes: Annotated[
-        bool, typer.Option("--scenes", help="Generated scenes, whose facts are known, as the data.")
-    ] = False,
-    probe: Annotated[str, typer.Option(help="linear, mlp or both.")] = "both",
-    most: Annotated[
-        int, typer.Option(min=10, help="Training images that probes are trained on, at most.")
-    ] = 4000,
-    samples: Annotated[
-        int, typer.Option(min=0, help="Bootstrap resamples for 95 % intervals; 0 for none.")
-    ] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Of probes, control tasks and the images drawn.")] = 0,
-    images: Images = None,
-    reader: ReaderName = None,
-    reader_option: ReaderOptions = None,
-    skip_bad_images: SkipBadImages = False,
-    out: OutFolder = None,
+    options: AuditOptions,
 ) -> None:
-    """Say how much of what images and captions say their rows hold: shared, caption-specific, shortcuts.
+    """Measure how much of what images and captions say embeddings hold: shared, specific, shortcuts.
 
-    Small probes try to predict each fact from frozen rows; what they save of the fact's bits on test
-    images is held. On data without facts, the presence of words takes their place. A run that was
-    trained with shortcuts is audited with and without them, on its own data and on any other.
+    Probes predict each fact from frozen embeddings; what they save of the fact's bits on test images is held.
+    On data without facts, the presence of words takes their place. A run that was trained with shortcuts is
+    audited with and without them.
 
     Examples:
-
-      [bold]diptych analyse audit runs/scenes[/bold]
-
-      [bold]diptych analyse audit runs/infonce runs/ltd runs/ifm --probe linear[/bold]
-
-      [bold]diptych analyse audit hf:openai/clip-vit-base-patch32 --scenes --out clip[/bold]
+        diptych analyse audit runs/infonce runs/ltd runs/ifm --probe linear
+        diptych analyse audit hf:openai/clip-vit-base-patch32 --scenes --out clip
     """
-    from diptych.analysis.information import PROBES, READING
+    from diptych.analysis.information import READING
     from diptych.analysis.information.tables import HELD, audit_summary, kinds_tables
     from diptych.report.analysis import audit_page
 
-    if probe != "both" and probe not in PROBES:
-        raise UnknownNameError("probe", probe, [*PROBES, "both"])
-    if scenes and data is not None:
-        raise UsageError("both --data and --scenes are given", "give one of them")
-    choice = DataChoice(data, images, reader, reader_option, skip_bad_images)
-    _check_choice(choice)
-    options = {"probes": tuple(PROBES) if probe == "both" else (probe,), "most": most, "samples": samples}
-    other = "scenes" if scenes else data.stem if data is not None else None
-    targets = _targets(sources, out, other)
+    targets = _targets(sources, options)
     found: dict[str, Audit] = {}
     with progress():
         for source, (name, target) in zip(sources, targets.items(), strict=True):
-            found[name] = _audited(source, target, choice, scenes, seed=seed, **options)
+            found[name] = _audited(source, target, options)
             found[name].save(target / "audit.json")
             audit_page(found[name], name).save(target / "report.html")
     show(*kinds_tables(found))
@@ -94,42 +72,28 @@ def audit(
             say(note)
     for content in dict.fromkeys(one.protocol.content for one in found.values()):
         say(READING[content])
-    pages = [target / "report.html" for target in targets.values()]
-    next_step(["open", *pages])
+    next_step(["open", *(target / "report.html" for target in targets.values())])
 
 
-def _check_choice(choice: DataChoice) -> None:
-    """Whether options about data have data that they are about."""
-    given = {
-        "--images": choice.images is not None,
-        "--reader": choice.reader is not None,
-        "--reader-option": bool(choice.reader_option),
-        "--skip-bad-images": choice.skip_bad_images,
-    }
-    if choice.data is None and any(given.values()):
-        named = " and ".join(name for name, there in given.items() if there)
-        raise UsageError(f"{named} without --data", "give --data: they say how it is read")
+def _targets(sources: list[str], options: AuditOptions) -> dict[str, Path]:
+    """Return a name and a folder for every source: in the source itself where it is a folder.
 
-
-def _targets(sources: list[str], out: Path | None, other: str | None) -> dict[str, Path]:
-    """A name and a folder for every source: in the source itself where it is a folder.
-
-    What a run holds of ``other`` data than its own has a folder of its own beside what it holds of that.
+    An audit of a run on other data than its own has a folder of its own beside that on its own.
     """
     from diptych.encoders.family import resolve
 
-    targets: dict[str, Path] = {}
     if twice := [source for number, source in enumerate(sources) if source in sources[:number]]:
         raise UsageError(f"{twice[0]} is given twice", "name each once")
+    out, targets = options.out, dict[str, Path]()
+    other = "scenes" if options.scenes else options.data.stem if options.data is not None else None
     for source in sources:
         folder = Path(source)
-        name = folder.resolve().name if folder.is_dir() else source.rpartition("/")[2]
-        if name in targets:
-            name = source
         if not folder.is_dir():
             resolve(source)
-        if out is None and not folder.is_dir():
-            raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
+            if out is None:
+                raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
+        name = folder.resolve().name if folder.is_dir() else source.rpartition("/")[2]
+        name = source if name in targets else name
         place = folder if out is None else out if len(sources) == 1 else out / safe_name(name)
         targets[name] = place / "audit"
         if other is not None and out is None and (folder / "run.json").is_file():
@@ -137,26 +101,18 @@ def _targets(sources: list[str], out: Path | None, other: str | None) -> dict[st
     return targets
 
 
-def _audited(source: str, target: Path, choice: DataChoice, scenes: bool, **options: Any) -> Audit:
-    from diptych.cli.sources import encoder_of
+def _audited(source: str, target: Path, options: AuditOptions) -> Audit:
+    from diptych.data.scenes import scenes
+    from diptych.encoders.embeddings import read_data
     from diptych.evaluation.auditing import audit_encoder
     from diptych.training.evaluations import audit_run
 
     encoder, run = encoder_of(source)
-    if run is not None and choice.data is None and not scenes:
-        return audit_run(run, folder=run.folder / "embeddings", **options)
-    collection = _collection(choice, scenes)
+    how: dict[str, Any] = options.model_dump(include={"most", "samples", "seed"})
+    how["probes"] = ("linear", "mlp") if options.probe == "both" else (options.probe,)
+    if run is not None and options.data is None and not options.scenes:
+        return audit_run(run, folder=run.folder / "embeddings", **how)
+    collection = scenes() if options.scenes else read_data(options.section(None))
     if run is not None:
-        return audit_run(run, collection, target / "embeddings", **options)
-    return audit_encoder(encoder, collection, target / "embeddings", **options)
-
-
-def _collection(choice: DataChoice, scenes: bool) -> Collection:
-    from diptych.training.recipe import collection_of
-    from diptych.training.sections import Data as DataSection
-
-    if scenes:
-        from diptych.data.scenes import scenes as made
-
-        return made()
-    return collection_of(DataSection.model_validate(choice.section(None)))
+        return audit_run(run, collection, target / "embeddings", **how)
+    return audit_encoder(encoder, collection, target / "embeddings", **how)

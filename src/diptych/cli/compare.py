@@ -5,94 +5,99 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 import typer
+from pydantic import Field
 
 from diptych.cli.console import next_step, say, show
+from diptych.cli.sources import SamplesOption, SeedOption
 from diptych.core.errors import UsageError
+from diptych.core.files import write_json
+
+_MARKER = "stress.json"
+
+
+class CompareOptions(SamplesOption, SeedOption):
+    """What is compared, and by which test."""
+
+    measures: list[str] = Field(
+        [],
+        description="E.g. R@1,rsum. Repeatable.",
+        json_schema_extra={
+            "flags": ["--measures", "--measure"],
+            "default": "all, of stress rsum and nDCG_CM@10",
+        },
+    )
+    baseline: int = Field(0, description="Which run the others are compared with, from 0.")
+    test: Literal["randomisation", "t"] = Field("randomisation", description="Whose p-value is corrected.")
+    correction: Literal["bonferroni", "holm", "none"] | None = Field(
+        None,
+        description="For how many are tested.",
+        json_schema_extra={"default": "bonferroni, of stress holm"},
+    )
+    flips: int = Field(10_000, ge=1, description="Random swaps of the randomisation test.")
+    evaluation: str | None = Field(None, description="Which evaluation of each run, e.g. coco-test-cxc.")
+    out: Path | None = Field(
+        None,
+        description="The numbers, as JSON; of stress with a page.",
+        json_schema_extra={"flags": ["--out", "-o"]},
+    )
+
+    @property
+    def names(self) -> list[str] | None:
+        """The measures; None where none is given."""
+        return [name for text in self.measures for name in text.split(",")] or None
 
 
 def compare(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            help="Two or more: a run, an evaluation's folder, a folder of runs (seeds of one recipe), or all "
-            "folders of diptych analyse stress.",
-            show_default=False,
+            help="Runs, evaluations' folders, folders of runs (seeds of one recipe), or folders of stress.",
+            metavar="RUN...",
         ),
     ],
-    measures: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--measures",
-            "--measure",
-            help="E.g. R@1,rsum; those all have by default, of stress rsum and nDCG_CM@10. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    baseline: Annotated[int, typer.Option(help="Which run the others are compared with, from 0.")] = 0,
-    test: Annotated[
-        str, typer.Option(help="randomisation or t: whose p-value is corrected.")
-    ] = "randomisation",
-    correction: Annotated[
-        str | None,
-        typer.Option(help="bonferroni, holm or none.", show_default="bonferroni, of stress holm"),
-    ] = None,
-    samples: Annotated[
-        int, typer.Option(min=0, help="Bootstrap resamples for 95 % intervals; 0 for none.")
-    ] = 1000,
-    flips: Annotated[int, typer.Option(min=1, help="Random swaps of the randomisation test.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Of resamples and swaps.")] = 0,
-    evaluation: Annotated[
-        str | None,
-        typer.Option(help="Which evaluation of each run, e.g. coco-test-cxc.", show_default=False),
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the numbers go, as JSON.")] = Path(
-        "comparison.json"
-    ),
+    options: CompareOptions,
 ) -> None:
     """Compare two or more evaluated runs on the same test set.
 
-    Differences are to the baseline. Images are resampled and swapped, each with its captions; a folder of
-    runs counts as seeds of one recipe, and shows their mean and standard deviation.
-
-    Of folders of diptych analyse stress: under which perturbation one loses less than the baseline, with a page.
+    Images are resampled and swapped, each with its captions. Of a folder of runs the mean and the standard
+    deviation are shown. Of folders of diptych analyse stress: under which perturbation one loses less.
 
     Examples:
-
-      [bold]diptych compare runs/triplet runs/infonce[/bold]
-
-      [bold]diptych compare seeds/baseline seeds/ltd --measures R@1,rsum --out ltd.json[/bold]
-
-      [bold]diptych compare stress/gru stress/bag-of-words[/bold]
+        diptych compare runs/triplet runs/infonce
+        diptych compare seeds/baseline seeds/ltd --measures R@1,rsum --out ltd.json
+        diptych compare stress/gru stress/bag-of-words
     """
-    from diptych.core.files import write_json
     from diptych.evaluation import compare as compare_runs
     from diptych.training.evaluations import evaluations_of
 
-    names = _names(runs)
-    chosen = [name for text in measures for name in text.split(",")] if measures else None
-    how: dict[str, Any] = {"baseline": baseline, "samples": samples, "flips": flips, "seed": seed}
-    if some_stressed(runs):
-        folders = dict(zip(names, runs, strict=True))
-        compare_stress(folders, chosen, out, test, evaluation, correction=correction or "holm", **how)
+    names, out = _names(runs), options.out
+    if _are_stressed(runs):
+        _compare_stress(dict(zip(names, runs, strict=True)), options)
         return
-    groups = {name: evaluations_of(run, evaluation) for name, run in zip(names, runs, strict=True)}
-    found = compare_runs(groups, chosen, test=test, correction=correction or "bonferroni", **how)
+    groups = {name: evaluations_of(run, options.evaluation) for name, run in zip(names, runs, strict=True)}
+    how = options.model_dump(include={"baseline", "test", "samples", "flips", "seed"})
+    found = compare_runs(groups, options.names, correction=options.correction or "bonferroni", **how)
     show(*found.tables())
     several = any(len(group) > 1 for group in groups.values())
     spread = "; ± sample standard deviation over seeds" if several else ""
     say(f"shares in per cent, ranks from 1, rsum of both directions{spread}")
     say(found.protocol)
     say(found.line())
-    write_json(out, found.to_dict())
-    say(f"with everything in {out}")
-    next_step(["diptych", "report", runs[0]] if (runs[0] / "run.json").is_file() else ["open", out])
+    if out is not None:
+        write_json(out, found.to_dict())
+        say(f"with everything in {out}")
+    next_step(["diptych", "report", runs[0]] if (runs[0] / "run.json").is_file() else _again(runs, out))
+
+
+def _again(runs: Sequence[Path], out: Path | None) -> list[object]:
+    return ["diptych", "compare", *runs, "--out", "FILE"] if out is None else ["open", out]
 
 
 def _names(runs: list[Path]) -> list[str]:
-    """The shortest ends of the paths that tell them apart."""
+    """Return the shortest ends of the paths that tell them apart."""
     parts = [run.resolve().parts for run in runs]
     for length in range(1, max(map(len, parts)) + 1):
         names = ["/".join(part[-length:]) for part in parts]
@@ -101,11 +106,8 @@ def _names(runs: list[Path]) -> list[str]:
     return [f"{'/'.join(part[-1:])} ({number})" for number, part in enumerate(parts)]
 
 
-_MARKER = "stress.json"
-
-
-def some_stressed(runs: Sequence[Path]) -> bool:
-    """Whether folders are of stress runs: all or none."""
+def _are_stressed(runs: Sequence[Path]) -> bool:
+    """Return whether folders are of stress runs: all or none."""
     stressed = [run for run in runs if (run / _MARKER).is_file()]
     others = [run for run in runs if run not in stressed]
     if stressed and others:
@@ -115,31 +117,27 @@ def some_stressed(runs: Sequence[Path]) -> bool:
     return bool(stressed)
 
 
-def compare_stress(
-    folders: Mapping[str, Path],
-    measures: Sequence[str] | None,
-    out: Path,
-    test: str,
-    evaluation: str | None,
-    **how: Any,
-) -> None:
-    """Print the tables, write the numbers to ``out`` and the page beside it."""
-    from diptych.core.files import write_json
-    from diptych.evaluation.stress import compare_stress as compared
-    from diptych.evaluation.stress import comparison_summary, comparison_tables
+def _compare_stress(folders: Mapping[str, Path], options: CompareOptions) -> None:
+    """Print the tables; write the numbers where they are wanted, and the page beside them."""
+    from diptych.evaluation.stress import compare_stress, comparison_summary, comparison_tables
     from diptych.evaluation.stress.tables import COMPARISON_LEGEND
     from diptych.report.stress import comparison_page
 
-    if test != "randomisation":
-        raise UsageError(f"stress runs are compared by randomisation, not by {test}", "leave --test out")
-    if evaluation is not None:
-        raise UsageError(f"--evaluation {evaluation} is given for stress runs", "leave it out")
-    found = compared(folders, measures, **how)
+    if options.test != "randomisation":
+        raise UsageError(
+            f"stress runs are compared by randomisation, not by {options.test}", "leave --test out"
+        )
+    if options.evaluation is not None:
+        raise UsageError(f"--evaluation {options.evaluation} is given for stress runs", "leave it out")
+    how = options.model_dump(include={"baseline", "samples", "flips", "seed"})
+    found = compare_stress(folders, options.names, correction=options.correction or "holm", **how)
     show(*comparison_tables(found))
     summary = (COMPARISON_LEGEND, comparison_summary(found))
     for line in (*summary, *found.notes, found.protocol_line(), found.method):
         say(line)
-    write_json(out, asdict(found))
-    page = comparison_page(found).save(out.with_name(f"stress-{out.stem}.html"))
-    say(f"with everything in {out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
-    next_step(["open", page])
+    page, out = None, options.out
+    if out is not None:
+        write_json(out, asdict(found))
+        page = comparison_page(found).save(out.with_name(f"stress-{out.stem}.html"))
+        say(f"with everything in {out}; page {page.stat().st_size / 1e6:.1f} MB, no other files needed")
+    next_step(_again([*folders.values()], page))

@@ -9,7 +9,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
@@ -19,7 +19,7 @@ from typer import Exit
 
 from diptych.core.context import Reporter, Task, report_to, stop_when
 from diptych.core.errors import DiptychError
-from diptych.core.table import Cell, Table, harmless
+from diptych.core.table import Table, harmless
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,6 +88,16 @@ def say(text: str) -> None:
         console().print(harmless(text), markup=False)
 
 
+def warn(text: str, head: str = "warning") -> None:
+    """Print one line that a reader must not miss; ``--quiet`` keeps it."""
+    if (collected := _collected.get()) is not None:
+        collected.lines.append(f"{head}: {text}")
+        return
+    from rich.text import Text
+
+    console().print(Text(f"{head}: ", style="bold red").append(harmless(text), style="bold not red"))
+
+
 class _Saying(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         say(record.getMessage())
@@ -133,26 +143,6 @@ def fail(error: DiptychError) -> int:
                 Text("  fix: ", style="bold").append(harmless(error.fix), style="not bold default")
             )
     return error.exit_code
-
-
-def print_table(
-    title: str,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    numbers: Sequence[str] = (),
-    caption: str = "",
-) -> None:
-    """Print rows of text as a table; the columns in ``numbers`` are aligned to the right."""
-    from rich.text import Text
-
-    table = Table(title, columns, [[Cell(cell) for cell in row] for row in rows], after=caption)
-    if (collected := _collected.get()) is not None:
-        collected.tables.append(table.content())
-        return
-    console().print(table.rich(numbers))
-    if caption:
-        console().print(Text(harmless(caption), style="dim"))
 
 
 def show(*tables: Table) -> None:

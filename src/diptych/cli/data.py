@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import Field
 
-from diptych.cli.console import console, next_step, print_table, progress, say
+from diptych.cli.console import next_step, progress, say, show, warn
 from diptych.cli.sources import DataSource, OutOption
+from diptych.core.table import Table
 
 if TYPE_CHECKING:
     from diptych.data.checking import Check, Some, SplitCheck
@@ -31,7 +32,7 @@ def list_() -> None:
     from diptych.data.known import KNOWN
 
     rows = [(one.name, one.centric or "both", one.description) for one in KNOWN]
-    print_table("known datasets", ("name", "centric", "what it is"), rows)
+    show(Table.of("known datasets", "", ("name", "centric", "what it is"), rows))
     next_step("diptych data show coco", "diptych data check coco FOLDER")
 
 
@@ -59,7 +60,7 @@ def show_dataset(name: Name) -> None:
     for line in one.notes:
         say(f"note: {line}")
     readings = [(reading.reader, reading.what, reading.options or "none needed") for reading in one.readings]
-    print_table("read by (--reader)", ("reader", "what", "options"), readings)
+    show(Table.of("read by (--reader)", "", ("reader", "what", "options"), readings))
     next_step(_command(one))
 
 
@@ -82,13 +83,8 @@ def _say_forms(one: KnownDataset) -> None:
         for split, size in form.sizes.items()
     ]
     if rows:
-        print_table(
-            "sizes",
-            ("form", "split", "images", "captions"),
-            rows,
-            numbers=("images",),
-            caption="one caption of each image is always in use",
-        )
+        after = "one caption of each image is always in use"
+        show(Table.of("sizes", after, ("form", "split", "images", "captions"), rows))
 
 
 class CheckOptions(DataSource, OutOption):
@@ -115,7 +111,7 @@ def check(
 
     Examples:
         diptych data check coco coco --decode
-        diptych data check flickr30k flickr30k --images flickr30k/flickr30k-images --out check.json
+        diptych data check flickr30k flickr30k --images images --out check.json
         diptych data check own shop --reader-option caption_column=title
     """
     from diptych.core.files import write_json
@@ -147,7 +143,7 @@ def _say_check(found: Check) -> None:
     rows = [_split_row(one) for one in found.splits]
     title = f"splits, held against {found.form}" if found.form else "splits"
     columns = ("split", "images", "expected", "captions", "expected captions", "verdict")
-    print_table(title, columns, rows, numbers=("images", "expected", "captions"))
+    show(Table.of(title, "", columns, rows))
     pictures = found.pictures
     if pictures is not None:
         there = pictures.wanted - pictures.missing.count
@@ -167,10 +163,8 @@ def _say_check(found: Check) -> None:
     for note in found.notes:
         say(f"note: {note}")
     for problem in found.problems:
-        from rich.text import Text
-
-        console().print(Text("to do: ", style="bold red").append(problem.what, style="not bold default"))
-        console().print(Text("  fix: ", style="bold").append(problem.fix, style="not bold default"))
+        warn(problem.what, "to do")
+        warn(problem.fix, "  fix")
     say(found.verdict)
 
 

@@ -21,7 +21,7 @@ from diptych.cli.sources import (
     encoded_of,
     parse_values,
 )
-from diptych.cli.sparse_folder import SparseFolder
+from diptych.cli.sparse_folder import sparse_folder
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ def embed(model: Model, data: PartSpec, options: EmbedOptions) -> None:
 
     Examples:
         diptych embed runs/flickr8k
-        diptych embed hf:openai/clip-vit-base-patch32 --data flickr30k --split test --out embedded
-        diptych embed hf:openai/clip-vit-large-patch14 --data shop.csv --out embedded --processes 8
-        torchrun --nnodes 2 --nproc-per-node 8 -m diptych embed … --nodes 2 --processes 8
+        diptych embed hf:NAME --data flickr30k --split test --out embedded
+        diptych embed hf:NAME --data shop.csv --out embedded --processes 8
+        torchrun --nnodes 2 -m diptych embed … --nodes 2 --processes 8
     """
     fabric = None
     if options.nodes > 1:
@@ -84,7 +84,7 @@ def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
         diptych index runs/flickr8k
         diptych index embedded --engine hnsw --option ef_search=128 --of texts
         diptych index runs/flickr8k/sparse --engine inverted
-        diptych index embedded --engine qdrant --option url=https://host:6333 --option collection=shop
+        diptych index embedded --engine qdrant --option url=https://host:6333
     """
     from diptych.index import ENGINES, build_index
 
@@ -111,12 +111,12 @@ def _rows_of(
     source: str, data: DataSpec, split: str | None
 ) -> tuple[Embeddings | SparseEmbeddings, Embeddings | SparseEmbeddings, Origin, str]:
     """Return embeddings of images and captions, dense or sparse, their origin, and the dataset's name."""
-    if not SparseFolder.is_one(source):
+    made = sparse_folder(source)
+    if made is None:
         encoded, origin, _ = encoded_of(source, data, split)
         return encoded.images, encoded.texts, origin, encoded.about["dataset"]
     if data.data is not None:
         raise UsageError(f"{source} holds sparse rows already", "leave --data out")
-    made = SparseFolder.open(source)
     rows = made.rows(split)
     return rows.images, rows.texts, made.query_origin(split), rows.about["dataset"]
 

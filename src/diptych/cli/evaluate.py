@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from diptych.cli.console import next_step, print_table, progress, say, show
+from diptych.cli.console import next_step, progress, say, show
 from diptych.cli.sources import (
     OutOption,
     PartSpec,
+    SamplesOption,
     Source,
     encode_part,
     encoded_of,
@@ -28,89 +29,11 @@ if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.embeddings import EncodedCollection, Origin
     from diptych.evaluation import Result
-    from diptych.evaluation.judgements import Agreement, HumanAgreement
     from diptych.evaluation.shortcuts import BothConditions
     from diptych.metrics import Relevance, Reranked
-    from diptych.metrics.correlation import Coefficient
 
 
-def check_uses_relevance(name: str, measures: Sequence[str]) -> None:
-    """See before the work that a relevance model changes a number."""
-    from diptych.metrics.measuring import GainMeasure, resolve
-
-    plain, _ = resolve(measures)
-    if not any(isinstance(one, GainMeasure) and one.gain.of == "similarity" for one in plain):
-        raise UsageError(
-            f"--relevance {name}: none of {', '.join(measures)} asks how relevant an item is",
-            "add --measure DCG_CM@10 or --measure nDCG_CM@10",
-        )
-
-
-def gains_beside(encoded: EncodedCollection, relevance: Relevance | None) -> tuple[str, ...]:
-    """The measures of gains that are computed beside the default ones where people's judgements are given."""
-    if encoded.similarity != "cosine" and relevance is None:
-        return ("nDCG@10",)  # penalties are no gains
-    return ("nDCG@10", "DCG_CM@10", "nDCG_CM@10")
-
-
-def relevance_named(name: str, encoded: EncodedCollection, origin: Origin, folder: Path) -> Relevance:
-    """The relevance model called ``name``."""
-    from diptych.encoders.embeddings import EncodedCollection, Origin
-    from diptych.evaluation.evaluate_encoder import relevance_of
-
-    if EncodedCollection.is_at(name):
-        return relevance_of(encoded, EncodedCollection.open(name))
-    encoder, _ = encoder_of(name)
-    home = folder.with_name(f"{folder.name}-relevance-{encoder.fingerprint[:8]}")
-    whole = Origin(name, origin.data, None, origin.captions, origin.centric)
-    part = Origin(name, origin.data, origin.split, origin.captions, origin.centric)
-    return relevance_of(encoded, encode_part(encoder, whole.collection(), part, home))
-
-
-def show_agreement(found: HumanAgreement) -> None:
-    """Print how relevance and measures correlate with what people said."""
-    _correlations("agreement with people: gains of pairs", "gain", found.pairs)
-    _correlations("agreement with people: measures of queries", "measure", found.queries)
-    say(found.line)
-    for direction, reasons in found.left_out.items():
-        for reason, count in reasons.items():
-            if count:
-                say(f"{count:,} {direction} queries left out: {reason}")
-
-
-def _correlations(title: str, what: str, rows: Sequence[Agreement]) -> None:
-    from diptych.metrics.correlation import LEAST_HITS
-
-    columns = (what, "over", "n", "τ_b", "τ_c", "Spearman", "Pearson")
-    table = [
-        (one.what, one.over, f"{one.n:,}", *(coefficient(value) for value in one.coefficients.values()))
-        for one in rows
-    ]
-    caption = "–: one of the two is constant"
-    if any(value.few for one in rows for value in one.coefficients.values()):
-        caption += f"; (–): no interval, of fewer than {LEAST_HITS} images with a hit"
-    print_table(title, columns, table, numbers=columns[2:], caption=caption)
-
-
-def coefficient(one: Coefficient) -> str:
-    """As a cell of a table: with its interval, where there is one; a dash for what is not defined."""
-    if one.value is None:
-        return "–"
-    ends = " (–)" if one.few else ""
-    if one.low is not None and one.high is not None:
-        ends = f" ({one.low:.3f}–{one.high:.3f})"
-    return f"{one.value:.3f}{ends}".replace("-", "−")
-
-
-def show_conditions(both: BothConditions) -> None:
-    """Print a split without and with the shortcuts of training."""
-    columns = ("measure", "direction", "without shortcuts", "with", "chance")
-    print_table(
-        f"with the shortcuts of training: {both.shortcuts}", columns, both.table(), numbers=columns[2:]
-    )
-
-
-class EvaluateOptions(OutOption):
+class EvaluateOptions(SamplesOption, OutOption):
     """What is measured, against which positives, and how."""
 
     measure: list[str] = Field(
@@ -121,41 +44,69 @@ class EvaluateOptions(OutOption):
     protocol: str = Field("full", description="full, coco-1k, coco-5k or folds(n).")
     positives: list[str] = Field(
         [],
-        description="Extended positives, FORMAT:PATH, e.g. cxc:FOLDER, eccv:FOLDER, pairs:FILE. Repeatable: one table "
-        "each.",
+        description="Extended positives, e.g. cxc:FOLDER, eccv:FOLDER, pairs:FILE. Repeatable.",
+        json_schema_extra={"metavar": "FORMAT:PATH"},
     )
     positives_option: list[str] = Field(
-        [], description="KEY=VALUE for the positives, e.g. threshold=4 or originals=true. Repeatable."
+        [], description="KEY=VALUE for the positives, e.g. threshold=4. Repeatable."
     )
-    ties: str | None = Field(
+    ties: Literal["expected", "pessimistic", "optimistic", "compat"] | None = Field(
         None,
-        description="expected, pessimistic, optimistic or compat.",
-        json_schema_extra={"default": "expected; compat with --unranked published"},
+        description="expected, pessimistic, optimistic, compat.",
+        json_schema_extra={"metavar": "RULE", "default": "expected; compat with --unranked published"},
     )
     rerank: int | None = Field(
         None,
         ge=1,
-        description="Score the best K of each query again by the model's matching head, and measure both stages. "
-        "For ALBEF, X-VLM and BLIP. Scores are stored: a smaller K needs no model.",
+        description="Score the best K of each query again by the matching head (ALBEF, X-VLM, BLIP).",
         json_schema_extra={"metavar": "K"},
     )
-    unranked: str | None = Field(
+    unranked: Literal["miss", "contrastive", "published"] | None = Field(
         None,
-        description="Positives that are not among the K: miss (they have no rank), contrastive (they follow in the "
-        "first stage's order), published (they tie at -100).",
-        json_schema_extra={"default": "miss"},
+        description="Positives not among the K: miss (no rank), contrastive (in the first stage's order), published "
+        "(tie at -100).",
+        json_schema_extra={"metavar": "RULE", "default": "miss"},
     )
     relevance: str | None = Field(
         None,
-        description="A model, or embeddings of the same data: its cosine is the relevance of an item without a label "
-        "to DCG_CM and nDCG_CM. The evaluated model's own by default.",
+        description="A model, or its embeddings of the same data: relevance of items without a label to DCG_CM; the "
+        "evaluated model's by default.",
     )
     judgements: str | None = Field(
         None,
-        description="Human judgements of pairs, FORMAT:PATH, e.g. flickr8k-expert:ExpertAnnotations.txt: how "
-        "relevance and every measure agree with them.",
+        description="Human judgements, e.g. flickr8k-expert:ExpertAnnotations.txt: how measures agree with them.",
+        json_schema_extra={"metavar": "FORMAT:PATH"},
     )
-    samples: int = Field(1000, ge=0, description="Bootstrap resamples for 95 % intervals; 0 for none.")
+
+    @model_validator(mode="after")
+    def _one_stage_or_two(self) -> Self:
+        if self.rerank is None and self.unranked is not None:
+            raise UsageError(
+                f"--unranked {self.unranked} without --rerank: every candidate is ranked", "add --rerank K"
+            )
+        if self.rerank is not None:
+            from diptych.evaluation.result import one_gallery
+
+            one_gallery(self.protocol)
+        return self
+
+    def checked(self) -> Sequence[str]:
+        """Return the measures; raise a UsageError before the work for what cannot be measured."""
+        from diptych.evaluation.reranking import check_no_gains
+        from diptych.metrics import DEFAULT_MEASURES
+        from diptych.metrics.measuring import GainMeasure, resolve
+
+        wanted = self.measure or DEFAULT_MEASURES
+        plain, _ = resolve(wanted)
+        if self.rerank is not None:
+            check_no_gains(plain)
+        uses = any(isinstance(one, GainMeasure) and one.gain.of == "similarity" for one in plain)
+        if self.relevance is not None and self.judgements is None and not uses:
+            raise UsageError(
+                f"--relevance {self.relevance}: none of {', '.join(wanted)} asks how relevant an item is",
+                "add --measure DCG_CM@10 or --measure nDCG_CM@10",
+            )
+        return wanted
 
 
 def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
@@ -165,80 +116,100 @@ def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
 
     Examples:
         diptych evaluate runs/flickr8k
-        diptych evaluate hf:openai/clip-vit-base-patch32 --data coco --protocol coco-1k --out clip
-        diptych evaluate hf:openai/clip-vit-base-patch32 --data coco --captions random:0 --out clip-one
-        diptych evaluate embedded --measure R@1 --measure mAP@5
-        diptych evaluate runs/coco --positives cxc:crisscrossed/data --measure rsum --measure R-precision
-        diptych evaluate runs/coco --measure DCG_CM@10 --measure nDCG_CM@10 --relevance st:clip-ViT-B-32
-        diptych evaluate runs/flickr8k --measure DCG_CM@10 --judgements flickr8k-expert:ExpertAnnotations.txt
-        diptych evaluate blip:Salesforce/blip-itm-base-coco --data coco --rerank 256 --out blip
-        diptych evaluate albef:flickr30k.pth --data flickr30k --rerank 128 --out albef
-        diptych evaluate blip/embeddings --rerank 2 --unranked published
+        diptych evaluate hf:NAME --data coco --protocol coco-1k --out clip
+        diptych evaluate runs/coco --positives cxc:crisscrossed/data
+        diptych evaluate runs/coco --measure DCG_CM@10 --relevance st:NAME
+        diptych evaluate albef:flickr30k.pth --data flickr30k --rerank 128
     """
     from diptych.data.judgements import read_judgements
     from diptych.evaluation.evaluate_encoder import evaluate_encoded, positives_of
     from diptych.evaluation.judgements import judge_encoded
-    from diptych.evaluation.reranking import check_no_gains
-    from diptych.metrics import DEFAULT_MEASURES
-    from diptych.metrics.measuring import resolve
 
-    protocol, ties, samples, positives = options.protocol, options.ties, options.samples, options.positives
-    stage = SecondStage.asked(options.rerank, options.unranked, protocol)
-    relevance, judgements, out = options.relevance, options.judgements, options.out
-    wanted = options.measure or DEFAULT_MEASURES
-    plain, _ = resolve(wanted)  # before the work, not after it
-    if stage is not None:
-        check_no_gains(plain)
-    if relevance is not None and judgements is None:
-        check_uses_relevance(relevance, wanted)
-    judged = None if judgements is None else read_judgements(judgements)
+    wanted, out, positives = options.checked(), options.out, options.positives
+    judged = None if options.judgements is None else read_judgements(options.judgements)
+    stage = None if options.rerank is None else SecondStage(options.rerank, options.unranked or "miss")
     with progress():
         embeddings = None if out is None else out / "embeddings"
         look = None if stage is None else stage.look
         encoded, origin, folder = encoded_of(source, data, data.split, embeddings, look, reuse=True)
         beside = embeddings or folder  # a run that cannot be written is evaluated with --out
         candidates = None if stage is None else stage.candidates(folder, encoded, origin, beside)
-        judge = None if relevance is None else relevance_named(relevance, encoded, origin, beside)
-        if not options.measure and judgements is not None and stage is None:
+        judge = None if options.relevance is None else _relevance(options.relevance, encoded, origin, beside)
+        if not options.measure and judged is not None and stage is None:
             wanted = (*wanted, *gains_beside(encoded, judge))
         chosen = parse_values(options.positives_option, "--positives-option")
         base = _base(source, encoded, origin) if out is None else out / "evaluation"
+        how: dict[str, Any] = {"protocol": options.protocol, "samples": options.samples}
+        first: dict[str, Any] = {**how, "ties": options.ties or "expected", "relevance": judge}
         found, agreements = [], {}
         for kind, target in _targets(base, positives):
             extended = None if kind is None else positives_of(encoded, kind, **chosen)
-            same: dict[str, Any] = {"positives": extended, "protocol": protocol, "samples": samples}
-            same["about"] = origin.said()
-            first = {**same, "ties": ties or "expected", "relevance": judge}
-            result = evaluate_encoded(encoded, target, wanted, **first)
+            of: dict[str, Any] = {"positives": extended, "about": origin.said()}
+            result = evaluate_encoded(encoded, target, wanted, **first, **of)
             if judged is not None:
-                told: dict[str, Any] = {"positives": extended, "relevance": judge, "samples": samples}
-                agreements[target] = judge_encoded(encoded, result, judged, target, **told)
+                agreements[target] = judge_encoded(
+                    encoded,
+                    result,
+                    judged,
+                    target,
+                    positives=extended,
+                    relevance=judge,
+                    samples=options.samples,
+                )
             found.append(("" if stage is None else "contrastive: the first stage alone", target, result))
             if stage is not None and candidates is not None:
-                same |= {"k": stage.k, "unranked": stage.unranked, "ties": ties}
-                again = stage.target(target)
-                result = evaluate_encoded(encoded, again, wanted, reranked=candidates, **same)
-                found.append((stage.title, again, result))
+                again = target.with_name(f"{target.name}-reranked-{stage.k}-{stage.unranked}")
+                ranked: dict[str, Any] = {"reranked": candidates, "ties": options.ties}
+                ranked |= {"k": stage.k, "unranked": stage.unranked}
+                result = evaluate_encoded(encoded, again, wanted, **how, **of, **ranked)
+                title = f"re-ranked: the best {stage.k:,} of each query, scored again by the matching head"
+                found.append((title, again, result))
     for title, target, result in found:
         show(*(replace(table, caption=title) for table in result.tables()))
         say(result.protocol_line())
         say(f"with values per query and TREC files in {target}")
         if target in agreements:
-            show_agreement(agreements[target])
+            agreed = agreements[target]
+            show(*agreed.tables())
+            say(agreed.line)
+            for direction, reasons in agreed.left_out.items():
+                for reason, count in reasons.items():
+                    if count:
+                        say(f"{count:,} {direction} queries left out: {reason}")
     if not positives:
-        measured = {"protocol": protocol, "ties": ties or "expected", "samples": samples, "relevance": judge}
         with progress():
             name = base.name if out is None else None
-            both = _both_conditions(source, origin, found[0][2], out or Path(source), name, wanted, measured)
+            both = _both_conditions(source, origin, found[0][2], out or Path(source), name, wanted, first)
         if both is not None:
-            show_conditions(both)
-    is_run = (Path(source) / "run.json").is_file()
-    is_order = encoded.similarity != "cosine"
-    next_step(["diptych", *(["report", source] if is_run else ["info" if is_order else "index", folder])])
+            show(*both.tables())
+    if (Path(source) / "run.json").is_file():
+        next_step(["diptych", "report", source])
+    else:  # the penalty of order embeddings cannot be indexed
+        next_step(["diptych", "index" if encoded.similarity == "cosine" else "info", folder])
+
+
+def gains_beside(encoded: EncodedCollection, relevance: Relevance | None) -> tuple[str, ...]:
+    """Return the gains that are measured beside the default measures where people's judgements are given."""
+    if encoded.similarity != "cosine" and relevance is None:
+        return ("nDCG@10",)  # penalties are no gains
+    return ("nDCG@10", "DCG_CM@10", "nDCG_CM@10")
+
+
+def _relevance(name: str, encoded: EncodedCollection, origin: Origin, folder: Path) -> Relevance:
+    """Return the relevance model called ``name``."""
+    from diptych.encoders.embeddings import EncodedCollection
+    from diptych.evaluation.evaluate_encoder import relevance_of
+
+    if EncodedCollection.is_at(name):
+        return relevance_of(encoded, EncodedCollection.open(name))
+    encoder, _ = encoder_of(name)
+    home = folder.with_name(f"{folder.name}-relevance-{encoder.fingerprint[:8]}")
+    part = replace(origin, model=name)
+    return relevance_of(encoded, encode_part(encoder, replace(part, split=None).collection(), part, home))
 
 
 def _base(source: str, encoded: EncodedCollection, origin: Origin) -> Path:
-    """The folder of an evaluation in a run: named by its data where that is not the run's own.
+    """Return the folder of an evaluation in a run: named by its data where that is not the run's own.
 
     What is there of other data of the same name is left alone.
     """
@@ -257,7 +228,7 @@ def _base(source: str, encoded: EncodedCollection, origin: Origin) -> Path:
 
 
 def _targets(base: Path, positives: list[str] | None) -> list[tuple[str | None, Path]]:
-    """What is evaluated, and the folder of each: one per format of positives."""
+    """Return what is evaluated, and the folder of each: one per format of positives."""
     if not positives:
         return [(None, base)]
     names = [kind.partition(":")[0] for kind in positives]
@@ -280,12 +251,10 @@ def _both_conditions(
     measures: Sequence[str],
     options: dict[str, Any],
 ) -> BothConditions | None:
-    """The split without and with the shortcuts of training; None for what was not trained with any.
+    """Evaluate the split without and with the shortcuts of training; None for what was not trained with any.
 
     Embeddings go to ``home/embeddings``, results to ``home/evaluation``.
     """
-    from dataclasses import replace
-
     from diptych.evaluation.shortcuts import evaluate_both
     from diptych.training.evaluations import shortcuts_to_evaluate
 
@@ -310,38 +279,23 @@ def _both_conditions(
     return None if both.with_shortcuts is None else both
 
 
+@dataclass
 class SecondStage:
-    """What ``--rerank`` and ``--unranked`` ask for."""
+    """The matching head's ranking of the best ``k`` of each query."""
 
-    def __init__(self, k: int, unranked: str, protocol: str) -> None:
-        from diptych.evaluation.reranking import check_unranked
-        from diptych.evaluation.result import one_gallery
-
-        check_unranked(unranked)
-        one_gallery(protocol)
-        self.k, self.unranked = k, unranked
-        self._encoder: DualEncoder | None = None
-
-    @classmethod
-    def asked(cls, k: int | None, unranked: str | None, protocol: str) -> SecondStage | None:
-        """The second stage, or None where none is asked for."""
-        if k is None:
-            if unranked is not None:
-                raise UsageError(
-                    f"--unranked {unranked} without --rerank: every candidate is ranked", "add --rerank K"
-                )
-            return None
-        return cls(k, unranked or "miss", protocol)
+    k: int
+    unranked: str
+    encoder: DualEncoder | None = None
 
     def look(self, encoder: DualEncoder) -> None:
         """See before the work that ``encoder`` has a matching head, and keep it."""
         from diptych.encoders.rerank import require_matching
 
         require_matching(encoder)
-        self._encoder = encoder
+        self.encoder = encoder
 
     def candidates(self, folder: Path, encoded: EncodedCollection, origin: Origin, beside: Path) -> Reranked:
-        """The candidates stored in ``folder`` or ``beside``, scored now into ``beside`` unless there are enough."""
+        """Return candidates stored in ``folder`` or ``beside``; score them into ``beside`` unless there are enough."""
         from diptych.encoders.embeddings import check_still_there
         from diptych.encoders.rerank import rerank, stored_candidates
 
@@ -349,17 +303,8 @@ class SecondStage:
             found = stored_candidates(place / "reranked", encoded, self.k)
             if found is not None:
                 return found
-        if self._encoder is None:
+        if self.encoder is None:
             check_still_there(origin.model, folder)
             self.look(encoder_of(origin.model)[0])
-        assert self._encoder is not None
-        return rerank(self._encoder, origin.collection(), encoded, self.k, folder=beside / "reranked")
-
-    def target(self, base: Path) -> Path:
-        """Where the evaluation of this stage goes, beside that of the first."""
-        return base.with_name(f"{base.name}-reranked-{self.k}-{self.unranked}")
-
-    @property
-    def title(self) -> str:
-        """What stands above its table."""
-        return f"re-ranked: the best {self.k:,} of each query, scored again by the matching head"
+        assert self.encoder is not None
+        return rerank(self.encoder, origin.collection(), encoded, self.k, folder=beside / "reranked")

@@ -145,7 +145,9 @@ def _about(path: Path) -> list[tuple[str, str]]:
 def _header(file: Path) -> list[tuple[str, str]]:
     """Return the fields of a header of ours; nothing of another file."""
     content = read_json(file)
-    known = {"format", "artifact"} | ({"k", "origin"} if file.name in ("picks.json", "sparse.json") else set())
+    known = {"format", "artifact"} | (
+        {"k", "origin"} if file.name in ("picks.json", "sparse.json") else set()
+    )
     if not isinstance(content, dict) or not known & content.keys():
         return []
     kind = str(content.get("artifact", file.name.split(".")[-2])).replace("_", " ")

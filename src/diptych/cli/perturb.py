@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from diptych.cli.console import next_step, print_table, progress, say, show
+from diptych.cli.console import next_step, progress, say, show
 from diptych.cli.sources import LanguageSpec, OutOption, PartSpec, options_by_name
 from diptych.core.errors import UsageError
 from diptych.core.table import Table
@@ -25,7 +25,7 @@ _LONG = 160
 
 
 def list_perturbations() -> None:
-    """A table for each group."""
+    """Print a table for each group."""
     from diptych.analysis.perturbations import GROUPS, choose_perturbations
 
     every = choose_perturbations(["all"])
@@ -41,7 +41,7 @@ def list_perturbations() -> None:
                 rows.append((one.name, one.description, "yes" if one.keeps_meaning else "no", options))
         columns = ("perturbation", "what it changes", "meaning stays", "options")
         if rows:
-            print_table(f"{group}: {what}", columns, rows)
+            show(Table.of(f"{group}: {what}", "", columns, rows))
     next_step("diptych data perturb DATA --perturb NAME --out FOLDER")
 
 
@@ -125,7 +125,7 @@ def perturb(options: PerturbOptions) -> None:
 
     Examples:
         diptych data perturb flickr8k --perturb typos --out typos
-        diptych data perturb captions.txt --perturb character-swap --set character-swap.edits=2
+        diptych data perturb captions.txt --perturb typos --seeds 3
         diptych data perturb --list
     """
     from diptych.analysis.perturbations.perturb import (

@@ -42,7 +42,7 @@ def resources(options: ResourceOptions) -> None:
 
     Examples:
         diptych data resources --check
-        diptych data resources --wordnet english-wordnet-2024.xml.gz --nltk-data ~/nltk_data
+        diptych data resources --wordnet english-wordnet-2024.xml.gz
     """
     from diptych.data.language.resources import find_resources
 

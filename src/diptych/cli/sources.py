@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name, write_json
@@ -49,13 +49,19 @@ class DataSpec(DataSource):
     )
     skip_bad_images: bool = Field(False, description="Leave out and count images that cannot be read.")
 
+    def check_used(self) -> None:
+        """Raise a UsageError for an option that says how data is read where none is named."""
+        given = [
+            name for name in ("images", "reader", "reader_option", "skip_bad_images") if getattr(self, name)
+        ]
+        if given and self.data is None:
+            flag = f"--{given[0].replace('_', '-')}"
+            raise UsageError(f"{flag} without --data", "give --data: it says how that is read")
+
     def section(self, run: Run | None) -> dict[str, Any]:
         """Return the recipe's data section that this means; the run's own where no data is named."""
+        self.check_used()
         if self.data is None:
-            given = [name for name in ("images", "reader", "reader_option") if getattr(self, name)]
-            if given:
-                flag = f"--{given[0].replace('_', '-')}"
-                raise UsageError(f"{flag} without --data", "give --data: it says how that is read")
             if run is None:
                 raise UsageError("no data given", "give a dataset with --data")
             return run.recipe.data.model_dump(mode="json")
@@ -73,13 +79,22 @@ class SplitOption(Options):
     split: str | None = Field(None, description="The part of the data, or all; test where there is one.")
 
 
-class PartSpec(DataSpec, SplitOption):
-    """Which part of which data, and which of its captions."""
+class CaptionsOption(Options):
+    """Which captions."""
 
-    captions: str = Field(
-        "all",
-        description="Which captions of each image count: all, first, first:K, random or random:SEED.",
-    )
+    captions: str = Field("all", description="Of each image: all, first, first:K, random or random:SEED.")
+
+    @field_validator("captions")
+    @classmethod
+    def _known(cls, captions: str) -> str:
+        from diptych.data.captions import check_caption_choice
+
+        check_caption_choice(captions)
+        return captions
+
+
+class PartSpec(DataSpec, SplitOption, CaptionsOption):
+    """Which part of which data, and which of its captions."""
 
 
 class LanguageSpec(Options):
@@ -110,6 +125,18 @@ class TargetOption(Options):
     """Where results are written, which has to be named."""
 
     out: Path = Field(description="Where to write.", json_schema_extra={"flags": ["--out", "-o"]})
+
+
+class SamplesOption(Options):
+    """How sure a number is."""
+
+    samples: int = Field(1000, ge=0, description="Bootstrap resamples for 95 % intervals; 0 for none.")
+
+
+class SeedOption(Options):
+    """What random numbers begin with."""
+
+    seed: int = Field(0, ge=0, description="Of everything random: resamples, swaps, draws.")
 
 
 @dataclass(frozen=True)
@@ -190,7 +217,7 @@ def run_of(model: str) -> Run | None:
 
 def encoded_of(
     source: str,
-    choice: DataChoice | DataSpec,
+    data: DataChoice | DataSpec,
     split: str | None,
     out: Path | None = None,
     look: Callable[[DualEncoder], object] | None = None,
@@ -201,16 +228,12 @@ def encoded_of(
 
     With ``reuse`` those that lie in the run are used although they would go to ``out``.
     """
-    from diptych.data.captions import check_caption_choice
     from diptych.encoders.embeddings import EncodedCollection, Origin
-    from diptych.encoders.family import rooted
 
-    captions = getattr(choice, "captions", "all")
-    check_caption_choice(captions)
     folder = Path(source)
     given = Origin.read(folder)
     if given is not None:
-        if choice.data is not None or split is not None or captions != "all":
+        if data.data is not None or split is not None or getattr(data, "captions", "all") != "all":
             raise UsageError(f"{source} is embedded already", "leave --data, --split and --captions out")
         return EncodedCollection.open(folder), given, folder
     if any(folder.glob("*.unfinished")):
@@ -219,14 +242,7 @@ def encoded_of(
     encoder, run = encoder_of(source, work.device)
     if look is not None:
         look(encoder)
-    origin = Origin(rooted(source), choice.section(run), None, captions)
-    collection = origin.collection()
-    if split is None:
-        default = run.recipe.data.test if run is not None else "test"
-        split = default if default in collection.split_sizes else None
-    elif split == "all":
-        split = None
-    origin = replace(origin, split=split, centric=collection.centric)
+    origin, collection = origin_of(source, data, split, run)
     usual = folder / "embeddings" / content_name(collection, origin, run)
     if out is None:
         if not folder.is_dir():
@@ -235,11 +251,28 @@ def encoded_of(
     elif reuse:
         from diptych.encoders.encode import stored_collection
 
-        part = collection if split is None else collection.split(split)
-        stored = stored_collection(encoder, part, usual, split)
+        part = collection if origin.split is None else collection.split(origin.split)
+        stored = stored_collection(encoder, part, usual, origin.split)
         if stored is not None:
             return stored, origin, usual
     return encode_part(encoder, collection, origin, out, work), origin, out
+
+
+def origin_of(
+    source: str, data: DataChoice | DataSpec, split: str | None, run: Run | None
+) -> tuple[Origin, Collection]:
+    """Return what says which part of which data is meant, and the whole collection."""
+    from diptych.encoders.embeddings import Origin
+    from diptych.encoders.family import rooted
+
+    origin = Origin(rooted(source), data.section(run), None, getattr(data, "captions", "all"))
+    collection = origin.collection()
+    if split is None:
+        default = run.recipe.data.test if run is not None else "test"
+        split = default if default in collection.split_sizes else None
+    elif split == "all":
+        split = None
+    return replace(origin, split=split, centric=collection.centric), collection
 
 
 def content_name(collection: Collection, origin: Origin, run: Run | None) -> str:
@@ -334,26 +367,7 @@ SkipBadImages = Annotated[
 Split = Annotated[
     str | None, typer.Option(help="The part of the data; test where there is one.", show_default=False)
 ]
-Captions = Annotated[
-    str,
-    typer.Option(
-        "--captions",
-        help="Which captions of each picture count: all, first, first:K, random or random:SEED.",
-    ),
-]
 OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help="Where to write.", show_default=False)]
-LanguageName = Annotated[
-    str,
-    typer.Option(
-        "--language", help="Tagger and WordNet: auto, nltk, scenes or none; see diptych data resources."
-    ),
-]
-WordNetPath = Annotated[
-    Path | None, typer.Option("--wordnet", help="A WordNet's folder or file.", show_default=False)
-]
-NltkData = Annotated[
-    Path | None, typer.Option("--nltk-data", help="An NLTK data folder.", show_default=False)
-]
 
 
 def options_by_name(given: list[str] | None) -> dict[str, dict[str, Any]]:
@@ -399,21 +413,17 @@ def parse_values(given: list[str] | None, flag: str) -> dict[str, Any]:
     return values
 
 
-_PATHS = (
-    *("warm_start", "fine_tune", "shortcuts.digits"),
-    *("model.image.weights", "model.text.word_vectors", "reconstruction.targets.model"),
-    *("dense", "clip", "x-vlm", "measure.words", "sparsify.vocabulary.source"),
-    *("align", "altclip", "groupvit", "encoder", "bag"),
-    *("measure.relevance", "measure.wordnet", "measure.nltk_data"),
-    *("features.weights",),
-)
-"""Recipe keys whose values can be files or folders."""
+def recipe_values(given: list[str] | None, paths: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return what ``--set`` says; files and folders by their whole path, so that a run finds them from anywhere.
 
+    Args:
+        given: ``KEY=VALUE`` texts.
+        paths: keys whose values can be files or folders; those of recipes, when not given.
+    """
+    from diptych.training.recipe import PATHS
 
-def recipe_values(given: list[str] | None) -> dict[str, Any]:
-    """What ``--set`` says; files and folders by their whole path, so that a run finds them from anywhere."""
     values = parse_values(given, "--set")
-    for key in _PATHS:
+    for key in PATHS if paths is None else paths:
         named = values.get(key)
         # A name such as hf:NAME or sklearn is no path, whatever lies in the folder.
         if isinstance(named, str) and named not in ("auto", "sklearn", "drawn", "lsa"):

@@ -1,143 +1,35 @@
-"""What ``diptych sparse train`` leaves in its folder, and how other verbs open it."""
+"""Queries: sentences and images, encoded by what a run, an encoder or ``diptych sparse train`` made."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from diptych.cli.sources import encoder_of
-from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import write_json
-from diptych.core.reading import read_json
-
 if TYPE_CHECKING:
-    from diptych.data.collection import Collection
     from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.embeddings import Origin
-    from diptych.sparse import SparseEncoder, SparsifiedCollection, Sparsifier
-
-
-_MARKER = "sparse.json"
-
-
-@dataclass(frozen=True)
-class SparseFolder:
-    """A trained head, the sparse rows it made, and where the dense ones came from.
-
-    ::
-
-        FOLDER/
-          sparse.json          this
-          options.json …       what training wrote, head/ among it
-          rows/SPLIT/          sparse rows of pictures and captions
-          measures/SPLIT.json  what they keep and lose
-          report.html
-
-    Attributes:
-        folder: its place.
-        origin: the dense encoder and data, of all splits.
-        split: the part that is shown and searched when none is named.
-    """
-
-    folder: Path
-    origin: Origin
-    split: str
-
-    @classmethod
-    def is_one(cls, folder: Path | str) -> bool:
-        """Whether ``diptych sparse train`` has finished a head there."""
-        return (Path(folder) / _MARKER).is_file()
-
-    @classmethod
-    def open(cls, folder: Path | str) -> SparseFolder:
-        """What :meth:`save` wrote."""
-        from diptych.encoders.embeddings import Origin
-
-        folder = Path(folder)
-        if not cls.is_one(folder):
-            raise UsageError(f"{folder} holds no sparse head", "make one with diptych sparse train")
-        said = read_json(folder / _MARKER)
-        if not isinstance(said, dict) or not isinstance(said.get("split"), str):
-            raise StorageError(
-                f"{folder / _MARKER} is damaged", "repeat the diptych sparse train that made it"
-            )
-        return cls(folder, Origin.from_dict(said.get("origin"), folder / _MARKER), said["split"])
-
-    @classmethod
-    def of(cls, folder: Path | str) -> SparseFolder:
-        """The folder itself, or the one whose rows an index holds."""
-        from diptych.encoders.embeddings import Origin, check_still_there
-
-        folder = Path(folder)
-        if not cls.is_one(folder) and (folder / "index.json").is_file():
-            from diptych.index.storage import Header
-
-            about = Header.open(folder).about
-            if "origin" in about:
-                origin = Origin.from_dict(about["origin"], folder / "index.json")
-                check_still_there(origin.model, folder)
-                return replace(cls.open(origin.model), split=origin.split or "all")
-        return cls.open(folder)
-
-    def save(self) -> None:
-        """Write the marker; last of all."""
-        write_json(self.folder / _MARKER, {"origin": asdict(self.origin), "split": self.split})
-
-    def sparsifier(self) -> Sparsifier:
-        """The head."""
-        from diptych.sparse import Sparsifier
-
-        return Sparsifier.load(self.folder / "head")
-
-    def encoder(self) -> SparseEncoder:
-        """Sentences and pictures to sparse rows."""
-        from diptych.encoders.embeddings import check_still_there
-        from diptych.sparse import SparseEncoder
-
-        check_still_there(self.origin.model, self.folder)
-        dense, _ = encoder_of(self.origin.model)
-        return SparseEncoder(dense, self.sparsifier())
-
-    def rows(self, split: str | None = None) -> SparsifiedCollection:
-        """The sparse rows of a split."""
-        from diptych.sparse import SparsifiedCollection
-
-        folder = self.rows_folder(split)
-        if not folder.is_dir():
-            there = sorted(path.name for path in folder.parent.glob("[!.]*"))
-            only = f", only of {', '.join(there)}" if there else ""
-            raise UsageError(
-                f"{self.folder} holds no rows of {folder.name!r}{only}",
-                f"repeat the diptych sparse train that made it with --test {folder.name}",
-            )
-        return SparsifiedCollection.open(folder)
-
-    def rows_folder(self, split: str | None = None) -> Path:
-        """Where the rows of a split are."""
-        return self.folder / "rows" / (split or self.split)
-
-    def collection(self, split: str | None = None) -> Collection:
-        """The pictures and captions of a split."""
-        return replace(self.origin, split=split or self.split).collection()
-
-    def query_origin(self, split: str | None = None) -> Origin:
-        """The origin that an index of a split's rows keeps: this folder is what queries are encoded with."""
-        return replace(self.origin, model=str(self.folder.resolve()), split=split or self.split)
-
+    from diptych.sparse import SparseEncoder
+    from diptych.sparse.folder import SparseFolder
 
 _PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 
 def looks_like_a_picture(query: str) -> bool:
-    """Whether a query is the path of a picture, by its ending."""
+    """Return whether a query is the path of an image, by its ending."""
     return Path(query).suffix.lower() in _PICTURES
 
 
+def sparse_folder(source: str) -> SparseFolder | None:
+    """Return what ``diptych sparse train`` has finished in a folder; None for another source."""
+    if not (Path(source) / "sparse.json").is_file():
+        return None
+    from diptych.sparse.folder import SparseFolder
+
+    return SparseFolder.open(source)
+
+
 def query_encoder(model: str, texts_only: bool = False) -> DualEncoder | SparseEncoder:
-    """The encoder of queries: of a run or encoder, or of what ``diptych sparse train`` made."""
+    """Return the encoder of queries: of a run or encoder, or of what ``diptych sparse train`` made."""
     from diptych.encoders.dual_encoder import DualEncoder
 
-    if SparseFolder.is_one(model):
-        return SparseFolder.open(model).encoder()
-    return DualEncoder.load(model, texts_only=texts_only)
+    made = sparse_folder(model)
+    return DualEncoder.load(model, texts_only=texts_only) if made is None else made.encoder()

@@ -7,167 +7,122 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.cli.sources import DataChoice, parse_values
+from pydantic import Field
+
+from diptych.cli.sources import DataSpec, parse_values
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.options import Options
 
 if TYPE_CHECKING:
-    from diptych.studies import LogSource
+    from diptych.studies import LogSource, Study
 
 _NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class DataChoices:
-    """The data options of ``diptych study run``, as they were given."""
+class DataChoices(Options):
+    """Which data a study is run on."""
 
-    data: Sequence[str] = ()
-    images: Sequence[str] = ()
-    reader: Sequence[str] = ()
-    reader_option: Sequence[str] = ()
-    skip_bad_images: bool = False
+    data: list[str] = Field(
+        [],
+        description="A dataset: folder or file; a log, of a shop's. Of several collections NAME=DATASET, repeated.",
+    )
+    images: list[str] = Field(
+        [], description="Folder of images, where it is not beside the data; or NAME=FOLDER."
+    )
+    reader: list[str] = Field(
+        [],
+        description="The data's format, where it is not recognised; or NAME=READER.",
+        json_schema_extra={"names": "diptych.data.readers:READERS"},
+    )
+    reader_option: list[str] = Field(
+        [], description="KEY=VALUE for the reader; or NAME.KEY=VALUE. Repeatable."
+    )
+    skip_bad_images: bool = Field(False, description="Leave out and count images that cannot be read.")
+
+    def choices(self, study: Study) -> dict[str, Any]:
+        """Return what these are among the choices of who runs a study."""
+        if study.several:
+            return {"collections": self.several()}
+        return {"log": self.log(study.name)} if study.of_logs else {"data": self.one()}
 
     def one(self) -> dict[str, Any] | None:
-        """The data section of a study of one collection; None where no data is named."""
-        for flag, given in (("--data", self.data), ("--images", self.images), ("--reader", self.reader)):
-            if len(given) > 1:
-                raise UsageError(
-                    f"{flag} is given {len(given)} times: {', '.join(given)}",
-                    "this study is of one collection",
-                )
-        if not self.data:
-            return None
-        return _section(
-            self.data[0],
-            next(iter(self.images), None),
-            next(iter(self.reader), None),
-            self.reader_option,
-            self,
-        )
+        """Return the data section of a study of one collection; None where no data is named."""
+        self._check_one("this study is of one collection")
+        return next((section for _, section in self.several()), None)
 
     def log(self, name: str) -> LogSource | None:
-        """The log of study ``name``; None where none is named."""
+        """Return the log of study ``name``; None where none is named."""
         from diptych.studies import LogSource
 
         if self.images or self.skip_bad_images:
             flag = "--images" if self.images else "--skip-bad-images"
             raise UsageError(f"{flag}: {name} is of a shop's log", f"leave {flag} out")
-        for flag, given in (("--data", self.data), ("--reader", self.reader)):
-            if len(given) > 1:
-                raise UsageError(
-                    f"{flag} is given {len(given)} times: {', '.join(given)}", f"{name} is of one log"
-                )
+        self._check_one(f"{name} is of one log")
         if not self.data:
             return None
-        options = parse_values(list(self.reader_option), "--reader-option")
+        options = parse_values(self.reader_option, "--reader-option")
         return LogSource(Path(self.data[0]), next(iter(self.reader), None), options)
 
     def several(self) -> tuple[tuple[str, dict[str, Any]], ...]:
-        """A name (empty: the collection's own) and a data section for each collection."""
+        """Return a name (empty: the collection's own) and a data section for each collection."""
         named = [_split(text) for text in self.data]
         names = [name for name, _ in named if name]
         for name in names:
             if names.count(name) > 1:
                 raise UsageError(f"two collections are called {name!r}", "give each --data another NAME")
-        images, readers = (
-            _by_name(given, names, flag)
-            for given, flag in ((self.images, "--images"), (self.reader, "--reader"))
-        )
-        options: dict[str, list[str]] = {}
-        for text in self.reader_option:
-            about, option = _about(text, names)
-            options.setdefault(about, []).append(option)
-        return tuple(
-            (
-                name,
-                _section(
-                    path,
-                    images.get(name, images.get("")),
-                    readers.get(name, readers.get("")),
-                    [*options.get("", []), *(options.get(name, []) if name else [])],
-                    self,
-                ),
+        images, readers = (_by_name(getattr(self, key), names, f"--{key}") for key in ("images", "reader"))
+        options = _named(self.reader_option, names, "--reader-option", ".")
+        options.sort(key=lambda one: bool(one[0]))  # those of all first: one's own replace them
+
+        def section(name: str, path: str) -> dict[str, Any]:
+            folder = images.get(name, images.get(""))
+            spec = DataSpec(
+                data=Path(path),
+                images=None if folder is None else Path(folder),
+                reader=readers.get(name, readers.get("")),
+                reader_option=[text for about, text in options if about in ("", name)],
+                skip_bad_images=self.skip_bad_images,
             )
-            for name, path in named
-        )
+            return spec.section(None)
+
+        return tuple((name, section(name, path)) for name, path in named)
+
+    def _check_one(self, why: str) -> None:
+        for key in ("data", "images", "reader"):
+            given = getattr(self, key)
+            if len(given) > 1:
+                raise UsageError(f"--{key} is given {len(given)} times: {', '.join(given)}", why)
 
 
 def _split(text: str) -> tuple[str, str]:
     """``NAME=VALUE``, or a value without a name; a path that is there is a path."""
     found = _NAMED.fullmatch(text)
-    if found is None or Path(text).exists():
-        return "", text
-    return found[1], found[2]
+    return ("", text) if found is None or Path(text).exists() else (found[1], found[2])
 
 
-def _about(text: str, names: Sequence[str]) -> tuple[str, str]:
-    """Which collection (empty: all) a reader's option is about, and the option; names may have dots."""
-    about = max((name for name in names if text.startswith(f"{name}.")), key=len, default="")
-    if about:
-        return about, text[len(about) + 1 :]
-    name, dot, _ = text.partition("=")[0].partition(".")
-    if dot:
-        raise UnknownNameError("collection of --reader-option", name, names)
-    return "", text
+def _named(texts: Sequence[str], names: Sequence[str], flag: str, sign: str) -> list[tuple[str, str]]:
+    """Which collection (empty: all) each text is about, and the rest of it; names may have dots."""
+    found = []
+    for text in texts:
+        name = max((name for name in names if text.startswith(f"{name}{sign}")), key=len, default="")
+        before, dot, _ = text.partition("=")[0].partition(sign)
+        unknown = _split(text)[0] if sign == "=" else before * bool(dot)
+        if unknown and not name:
+            raise UnknownNameError(f"collection of {flag}", unknown, names)
+        found.append((name, text[len(name) + 1 :] if name else text))
+    return found
 
 
-def _by_name(given: Sequence[str], names: Sequence[str], flag: str) -> dict[str, str]:
+def _by_name(texts: Sequence[str], names: Sequence[str], flag: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for text in given:
-        name, value = _split(text)
-        if name and name not in names:
-            raise UnknownNameError(f"collection of {flag}", name, names)
+    for name, value in _named(texts, names, flag, "="):
         if name in found:
             raise UsageError(
                 f"{flag} is given twice for {name or 'all collections'}", f"e.g. {flag} NAME={value}"
             )
         found[name] = value
     return found
-
-
-def _section(
-    path: str, images: str | None, reader: str | None, options: Sequence[str], given: DataChoices
-) -> dict[str, Any]:
-    folder = None if images is None else Path(images)
-    return DataChoice(Path(path), folder, reader, list(options), given.skip_bad_images).section(None)
-
-
-def command_of(
-    name: str,
-    data: DataChoices,
-    rows: str | None,
-    seeds: str | None,
-    setting: str | None,
-    targets: str | None,
-    regions: Path | None,
-    positives: str | None,
-    set_: list[str] | None,
-) -> str:
-    """What a person types to have the same."""
-    parts = ["diptych", "study", "run", name]
-    for flag, given in (
-        ("--data", data.data),
-        ("--images", data.images),
-        ("--reader", data.reader),
-        ("--reader-option", data.reader_option),
-    ):
-        parts += [part for text in given for part in (flag, text)]
-    parts += ["--skip-bad-images"] if data.skip_bad_images else []
-    for flag, value in (
-        ("--rows", rows),
-        ("--seeds", seeds),
-        ("--setting", setting if setting != "quick" else None),
-        ("--targets", targets),
-        ("--regions", regions),
-        ("--positives", positives),
-    ):
-        if value is not None:
-            parts += [flag, str(value)]
-    parts += ["--quick"] if setting == "quick" else []
-    parts += [part for text in set_ or [] for part in ("--set", text)]
-    return shlex.join(parts)

@@ -34,7 +34,7 @@ from typer.main import get_command
 from diptych.cli import plain
 from diptych.cli.console import output
 from diptych.core.errors import UsageError
-from diptych.core.options import Options
+from diptych.core.options import Options, flags_of
 
 Verb = Callable[..., None]
 _WORDS: dict[Any, str] = {str: "TEXT", int: "N", float: "X", Path: "PATH"}
@@ -198,7 +198,7 @@ def _parameter(key: str, field: Any) -> inspect.Parameter:
     if extra.get("argument"):
         made = typer.Argument(**about)
     else:
-        flags = extra.get("flags") or [f"--{key.rstrip('_').replace('_', '-')}"]
+        flags = flags_of(key, field)
         if field.annotation is bool and default:
             flags = [f"{flags[0]}/--no-{flags[0][2:]}"]
         bounds = {"ge": "min", "le": "max"}

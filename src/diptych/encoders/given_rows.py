@@ -134,7 +134,7 @@ class GivenRows(DualEncoder):
     def _nothing_new(self, what: str) -> UsageError:
         return UsageError(
             f"{self.folder} holds rows, no encoder: new {what} cannot be encoded",
-            "ask by ids (diptych sparse terms, diptych sparse explain), or name their encoder with --model (diptych search)",
+            "give ids (diptych sparse terms, explain), or name their encoder with --model (diptych search)",
         )
 
     def _write(self, folder: Path) -> None:

@@ -19,13 +19,14 @@ import numpy as np
 
 from diptych.core.errors import DataError, NumericalError
 from diptych.core.files import write_json
+from diptych.core.table import Cell, Table
 from diptych.data.extended_positives import ExtendedPositives
 from diptych.data.judgements import Judged, match_judgements
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation.evaluate_encoder import grades_of, ground_truth_of
 from diptych.evaluation.result import Result
 from diptych.metrics.bootstrap import Bootstrap, clusters
-from diptych.metrics.correlation import Coefficient, correlate
+from diptych.metrics.correlation import LEAST_HITS, Coefficient, correlate
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.metrics.measures import discounts
 from diptych.metrics.measuring import Sum, measure
@@ -76,6 +77,29 @@ class HumanAgreement:
     queries: tuple[Agreement, ...]  # per direction and measure
     # per direction, queries with judged items that have no condensed list to be judged, by reason
     left_out: dict[str, dict[str, int]]
+
+    def tables(self) -> list[Table]:
+        """Return how relevance and measures correlate with what people said."""
+        tables = []
+        for caption, what, found in (
+            ("gains of pairs", "gain", self.pairs),
+            ("measures of queries", "measure", self.queries),
+        ):
+            rows = [
+                [
+                    Cell(one.what),
+                    Cell(one.over),
+                    Cell(f"{one.n:,}"),
+                    *(each.cell for each in one.coefficients.values()),
+                ]
+                for one in found
+            ]
+            after = "–: one of the two is constant"
+            if any(each.few for one in found for each in one.coefficients.values()):
+                after += f", or below a number: no interval of fewer than {LEAST_HITS} images with a hit"
+            columns = (what, "over", "n", "τ_b", "τ_c", "Spearman", "Pearson")
+            tables.append(Table(f"agreement with people: {caption}", columns, rows, after=after))
+        return tables
 
 
 def condensed_gain(

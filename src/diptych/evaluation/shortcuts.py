@@ -8,14 +8,15 @@ Source: Hendriksen's thesis, chapter 4 (Bleeker et al., TMLR 2024), section 4.3,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
+from diptych.core.table import Table
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
@@ -28,16 +29,6 @@ WITH = "with-shortcuts"
 """Ends the name of what was embedded or evaluated with shortcuts."""
 
 
-class ConditionRow(NamedTuple):
-    """One measure in both conditions as tables print it; a sum of both directions has no direction."""
-
-    measure: str
-    direction: str
-    without: str
-    with_shortcuts: str
-    chance: str
-
-
 @dataclass(frozen=True, eq=False)
 class BothConditions:
     """Retrieval of one encoder on one split."""
@@ -47,21 +38,17 @@ class BothConditions:
     with_shortcuts: Result | None = None
     shortcuts: str = ""  # what they are, in one line; empty without any
 
-    def table(self) -> Iterator[ConditionRow]:
-        """Every measure and direction, both conditions and chance side by side."""
+    def tables(self) -> list[Table]:
+        """Return every measure and direction, both conditions and chance side by side."""
+        rows = []
         for direction, given in self.without.scores.items():
             for name, score in given.items():
-                show = measure(name).show
-                second = "–"
-                if self.with_shortcuts is not None:
-                    second = show(self.with_shortcuts.value(name, direction))
-                yield ConditionRow(
-                    name,
-                    "" if direction == BOTH else direction,
-                    show(score.value),
-                    second,
-                    show(score.chance),
-                )
+                show, other = measure(name).show, self.with_shortcuts
+                second = "–" if other is None else show(other.value(name, direction))
+                way = "" if direction == BOTH else direction
+                rows.append((name, way, show(score.value), second, show(score.chance)))
+        columns = ("measure", "direction", "without shortcuts", "with", "chance")
+        return [Table.of(f"with the shortcuts of training: {self.shortcuts}", "", columns, rows)]
 
     def protocol_line(self) -> str:
         """One line, to be printed with the numbers."""

@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
 from diptych.core.errors import DataError, NumericalError
+from diptych.core.table import Cell
 from diptych.metrics.bootstrap import Bootstrap, interval
 from diptych.metrics.ranks import available_threads
 
@@ -40,6 +41,12 @@ class Coefficient:
     low: float | None = None  # lower end of its interval; None without one
     high: float | None = None  # upper end
     few: bool = False  # an interval was asked for, and there are fewer than :data:`LEAST_HITS`
+
+    @property
+    def cell(self) -> Cell:
+        """Return it for a table, with its interval; "–" stands for what there is too little for."""
+        shown = Cell.number(self.value, 3, self.low, self.high, sign="+")
+        return replace(shown, note="–") if self.few and self.value is not None else shown
 
 
 def correlate(

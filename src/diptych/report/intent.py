@@ -18,6 +18,7 @@ from diptych.commerce.purchase_intent.shown import Discretion, number, percent
 from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER, DescribeOptions, Description
 from diptych.commerce.purchase_intent.statistics.shown import charts_of, tables_of
 from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.options import command_line
 from diptych.data.logs.log import Log
 from diptych.report.document import Block, Headline, Page, Section, Text
 from diptych.report.style import shorten
@@ -191,16 +192,7 @@ def _describe_command(description: Description, options: DescribeOptions) -> str
     words = ["diptych", "intent", "describe", "LOG", "--out", "DESCRIPTION"]
     if set(description.tables) != set(ORDER):
         words += [word for name in description.tables for word in ("--statistic", name)]
-    for given in (SessionOptions(**description.about["session_options"]), options):
-        for name, field in type(given).model_fields.items():
-            value, extra = getattr(given, name), field.json_schema_extra
-            flag = extra.get("flags") if isinstance(extra, dict) else None
-            if value != field.default:
-                words += [
-                    str(flag[0]) if isinstance(flag, list) else f"--{name.replace('_', '-')}",
-                    f"{value:g}" if isinstance(value, float) else str(value),
-                ]
-    return shlex.join(words)
+    return command_line(words, SessionOptions(**description.about["session_options"]), options)
 
 
 _POPULATIONS = {

@@ -3,6 +3,7 @@
 from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
 from diptych.sparse.expansion import expand
 from diptych.sparse.explain import Contribution, explain_match, in_words, marked_terms, readable, top_terms
+from diptych.sparse.folder import SparseFolder
 from diptych.sparse.measures import (
     StaticEmbedding,
     exact_at,
@@ -22,6 +23,7 @@ __all__ = [
     "Contribution",
     "PairedRows",
     "SparseEncoder",
+    "SparseFolder",
     "SparseMeasures",
     "SparsifiedCollection",
     "Sparsifier",

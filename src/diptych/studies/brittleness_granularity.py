@@ -283,12 +283,12 @@ _SETTINGS: dict[SettingName, Setting] = {
     "paper": Setting(
         description="captions of the test splits of COCO and Flickr30k and of their fine-grained ones",
         recipes={},
-        time="half a minute on a processor",
+        time="30 s; on a processor",
     ),
     "data": Setting(
         description="captions of other collections",
         recipes={},
-        time="seconds per ten thousand captions on a processor",
+        time="seconds; per ten thousand captions on a processor",
     ),
     "quick": Setting(
         description="captions of generated scenes, and captions that state two topics more of the same scenes",
@@ -297,7 +297,7 @@ _SETTINGS: dict[SettingName, Setting] = {
             "scenes": {"scenes": _PICTURES},
             "scenes-fg": {"scenes": {**_PICTURES, "finer": 2}},
         },
-        time="ten seconds on a processor",
+        time="10 s; on a processor",
     ),
 }
 
@@ -305,6 +305,7 @@ TABLE_5_1 = STUDIES.add(
     Study(
         name="brittleness.table-5.1",
         asks="Are the captions of fine-grained collections finer, and in which features?",
+        topic="how fine captions are",
         rows=(Row(ROW, "captions", captions_alone=True),),
         columns=tuple(Column(name, decimals=2) for name in _TABLE.columns),
         published=(_TABLE,),
@@ -350,6 +351,7 @@ TABLE_5_1 = STUDIES.add(
         ),
         several=True,
         measured_by=MEASURED_BY,
+        paths=("measure.wordnet", "measure.nltk_data"),
         check_measuring=check_granularity,
         tables=granularity_tables,
     )

@@ -121,6 +121,8 @@ class Chosen:
 
 
 MEASURED_BY = tuple(one.name for one in fields(Chosen))
+PATHS = ("measure.relevance", "measure.wordnet", "measure.nltk_data")
+"""Keys whose values can be files or folders."""
 
 
 def chosen_of(values: Mapping[str, Any]) -> Chosen:

@@ -31,7 +31,7 @@ from diptych.studies.brittleness_checks import (
     lowers_always,
     mostly_lower,
 )
-from diptych.studies.brittleness_measuring import MEASURED_BY, Clean, Suite, check_chosen
+from diptych.studies.brittleness_measuring import MEASURED_BY, PATHS, Clean, Suite, check_chosen
 from diptych.studies.brittleness_rows import (
     CLEAN_COLUMNS,
     CLEAN_NOTES,
@@ -227,6 +227,7 @@ TABLE_5_2 = STUDIES.add(
     Study(
         name="brittleness.table-5.2",
         asks="Do finer captions of the same pictures make retrieval easier?",
+        topic="retrieval by finer captions",
         rows=ROWS,
         columns=CLEAN_COLUMNS,
         published=(published_table("brittleness", "table-5.2"),),
@@ -275,6 +276,7 @@ TABLE_5_2 = STUDIES.add(
         notes=CLEAN_NOTES,
         several=True,
         measured_by=MEASURED_BY,
+        paths=PATHS,
         check_measuring=check_chosen,
     )
 )
@@ -283,6 +285,7 @@ TABLE_5_3 = STUDIES.add(
     Study(
         name=HOME,
         asks="What do thirteen changes of captions do to retrieval from text, with coarse and with finer captions?",
+        topic="what changed captions cost",
         rows=ROWS,
         columns=RSUM_COLUMNS,
         published=(published_table("brittleness", "table-5.3"),),
@@ -349,6 +352,7 @@ TABLE_5_3 = STUDIES.add(
         remarks=remarks_on_runs,
         several=True,
         measured_by=MEASURED_BY,
+        paths=PATHS,
         check_measuring=check_chosen,
         tables=drop_tables,
     )
@@ -358,6 +362,7 @@ TABLE_5_4 = STUDIES.add(
     Study(
         name="brittleness.table-5.4",
         asks="Do different changes of captions hurt, help and spare the same queries?",
+        topic="queries that changes hurt",
         rows=ROWS,
         columns=JACCARD_COLUMNS,
         published=(published_table("brittleness", "table-5.4"),),
@@ -381,6 +386,7 @@ TABLE_5_4 = STUDIES.add(
         remarks=remarks_on_runs,
         several=True,
         measured_by=MEASURED_BY,
+        paths=PATHS,
         check_measuring=check_chosen,
         tables=agreement_tables,
     )

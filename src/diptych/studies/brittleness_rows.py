@@ -77,12 +77,12 @@ SETTINGS: dict[SettingName, Setting] = {
         },
         measure={"compat": "published", "gallery": "folder", "relevance": "hf:openai/clip-vit-base-patch32"},
         rows=tuple(_MODELS),
-        time="hours on a GPU: 40,504 pictures of COCO and 31,783 of Flickr30k, and 13 times the captions, per model",
+        time="GPU hours; 40,504 images of COCO and 31,783 of Flickr30k, and 13 times the captions, per model",
     ),
     "data": Setting(
         description="encoders that are given (--set encoder=RUN --set bag=RUN, or any of the four)",
         recipes={},
-        time="as long as the encoders take; minutes on a processor for a thousand pictures and small ones",
+        time="minutes; as long as the encoders take, on a processor for a thousand images and small ones",
     ),
     "quick": Setting(
         description="a small network and the bag-of-words control, trained on generated scenes; asked with coarse "
@@ -93,7 +93,7 @@ SETTINGS: dict[SettingName, Setting] = {
             "scenes": {"scenes": _PICTURES},
             "scenes-fg": {"scenes": {**_PICTURES, "finer": 2}},
         },
-        time="two minutes on a processor",
+        time="2 min; on a processor",
     ),
 }
 

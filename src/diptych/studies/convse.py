@@ -1,6 +1,6 @@
 """Jain and Verma, Contrastive Learning of Visual-Semantic Embeddings (2021): ConVSE and ConVSE++.
 
-diptych study run convse.table-3 --quick                               1 to 2 minutes on a processor
+diptych study run convse.table-3 --quick                               1–2 min; on a processor
 diptych study run convse.table-3 --data FLICKR8K                       under an hour on a processor
 diptych study run convse.table-3 --data coco                           the paper's own training, on a GPU
 
@@ -37,19 +37,19 @@ from diptych.studies.study import STUDIES, Column, Row, Setting, SettingName, St
 PAPER = Setting(
     description="the paper's: 30 + 15 epochs for the base, 30 for a head",
     recipes={"base": "convse.paper.base.toml", "head": "convse.paper.head.toml"},
-    time="a day or more on a GPU for the base, half a day per head",
+    time="GPU days; a day or more for the base, half a day per head",
 )
 DATA = Setting(
     description="for a processor: a frozen MobileNetV2 with cached views, 10 epochs for the base, 6 for a head",
     recipes={"base": "convse.data.base.toml", "head": "convse.data.head.toml"},
     changes={"mvn": {"model.width": 512}},
-    time="under an hour on a processor with Flickr8k",
+    time="1 h; on a processor with Flickr8k",
 )
 QUICK = Setting(
     description="scenes: a small network whose random image features stay as they are, 6 epochs, 2 for a head",
     recipes={"base": "convse.quick.base.toml", "head": "convse.quick.head.toml"},
     changes={"mvn": {"model.width": 128}},
-    time="1 to 2 minutes on a processor",
+    time="1–2 min; on a processor",
 )
 _SETTINGS: dict[SettingName, Setting] = {"paper": PAPER, "data": DATA, "quick": QUICK}
 _FIVE_RUNS: dict[SettingName, Setting] = {
@@ -119,6 +119,7 @@ TABLE_1 = STUDIES.add(
     Study(
         name="convse.table-1",
         asks="How much do ConVSE and ConVSE++ vary from run to run?",
+        topic="ConVSE and ConVSE++ in five runs",
         rows=(CONVSE, CONVSE_PLUS),
         bases=(BASE,),
         columns=_COLUMNS,
@@ -147,6 +148,7 @@ TABLE_2 = STUDIES.add(
     Study(
         name="convse.table-2",
         asks="What do temperature and width of the space do to ConVSE++?",
+        topic="temperature and width of ConVSE++",
         rows=(CONVSE_PLUS, *_TEMPERATURES, *_WIDTHS),
         bases=(BASE,),
         columns=_COLUMNS,
@@ -192,6 +194,7 @@ TABLE_3 = STUDIES.add(
     Study(
         name="convse.table-3",
         asks="Do contrastive losses on a trained VSE++ beat VSE++ and VSE, and negatives of the other modality MVN's?",
+        topic="ConVSE and ConVSE++ beside VSE++",
         rows=(MVN, VSE, BASE, CONVSE, CONVSE_PLUS, VSE_HEAD, VSE_PLUS_HEAD),
         columns=_COLUMNS,
         published=(published_table("convse", "table-3"),),

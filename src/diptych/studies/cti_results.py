@@ -163,11 +163,13 @@ TABLE_7_1 = STUDIES.add(
     Study(
         name="cti.table-7.1",
         asks="Which of a product's picture, title and attributes find the products of a category, general or specific?",
+        topic="which modalities find products",
         rows=model_rows(),
         columns=RETRIEVAL,
         published=(published_table("cti", "table-7.1"), published_table("cti", "text-table-7.1")),
         claims=_CLAIMS,
         settings=TRAINED,
+        paths=("features.weights",),
         measure=Retrieved(),
         notes=(MAP_NOTE, *NOTES),
         figure=model_dots(),
@@ -182,6 +184,7 @@ TABLE_7_3 = STUDIES.add(
     Study(
         name="cti.table-7.3",
         asks="Does CLIP-ITA find products of categories that it has not seen in training?",
+        topic="categories unseen in training",
         rows=seen_rows(),
         columns=RETRIEVAL,
         published=(published_table("cti", "table-7.3"), published_table("cti", "text-table-7.3")),
@@ -224,6 +227,7 @@ TABLE_7_3 = STUDIES.add(
             ),
         ),
         settings=TRAINED,
+        paths=("features.weights",),
         measure=SeenRetrieved(),
         notes=(MAP_NOTE, *NOTES),
         figure=seen_bars(),
@@ -240,6 +244,7 @@ TABLE_7_2 = STUDIES.add(
     Study(
         name="cti.table-7.2",
         asks="Are wrong first products in the tree of the category that asked?",
+        topic="trees of wrong first products",
         rows=setting_rows(total=True),
         columns=tuple(Column(name, decimals=0) for name in (SAME, DIFFERENT)),
         published=(published_table("cti", "table-7.2"), published_table("cti", "text-table-7.2")),
@@ -264,6 +269,7 @@ TABLE_7_2 = STUDIES.add(
             ),
         ),
         settings=TRAINED,
+        paths=("features.weights",),
         measure=ErrorTrees(),
         notes=(_C_P, *NOTES),
         figure=tree_bars(),
@@ -275,6 +281,7 @@ FIGURE_7_2 = STUDIES.add(
     Study(
         name="cti.figure-7.2",
         asks="How much more general or specific than the target is the category of a wrong first product?",
+        topic="levels of wrong first products",
         rows=setting_rows(),
         columns=(
             *(Column(f"d = {depth}", decimals=1, short=f"d={depth}") for depth in DEPTHS),
@@ -303,6 +310,7 @@ FIGURE_7_2 = STUDIES.add(
             ),
         ),
         settings=TRAINED,
+        paths=("features.weights",),
         measure=ErrorDepths(),
         notes=(_C_P, *NOTES),
         figure=depth_bars(),

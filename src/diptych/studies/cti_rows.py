@@ -94,14 +94,14 @@ TRAINED: dict[SettingName, Setting] = {
             "features.image": "hf:openai/clip-vit-base-patch32",
             "features.text": "sentence:sentence-transformers/all-mpnet-base-v2",
         },
-        time="not measured: both encoders on 40,000 products are for a GPU, training is not",
+        time="not measured; both encoders on 40,000 products are for a GPU, training is not",
     ),
     "data": Setting(
         description="any catalogue, our defaults of training; colours, edges and latent semantics where no encoder is "
         "given",
         recipes={},
         seeds=(0, 1, 2),
-        time="a minute on a slow processor per training of 5,000 products, and 63 trainings with three seeds, once "
+        time="1 min per training; on a slow processor, of 5,000 products, and 63 trainings with three seeds, once "
         "pictures are encoded",
     ),
     "quick": Setting(
@@ -116,7 +116,7 @@ TRAINED: dict[SettingName, Setting] = {
             "measure.split": "category",
         },
         products={"n_products": 1200, "levels": (2, 5), "size": 32, "seed": 7},
-        time="a minute on a processor for all four together",
+        time="1 min; on a processor, for all four together",
     ),
 }
 

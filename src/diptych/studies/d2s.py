@@ -22,6 +22,7 @@ from diptych.studies.sparse_rows import (
     EXPANSIONS,
     HOME,
     NOTES,
+    PATHS,
     SETTINGS,
     TermExamples,
     every_step,
@@ -61,6 +62,7 @@ TABLE_3_1 = STUDIES.add(
     Study(
         name=HOME,
         asks="How much of a dense encoder's retrieval do heads keep that make bags of terms of its rows?",
+        topic="sparse beside dense retrieval",
         rows=(DENSE, head_row("1e-3"), head_row("1e-5")),
         columns=_COLUMNS,
         published=(published_table("d2s", "table-3.1"),),
@@ -108,6 +110,7 @@ TABLE_3_1 = STUDIES.add(
             ),
         ),
         settings=SETTINGS,
+        paths=PATHS,
         measure=_MEASURE,
         notes=NOTES,
     )
@@ -137,6 +140,7 @@ TABLE_3_2 = STUDIES.add(
     Study(
         name="d2s.table-3.2",
         asks="What does controlling the expansion of captions in training cost, and what does it save?",
+        topic="what expansion control costs",
         rows=tuple(head_row(eta, expansion) for eta in _TWO_ETAS for expansion in EXPANSIONS),
         bases=(DENSE,),
         columns=_COLUMNS,
@@ -193,6 +197,7 @@ TABLE_3_2 = STUDIES.add(
             ),
         ),
         settings=SETTINGS,
+        paths=PATHS,
         measure=_MEASURE,
         notes=NOTES,
     )
@@ -212,6 +217,7 @@ TABLE_3_5 = STUDIES.add(
     Study(
         name="d2s.table-3.5",
         asks="Do heads answer the same captions as their dense rows, and with the same pictures?",
+        topic="agreement with dense rows",
         rows=tuple(head_row(eta) for eta in ETAS),
         bases=(DENSE,),
         columns=_FAITHFUL,
@@ -237,6 +243,7 @@ TABLE_3_5 = STUDIES.add(
             ),
         ),
         settings=SETTINGS,
+        paths=PATHS,
         measure=SparseRetrieval(),
         notes=(*NOTES, "Overlap@10 and Kendall's τ, of what both lists of ten have, are not in the table."),
     )
@@ -246,6 +253,7 @@ FIGURE_3_2 = STUDIES.add(
     Study(
         name="d2s.figure-3.2",
         asks="What does η trade, and how much of the top 10 do heads share with their dense rows?",
+        topic="what η trades",
         rows=(DENSE, *(head_row(eta) for eta in ETAS)),
         columns=(
             *(Column(name) for name in ("t2i R@1", "t2i R@5", "t2i R@10", "t2i MRR@10")),
@@ -276,6 +284,7 @@ FIGURE_3_2 = STUDIES.add(
             ),
         ),
         settings=SETTINGS,
+        paths=PATHS,
         measure=SparseRetrieval(),
         notes=NOTES,
         figure=TradeOff(rows=_BY_ETA, dense=DENSE.name, printed="coco-blip"),
@@ -305,6 +314,7 @@ TABLE_3_3 = STUDIES.add(
     Study(
         name="d2s.table-3.3",
         asks="Are a head's terms those of the captions, with control of expansion and without?",
+        topic="terms that are the captions' own",
         rows=tuple(head_row(eta, expansion) for eta in _ETAS for expansion in ("c", "1")),
         bases=(DENSE,),
         columns=(Column("Exact@20"), Column("Semantic@20")),
@@ -336,6 +346,7 @@ TABLE_3_3 = STUDIES.add(
             ),
         ),
         settings=SETTINGS,
+        paths=PATHS,
         measure=SparseRetrieval(),
         notes=(*NOTES, *_COUNTED),
     )
@@ -347,6 +358,7 @@ TABLE_3_4 = STUDIES.add(
     Study(
         name="d2s.table-3.4",
         asks="Which terms do captions and pictures become, with control of expansion and without?",
+        topic="top terms of captions and images",
         rows=(head_row("1e-3", "c"), head_row("1e-3", "1")),
         bases=(DENSE,),
         columns=(Column("Exact@10"),),
@@ -360,6 +372,7 @@ TABLE_3_4 = STUDIES.add(
             ),
         ),
         settings=SETTINGS,
+        paths=PATHS,
         measure=SparseRetrieval(),
         notes=(
             *NOTES,

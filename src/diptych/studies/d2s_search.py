@@ -16,7 +16,7 @@ from typing import Any
 from diptych.studies.claims import Check, Claim, Finding, all_of, beats, missing
 from diptych.studies.published import published_table
 from diptych.studies.searched import Searching
-from diptych.studies.sparse_rows import DENSE, NOTES, SETTINGS, head_name, head_row
+from diptych.studies.sparse_rows import DENSE, NOTES, PATHS, SETTINGS, head_name, head_row
 from diptych.studies.study import STUDIES, Column, Row, Study
 from diptych.studies.verdict import Evidence
 
@@ -179,6 +179,7 @@ TABLE_3_6 = STUDIES.add(
     Study(
         name="d2s.table-3.6",
         asks="How fast are dense rows and terms searched, by which engine, and with which recall?",
+        topic="latency and recall by engine",
         rows=(*_of_dense(), *(row for eta in _ETAS for row in _of_terms(eta))),
         bases=(DENSE, *(head_row(eta) for eta in _ETAS)),
         columns=(
@@ -245,6 +246,7 @@ TABLE_3_6 = STUDIES.add(
             ),
         ),
         settings=SETTINGS,
+        paths=PATHS,
         measure=Searching(),
         notes=(
             *NOTES[:2],

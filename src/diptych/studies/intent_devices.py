@@ -291,6 +291,7 @@ TABLE_6_3 = STUDIES.add(
     Study(
         name="intent.table-6.3",
         asks="How many devices have purchasers and other known visitors?",
+        topic="devices per visitor",
         rows=(
             log_row("several", "> 1 device"),
             *(
@@ -313,6 +314,7 @@ TABLE_6_4 = STUDIES.add(
     Study(
         name="intent.table-6.4",
         asks="On which devices are things bought?",
+        topic="sessions and purchases per device",
         rows=device_rows(),
         columns=SHARES,
         published=(published_table("intent", "table-6.4"), published_table("intent", "text-table-6.4")),
@@ -330,6 +332,7 @@ FIGURE_6_5 = STUDIES.add(
     Study(
         name="intent.figure-6.5",
         asks="From which device to which do visitors go before they buy?",
+        topic="changes of device before a purchase",
         rows=device_rows(),
         columns=tuple(Column(f"to {name}", decimals=2) for name in DEVICES),
         published=(published_table("intent", "figure-6.5"),),

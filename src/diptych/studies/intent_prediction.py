@@ -122,6 +122,7 @@ FIGURE_6_7 = STUDIES.add(
     Study(
         name="intent.figure-6.7",
         asks="How well is a purchase predicted after so many pages, by which model and features, of whom?",
+        topic="F1 by model, features and step",
         rows=prediction_rows(),
         columns=tuple(Column(step, short=f"F1@{step}") for step in STEPS),
         published=(published_table("intent", "figure-6.7"),),
@@ -265,6 +266,7 @@ TABLE_6_7 = STUDIES.add(
     Study(
         name="intent.table-6.7",
         asks="Which features are there, and are they as printed?",
+        topic="features as printed",
         rows=tuple(log_row(name, label) for name, label in _FEATURES.items()),
         columns=tuple(Column(name, decimals=0) for name in _TABLE.columns),
         published=(_TABLE,),
@@ -283,6 +285,7 @@ FIGURE_6_6 = STUDIES.add(
     Study(
         name="intent.figure-6.6",
         asks="Which features is a random forest's prediction made of, and how does that change during a session?",
+        topic="importance of features",
         rows=(
             *(log_row(name, label) for name, label in _FEATURES.items()),
             log_row(STATIC, "static features together"),

@@ -125,6 +125,7 @@ TABLE_6_5 = STUDIES.add(
     Study(
         name="intent.table-6.5",
         asks="How many queries do purchase sessions and others have, and on which devices?",
+        topic="queries per session and device",
         rows=(*device_rows(), log_row("all", "All devices")),
         columns=tuple(Column(name, decimals=2) for name in _PER_SESSION),
         published=(published_table("intent", "table-6.5"),),
@@ -140,6 +141,7 @@ TABLE_6_6 = STUDIES.add(
     Study(
         name="intent.table-6.6",
         asks="How many different queries do purchase sessions and others have, and on which devices?",
+        topic="unique queries per device",
         rows=(*device_rows(), log_row("all", "All devices")),
         columns=tuple(Column(name, decimals=0 if name.endswith("count") else 2) for name in _COUNTS),
         published=(published_table("intent", "table-6.6"),),
@@ -205,6 +207,7 @@ TABLE_6_2 = STUDIES.add(
     Study(
         name="intent.table-6.2",
         asks="By which channels do purchase sessions and others come?",
+        topic="channels of sessions",
         rows=channel_rows(),
         columns=SHARES,
         published=(published_table("intent", "table-6.2"), published_table("intent", "text-table-6.2")),
@@ -331,6 +334,7 @@ FIGURE_6_3 = STUDIES.add(
     Study(
         name="intent.figure-6.3",
         asks="On which days of the week do purchase sessions and others begin?",
+        topic="sessions per day of the week",
         rows=class_rows(),
         columns=tuple(Column(name, decimals=2, short=name[:3] if name in DAYS else "") for name in _OF_DAYS),
         published=(published_table("intent", "figure-6.3"), published_table("intent", "text-figure-6.3")),
@@ -348,6 +352,7 @@ FIGURE_6_4 = STUDIES.add(
     Study(
         name="intent.figure-6.4",
         asks="At which hours do purchase sessions and others begin?",
+        topic="sessions per hour of the day",
         rows=class_rows(),
         columns=tuple(Column(name, decimals=2) for name in HOURS),
         published=(published_table("intent", "figure-6.4"),),

@@ -106,8 +106,8 @@ BESIDES = "What a log has besides stands in the table below, and is part of its 
 
 _OWN = "the shop's own log, which was not published: for whoever has it, under the name thesis-shop"
 _SCENES = {"visitors": 30_000}
-_EVENTS = "a few seconds per million events on a processor, once they are imported"
-_FITS = "one to two hours on a processor for all six models, the SVM most of it"
+_EVENTS = "seconds; a few per million events on a processor, once they are imported"
+_FITS = "1–2 h; on a processor, for all six models, the SVM most of it"
 _SAMPLED = 29_301
 """As many sessions as the thesis has in both settings together."""
 
@@ -118,7 +118,7 @@ COUNTING: dict[SettingName, Setting] = {
         description="a generated shop log with planted effects",
         recipes={},
         log=_SCENES,
-        time="half a minute on a processor for all of them together",
+        time="30 s; on a processor, for all of them together",
     ),
 }
 """Of statistics."""
@@ -141,7 +141,7 @@ PREDICTING: dict[SettingName, Setting] = {
         recipes={},
         measure={"split": "grouped", "folds": 3, "steps": [0, 1, 5, 10], "sessions": 2000},
         log=_SCENES,
-        time="a minute on a processor for both",
+        time="1 min; on a processor, for both",
     ),
 }
 """Of predictions."""

@@ -200,6 +200,7 @@ TABLE_6_1 = STUDIES.add(
     Study(
         name="intent.table-6.1",
         asks="How many sessions, known and anonymous, how many visitors and queries has a log?",
+        topic="size of the log",
         rows=(
             log_row("sessions", "Sessions"),
             log_row("anonymous-sessions", "Anonymous"),
@@ -229,6 +230,7 @@ FIGURE_6_2 = STUDIES.add(
     Study(
         name="intent.figure-6.2",
         asks="How long are purchase sessions and others, on which device?",
+        topic="lengths of sessions per device",
         rows=_length_rows(),
         columns=(
             Column("mean"),

@@ -71,7 +71,7 @@ PAPER = Setting(
         **_for(_ITD_ROWS, **{"reconstruction.compat": "time-axis"}),
         **_TARGETS,
     },
-    time="hours per row on a GPU",
+    time="hours per row; on a GPU",
 )
 DATA = Setting(
     description="for a processor: a frozen MobileNetV2 with cached views, width 256, 16 epochs, AdamP, averaging",
@@ -82,7 +82,7 @@ DATA = Setting(
         **_TARGETS,
     },
     seeds=(0, 1, 2),
-    time="about an hour of a processor core on Flickr8k for table 1 with three seeds",
+    time="1 h; of a processor core on Flickr8k for table 1 with three seeds",
 )
 QUICK = Setting(
     description="scenes: a small network whose random image features stay as they are, 8 epochs, LSA targets",
@@ -95,7 +95,7 @@ QUICK = Setting(
             for row, changes in _TARGETS.items()
         },
     },
-    time="2 to 3 minutes on a processor",
+    time="2–3 min; on a processor",
 )
 _SETTINGS: dict[SettingName, Setting] = {"paper": PAPER, "data": DATA, "quick": QUICK}
 
@@ -184,6 +184,7 @@ TABLE_1 = STUDIES.add(
     Study(
         name="ltd.table-1",
         asks="Does decoding the caption's meaning help retrieval, as a second loss or as a constraint?",
+        topic="decoding targets: loss or constraint",
         rows=(BASELINE, ITD_DUAL, ITD_CONSTRAINT, LTD_DUAL, LTD_CONSTRAINT),
         columns=(
             *(Column(name) for name in I2T),
@@ -249,6 +250,7 @@ TABLE_2 = STUDIES.add(
     Study(
         name="ltd.table-2",
         asks="Does LTD help another contrastive loss, and can its targets stand for the captions?",
+        topic="another loss; targets as captions",
         rows=(
             TRIPLET,
             TRIPLET_DUAL,
@@ -331,6 +333,7 @@ TABLE_3 = STUDIES.add(
     Study(
         name="ltd.table-3",
         asks="Is the baseline, trained as VSE++ is, as good as VSE++?",
+        topic="the baseline beside VSE++",
         rows=(VSEPP_LIKE,),
         columns=_RECALL_COLUMNS,
         published=(published_table("ltd", "table-3"),),
@@ -354,6 +357,7 @@ FIGURE_2 = STUDIES.add(
     Study(
         name="ltd.figure-2",
         asks="What does the bound η do to λ, to both losses and to retrieval while training goes on?",
+        topic="the bound η during training",
         rows=(
             *(
                 Row(f"ltd-eta-{eta}", f"LTD, constraint, η = {eta}", changes=_latent(**_bounded(eta)))

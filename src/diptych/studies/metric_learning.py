@@ -154,21 +154,21 @@ PAPER = Setting(
         f"{method}-smoothap": {"stages.0.epochs": 150, "stages.0.step_epochs": 75} for method in _METHODS
     },
     seeds=(0, 1, 2, 3, 4),
-    time="hours per row and seed on a GPU",
+    time="GPU hours; per row and seed",
 )
 DATA = Setting(
     description="for a processor: a frozen MobileNetV2 with cached views, batch norm after both heads, 12 epochs",
     recipes={"vsepp": "metric-learning.data.vsepp.toml", "vsrn": "metric-learning.paper.vsrn.toml"},
     changes={"vsepp-smoothap": {"stages.0.epochs": 60, "stages.0.step_epochs": 30}},
     seeds=(0, 1, 2),
-    time="about an hour of a processor core on Flickr8k, for VSE++ with three seeds",
+    time="1 h; of a processor core on Flickr8k, for VSE++ with three seeds",
 )
 QUICK = Setting(
     description="scenes: a small network whose random image features stay as they are, 6 epochs",
     recipes={"vsepp": "metric-learning.quick.vsepp.toml"},
     changes={"vsepp-smoothap": {"stages.0.epochs": 30}},
     left_out={f"vsrn-{loss}": "there are no region features of scenes" for loss in _LOSSES},
-    time="2 minutes on a processor",
+    time="2 min; on a processor",
 )
 _SETTINGS: dict[SettingName, Setting] = {"paper": PAPER, "data": DATA, "quick": QUICK}
 
@@ -262,6 +262,7 @@ TABLE_1 = STUDIES.add(
     Study(
         name="metric-learning.table-1",
         asks="Which of four losses trains the best image–caption retrieval, for VSE++ and for VSRN?",
+        topic="four losses compared",
         rows=_rows(None, *_LOSSES),
         columns=(
             *(Column(name) for name in I2T),
@@ -303,6 +304,7 @@ TABLE_2 = STUDIES.add(
     Study(
         name="metric-learning.table-2",
         asks="How many negatives move a query at the end of training with the triplet losses?",
+        topic="gradient of triplet losses",
         rows=_rows(_HOME, "triplet", "triplet-hardest"),
         columns=tuple(Column(f"{d} {c}", 2) for d in ("i2t", "t2i") for c in ("C^q", "C^B", "C^0")),
         published=(published_table("metric-learning", "table-2"),),
@@ -333,6 +335,7 @@ TABLE_3 = STUDIES.add(
     Study(
         name="metric-learning.table-3",
         asks="How many negatives carry weight at the end of training with NT-Xent?",
+        topic="gradient of NT-Xent",
         rows=_rows(_HOME, "nt-xent"),
         columns=tuple(Column(f"{d} {c}", 2) for d in ("i2t", "t2i") for c in ("C^qv-", "W^qv-", "W^qv+")),
         published=(published_table("metric-learning", "table-3"),),
@@ -354,6 +357,7 @@ TABLE_4 = STUDIES.add(
     Study(
         name="metric-learning.table-4",
         asks="How many triplets move a query at the end of training with SmoothAP?",
+        topic="gradient of SmoothAP",
         rows=_rows(_HOME, "smoothap"),
         columns=tuple(Column(f"{d} {c}", 2) for d in ("i2t", "t2i") for c in ("C^q", "C^0")),
         published=(published_table("metric-learning", "table-4"),),

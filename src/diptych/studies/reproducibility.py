@@ -67,14 +67,14 @@ SETTINGS: dict[SettingName, Setting] = {
         recipes={},
         given={"clip": "hf:openai/clip-vit-large-patch14-336"},
         rows=_ZERO_SHOT,
-        time="minutes on a GPU for CLIP; X-VLM re-ranks 7.7 million pairs of COCO and 0.8 million of Flickr30k, "
-        "hours on a GPU",
+        time="GPU hours; minutes for CLIP, but X-VLM re-ranks 7.7 million pairs of COCO and 0.8 million of Flickr30k, "
+        "hours",
     ),
     "data": Setting(
         description="two encoders that are given, as they are and adapted on 16 pairs",
         recipes={},
         rows=(*_ZERO_SHOT, *_FEW_SHOT),
-        time="as long as the encoders take: minutes on a processor for a thousand pictures and small ones",
+        time="minutes; as long as the encoders take, on a processor for a thousand images and small ones",
     ),
     "quick": Setting(
         description="two small networks trained on generated pictures, evaluated on scenes and on single objects",
@@ -87,7 +87,7 @@ SETTINGS: dict[SettingName, Setting] = {
             "scenes": {"scenes": {"n_train": 200, "n_val": 0, "n_test": 200, "size": 32}},
             "objects": {"scenes": {"n_train": 200, "n_val": 0, "n_test": 200, "size": 32, "objects": 1}},
         },
-        time="half a minute on a processor",
+        time="30 s; on a processor",
     ),
 }
 
@@ -128,6 +128,7 @@ TABLE_2_1 = STUDIES.add(
     Study(
         name=HOME,
         asks="Are CLIP's and X-VLM's published results on scene-centric collections reproducible?",
+        topic="scene-centric results",
         rows=ROWS,
         columns=TABLE_COLUMNS,
         published=(_SCENES,),
@@ -266,6 +267,7 @@ TABLE_2_2 = STUDIES.add(
     Study(
         name="reproducibility.table-2.2",
         asks="Does the order of CLIP and X-VLM on scene-centric collections hold on object-centric ones?",
+        topic="object-centric results",
         rows=ROWS,
         columns=TABLE_COLUMNS,
         published=(_OBJECTS, _SCENES),

@@ -56,6 +56,13 @@ def given_keys(study: Study) -> set[str]:
     return {row.given for row in (*study.rows, *study.bases) if row.given}
 
 
+def path_keys(study: Study) -> set[str]:
+    """Return the keys of --set whose values can be files or folders."""
+    from diptych.training.recipe import PATHS
+
+    return {*PATHS, *given_keys(study), *study.paths}
+
+
 def not_of_recipes(study: Study, key: str) -> bool:
     """Whether a key is about rows that have no recipe."""
     rows = (*study.rows, *study.bases)

@@ -180,7 +180,7 @@ _PAPER = Setting(
         )
     ),
     fine_tunes=("clip",),
-    time="half a day per row on a GPU from scratch, an hour fine-tuned",
+    time="GPU days; half a day per row from scratch, an hour fine-tuned",
 )
 _DATA = Setting(
     description="MobileNetV2 on pictures of 128 pixels with digits of 21, its upper blocks trained, 6 epochs",
@@ -190,7 +190,7 @@ _DATA = Setting(
         "pretrained": "svl.data.vse.toml",
     },
     fine_tunes=("clip",),
-    time="on Flickr8k 4 minutes of a processor core per row from scratch, 2.5 fine-tuned",
+    time="4 min per row; of a processor core on Flickr8k, from scratch, 2.5 fine-tuned",
 )
 _QUICK = Setting(
     description="scenes: a small network trained end to end on pictures of 64 pixels with digits of 8, LSA targets",
@@ -201,7 +201,7 @@ _QUICK = Setting(
     },
     changes=_latent(targets={"kind": "lsa", "width": 64}),
     fine_tunes=("clip",),
-    time="8 minutes of a processor core",
+    time="8 min; of a processor core",
 )
 _SETTINGS: Mapping[SettingName, Setting] = {"paper": _PAPER, "data": _DATA, "quick": _QUICK}
 

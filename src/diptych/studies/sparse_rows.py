@@ -75,7 +75,7 @@ _PAPER = Setting(
         "training.select": "best",
     },
     search={"items": 123_287, "queries": 1024},
-    time="two hours of an A100 per head in the thesis",
+    time="2 h per head; on an A100, in the thesis",
 )
 # Of a weaker encoder the best scores lie closer together: at a thousandth its targets would be single pictures.
 _SMALL = {
@@ -89,16 +89,19 @@ _DATA = Setting(
     recipes={"dense": "d2s.data.dense.toml"},
     sparsify={**_SMALL, "vocabulary.size": 4000, "head.width": 256, "training.batch_size": 512},
     search={"items": 123_287, "queries": 1024},
-    time="on Flickr8k 20 minutes of a processor core for the dense rows, two to three per head",
+    time="30 min; on Flickr8k 20 minutes of a processor core for the dense rows, two to three per head",
 )
 _QUICK = Setting(
     description="scenes: a small network trained end to end, heads of width 64 over 400 pieces, 30 epochs",
     recipes={"dense": "d2s.quick.dense.toml"},
     sparsify={**_SMALL, "vocabulary.size": 400, "head.width": 64, "training.batch_size": 256},
     search={"items": 4000, "queries": 200},
-    time="80 seconds of a processor core for the dense rows, 10 per head",
+    time="2 min; 80 seconds of a processor core for the dense rows, 10 per head",
 )
 SETTINGS: Mapping[SettingName, Setting] = {"paper": _PAPER, "data": _DATA, "quick": _QUICK}
+
+PATHS = ("sparsify.vocabulary.source", "measure.words")
+"""Keys whose values can be files or folders."""
 """How chapter 3's rows are made."""
 
 NOTES = (

@@ -166,7 +166,7 @@ class Setting:
         changes: row → dotted keys and values that only this setting needs, e.g. a longer schedule.
         left_out: row → why it cannot be run like this.
         seeds: run when nobody says which.
-        time: how long all of it takes, and on what.
+        time: how long all of it takes: a few words, and after a semicolon on what, and of what.
         rows: run when nobody says which; all when empty.
         fine_tunes: models whose rows start from a pretrained encoder that the person who runs it may give
             (``--set fine_tune=ENCODER``); where the setting has no recipe for their base, must give.
@@ -199,6 +199,11 @@ class Setting:
     log: Mapping[str, Any] | None = None
     products: Mapping[str, Any] | None = None
 
+    @property
+    def duration(self) -> str:
+        """How long all of it takes, in a few words."""
+        return self.time.partition(";")[0]
+
 
 @dataclass(frozen=True)
 class Column:
@@ -224,6 +229,7 @@ class Study:
     Attributes:
         name: ``paper.table``.
         asks: what it asks, in one line.
+        topic: the same in a few words, for lists.
         rows: what is trained, in the order of the table.
         columns: what is measured.
         published: the printed table first, then tables whose rows its claims need too.
@@ -242,6 +248,8 @@ class Study:
             is made.
         tables: what is made of the numbers besides, for the terminal and the report.
         without_data: of studies of logs, whether it looks at nothing but what this package declares.
+        paths: keys of ``--set`` whose values can be files or folders, besides those of recipes and of rows that a
+            person may give.
     """
 
     name: str
@@ -261,6 +269,8 @@ class Study:
     check_measuring: Callable[[Mapping[str, Any], Mapping[str, Collection]], None] | None = None
     tables: Callable[[Evidence], list[Table]] | None = None
     without_data: bool = False
+    topic: str = ""
+    paths: tuple[str, ...] = ()
 
     @property
     def description(self) -> str:

@@ -172,6 +172,7 @@ FIGURE_4_5 = STUDIES.add(
     Study(
         name=FIGURE,
         asks="What is left of retrieval when images and captions share a number that means nothing?",
+        topic="shortcuts in images and captions",
         rows=tuple(
             setup_row(model, setup)
             for model in MODELS

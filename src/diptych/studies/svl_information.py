@@ -242,6 +242,7 @@ INFORMATION = STUDIES.add(
     Study(
         name="svl.information",
         asks="How much of what captions share, and of what one states alone, survives shortcuts and their cures?",
+        topic="information kept and suppressed",
         rows=(
             setup_row("vse", "none"),
             setup_row("vse", "unique"),

@@ -81,6 +81,7 @@ TABLE_4_1 = STUDIES.add(
     Study(
         name=LTD_TABLE,
         asks="Does decoding the caption's meaning (LTD) keep shortcuts from being all that is learned?",
+        topic="shortcuts and LTD",
         rows=tuple(
             row
             for model, setup in _BLOCKS
@@ -149,6 +150,7 @@ TABLE_4_2 = STUDIES.add(
     Study(
         name=IFM_TABLE,
         asks="Does implicit feature modification (IFM) keep shortcuts from being all that is learned?",
+        topic="shortcuts and IFM",
         rows=tuple(
             row
             for model, setup in _BLOCKS

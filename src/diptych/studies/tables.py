@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from diptych.core.table import Cell, Table
 from diptych.studies.claims import Claim, Judgement
 from diptych.studies.compare import OWN, Block, ComparedCell, ComparedRow, Comparison
 from diptych.studies.published import EvaluatedOn
-from diptych.studies.study import Column, Study
+from diptych.studies.study import Column, SettingName, Study
 from diptych.studies.verdict import Figure
 
 MARKS = {
@@ -32,8 +32,46 @@ _COLOURS = {
     "not reproduced": "wrong",
     "fails": "wrong",
 }
+_WAYS: tuple[SettingName, ...] = ("quick", "paper")
 _MILLION = 1_000_000  # from here on digits are grouped: a log has that many
 _SEVERAL = 2  # evaluations of the paper beyond which claims have one column for all
+
+
+def papers_tables(studies: Iterable[Study]) -> list[Table]:
+    """Return the studies of each paper: what each asks in a few words, and how long it takes."""
+    papers: dict[str, list[Study]] = {}
+    for one in studies:
+        first, *others = one.paper.authors.split(", ")
+        papers.setdefault(f"{first.split()[-1]}{' et al.' * bool(others)}, {one.paper.venue}", []).append(one)
+    columns = ("study", "what it asks", "--quick", "in full")
+    return [
+        Table.of(
+            paper,
+            "",
+            columns,
+            [(one.name, one.topic, *(one.settings[key].duration for key in _WAYS)) for one in found],
+        )
+        for paper, found in papers.items()
+    ]
+
+
+def rows_table(study: Study) -> Table:
+    """Return the rows of a study: what sets each apart, of its recipe or of what stands in a recipe's place."""
+    rows = []
+    for row in (*study.bases, *study.rows):
+        changes = dict(row.changes)
+        for name, keys in (("sparsify", row.sparsify), ("search", row.search), ("adapt", row.adapt)):
+            changes |= {f"{name}.{key}": value for key, value in (keys or {}).items()}
+        apart = (
+            f"{key}: {', '.join(f'{inner} {text}' for inner, text in value.items())}"
+            if isinstance(value, dict)
+            else f"{key} = {'none' if value is None else value}"
+            for key, value in changes.items()
+        )
+        told = (row.label, "; ".join(apart), row.base or row.home or "")
+        rows.append([Cell(row.name), *(Cell(text, words=True) for text in told)])
+    columns = ("name", "label", "what sets it apart", "starts from, or runs in")
+    return Table("Rows (--rows)", columns, rows)
 
 
 def published_tables(study: Study) -> list[Table]:

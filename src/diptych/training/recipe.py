@@ -36,6 +36,12 @@ from diptych.training.sections import (
     Stage,
 )
 
+PATHS = (
+    *("warm_start", "fine_tune", "shortcuts.digits", "model.image.weights", "model.text.word_vectors"),
+    "reconstruction.targets.model",
+)
+"""Dotted keys whose values can be files or folders."""
+
 
 class Recipe(Options):
     """One training, complete.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
@@ -12,19 +11,6 @@ from pydantic import Field
 from diptych.cli.console import next_step, progress, say
 from diptych.cli.sources import OutOption
 from diptych.commerce.purchase_intent.shown import Discretion, showing
-
-HideRates = Annotated[
-    bool,
-    typer.Option("--hide-rates", help="Show standardised rates and shares alone, as in the thesis."),
-]
-LeastCount = Annotated[
-    int, typer.Option(min=1, help="Smaller counts, and what follows from them, are not shown.")
-]
-
-
-def discretion_of(hide_rates: bool, least_count: int) -> AbstractContextManager[None]:
-    """Return a block inside which every table and chart shows what these options let it."""
-    return showing(Discretion(least=least_count, hide_rates=hide_rates))
 
 
 class ReportOptions(OutOption):

@@ -11,7 +11,7 @@ import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue, products_per_category
 from diptych.core.artifact import decode
-from diptych.core.errors import StorageError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.table import Table
 
 
@@ -47,7 +47,7 @@ class CatalogueSource:
         from diptych.data import read_collection
 
         if not self.reader and not Path(self.data).exists():
-            raise UsageError(f"{self.data} does not exist", "check the path")
+            raise DataError(f"{self.data} does not exist", "check the path")
         collection = read_collection(self.data, self.reader, **self.options)
         tree = None
         if self.taxonomy is not None:

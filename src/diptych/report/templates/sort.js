@@ -1,6 +1,7 @@
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   [...table.tHead.rows[table.tHead.rows.length - 1].cells].forEach((head, place) => {
+    if (!head.textContent.trim()) return;
     const button = document.createElement("button");
     button.append(...head.childNodes);
     head.append(button);
