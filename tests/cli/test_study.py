@@ -246,6 +246,8 @@ def test_a_quick_study_of_a_generated_log(
     assert "scenes: " not in beside.out.replace("on scenes: ", "")  # nothing was made again
     again = diptych("study verdict studies/intent.table-6.2")
     assert "paid and organic" in again.out
+    assert "Rate, %" in again.out
+    diptych("study verdict studies/intent.table-6.2 --hide-rates").hides("Rate, %")
 
 
 def test_raw_events_are_imported_first(

@@ -84,4 +84,5 @@ def ingest(
     for line in log.lines():
         say(line)
     say(f"written to {options.out}")
-    next_step(["diptych", "intent", "describe", options.out])
+    description = options.out.with_name("description")
+    next_step(["diptych", "intent", "describe", options.out, "--out", description])
