@@ -51,7 +51,7 @@ def test_from_raw_lines_to_a_log_and_what_info_says_of_it(diptych: Command, tmp_
     assert "events by action: page 1, purchase 1" in rows
     assert "1 clients, 0 known visitors, 1 purchases" in rows
     assert "note: no device is known" in done.out
-    assert rows[-1] == f"next: diptych intent describe {tmp_path / 'log'}"
+    assert rows[-1] == f"next: diptych intent describe {tmp_path}/log --out {tmp_path}/description"
     assert [event["t_us"] for event in events_of(Log.open(tmp_path / "log"))] == [
         1_569_916_800_000_000,
         1_569_916_860_000_000,

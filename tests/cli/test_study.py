@@ -10,8 +10,8 @@ from commands import Command
 
 from diptych.cli.study import RunOptions
 from diptych.cli.study_data import DataChoices
-from diptych.cli.verbs import command_line
 from diptych.core.errors import DiptychError
+from diptych.core.options import command_line
 from diptych.studies import cti_rows, intent_rows
 
 SMALL = (
@@ -246,6 +246,8 @@ def test_a_quick_study_of_a_generated_log(
     assert "scenes: " not in beside.out.replace("on scenes: ", "")  # nothing was made again
     again = diptych("study verdict studies/intent.table-6.2")
     assert "paid and organic" in again.out
+    assert "Rate, %" in again.out
+    diptych("study verdict studies/intent.table-6.2 --hide-rates").hides("Rate, %")
 
 
 def test_raw_events_are_imported_first(

@@ -121,6 +121,12 @@ class OutOption(Options):
     )
 
 
+class TargetOption(Options):
+    """Where results are written, which has to be named."""
+
+    out: Path = Field(description="Where to write.", json_schema_extra={"flags": ["--out", "-o"]})
+
+
 class SamplesOption(Options):
     """How sure a number is."""
 

@@ -11,9 +11,9 @@ from pydantic import Field
 
 from diptych.cli.console import next_step, progress, say, show, stop_on_signal
 from diptych.cli.sources import DataSpec, OutOption, Source, encode_part, encoder_of, parse_values
-from diptych.cli.verbs import command_line
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
+from diptych.core.options import command_line
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection

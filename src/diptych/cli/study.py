@@ -12,8 +12,9 @@ from diptych.cli.console import messages, next_step, progress, say, stop_on_sign
 from diptych.cli.console import show as show_tables
 from diptych.cli.sources import OutOption, recipe_values
 from diptych.cli.study_data import DataChoices
-from diptych.cli.verbs import command_line
+from diptych.commerce.purchase_intent.shown import Discretion, showing
 from diptych.core.errors import UsageError
+from diptych.core.options import command_line
 
 if TYPE_CHECKING:
     from diptych.studies import Results
@@ -104,7 +105,7 @@ class RunOptions(OutOption):
         return self
 
 
-def run(name: Name, data: DataChoices, options: RunOptions) -> None:
+def run(name: Name, data: DataChoices, options: RunOptions, discretion: Discretion) -> None:
     """Train and measure a study's rows; finished ones are used as they are, interrupted ones resume.
 
     Examples:
@@ -146,11 +147,12 @@ def run(name: Name, data: DataChoices, options: RunOptions) -> None:
             accelerator=options.accelerator,
             command=command,
         )
-    _report(results, folder / "report.html", command)
+    with showing(discretion):
+        _report(results, folder / "report.html", command)
     next_step(["diptych", "study", "verdict", folder], ["open", folder / "report.html"])
 
 
-def verdict(runs: Runs, options: OutOption) -> None:
+def verdict(runs: Runs, options: OutOption, discretion: Discretion) -> None:
     """Compare what studies measured with what the papers print, cell by cell and claim by claim.
 
     The report is report.html in the first folder, or --out.
@@ -171,7 +173,8 @@ def verdict(runs: Runs, options: OutOption) -> None:
         command = "" if folder is None else StudyFolder.open(folder / STUDY).command
         # A run can belong to several studies: its reports are told apart by their names.
         usual = runs[0] / f"{results.study}.html" if folder is None else folder / "report.html"
-        _report(results, options.out or usual, command)
+        with showing(discretion):
+            _report(results, options.out or usual, command)
         next_step(["open", options.out or usual])
 
 

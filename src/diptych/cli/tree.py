@@ -57,7 +57,7 @@ _INTENT = group(
     "intent",
     "Predict purchases: from raw shop logs to a calibrated, explained probability.",
     {
-        name: f"diptych.cli.intent.{'app' if name in ('describe', 'audit') else name}:{name}"
+        name: f"diptych.cli.intent.{name}:{name}"
         for name in ("ingest", "describe", "features", "evaluate", "audit", "train", "score", "report")
     },
 )

@@ -14,17 +14,16 @@
 
 Names, help, defaults and bounds come from the fields. ``json_schema_extra`` may hold ``flags`` (names of the option),
 ``argument`` (it is positional), ``metavar``, ``default`` (what help prints as the default), ``envvar`` (a variable of
-the environment that may hold the value) and ``names`` (the ``module:REGISTRY`` that a shell completes from).
+the environment that may hold the value), ``names`` (the ``module:REGISTRY`` that a shell completes from) and ``hidden``.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from pydantic import Field
@@ -35,7 +34,7 @@ from typer.main import get_command
 from diptych.cli import plain
 from diptych.cli.console import output
 from diptych.core.errors import UsageError
-from diptych.core.options import Options
+from diptych.core.options import Options, flags_of
 
 Verb = Callable[..., None]
 _WORDS: dict[Any, str] = {str: "TEXT", int: "N", float: "X", Path: "PATH"}
@@ -186,19 +185,21 @@ def _parameter(key: str, field: Any) -> inspect.Parameter:
     """Return a field as a parameter of a command."""
     extra: dict[str, Any] = field.json_schema_extra or {}
     default = field.get_default(call_default_factory=True)
-    nothing = default in (None, PydanticUndefined, [], False, "")
+    nothing = default in (None, PydanticUndefined, [], (), False, "")
+    annotation = _listed(field.annotation)
     about: dict[str, Any] = {
         "help": plain(field.description or ""),
-        "metavar": extra.get("metavar", _metavar(field.annotation)),
+        "metavar": extra.get("metavar", _metavar(annotation)),
         "show_default": extra.get("default", not nothing),
         "envvar": extra.get("envvar"),
+        "hidden": extra.get("hidden", False),
     }
     if "names" in extra:
         about["autocompletion"] = _completion(extra["names"])
     if extra.get("argument"):
         made = typer.Argument(**about)
     else:
-        flags = _flags(key, field)
+        flags = flags_of(key, field)
         if field.annotation is bool and default:
             flags = [f"{flags[0]}/--no-{flags[0][2:]}"]
         bounds = {"ge": "min", "le": "max"}
@@ -208,14 +209,28 @@ def _parameter(key: str, field: Any) -> inspect.Parameter:
         made = typer.Option(*flags, **about)
     if default is PydanticUndefined:
         default = inspect.Parameter.empty
+    elif isinstance(default, tuple):
+        default = list(default)
     return inspect.Parameter(
-        key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[field.annotation, made]
+        key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, made]
     )
+
+
+def _listed(annotation: Any) -> Any:
+    """Return a field's type as the parser knows it, which takes several values as a list alone."""
+    kinds = get_args(annotation)
+    if get_origin(annotation) is tuple:
+        return list[kinds[0]]  # type: ignore[valid-type]
+    several = [kind for kind in kinds if get_origin(kind) is tuple]
+    return _listed(several[0]) | None if several else annotation
 
 
 def _metavar(annotation: Any) -> str | None:
     """Return what stands for a value in a command's help; None where Typer lists the choices."""
-    kinds = {one: word for kind, word in _WORDS.items() for one in (kind, kind | None, list[kind])}  # type: ignore[valid-type]
+    kinds: dict[Any, str] = {}
+    for kind, word in _WORDS.items():
+        several: Any = list[kind]  # type: ignore[valid-type]
+        kinds |= dict.fromkeys((kind, kind | None, several, several | None), word)
     return kinds.get(annotation)
 
 
@@ -231,27 +246,6 @@ def _completion(names: str) -> Callable[[str], list[str]]:
         ]
 
     return complete
-
-
-def _flags(key: str, field: Any) -> list[str]:
-    """Return the names of an option."""
-    return (field.json_schema_extra or {}).get("flags") or [f"--{key.rstrip('_').replace('_', '-')}"]
-
-
-def command_line(words: Sequence[object], *given: Options, left_out: Collection[str] = ()) -> str:
-    """Return a command as it is typed: its first words, then every option that was given but ``left_out``."""
-    parts = [str(word) for word in words]
-    for options in given:
-        for key, field in type(options).model_fields.items():
-            value = getattr(options, key)
-            if key not in left_out and value != field.get_default(call_default_factory=True):
-                flag = _flags(key, field)[0]
-                if isinstance(value, bool):
-                    parts.append(flag if value else f"--no-{flag[2:]}")
-                    continue
-                for one in value if isinstance(value, list | tuple) else [value]:
-                    parts += [flag, str(one)]
-    return shlex.join(parts)
 
 
 def _help(text: str) -> str:

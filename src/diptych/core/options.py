@@ -11,6 +11,8 @@ header and what the command line passes on are checked by it once, where they en
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Collection, Sequence
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -37,6 +39,27 @@ class Options(BaseModel):
             return cls.model_validate(values)
         except ValidationError as wrong:
             raise _fault(cls, values, wrong, name, error, fix) from None
+
+
+def flags_of(key: str, field: Any) -> list[str]:
+    """Return the names that a field has as an option of a command."""
+    return (field.json_schema_extra or {}).get("flags") or [f"--{key.rstrip('_').replace('_', '-')}"]
+
+
+def command_line(words: Sequence[object], *given: Options, left_out: Collection[str] = ()) -> str:
+    """Return a command as it is typed: its first words, then every option that was given but ``left_out``."""
+    parts = [str(word) for word in words]
+    for options in given:
+        for key, field in type(options).model_fields.items():
+            value = getattr(options, key)
+            if key not in left_out and value != field.get_default(call_default_factory=True):
+                flag = flags_of(key, field)[0]
+                if isinstance(value, bool):
+                    parts.append(flag if value else f"--no-{flag[2:]}")
+                    continue
+                for one in value if isinstance(value, list | tuple) else [value]:
+                    parts += [flag, str(one).removesuffix(".0") if isinstance(one, float) else str(one)]
+    return shlex.join(parts)
 
 
 def _fault(

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation import shown as evaluated
+from diptych.commerce.purchase_intent.evaluation.plan import Protocol
 from diptych.commerce.purchase_intent.evaluation.shown import REFERENCES, Grid, pages_text, step_text
+from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring import shown as scored
 from diptych.commerce.purchase_intent.shown import Discretion, number, percent
 from diptych.commerce.purchase_intent.statistics import JOURNEYS, ORDER, DescribeOptions, Description
 from diptych.commerce.purchase_intent.statistics.shown import charts_of, tables_of
-from diptych.core.errors import MismatchError
+from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.options import command_line
 from diptych.data.logs.log import Log
 from diptych.report.document import Block, Headline, Page, Section, Text
 from diptych.report.style import shorten
@@ -62,6 +66,30 @@ _SECTIONS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "of the sum over devices, and in % of the queries. Thesis Tables 6.5 and 6.6.",
     ),
 )
+PAGE = "report.html"
+
+
+def page_of(folder: Path, log: Path | None = None) -> Page:
+    """Return the page of a folder: of a description, with what its ``log`` dropped; of an evaluation or a scorer."""
+    makers = {one.marker(): one.RECREATE for one in (Description, Protocol, Scorer)}
+    found = next((marker for marker in makers if (folder / marker).is_file()), None)
+    if found is None:
+        raise DataError(
+            f"{folder} is no description, evaluation or scorer ({', '.join(makers)})",
+            f"make one, e.g. {makers[Description.marker()]}",
+        )
+    if found == Description.marker():
+        return description_page(Description.open(folder), None if log is None else Log.open(log))
+    if log is not None or Discretion.current() != Discretion():
+        raise UsageError(
+            f"--log, --hide-rates and --least-count are of descriptions, {folder} has {found}",
+            "leave them out: the page is about models and their rates",
+        )
+    if found == Scorer.marker():
+        return scorer_page(Scorer.open(folder))
+    return evaluation_page(Evaluation.open(folder))
+
+
 _KEYS = {
     "client": "of one client",
     "visitor": "of one visitor where known, else of one client",
@@ -161,19 +189,10 @@ def _facts(description: Description, options: DescribeOptions) -> dict[str, str]
 
 def _describe_command(description: Description, options: DescribeOptions) -> str:
     """Return the description's command; what is as by default is left out."""
-    of: dict[str, Any] = description.about["session_options"]
-    default, words = DescribeOptions(), ["diptych", "intent", "describe", "LOG", "--out", "DESCRIPTION"]
+    words = ["diptych", "intent", "describe", "LOG", "--out", "DESCRIPTION"]
     if set(description.tables) != set(ORDER):
         words += [word for name in description.tables for word in ("--statistic", name)]
-    for option, value, usual in (
-        ("--by", of["by"], "client"),
-        ("--gap", f"{of['gap_minutes']:g}", "30"),
-        ("--ddof", options.ddof, default.ddof),
-        ("--journey", options.journey, default.journey),
-        ("--confidence", options.confidence, default.confidence),
-    ):
-        words += [option, str(value)] if value != usual else []
-    return shlex.join(words)
+    return command_line(words, SessionOptions(**description.about["session_options"]), options)
 
 
 _POPULATIONS = {

@@ -200,7 +200,7 @@ class Counted:
         of, discretion = statistics_of(results.evidence()), Discretion.current()
         if of is None:
             return results
-        small = replace(discretion, hide_rates=False)
+        small = discretion.model_copy(update={"hide_rates": False})
         every, masked = (
             self.counting(of),
             self.counting(lambda name: small.rows(name, of(name)) if name != "session-length" else of(name)),

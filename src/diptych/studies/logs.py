@@ -148,10 +148,10 @@ class Workshop:
     @cached_property
     def tables(self) -> SessionTables:
         """Its sessions; in the log's own folder, where every command finds them."""
+        from diptych.commerce.purchase_intent.options import SessionOptions
         from diptych.commerce.purchase_intent.sessions import sessionise
-        from diptych.commerce.purchase_intent.sessions.tables import SessionOptions
 
-        options = SessionOptions(gap_minutes=self.options.gap, by=self.options.by)  # type: ignore[arg-type]
+        options = SessionOptions.read({"gap_minutes": self.options.gap, "by": self.options.by}, "sessions")
         return sessionise(self.log, options)
 
     @property
@@ -167,7 +167,9 @@ class Workshop:
         with taking_turns(self.described_in):
             if not self.described_in.is_dir():
                 logger.info(f"{self.log.name}: statistics")
-                options = DescribeOptions(ddof=self.options.ddof, journey=self.options.journey)
+                options = DescribeOptions.read(
+                    {"ddof": self.options.ddof, "journey": self.options.journey}, "describe"
+                )
                 describe(self.tables, options=options).save(self.described_in)
         return Description.open(self.described_in)
 
@@ -179,7 +181,8 @@ class Workshop:
         with taking_turns(folder):
             if not folder.is_dir():
                 logger.info(f"{self.log.name}: features")
-                make_features(self.tables, folder=folder, options=FeatureOptions(compat=self.options.compat))
+                options = FeatureOptions.read({"compat": self.options.compat}, "features")
+                make_features(self.tables, folder=folder, options=options)
         return open_features(folder)
 
     @cached_property

@@ -118,20 +118,6 @@ def test_columns_are_as_declared(tmp_path: Path, engine: Engine) -> None:
         assert tables.about["counts"]["sessions"] == len(rows(tables)) == log.n_events
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"by": "household"}, "unknown session key 'household'"),
-        ({"gap_minutes": 0.0}, "gap is 0 minutes"),
-        ({"gap_minutes": float("nan")}, "gap is nan minutes"),
-        ({"pages": 0}, "0 first pages"),
-    ],
-)
-def test_what_cannot_be_asked_for(tmp_path: Path, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        sessionise(write_log(tmp_path / "log", []), SessionOptions(**options))
-
-
 NEWER = {
     0x1C89,
     0xA7CB,

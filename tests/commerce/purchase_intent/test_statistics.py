@@ -111,20 +111,6 @@ def test_what_is_not_there_is_said(tmp_path: Path, engine: Engine) -> None:
             describe(tables, engine=engine, names=names)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"ddof": 2}, "ddof is 2"),
-        ({"journey": "trip"}, "unknown journey 'trip'"),
-        ({"confidence": 1.0}, "confidence is 1"),
-        ({"likely": 0.01, "near_zero": 0.02}, "likely is 0.01"),
-    ],
-)
-def test_what_cannot_be_asked_for(tmp_path: Path, engine: Engine, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        described(tmp_path, engine, [], **options)
-
-
 @given(st.integers(1, 10**9), st.data(), st.sampled_from([0.8, 0.95, 0.99]))
 def test_wilson_is_the_usual_one(of: int, data: st.DataObject, confidence: float) -> None:
     part = data.draw(st.integers(0, of))

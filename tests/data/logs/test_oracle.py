@@ -115,7 +115,7 @@ def test_an_import_is_what_plain_python(kind: str, rows: list[dict[str, Any] | N
         tmp_path / "log",
         zone="America/New_York",
         times_in="Europe/Amsterdam",
-        cleaning=Cleaning(SINCE, countries=COUNTRIES, devices=DEVICES, most_events=MOST),
+        cleaning=Cleaning(since=SINCE, countries=COUNTRIES, devices=DEVICES, most_events=MOST),
     )
     assert events_of(log) == kept
     assert {rule["rule"]: rule["dropped"] for rule in log.about["rules"] if rule["dropped"]} == dict(dropped)

@@ -34,7 +34,7 @@ DIRTY = HEADER + "\n".join(
 
 
 def test_a_row_is_counted_under_the_first_rule_that_drops_it(tmp_path: Path) -> None:
-    cleaning = Cleaning("2019-10-02", countries=("nl", "BE"), devices=("PC", "tv", "unknown"))
+    cleaning = Cleaning(since="2019-10-02", countries=("nl", "BE"), devices=("PC", "tv", "unknown"))
     log = import_text(tmp_path, DIRTY, cleaning=cleaning)
     assert [event["client_id"] for event in events_of(log)] == ["a", "b", "e"]
     assert dropped_of(log) == {

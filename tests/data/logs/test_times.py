@@ -102,7 +102,7 @@ def test_a_period_is_of_days_in_the_logs_zone(tmp_path: Path) -> None:
         ]
     )
     log = import_text(
-        tmp_path, content, zone="Europe/Amsterdam", cleaning=Cleaning("2019-10-01", "2019-10-29")
+        tmp_path, content, zone="Europe/Amsterdam", cleaning=Cleaning(since="2019-10-01", until="2019-10-29")
     )
     assert [event["client_id"] for event in events_of(log)] == ["first", "last"]
     assert dropped_of(log) == {"outside": 2}
@@ -120,7 +120,7 @@ def test_a_period_is_of_days_in_the_logs_zone(tmp_path: Path) -> None:
         ({"zone": "europe/amsterdam"}, "did you mean Europe/Amsterdam"),
         ({"times_in": "Mars"}, "no time zone 'Mars'"),
         ({"cleaning": Cleaning(since="soon")}, "'soon' is no time"),
-        ({"cleaning": Cleaning("2019-10-02", "2019-10-01")}, "period is empty"),
+        ({"cleaning": Cleaning(since="2019-10-02", until="2019-10-01")}, "period is empty"),
     ],
 )
 def test_zones_and_periods_that_are_none(options: dict[str, object], says: str, tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
-from diptych.core.errors import UsageError
+from pydantic import Field
+
+from diptych.core.options import Options
 from diptych.core.table import Cell
 
 Row = Mapping[str, Any]
@@ -35,25 +36,20 @@ _PARTS: Mapping[str, tuple[str, str, Sequence[str]]] = {
 _CLASSES = ("purchase sessions", "purchasers")
 
 
-@dataclass(frozen=True)
-class Discretion:
+class Discretion(Options):
     """Decides what is left out, for every table and chart that shows people's counts.
 
-    Attributes:
-        least: counts of 1 to ``least`` − 1 sessions, visitors or queries are not shown, nor shares, rates, intervals
-            and quantiles that give them away; 1 shows all.
-        hide_rates: leaves out conversion rates, and the counts by class and intervals that they follow from; shares
-            and standardised rates stay, as in thesis section 6.2.
+    Of counts below ``least`` shares, rates, intervals and quantiles that give them away are left out, too. With
+    ``hide_rates`` so are the counts by class and intervals that conversion rates follow from (thesis section 6.2).
     """
 
-    least: int = 5
-    hide_rates: bool = False
-
-    def __post_init__(self) -> None:
-        if self.least < 1:
-            raise UsageError(
-                f"counts below {self.least} cannot be left out", "give 1 (all are shown) or more"
-            )
+    least: int = Field(
+        5,
+        ge=1,
+        description="Smaller counts, and what follows from them, are not shown.",
+        json_schema_extra={"flags": ["--least-count"]},
+    )
+    hide_rates: bool = Field(False, description="Show standardised rates and shares alone, as in the thesis.")
 
     @classmethod
     def current(cls) -> Discretion:

@@ -219,7 +219,9 @@ def check_collection(
 
 
 def _layout(dataset: KnownDataset | None) -> str:
-    return "check the path" if dataset is None else f"diptych data show {dataset.name} says how it is laid out"
+    return (
+        "check the path" if dataset is None else f"diptych data show {dataset.name} says how it is laid out"
+    )
 
 
 def _reader_of(dataset: KnownDataset | None, path: Path) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
+from diptych.core.errors import UsageError
 from diptych.core.table import Cell, Table
 from diptych.data.logs.schema import printable
 
@@ -69,6 +70,27 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
     def describe(self) -> str:
         """Return one line."""
         return f"{self.name}: {self.n_events:,} events, {self.about['first']} to {self.about['last']} ({self.zone})"
+
+    def lines(self) -> list[str]:
+        """Return what the import read and kept, in a few lines."""
+        about = self.about
+        nothing = [one["rule"] for one in about["rules"] if not one["dropped"]]
+        lines = [f"nothing was dropped by: {', '.join(nothing)}"] if nothing else []
+        lines.append(f"{about['events']:,} events kept, of {about['rows_read']:,} rows that were read")
+        for what, counts in (("events by action", about["by_action"]), ("by device", about["devices"])):
+            first = list(counts.items())[: 2 * _NAMED]
+            lines.append(f"{what}: " + ", ".join(f"{printable(word)} {count:,}" for word, count in first))
+        people = f"{about['clients']:,} clients, {about['visitors']:,} known visitors"
+        lines.append(f"{people}, {about['purchases']:,} purchases")
+        return [*lines, *(f"note: {note}" for note in about["notes"]), self.describe()]
+
+    def check_outside(self, out: Path) -> None:
+        """Raise a UsageError for a folder that lies in the log, which another import replaces."""
+        if self.folder.resolve() in out.resolve().parents:
+            raise UsageError(
+                f"{out} lies in {self.folder}, which the next import replaces with all that is in it",
+                "write it elsewhere",
+            )
 
     def dropped(self, everything: bool = True) -> Table:
         """Return the rules of the import, or those that dropped rows, and how many each dropped."""

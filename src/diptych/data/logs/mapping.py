@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -118,6 +118,18 @@ class ColumnMapping:
         if not {"client", "visitor"} & set(self.columns):
             raise UsageError("no column holds the client or the visitor", f"{_FIRST}; {found}")
         return row
+
+    @classmethod
+    def of(cls, columns: Sequence[str], file: Path | None, time_format: str | None) -> ColumnMapping | None:
+        """Return what options name: ``target=column`` texts and a TOML file; None where they name no column."""
+        if not columns and file is None:
+            if time_format is not None:
+                raise UsageError(
+                    "--time-format is of your own columns", "name them with --column or --mapping"
+                )
+            return None
+        found = (cls({}) if file is None else read_mapping(file)).with_columns(columns)
+        return found if time_format is None else replace(found, time_format=time_format)
 
     def with_columns(self, options: Iterable[str]) -> ColumnMapping:
         """Return the same with further columns, each written ``target=column``."""

@@ -8,51 +8,72 @@ left is judged beside other events of the same client, which are in one bucket.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from pydantic import Field, field_validator
+
 from diptych.core.errors import UsageError
+from diptych.core.options import Options
 from diptych.data.logs.canonical import COMPARED
 from diptych.data.logs.schema import BOT_WORDS, NO_BOT
 from diptych.data.logs.sql import EARLIEST, LATEST, literal, literals
 
 
-@dataclass(frozen=True)
-class Cleaning:
-    """Which events are kept; what else is always dropped, such as rows without a time, is among the rules.
+class Cleaning(Options):
+    """Which events are kept; what else is always dropped, such as rows without a time, is among the rules."""
 
-    Attributes:
-        since: first moment that is kept, ISO 8601; one that names no zone is in the log's.
-        until: first moment that is no longer kept.
-        countries: only these; all where none is named.
-        keep_missing_country: events without a country are kept although countries are named.
-        devices: only these device types, as the log has them in lower case; all where none is named.
-        bots: keep events whose user agent is a bot's.
-        duplicates: keep events that are equal in all columns.
-        most_events: of one client; those who have more are dropped whole. None for no limit.
-    """
+    since: str | None = Field(None, description="First day or moment that is kept, ISO 8601.")
+    until: str | None = Field(None, description="First day or moment that is no longer kept.")
+    countries: tuple[str, ...] = Field(
+        (),
+        description="Keep only these, e.g. NL,BE,DE. Repeatable.",
+        json_schema_extra={"flags": ["--country"]},
+    )
+    keep_missing_country: bool = Field(False, description="With --country: keep those without one.")
+    devices: tuple[str, ...] = Field(
+        (),
+        description="Keep only these types, e.g. pc,smartphone,'game console'. Repeatable.",
+        json_schema_extra={"flags": ["--device"]},
+    )
+    bots: bool = Field(
+        False,
+        description="Keep events whose user agent is a bot's.",
+        json_schema_extra={"flags": ["--keep-bots"]},
+    )
+    duplicates: bool = Field(
+        False,
+        description="Keep events equal in all columns.",
+        json_schema_extra={"flags": ["--keep-duplicates"]},
+    )
+    most_events: int | None = Field(
+        100_000, ge=0, description="Drop clients with more events, whole; 0 for no limit."
+    )
 
-    since: str | None = None
-    until: str | None = None
-    countries: tuple[str, ...] = ()
-    keep_missing_country: bool = False
-    devices: tuple[str, ...] = ()
-    bots: bool = False
-    duplicates: bool = False
-    most_events: int | None = 100_000
+    @field_validator("most_events")
+    @classmethod
+    def _limit(cls, most: int | None) -> int | None:
+        return most or None
 
-    def __post_init__(self) -> None:
-        if self.most_events is not None and self.most_events < 1:
-            raise UsageError(f"most events of a client are {self.most_events}, they must be 1 or more")
-        for one in filter(None, map(str.strip, self.countries)):
+    @field_validator("countries")
+    @classmethod
+    def _countries(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for one in _words("--country", given):
             if not (len(one) == 2 and one.isascii() and one.isalpha()):
                 raise UsageError(f"there is no country {one!r}", "two letters each (ISO 3166), e.g. NL,BE,DE")
-        object.__setattr__(self, "countries", _words(one.upper() for one in self.countries))
-        object.__setattr__(self, "devices", _words(one.lower() for one in self.devices))
+        return _words("--country", (one.upper() for one in given))
+
+    @field_validator("devices")
+    @classmethod
+    def _devices(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        return _words("--device", (one.lower() for one in given))
 
 
-def _words(given: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({one.strip() for one in given if one.strip()}))
+def _words(option: str, given: Iterable[str]) -> tuple[str, ...]:
+    """Return each word once, of texts with commas."""
+    parts = [part.strip() for one in given for part in one.split(",")]
+    if parts and not any(parts):
+        raise UsageError(f"{option} names none", "leave it out to keep all")
+    return tuple(sorted(set(filter(None, parts))))
 
 
 class Rule(NamedTuple):

@@ -26,7 +26,7 @@ from diptych.commerce.purchase_intent.features import make as make_module
 from diptych.commerce.purchase_intent.features.export import export_steps
 from diptych.commerce.purchase_intent.features.view import NO_PAGE
 from diptych.commerce.purchase_intent.sessions import SessionTables, sessionise
-from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.errors import UsageError
 
 ALSO = ("history-days", "hour-cyclic", "previous-device", "previous-device-rate")
 
@@ -187,17 +187,6 @@ def test_what_is_there_is_replaced_only_by_a_whole_table(tmp_path: Path) -> None
         make_features(tables, folder=tmp_path / "features")
     assert open_features(tmp_path / "features").fingerprint == table.fingerprint
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".tmp")]
-
-
-def test_options_that_cannot_be() -> None:
-    for options, error, match in (
-        ({"compat": "publishd"}, UnknownNameError, "compat 'publishd'"),
-        ({"also": ("hour",)}, UnknownNameError, "feature 'hour'"),
-        ({"also": ("channel",)}, UsageError, "anyway"),
-        ({"types": 0}, UsageError, "0 page types"),
-    ):
-        with pytest.raises(error, match=match):
-            FeatureOptions(**options)
 
 
 def test_one_row_per_session_and_step_of_its_population(tmp_path: Path) -> None:

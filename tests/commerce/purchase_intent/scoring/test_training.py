@@ -69,14 +69,6 @@ def test_without_times_persons_are_told_apart_and_it_is_said() -> None:
     assert (asked.fit == found.fit).all()
 
 
-def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match="random"):
-        slices_of(sessions([1, 2]), split="random")
-    for calibration, holdout in ((0.0, 0.2), (0.2, 0.0), (0.5, 0.5), (float("nan"), 0.2)):
-        with pytest.raises(UsageError, match="leave nothing"):
-            slices_of(sessions([1, 2]), calibration=calibration, holdout=holdout)
-
-
 def sample(n: int, slope: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Scores, and outcomes whose log-odds are ``slope`` times them, less 1."""
     random = np.random.default_rng(1)
@@ -209,9 +201,6 @@ def test_what_cannot_be_trained_is_said(tmp_path: Path, options: TrainOptions) -
         ({"steps": [11]}, UnknownNameError, "unknown step"),
         ({"options": TrainOptions(model="forest")}, UnknownNameError, "unknown model"),
         ({"options": TrainOptions(feature_set="all")}, UnknownNameError, "unknown feature set"),
-        ({"options": TrainOptions(calibrate="plat")}, UnknownNameError, "unknown calibration"),
-        ({"options": TrainOptions(split="random")}, UnknownNameError, "unknown split"),
-        ({"options": TrainOptions(holdout=0.9)}, UsageError, "leave nothing"),
     ],
 )
 def test_what_is_refused_training(

@@ -2,11 +2,11 @@
 
 from diptych.commerce.purchase_intent.auditing.checks import (
     CHECKS,
-    AuditOptions,
     Check,
     Finding,
     LeakAudit,
     audit,
 )
+from diptych.commerce.purchase_intent.options import AuditOptions
 
 __all__ = ["CHECKS", "AuditOptions", "Check", "Finding", "LeakAudit", "audit"]

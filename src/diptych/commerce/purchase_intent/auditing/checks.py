@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,9 @@ import numpy as np
 from diptych.commerce.purchase_intent.evaluation.measures import roc_auc
 from diptych.commerce.purchase_intent.evaluation.plan import split_input
 from diptych.commerce.purchase_intent.models import FEWEST
+from diptych.commerce.purchase_intent.options import AuditOptions
 from diptych.commerce.purchase_intent.scoring.fitting import Slices, slices_of
-from diptych.core.artifact import Artifact
+from diptych.core.artifact import Artifact, encode
 from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import UnknownNameError, UsageError
@@ -32,41 +33,6 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.fitting import Feature
     from diptych.commerce.purchase_intent.features.table import FeatureTable
     from diptych.data.logs.log import Log
-
-
-@dataclass(frozen=True)
-class AuditOptions:
-    """How an audit is made.
-
-    Attributes:
-        feature_set: whose features are looked at.
-        steps: which are looked at where a model has to be fitted; all others where it need not.
-        model: the classifier that looks for leaks.
-        repeats: how many times labels are permuted.
-        most: sessions that a model is fitted on, and measured on, at most; drawn by ``seed``.
-        highest: ROC AUC of a single column from which on it is an alarm.
-        margin: how far the ROC AUC after permuted labels may lie above 0.5.
-        fewest: purchases that a ROC AUC is taken seriously from.
-        seed: of everything drawn.
-    """
-
-    feature_set: str = "extended"
-    steps: tuple[int, ...] | None = None
-    model: str = "hist-gradient-boosting"
-    repeats: int = 6
-    most: int = 20_000
-    highest: float = 0.95
-    margin: float = 0.05
-    fewest: int = 20
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.repeats < 2:
-            raise UsageError(f"{self.repeats} permutations have no interval", "2 or more")
-        if not (0.5 < self.highest < 1 and 0 < self.margin < 0.5):
-            raise UsageError(
-                f"highest is {self.highest:g} and margin {self.margin:g}", "above 0.5 and 0, below 1 and 0.5"
-            )
 
 
 @dataclass(frozen=True)
@@ -257,6 +223,8 @@ def mean_interval(values: Sequence[float], confidence: float) -> tuple[float, fl
 
 
 _TABLE = "findings.csv"
+FOLDER = "audit"
+"""Of an audit, in the folder of its features."""
 
 
 @dataclass(frozen=True)
@@ -274,6 +242,20 @@ class LeakAudit(Artifact, kind="leak_audit", recreate="diptych intent audit FEAT
     about: dict[str, Any]
     checks: dict[str, str]
     findings: tuple[Finding, ...] = field(default=())
+
+    @classmethod
+    def beside(cls, features: FeatureTable, folder: Path | None = None) -> dict[str, Any] | None:
+        """Return the audit in ``folder``, or the one in the features' own, as a scorer keeps it; None for none."""
+        own = features.folder / FOLDER
+        if folder is None and not cls.is_at(own):
+            return None
+        found: dict[str, Any] = encode(cls.open(folder or own), {})
+        if found["features"] != features.fingerprint:
+            raise UsageError(
+                f"the audit is of other features than {features.folder}",
+                "audit these: diptych intent audit",
+            )
+        return found
 
     @property
     def alarms(self) -> list[Finding]:
@@ -334,7 +316,7 @@ def audit(
             "line": features.describe(),
             "log": None if log is None else log.name,
             "parts": given.slices.note,
-            "options": {**asdict(options), "steps": None if options.steps is None else list(options.steps)},
+            "options": options.model_dump(mode="json"),
         },
         {check.name: check.description for check in chosen},
         tuple(findings),

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diptych.commerce.purchase_intent.features.fitting import fit_features
-from diptych.commerce.purchase_intent.features.make import FeatureOptions, make_features
+from diptych.commerce.purchase_intent.features.make import make_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.features.view import NO_PAGE, SessionsView
-from diptych.commerce.purchase_intent.sessions.tables import BUFFER, SessionOptions
+from diptych.commerce.purchase_intent.options import FeatureOptions, SessionOptions
+from diptych.commerce.purchase_intent.sessions.tables import BUFFER
 from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.extras import require
@@ -417,7 +418,7 @@ def _test(
     altered = write_altered_log(scratch / "log", log, table.about["since_us"], points, gathered, worlds)
     again = make_features(
         sessionise(altered, session_options, engine=engine, folder=scratch / "sessions"),
-        options=replace(options, types=_ALL_TYPES),
+        options=options.model_copy(update={"types": _ALL_TYPES}),
         folder=scratch / "again",
         engine=engine,
     )
@@ -434,7 +435,7 @@ def _options_of(features: FeatureTable) -> tuple[FeatureOptions, SessionOptions]
     if features.is_whole:
         raise UsageError("whole sessions have no steps after which anything could be altered", "give a log's")
     given = features.about["options"]
-    options = FeatureOptions(given["compat"], tuple(given["also"]), given["types"])
+    options = FeatureOptions(**given)
     return options, SessionOptions(**features.about["session_options"])
 
 

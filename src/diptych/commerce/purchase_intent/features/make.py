@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.features.fitting import FEATURES
 from diptych.commerce.purchase_intent.features.table import (
-    COMPATS,
     FIXED,
     PAGE_TIMES,
     PAGE_TYPES,
@@ -29,9 +26,10 @@ from diptych.commerce.purchase_intent.features.view import (
     NOTHING,
     text_array,
 )
+from diptych.commerce.purchase_intent.options import FeatureOptions
 from diptych.commerce.purchase_intent.sessions.tables import BUFFER
 from diptych.core.context import task
-from diptych.core.errors import StorageError, UnknownNameError, UsageError
+from diptych.core.errors import StorageError
 from diptych.core.extras import require
 from diptych.core.files import atomic_folder, create_array
 from diptych.core.fingerprint import fingerprint
@@ -227,31 +225,6 @@ _POPULATION = ("session_id", "group", "start_us", "end_us", "purchase", "pages_b
                "pages_before_identified", "channel", "device", "start_hour", "start_dow")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class FeatureOptions:
-    """How a table of features is made.
-
-    Attributes:
-        compat: ``published``: as the thesis describes its populations, see
-            :mod:`diptych.commerce.purchase_intent.features.table`.
-        also: optional features that the extended set shall have.
-        types: how many page types, the most frequent, are told apart; all others are one.
-    """
-
-    compat: str = "none"
-    also: tuple[str, ...] = ()
-    types: int = 200
-
-    def __post_init__(self) -> None:
-        if self.compat not in COMPATS:
-            raise UnknownNameError("compat", self.compat, COMPATS)
-        if self.types < 1:
-            raise UsageError(f"{self.types} page types are told apart", "1 or more")
-        for name in self.also:
-            if FEATURES.get(name).default:
-                raise UsageError(f"the feature {name} is in the extended set anyway", "leave it out")
-
-
 def make_features(
     tables: SessionTables,
     *,
@@ -294,13 +267,15 @@ def _make(tables: SessionTables, folder: Path, options: FeatureOptions, engine: 
             "has_times": True,
             "since_us": since_us,
             "steps": list(range(last_step + 1)),
-            "options": asdict(options) | {"also": list(options.also)},
+            "options": options.model_dump() | {"also": list(options.also)},
             "session_options": tables.about["options"],
             "sessions_fingerprint": tables.fingerprint,
             "columns": kinds,
             "vocabulary": vocabulary,
             "counts": {"sessions": n_sessions, "too_short": n_sessions - n, "population": n},
-            "fingerprint": fingerprint("features", FeatureHeader.FORMAT, tables.fingerprint, asdict(options)),
+            "fingerprint": fingerprint(
+                "features", FeatureHeader.FORMAT, tables.fingerprint, options.model_dump()
+            ),
         }
         header = inside / FeatureHeader.marker()
         FeatureHeader(about).save(header)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,10 @@ from diptych.core.errors import StorageError, UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.reading import map_array
 from diptych.core.table import Cell, Table
+
+if TYPE_CHECKING:
+    from diptych.commerce.purchase_intent.sessions import SessionTables
+    from diptych.data.logs.log import Log
 
 SESSIONS_FILE = "sessions.parquet"
 PAGE_TYPES = "page_types.npy"
@@ -112,9 +116,6 @@ def read_columns(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, np.n
 # purchase, if any, comes after k + 2 pages at least; and a session is identified at step k only if its visitor is
 # known by then: on arrival, or logged in before page k. ``compat="published"`` does neither: all sessions stay, and
 # who logs in at any page is identified from the beginning.
-
-
-COMPATS = ("none", "published")
 
 
 def is_undecided(pages_before_purchase: np.ndarray, step: int, compat: str = "none") -> np.ndarray:
@@ -334,6 +335,47 @@ class FeatureTable:
         groups = [("", 1), *((setting, 3) for setting in self.settings)]
         heads = ("step", *(what for _ in self.settings for what in ("sessions", "% bought", "left out")))
         return Table("Sessions by step", heads, lines, groups, after)
+
+    def tables(self) -> list[Table]:
+        """Return how many sessions there are at every step; nothing of whole sessions."""
+        return [] if self.is_whole else [self.populations()]
+
+    def lines(self) -> list[str]:
+        """Return what was made, and what of it a reader has to know."""
+        about, counts = self.about, self.about["counts"]
+        if not self.is_whole:
+            least = f"fewer than {about['session_options']['pages'] + BUFFER} pages"
+            return [
+                self.describe(),
+                f"of {counts['sessions']:,} sessions {counts['too_short']:,} are too short ({least}); "
+                f"{counts['population']:,} are left",
+            ]
+        return [
+            self.describe(),
+            *(
+                f"the column {left['column']} is left out: {left['why']} (--keep-leaking keeps it)"
+                for left in about["left_out"]
+            ),
+            *(
+                f"warning: {name} is kept, which is computed from the outcome; no number with it says anything"
+                for name in about["kept_leaking"]
+            ),
+            *(f"note: {note}" for note in about["notes"]),
+        ]
+
+    def sessions(self, log: Log) -> SessionTables:
+        """Return the sessions of the log that the features were made of."""
+        from diptych.commerce.purchase_intent.options import SessionOptions
+        from diptych.commerce.purchase_intent.sessions import sessionise
+
+        if self.is_whole:
+            raise UsageError("--keep-history with whole sessions, which have none", "leave it out")
+        tables = sessionise(log, SessionOptions(**self.about["session_options"]))
+        if tables.fingerprint != self.about["sessions_fingerprint"]:
+            raise UsageError(
+                f"the features were not made of {log.folder}", "give the log that they were made of"
+            )
+        return tables
 
     def features(self, setting: str, feature_set: str, step: int) -> list[Feature]:
         """The features of a setting, a set and a step; those that the log was asked for besides are in the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -160,6 +161,21 @@ def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: b
         FeatureHeader(about).save(header)
         FeatureHeader(about | {"populations": count_populations(open_features(inside))}).save(header)
     return open_features(folder)
+
+
+def is_table(path: Path) -> bool:
+    """Return whether it is a folder of features, or named as a table of whole sessions."""
+    return FeatureHeader.is_at(path) or path.name.endswith((".csv", ".csv.gz"))
+
+
+@contextmanager
+def opened_table(path: Path, keep_leaking: bool) -> Iterator[FeatureTable]:
+    """Open a folder of features; or make those of a table of whole sessions, and remove them after the block."""
+    if path.is_dir():
+        yield open_features(path)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield make_whole_features(path, folder=Path(folder) / "features", keep_leaking=keep_leaking)
 
 
 def _blocks(file: Path, table: SessionTable, columns: dict[str, str]) -> Iterator[dict[str, np.ndarray]]:

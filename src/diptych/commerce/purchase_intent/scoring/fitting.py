@@ -22,17 +22,14 @@ from diptych.commerce.purchase_intent.evaluation.measures import (
 from diptych.commerce.purchase_intent.features.fitting import Feature, FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.features.view import SessionsView
 from diptych.commerce.purchase_intent.models import FEWEST, fit_model
+from diptych.commerce.purchase_intent.options import TrainOptions
 from diptych.commerce.purchase_intent.scoring.cell import Cell, fit_calibration, typical_value
 from diptych.commerce.purchase_intent.splits import SplitInput
 from diptych.core.draws import Draws, draw_uniform
-from diptych.core.errors import UnknownNameError, UsageError
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.features.table import FeatureTable
-
-
-SPLIT_NAMES = ("time", "grouped")
 
 
 @dataclass(frozen=True)
@@ -64,13 +61,6 @@ def slices_of(
     Args:
         given: labels, persons and times, (n,).
     """
-    if split not in SPLIT_NAMES:
-        raise UnknownNameError("split of a scorer", split, SPLIT_NAMES)
-    if not (calibration > 0 and holdout > 0 and calibration + holdout < 1):
-        raise UsageError(
-            f"calibration {calibration:g} and holdout {holdout:g} leave nothing to one of three parts",
-            "both above 0, together below 1; e.g. 0.2 and 0.2",
-        )
     n = len(given.start_us)
     first, second = round(n * (1 - calibration - holdout)), round(n * (1 - holdout))
     if split == "time" and n and given.start_us.min() < given.start_us.max():
@@ -99,40 +89,6 @@ def slices_of(
 
 _WORDS_ROWS = 20_000
 """Training sessions that typical values are taken of, at most."""
-
-
-@dataclass(frozen=True)
-class TrainOptions:
-    """How a scorer is trained.
-
-    Attributes:
-        model: classifier.
-        feature_set: whose features; of a table of whole sessions there is one.
-        calibration, holdout: shares of the sessions that it is calibrated and measured on.
-        calibrate: ``platt`` or ``isotonic``.
-        split: ``time`` or ``grouped``, see :func:`~diptych.commerce.purchase_intent.scoring.fitting.slices_of`.
-        balanced: whether classes weigh the same while it is fitted.
-        background: training sessions whose feature values are kept for effects.
-        samples: bootstrap resamples of persons for intervals; 0 for none.
-        confidence: of intervals.
-        seed: of everything drawn.
-    """
-
-    model: str = "hist-gradient-boosting"
-    feature_set: str = "extended"
-    calibration: float = 0.2
-    holdout: float = 0.2
-    calibrate: str = "platt"
-    split: str = "time"
-    balanced: bool = True
-    background: int = 100
-    samples: int = 200
-    confidence: float = 0.95
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.background < 1:
-            raise UsageError(f"a background of {self.background} sessions", "1 or more; 100 are plenty")
 
 
 def why_not(features: FeatureTable, setting: str, step: int, slices: Slices) -> str:

@@ -320,6 +320,21 @@ class Scorer(Artifact, kind="scorer", recreate="diptych intent train FEATURES --
             found = [cell.probabilities(features.at(block, step)) for block in blocks]
             yield TableScores(cell, rows, np.concatenate([np.zeros(0), *found]))
 
+    def lines(self) -> list[str]:
+        """Return what a reader of its numbers has to know."""
+        about, slices = self.about, self.about["slices"]
+        cells = [(one, note) for one in about["cells"] for note in one["notes"]]
+        lines = [f"{one['setting']}, step {one['step']}: {note}" for one, note in cells]
+        lines += [
+            f"not trained: {one['setting']}, step {one['step']}: {one['reason']}"
+            for one in about["not_trained"]
+        ]
+        sizes = ", ".join(f"{name} {size:,}" for name, size in slices["sizes"].items())
+        lines.append(f"{slices['note']}: {sizes}; {slices['left_out']:,} run across an end and are in none")
+        if about["history"]:
+            lines.append(f"the scorer holds the histories of {about['history']:,} visitors: personal data")
+        return lines
+
     def describe(self) -> str:
         """One line."""
         n = len(self.places)

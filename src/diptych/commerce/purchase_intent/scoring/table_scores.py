@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diptych.commerce.purchase_intent.evaluation import Evaluation, GivenScores, evaluate_scores
+from diptych.commerce.purchase_intent.options import TrainOptions
 from diptych.commerce.purchase_intent.scoring.events import shown
-from diptych.commerce.purchase_intent.scoring.fitting import TrainOptions, holdout_measures
+from diptych.commerce.purchase_intent.scoring.fitting import holdout_measures
 from diptych.commerce.purchase_intent.scoring.request import SessionStream
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
 from diptych.commerce.purchase_intent.scoring.training import scorer_slices
@@ -29,7 +31,9 @@ from diptych.core.errors import DataError
 from diptych.core.files import atomic_folder, write_csv
 
 if TYPE_CHECKING:
+    from diptych.commerce.purchase_intent.evaluation.evaluate import Page
     from diptych.commerce.purchase_intent.features.table import FeatureTable
+    from diptych.metrics.bootstrap import Bootstrap
 
 
 SCORES = "scores.csv"
@@ -98,6 +102,31 @@ def write_table_scores(
         }
         ScoredTable(about).save(inside / ScoredTable.marker())
     return about
+
+
+def evaluate_scorer(
+    scorer: Scorer,
+    features: FeatureTable,
+    folder: Path,
+    *,
+    settings: Sequence[str] | None = None,
+    steps: Sequence[int] | None = None,
+    bootstrap: Bootstrap | None = None,
+    page: Page | None = None,
+) -> Evaluation:
+    """Measure a scorer on a table of features as :func:`evaluate` measures models; nothing is fitted."""
+    options, scored = scorer.about["options"], scorer.score_table(features, settings=settings, steps=steps)
+    return evaluate_scores(
+        features,
+        {(one.cell.setting, one.cell.step): GivenScores(one.p, one.cell.threshold) for one in scored},
+        folder,
+        model=options["model"],
+        name=f"scorer {scorer.about['name']}",
+        trained_on=scorer.about["fingerprint"],
+        feature_set=options["feature_set"] if options["feature_set"] in features.sets else None,
+        bootstrap=bootstrap,
+        page=page,
+    )
 
 
 MOST_RUNNING = 50_000

@@ -10,7 +10,6 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +19,12 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation.plan import split_input
 from diptych.commerce.purchase_intent.models import MODELS
+from diptych.commerce.purchase_intent.options import TrainOptions
 from diptych.commerce.purchase_intent.scoring.card import model_card
-from diptych.commerce.purchase_intent.scoring.cell import CALIBRATIONS, Cell, cell_folder
+from diptych.commerce.purchase_intent.scoring.cell import Cell, cell_folder
 from diptych.commerce.purchase_intent.scoring.events import FILE, keep_history
 from diptych.commerce.purchase_intent.scoring.fitting import (
     Slices,
-    TrainOptions,
     fit_cell,
     slices_of,
     why_not,
@@ -223,7 +222,7 @@ def _make(
     about = {
         "plan": plan,
         **about_features(features),
-        "options": asdict(options),
+        "options": options.model_dump(),
         "weighting": MODELS.get(options.model).weighting if options.balanced else "none",
         "history": kept,
         "slices": about_slices(features, slices),
@@ -263,8 +262,6 @@ def _places(
             "make them without --compat published to train what will be used",
         )
     MODELS.get(options.model)
-    if options.calibrate not in CALIBRATIONS:
-        raise UnknownNameError("calibration", options.calibrate, CALIBRATIONS)
     if not features.is_whole and options.feature_set not in features.sets:
         raise UnknownNameError("feature set", options.feature_set, features.sets)
     for setting in settings or ():
@@ -290,7 +287,7 @@ def _plan(
 ) -> str:
     kept = None if history is None else history.fingerprint
     return fingerprint(
-        Scorer.FORMAT, features.fingerprint, asdict(options), [list(one) for one in places], kept, audit
+        Scorer.FORMAT, features.fingerprint, options.model_dump(), [list(one) for one in places], kept, audit
     )
 
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.purchase_intent.engine import Engine, Ordered, open_engine
+from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.sessions.tables import (
     BUFFER,
     NOT_GIVEN,
     PAGES,
     QUERIES,
     SESSIONS,
-    SessionOptions,
     SessionTables,
-    check_key,
     key_columns,
 )
 from diptych.core.context import task
@@ -317,9 +316,8 @@ def sessionise(
 ) -> SessionTables:
     """The sessions of a log: made when they are not there, or are those of another log or other options."""
     options = options or SessionOptions()
-    _check(options)
     folder = folder or log.folder / SESSIONS_FOLDER / options.key
-    known_as = fingerprint("sessions", SessionTables.FORMAT, log.fingerprint, asdict(options))
+    known_as = fingerprint("sessions", SessionTables.FORMAT, log.fingerprint, options.model_dump())
     with taking_turns(folder):
         there = _there(folder)
         if there is not None and there.fingerprint == known_as:
@@ -333,20 +331,12 @@ def sessionise(
                 "log": log.name,
                 "zone": log.zone,
                 "log_fingerprint": log.fingerprint,
-                "options": asdict(options),
+                "options": options.model_dump(),
                 "counts": _counts(runs, inside),
                 "fingerprint": known_as,
             }
             SessionTables(about).save(inside / SessionTables.marker())
     return SessionTables.open(folder)
-
-
-def _check(options: SessionOptions) -> None:
-    check_key(options.by)
-    if not 0 < options.gap_minutes < float("inf"):
-        raise UsageError(f"the gap is {options.gap_minutes:g} minutes", "more than 0; 30 is usual")
-    if options.pages < 1:
-        raise UsageError(f"{options.pages} first pages are to be kept", "at least 1")
 
 
 def _there(folder: Path) -> SessionTables | None:

@@ -1,9 +1,8 @@
 """The three tables that one pass over a log's events makes; all statistics and features come from them.
 
-``sessions``: one row per session; ``pages``: the first pages of every session that is long enough to predict on, up
-to :attr:`SessionOptions.pages`; ``queries``: one row per submitted query, normalised. A session ends after
-:attr:`SessionOptions.gap_minutes` without an event: strictly more, so that exactly 30 minutes are one session still
-(thesis section 6.2). Its identifier is that of its first event.
+``sessions``: one row per session; ``pages``: the first pages of every session that is long enough to predict on;
+``queries``: one row per submitted query, normalised. A session ends after the gap without an event: strictly more, so
+that exactly 30 minutes are one session still (thesis section 6.2). Its identifier is that of its first event.
 
 ::
 
@@ -16,52 +15,20 @@ to :attr:`SessionOptions.pages`; ``queries``: one row per submitted query, norma
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from diptych.commerce.purchase_intent.options import SessionKey, SessionOptions
 from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, UnknownNameError
-from diptych.core.fingerprint import fingerprint
 from diptych.data.logs.schema import Column
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-SessionKey = Literal["client", "visitor", "given"]
-
-LAST_STEP = 10
-"""Predictions are made before any page and after each of the first ten (thesis section 6.5.1)."""
-
 BUFFER = 2
 """Pages that have to follow the last step, and a purchase the present one."""
-
-
-@dataclass(frozen=True)
-class SessionOptions:
-    """What a session is.
-
-    Attributes:
-        gap_minutes: idle time after which a session has ended.
-        by: whose events make a session: the ``client``'s; the ``visitor``'s, where known, else the client's;
-            or ``given`` by the log, whatever the gaps.
-        pages: how many first pages are kept of sessions that have ``pages`` + :data:`BUFFER`.
-    """
-
-    gap_minutes: float = 30.0
-    by: SessionKey = "client"
-    pages: int = LAST_STEP
-
-    @property
-    def key(self) -> str:
-        """A name for folders: the same options have the same name."""
-        return f"{self.by}-{self.gap_minutes:g}min-{self.pages}p-{fingerprint(asdict(self))[:6]}"
-
-    @property
-    def words(self) -> str:
-        """What a session is, for protocols."""
-        idle = f"ended by more than {self.gap_minutes:g} minutes without an event"
-        return f"as the log gives them, others {idle}" if self.by == "given" else f"by {self.by}, {idle}"
 
 
 SESSIONS = (
@@ -163,21 +130,8 @@ class SessionTables(Artifact, kind="sessions", recreate="diptych intent describe
         return f"{self.log_name}: {self.about['counts']['sessions']:,} sessions {options.words}"
 
 
-KEYS: dict[SessionKey, str] = {
-    "client": "the client's events, whoever has logged in",
-    "visitor": "the visitor's events on all clients; the client's where no visitor is known",
-    "given": "the client's events of one session of the log's own, whatever the gaps; others by their gaps",
-}
-"""Name → one line of what it is."""
-
 NOT_GIVEN = ""
 """Stands for the missing session of the log's own."""
-
-
-def check_key(by: str) -> None:
-    """See that there is such a key."""
-    if by not in KEYS:
-        raise UnknownNameError("session key", by, KEYS)
 
 
 def key_columns(events: ir.Table, by: SessionKey) -> dict[str, ir.Value]:

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
-from diptych.commerce.purchase_intent.sessions import SessionOptions, SessionTables
+from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
+from diptych.commerce.purchase_intent.sessions import SessionTables
 from diptych.core.artifact import Artifact
 from diptych.core.context import track
 from diptych.core.errors import UnknownNameError, UsageError
@@ -39,27 +40,6 @@ class Tables:
 
     sessions: ir.Table
     queries: ir.Table
-
-
-@dataclass(frozen=True)
-class DescribeOptions:
-    """What a description may be told.
-
-    Attributes:
-        ddof: of the standard deviation of standardised conversion rates: 0 as in the thesis's worked example
-            and Table 6.4, or 1 as its Table 6.2.
-        journey: of device transitions: ``pair``, the last session before a purchase session and it; or
-            ``journey``, all transitions since the visitor's purchase before.
-        confidence: of intervals.
-        likely: of links between devices: a switch with at least this probability is likely.
-        near_zero: one below is hardly ever seen; see :mod:`diptych.commerce.purchase_intent.statistics.intervals`.
-    """
-
-    ddof: int = 0
-    journey: str = "pair"
-    confidence: float = 0.95
-    likely: float = 0.01
-    near_zero: float = 0.01
 
 
 Finish = Callable[[Sequence[Row], DescribeOptions], list[Row]]
@@ -198,22 +178,6 @@ def choose_statistics(names: Iterable[str] | None = None) -> list[Statistic]:
     ]
 
 
-def check_options(options: DescribeOptions) -> None:
-    """See that they can be."""
-    if options.journey not in JOURNEYS:
-        raise UnknownNameError("journey", options.journey, JOURNEYS)
-    if options.ddof not in (0, 1):
-        raise UsageError(
-            f"ddof is {options.ddof}", "0: as in the thesis's worked example; 1: as in its Table 6.2"
-        )
-    if not 0 < options.confidence < 1:
-        raise UsageError(f"confidence is {options.confidence:g}", "between 0 and 1")
-    if not 0 < options.near_zero <= options.likely <= 1:
-        raise UsageError(
-            f"likely is {options.likely:g}, near zero {options.near_zero:g}", "0 < near zero ≤ likely ≤ 1"
-        )
-
-
 def describe(
     tables: SessionTables,
     *,
@@ -223,7 +187,6 @@ def describe(
 ) -> Description:
     """Count on the engine, and compute shares, intervals and rates from the counts."""
     options = options or DescribeOptions()
-    check_options(options)
     chosen = choose_statistics(names)
     found: dict[str, list[Row]] = {}
     with open_engine() if engine is None else nullcontext(engine) as runs:
@@ -240,7 +203,7 @@ def describe(
             "log_fingerprint": tables.about["log_fingerprint"],
             "sessions_fingerprint": tables.fingerprint,
             "session_options": tables.about["options"],
-            "options": asdict(options),
+            "options": options.model_dump(),
             "engine": runs.name,
             "counts": tables.about["counts"],
             "notes": _notes(tables.about["counts"], tables.about["options"]),

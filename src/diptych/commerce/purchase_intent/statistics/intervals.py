@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
+from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.statistics.describe import (
     ALL,
     CLASSES,
     INTERVAL,
-    DescribeOptions,
     Finish,
     Row,
     Statistic,

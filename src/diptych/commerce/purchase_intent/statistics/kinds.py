@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.statistics.describe import (
     ALL,
     CLASSES,
     INTERVAL,
     STATISTICS,
-    DescribeOptions,
     Row,
     Statistic,
     Tables,

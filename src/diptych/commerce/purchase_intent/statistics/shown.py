@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.shown import (
     Discretion,
     Row,
@@ -20,7 +21,6 @@ from diptych.commerce.purchase_intent.statistics.describe import (
     CLASSES,
     ORDER,
     STATISTICS,
-    DescribeOptions,
     Description,
 )
 from diptych.core.chart import Chart, Series
