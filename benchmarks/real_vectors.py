@@ -1,7 +1,7 @@
 """Vectors of a head that was really trained, for the benchmark of sparse search.
 
-``DIPTYCH_BENCH_SPARSE=FOLDER make bench`` names a folder that ``diptych sparse train`` wrote. Pictures of all splits are
-taken; where they are too few they come again with noise on their dense rows, and the head makes the sparse rows of
+``DIPTYCH_BENCH_SPARSE=FOLDER make bench`` names a folder of ``diptych sparse train``. Pictures of all splits are taken;
+where they are too few they come again with noise on their dense rows, and the head makes the sparse rows of
 these. Dense rows wider than the thesis's 256 numbers are reduced to 256 by their principal components, so that
 the graph that searches them is as fast as the thesis's; recall is against exact search of the reduced rows.
 """

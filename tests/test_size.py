@@ -1,4 +1,4 @@
-"""The house only shrinks: no room is above its ceiling; a ceiling rises only by lines that others gave up, and never the whole."""
+"""The house only shrinks: no room is above its ceiling, and a ceiling rises only by lines that others gave up."""
 
 from __future__ import annotations
 

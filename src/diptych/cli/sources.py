@@ -302,8 +302,6 @@ Model = Annotated[
     ),
 ]
 
-OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help="Where to write.", show_default=False)]
-
 
 def options_by_name(given: list[str] | None) -> dict[str, dict[str, Any]]:
     """What ``--set NAME.KEY=VALUE`` says of perturbations, by name."""

@@ -14,7 +14,7 @@
 
 Names, help, defaults and bounds come from the fields. ``json_schema_extra`` may hold ``flags`` (names of the option),
 ``argument`` (it is positional), ``metavar``, ``default`` (what help prints as the default), ``envvar`` (a variable of
-the environment that may hold the value), ``names`` (the ``module:REGISTRY`` that a shell completes from) and ``hidden``.
+the environment that may hold the value), ``names`` (the ``module:REGISTRY`` that a shell completes from), ``hidden``.
 """
 
 from __future__ import annotations
