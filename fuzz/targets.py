@@ -88,7 +88,7 @@ def prepare() -> None:
 
     torch.set_num_threads(1)
     for name in (
-        "cli.app",
+        "cli.evaluate",
         "data.taxonomy",
         "encoders.two_tower",
         "evaluation.result",
@@ -140,7 +140,7 @@ def _karpathy() -> dict[str, Any]:
 
 def _embed(folder: Path, out: Path) -> None:
     """Read it, and embed it with given rows: folders of results have the names of its splits and its own."""
-    from diptych.cli.sources import DataChoice, encoded_of
+    from diptych.cli.sources import PartSpec, encoded_of
     from diptych.data.readers import read_collection
 
     _read()(folder, out)
@@ -151,7 +151,7 @@ def _embed(folder: Path, out: Path) -> None:
         np.save(rows / f"{kind}.npy", np.ones((len(ids), 4), dtype=np.float32))
         (rows / f"{kind}.txt").write_text("".join(f"{name}\n" for name in ids), errors="surrogatepass")
     for split in [*list(found.split_sizes)[:3], None]:
-        encoded_of(str(rows), DataChoice(data=folder), split)
+        encoded_of(str(rows), PartSpec(data=folder), split)
 
 
 def _pairs() -> dict[str, Any]:

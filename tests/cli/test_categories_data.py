@@ -114,9 +114,9 @@ def test_a_list_of_addresses_in_two_calls(diptych: Command, host: PictureHost, t
     (tmp_path / "list.csv").write_text("\n".join(["id,address", *rows]) + "\n")
     call = ("categories", "download", tmp_path / "list.csv", "--out", tmp_path / "images", *OPTIONS)
     first = diptych(*call, "--limit", "3")
-    first.shows("3 of 5 pictures", "0 failed, 2 not tried yet", "# to go on")
+    first.shows("3 of 5 images", "0 failed, 2 not tried yet", "# to resume")
     second = diptych(*call)
-    second.shows("4 of 5 pictures", "1 of them fetched now; 1 failed, 0 not tried yet", "not found")
+    second.shows("4 of 5 images", "1 of them fetched now; 1 failed, 0 not tried yet", "not found")
     second.shows("status 404", "--retry-failed")
     assert sorted(file.name for file in (tmp_path / "images").glob("*.png")) == [
         f"A{i}.png" for i in range(4)
@@ -167,7 +167,7 @@ def test_a_feed_has_its_pictures_afterwards(diptych: Command, host: PictureHost,
     (tmp_path / "feed.csv").write_text("\n".join(lines) + "\n")
     images = tmp_path / "pictures"
     done = diptych(f"categories download {tmp_path}/feed.csv --out {images}", *OPTIONS)
-    assert "2 of 3 pictures" in done.out
+    assert "2 of 3 images" in done.out
     shop = catalogue_of(read_collection(tmp_path / "feed.csv", images=images))
     assert list(shop.ids) == ["SKU-1", "sku 2", "sku 3"]
     assert shop.pictured.tolist() == [True, True, False]

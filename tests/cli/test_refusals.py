@@ -79,16 +79,16 @@ analyse cocos {run} --plan random => 'random' is not one of
 analyse cocos {run} --batch-size 4000 => batch size 4000 is larger
 analyse cocos {run} --objective siglip --compat published => is not among those that the paper counts
 analyse cocos {run} --split tset => did you mean 'test'?
-data shortcuts => one source of pictures is needed
-data shortcuts {scenes} --setup bits => setup 'bits' needs bits, 0 to 13 & --help
+data shortcuts => one source of images is needed
+data shortcuts {scenes} --setup bits => setup 'bits' needs bits, 0 to 13
 data shortcuts {scenes} --setup bits --bits 14 => bits: Input should be less than or equal to 13 & --help
-data shortcuts {scenes} --setup twice => setup: Input should be 'none', 'unique' & --help
+data shortcuts {scenes} --setup twice => 'twice' is not one of 'none', 'unique' & --help
 data shortcuts {scenes} --digits nothing.npz => 'nothing.npz': there is no such file & MNIST
 data shortcuts {scenes} --size 100 =1> take 168 × 28 pixels, the picture has 100 × 100 & digit_size to at most 16
 data shortcuts {scenes} --split trian => unknown split of scenes 'trian' & did you mean 'train'
 data shortcuts {scenes} --split test --shuffled --epoch 1 =1> not in split 'train' & batches of that split
 data shortcuts {scenes} --out sheet.jpg => 'sheet.jpg' ends in '.jpg' & .png
-data shortcuts {scenes} --scenes => one source of pictures is needed & --scenes
+data shortcuts {scenes} --scenes => one source of images is needed & --scenes
 analyse granularity {scenes} --feature wrods => did you mean 'words'
 analyse granularity {scenes} --compat publish => 'publish' is not one of
 analyse granularity {scenes} --language none => needs a part-of-speech tagger
@@ -183,22 +183,22 @@ study run intent.table-6.1 --data nowhere =1> nowhere is not there
 study run intent.table-6.1 --data . --reader-option colour=red => unknown option of an import 'colour'
 study run intent.table-6.1 --quick --regions a.npy => --regions
 study run intent.table-6.1 --quick --set model.width=3 => about a training
-categories pick {category_run} --among some => among 'some'
+categories pick {category_run} --among some => 'some' is not one of 'all', 'members'
 categories pick {category_run} --distinct colour => distinct by 'colour'
 categories pick {category_run} --split tset => did you mean 'test'?
 categories pick {category_run} --images {scenes} => options of data, but no data
-categories pick {category_run} {out} => does not exist
+categories pick {category_run} {out} =1> does not exist
 categories pick {category_run} --out {here} => holds other things
 categories pick {scenes} => no trained category model
 categories fill {category_run} --out {here}/filled.xlsx => ends in '.xlsx'
 categories fill {category_run} --calibrate-on train => is overconfident
 categories fill {category_run} --calibrate-on tests => no tests products to calibrate on
-categories fill {category_run} --candidates few => candidates 'few'
+categories fill {category_run} --candidates few => 'few' is not one of 'specific', 'all'
 categories fill {category_run} --threshold 2 => less than or equal to 1
 categories fill {scenes} => no trained category model
 categories index {category_run} --engine exakt => did you mean 'exact'?
 categories train {shop} --out {here} --text-encoder lsa:8 => holds other things
-categories train {out} --out {out} => does not exist
+categories train {out} --out {out} =1> does not exist
 categories train {shop} --out {out} --text-encoder lsa:8 --model clip-x => unknown trained model 'clip-x'
 categories train {shop} --out {out} --text-encoder lsa:8 --model bm25 => unknown trained model 'bm25'
 categories train {shop} --out {out} --text-encoder lsa:8 --setting general => unknown setting
@@ -206,14 +206,14 @@ categories train {shop} --out {out} --text-encoder lsa:8 --set temperature=0 => 
 categories train {shop} --out {out} --text-encoder lsa:8 --set temperature=-1 => got -1
 categories train {shop} --out {out} --text-encoder lsa:8 --set epoch=3 => unknown key 'epoch'
 categories train {shop} --out {out} --text-encoder lsa:8 --set seed=3 => --seed
-categories train {shop} --out {out} --text-encoder lsa:8 --query title => got 'title'
+categories train {shop} --out {out} --text-encoder lsa:8 --query title => 'title' is not one of 'name', 'path'
 categories train {shop} --out {out} --image-encoder grid --image-option size=3 => size
 categories train {shop} --out {out} --text-encoder lsa:8 --split-by colour => colour
 categories train {shop} --out {out} --text-encoder lsa:8 --reader xml => xml
 categories evaluate {shop} --out {out} --model clip-x => unknown model 'clip-x'
 categories evaluate {shop} --out {out} --setting some => unknown setting 'some'
-categories evaluate {shop} --out {out} --relevance taste => one of label, path
-categories evaluate {shop} --out {out} --query picture => one of name, path
+categories evaluate {shop} --out {out} --relevance taste => 'taste' is not one of 'label', 'path'
+categories evaluate {shop} --out {out} --query picture => 'picture' is not one of 'name', 'path'
 categories evaluate {shop} --out {out} --set epoch=1 => did you mean 'epochs'
 categories evaluate {shop} --out {out} --set setting=all => --setting
 categories evaluate {shop} --out {out} --set epochs=0 => epochs: Input should be greater
@@ -223,7 +223,7 @@ categories evaluate {shop} --out {out} --run none --model clip-i => measured as 
 categories evaluate {shop} --out {out} --run none --query path => measured as it is
 categories evaluate {shop} --out {out} --run none --text-encoder lsa:8 => measured as it is
 categories evaluate {shop} --out {out} --model clip => dual encoder
-categories evaluate {out} --out {out} => does not exist
+categories evaluate {out} --out {out} =1> does not exist
 categories tree {taxonomy} --format googel => unknown taxonomy format 'googel'
 categories tree {taxonomy} --format google --option colour=red => has no option 'colour'
 categories tree {taxonomy} --format google --reader feed => give one kind

@@ -37,7 +37,7 @@ def audit(
         list[str],
         typer.Argument(
             help="Runs, saved encoders, or names such as hf:NAME; several are printed side by side.",
-            metavar="RUN...",
+            metavar="RUN",
         ),
     ],
     options: AuditOptions,

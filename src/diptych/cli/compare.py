@@ -55,7 +55,7 @@ def compare(
         list[Path],
         typer.Argument(
             help="Runs, evaluations' folders, folders of runs (seeds of one recipe), or folders of stress.",
-            metavar="RUN...",
+            metavar="RUN",
         ),
     ],
     options: CompareOptions,

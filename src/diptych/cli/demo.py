@@ -31,7 +31,7 @@ def demo(options: DemoOptions) -> None:
     from diptych.cli.embed import IndexOptions, index
     from diptych.cli.evaluate import EvaluateOptions, evaluate
     from diptych.cli.report import ReportOptions, report
-    from diptych.cli.search import search
+    from diptych.cli.search import SearchOptions, search
     from diptych.cli.sources import DataSpec, PartSpec
     from diptych.cli.train import TrainOptions, train
 
@@ -47,7 +47,10 @@ def demo(options: DemoOptions) -> None:
     say("\n3/5  indexing their images")
     index(str(out), DataSpec(), IndexOptions())
     say("\n4/5  searching")
-    search(out / "index-images-exact", "a green cross", k=5, sheet=out / "search.png")
+    search(
+        out / "index-images-exact",
+        SearchOptions(query="a green cross", k=5, sheet=out / "search.png"),
+    )
     say("\n5/5  writing the report")
     report(out, ReportOptions())
     say(f"\nthe demo took {time.monotonic() - begun:.0f} s")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-import typer
 from pydantic import Field
 
 from diptych.cli.console import next_step, progress, say, show
@@ -23,9 +22,15 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
 
 
-class GranularityOptions(CaptionsOption, SplitOption, LanguageSpec, SamplesOption, SeedOption, OutOption):
+class GranularityOptions(
+    DataChoices, CaptionsOption, SplitOption, LanguageSpec, SamplesOption, SeedOption, OutOption
+):
     """What is counted, of which captions."""
 
+    data: list[str] = Field(
+        description="A dataset: folder or file, or NAME=DATASET; and another one to compare it with.",
+        json_schema_extra={"argument": True, "metavar": "COLLECTION"},
+    )
     feature: list[str] = Field([], description="A feature. Repeatable.", json_schema_extra={"default": "all"})
     compat: Literal["none", "published"] = Field(
         "none", description="published: as the numbers of thesis Table 5.1 are counted."
@@ -34,12 +39,6 @@ class GranularityOptions(CaptionsOption, SplitOption, LanguageSpec, SamplesOptio
         "auto",
         description="By image: auto, where one collection has all of the other's; images, those in common.",
     )
-    images: list[str] = Field([], description="Folder of images, or NAME=FOLDER; none are read.")
-    reader: list[str] = Field([], description="The data's format, or NAME=READER.")
-    reader_option: list[str] = Field(
-        [], description="KEY=VALUE for the reader, or NAME.KEY=VALUE. Repeatable."
-    )
-    skip_bad_images: bool = Field(False, description="Leave out and count images that cannot be read.")
     examples: int = Field(
         2,
         ge=0,
@@ -48,18 +47,17 @@ class GranularityOptions(CaptionsOption, SplitOption, LanguageSpec, SamplesOptio
         json_schema_extra={"flags": ["--examples", "-n"]},
     )
 
-    def parts(self, collections: list[str]) -> list[tuple[Collection, str]]:
+    def parts(self) -> list[tuple[Collection, str]]:
         """Return what is measured of each collection, under the name that was given, and its split's name."""
         from dataclasses import replace
 
         from diptych.data.captions import choose_captions
         from diptych.encoders.embeddings import read_data
 
-        if len(collections) > 2:
-            raise UsageError(f"{len(collections)} collections are given", "one, or two to compare")
-        reading = self.model_dump(include={"images", "reader", "reader_option", "skip_bad_images"})
+        if len(self.data) > 2:
+            raise UsageError(f"{len(self.data)} collections are given", "one, or two to compare")
         parts = []
-        for name, section in DataChoices(data=collections, **reading).several():
+        for name, section in self.several():
             whole = read_data(section)
             split = self.split or ("test" if "test" in whole.split_sizes else "all")
             part = whole if split == "all" else whole.split(split)
@@ -70,16 +68,7 @@ class GranularityOptions(CaptionsOption, SplitOption, LanguageSpec, SamplesOptio
         return parts
 
 
-def granularity(
-    collections: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="COLLECTION",
-            help="A dataset: folder or file, or NAME=DATASET; and another one to compare it with.",
-        ),
-    ],
-    options: GranularityOptions,
-) -> None:
+def granularity(options: GranularityOptions) -> None:
     """Count adjectives, phrases, determiners, concepts and words of captions; compare two collections.
 
     Every feature has an interval over images; two collections of the same images are compared in pairs, with
@@ -100,7 +89,7 @@ def granularity(
 
     how, out = Bootstrap(options.samples, seed=options.seed), options.out
     with progress():
-        parts = options.parts(collections)
+        parts = options.parts()
         # one language for all: that of scenes where all are scenes
         language = options.open(parts[0][0] if all(is_of_scenes(part) for part, _ in parts) else None)
         folders = [None if out is None else out / safe_name(part.name) for part, _ in parts]
@@ -128,7 +117,7 @@ def granularity(
     for line in [*(() if compared is None else compared.notes), *(one.line() for one in measured)]:
         say(line)
     if out is None:
-        next_step(["diptych", "analyse", "granularity", *collections, "--out", "FOLDER"])
+        next_step(["diptych", "analyse", "granularity", *options.data, "--out", "FOLDER"])
         return
     if compared is not None:
         compared.save(out / "comparison.json")

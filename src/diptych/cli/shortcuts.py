@@ -1,14 +1,15 @@
-"""``diptych data shortcuts``: pictures and captions with a shortcut, as a tower will see them."""
+"""``diptych data shortcuts``: images and captions with a shortcut, as a tower receives them."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, Self
 
-import typer
+from pydantic import Field, model_validator
 
+from diptych.analysis.shortcuts import ShortcutOptions
 from diptych.cli.console import next_step, progress, say
-from diptych.cli.sources import DataChoice, Images, ReaderName, ReaderOptions
+from diptych.cli.sources import DataSpec
 from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,95 +21,83 @@ _WIDTH, _NARROWEST = 1000, 200  # pixels: of a sheet, about, and of an image tha
 _FEW_SCENES = {"n_train": 40, "n_val": 10, "n_test": 10}
 
 
-def shortcuts(
-    data: Annotated[
-        Path | None, typer.Argument(help="A dataset: folder or file.", show_default=False)
-    ] = None,
-    scenes: Annotated[bool, typer.Option("--scenes", help="A few generated scenes instead.")] = False,
-    setup: Annotated[
-        str, typer.Option(help="unique, captions, images, bits, per-caption or none.")
-    ] = "unique",
-    bits: Annotated[int | None, typer.Option(help="Of setup bits: 0–13.", show_default=False)] = None,
-    carries: Annotated[
-        str, typer.Option(help="Of setup per-caption: pictures carry all their captions' numbers, or one.")
-    ] = "all",
-    shuffled: Annotated[
-        bool, typer.Option("--shuffled", help="Deal unique numbers anew every epoch.")
-    ] = False,
-    digits: Annotated[
-        str, typer.Option(help="Pictures of digits: an MNIST file (.npz or IDX), sklearn, drawn or auto.")
-    ] = "auto",
-    digit_size: Annotated[int, typer.Option(help="Side of a digit, in pixels.")] = 28,
-    compat: Annotated[str, typer.Option(help="none, or published: faults included.")] = "none",
-    seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
-    size: Annotated[int, typer.Option(min=8, help="Side of the picture that a tower sees.")] = 224,
-    split: Annotated[str, typer.Option(help="The part of the data to show.")] = "train",
-    epoch: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Show numbers as this epoch of training has them, not as evaluation.",
-            show_default=False,
-        ),
-    ] = None,
-    pictures: Annotated[int, typer.Option("--pictures", "-n", min=1, help="How many to show.")] = 4,
-    images: Images = None,
-    reader: ReaderName = None,
-    reader_option: ReaderOptions = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The PNG to write.")] = Path("shortcuts.png"),
-) -> None:
-    """Show a few pictures and captions with synthetic shortcuts: numbers as digits on both.
+class SheetOptions(ShortcutOptions, DataSpec):
+    """Which shortcuts are shown, on which images."""
+
+    data: Path | None = Field(
+        None,
+        description="A dataset: folder or file.",
+        json_schema_extra={"argument": True, "metavar": "DATA"},
+    )
+    scenes: bool = Field(False, description="A few generated scenes instead.")
+    seed: int = Field(0, ge=0, description="Of everything that is drawn.")
+    size: int = Field(224, ge=8, description="Side of the image that a tower receives.")
+    split: str = Field("train", description="The part of the data to show.")
+    epoch: int | None = Field(
+        None, ge=1, description="Show numbers as this epoch of training has them, not as evaluation."
+    )
+    pictures: int = Field(
+        4, ge=1, description="How many images to show.", json_schema_extra={"flags": ["--pictures", "-n"]}
+    )
+    out: Path = Field(
+        Path("shortcuts.png"), description="The PNG to write.", json_schema_extra={"flags": ["--out", "-o"]}
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.scenes == (self.data is not None):
+            raise UsageError("one source of images is needed", "give a dataset, or --scenes")
+        return self
+
+    def of_training(self) -> ShortcutOptions:
+        """Return the shortcuts alone, as a recipe has them."""
+        return ShortcutOptions(**self.model_dump(include=set(ShortcutOptions.model_fields)))
+
+
+def shortcuts(options: SheetOptions) -> None:
+    """Show a few images and captions with synthetic shortcuts: numbers as digits on both.
+
+    Setups: unique numbers on images and captions, on captions or images alone, bits drawn at every access, a number
+    per caption, or none.
 
     Examples:
-
-      [bold]diptych data shortcuts flickr8k --setup unique --digits mnist.npz --out sheet.png[/bold]
-
-      [bold]diptych data shortcuts --scenes --setup bits --bits 8 --epoch 1[/bold]
+        diptych data shortcuts flickr8k --digits mnist.npz --out sheet.png
+        diptych data shortcuts --scenes --setup bits --bits 8 --epoch 1
     """
-    from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
+    from diptych.analysis.shortcuts import Shortcuts
     from diptych.report.document import Gallery
     from diptych.report.sheets import write_sheet
     from diptych.training.recipe import collection_of
     from diptych.training.sections import Data
 
-    given = {
-        "setup": setup,
-        "bits": bits,
-        "carries": carries,
-        "shuffled": shuffled,
-        "digits": digits,
-        "digit_size": digit_size,
-        "compat": compat,
-    }
-    options = ShortcutOptions.read(given, "shortcuts", fix="see diptych data shortcuts --help")
-    if scenes == (data is not None):
-        raise UsageError("one source of pictures is needed", "give a dataset, or --scenes")
-    section = {"scenes": _FEW_SCENES}
-    if data is not None:
-        section = DataChoice(data, images, reader, reader_option).section(None)
+    size, split, chosen = options.size, options.split, options.of_training()
+    section = {"scenes": _FEW_SCENES} if options.scenes else options.section(None)
     with progress():
         whole = collection_of(Data.model_validate(section))
-        made = Shortcuts.of(options, whole, Data().train, seed)
+        made = Shortcuts.of(chosen, whole, Data().train, options.seed)
         made.check_fit(size, size)
-        cards = _cards(made, whole.split(split), pictures, size, epoch)
+        cards = _cards(made, whole.split(split), options)
         title, columns = f"{whole.name}, {split}; {made.line()}", max(1, _WIDTH // max(size, _NARROWEST))
-        write_sheet(out, title, [Gallery("", cards)], columns, _NARROWEST, exact=True)
+        write_sheet(options.out, title, [Gallery("", cards)], columns, _NARROWEST, exact=True)
     for card in cards:
         say(f"{card.name}: {card.text.splitlines()[0] if card.text else 'no captions'}")
     say(made.line())
-    say(f"drawn in {out}")
+    say(f"drawn in {options.out}")
     usual = ShortcutOptions().model_dump()
-    chosen = {"setup": setup} | {key: value for key, value in given.items() if value != usual[key]}
-    words = [word for key, value in chosen.items() for word in ("--set", f"shortcuts.{key}={_toml(value)}")]
-    next_step(["diptych", "train", "RECIPE", *([] if data is None else ["--data", data]), *words])
+    values = {
+        key: value for key, value in chosen.model_dump().items() if key == "setup" or value != usual[key]
+    }
+    words = [word for key, value in values.items() for word in ("--set", f"shortcuts.{key}={_toml(value)}")]
+    data = [] if options.data is None else ["--data", options.data]
+    next_step(["diptych", "train", "RECIPE", *data, *words])
 
 
 def _toml(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _cards(made: Shortcuts, part: Collection, pictures: int, size: int, epoch: int | None) -> list[Card]:
-    """Pictures from all over ``part``, prepared, with the shortcuts of an epoch or of evaluation."""
+def _cards(made: Shortcuts, part: Collection, options: SheetOptions) -> list[Card]:
+    """Return images from all over ``part``, prepared, with the shortcuts of an epoch or of evaluation."""
     import numpy as np
     from PIL import Image
 
@@ -118,16 +107,18 @@ def _cards(made: Shortcuts, part: Collection, pictures: int, size: int, epoch: i
     from diptych.encoders.preprocessing import Preprocessing
     from diptych.report.document import Card
 
-    part = part.subset(np.linspace(0, part.n_images - 1, min(pictures, part.n_images)).astype(np.int64))
+    part = part.subset(
+        np.linspace(0, part.n_images - 1, min(options.pictures, part.n_images)).astype(np.int64)
+    )
     shown = made.injected(part)
     overlays = [split_overlay(shown.item(row))[1] for row in range(part.n_images)]
     captions = list(shown.captions)
-    if epoch is not None:
+    if (epoch := options.epoch) is not None:
         batch = Batch(np.arange(part.n_images), np.arange(part.n_captions), part.caption_image)
         given = made.training(part, batch, epoch - 1)  # which counts from 0
         overlays = given.overlays
         captions = [with_ending(*pair) for pair in zip(part.captions, given.endings, strict=True)]
-    # The usual share of the shorter side: 224 of 256 pixels.
+    size = options.size  # the usual share of the shorter side: 224 of 256 pixels
     preprocessing = Preprocessing(size=size, resize=max(size, size * 8 // 7))
     most = None if made.options.setup == "per-caption" else 1
     cards = []

@@ -140,35 +140,6 @@ class SeedOption(Options):
 
 
 @dataclass(frozen=True)
-class DataChoice:
-    """The data options of a command."""
-
-    data: Path | None = None
-    images: Path | None = None
-    reader: str | None = None
-    reader_option: list[str] | None = None
-    skip_bad_images: bool = False
-    captions: str = "all"
-
-    def section(self, run: Run | None) -> dict[str, Any]:
-        """The recipe's data section that they mean; the run's own when they name no data."""
-        if self.data is None:
-            if run is None:
-                raise UsageError("no data given", "give a dataset with --data")
-            return run.recipe.data.model_dump(mode="json")
-        options = parse_values(self.reader_option, "--reader-option")
-        if self.images is not None:
-            options["images"] = str(self.images.resolve())
-        path = str(self.data.resolve()) if self.data.exists() else str(self.data)
-        return {
-            "path": path,
-            "reader": self.reader,
-            "options": options,
-            "skip_bad_images": self.skip_bad_images,
-        }
-
-
-@dataclass(frozen=True)
 class Work:
     """How embedding is shared; see :func:`diptych.encoders.encode.encode_collection`."""
 
@@ -217,7 +188,7 @@ def run_of(model: str) -> Run | None:
 
 def encoded_of(
     source: str,
-    data: DataChoice | DataSpec,
+    data: DataSpec,
     split: str | None,
     out: Path | None = None,
     look: Callable[[DualEncoder], object] | None = None,
@@ -258,9 +229,7 @@ def encoded_of(
     return encode_part(encoder, collection, origin, out, work), origin, out
 
 
-def origin_of(
-    source: str, data: DataChoice | DataSpec, split: str | None, run: Run | None
-) -> tuple[Origin, Collection]:
+def origin_of(source: str, data: DataSpec, split: str | None, run: Run | None) -> tuple[Origin, Collection]:
     """Return what says which part of which data is meant, and the whole collection."""
     from diptych.encoders.embeddings import Origin
     from diptych.encoders.family import rooted
@@ -333,40 +302,6 @@ Model = Annotated[
     ),
 ]
 
-Data = Annotated[
-    Path | None,
-    typer.Option(
-        "--data",
-        help="A dataset: folder or file (Karpathy JSON, CSV/JSONL pairs, Hugging Face).",
-        show_default=False,
-    ),
-]
-Images = Annotated[
-    Path | None,
-    typer.Option("--images", help="Folder of pictures, where it is not beside the data.", show_default=False),
-]
-ReaderName = Annotated[
-    str | None,
-    typer.Option(
-        "--reader",
-        help="The data's format, where it is not recognised; diptych info lists the readers.",
-        show_default=False,
-    ),
-]
-ReaderOptions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--reader-option",
-        help="KEY=VALUE for the reader, e.g. caption_column=title. Repeatable.",
-        show_default=False,
-    ),
-]
-SkipBadImages = Annotated[
-    bool, typer.Option("--skip-bad-images", help="Leave out and count pictures that cannot be read.")
-]
-Split = Annotated[
-    str | None, typer.Option(help="The part of the data; test where there is one.", show_default=False)
-]
 OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help="Where to write.", show_default=False)]
 
 

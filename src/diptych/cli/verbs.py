@@ -13,8 +13,9 @@
         \"\"\"
 
 Names, help, defaults and bounds come from the fields. ``json_schema_extra`` may hold ``flags`` (names of the option),
-``argument`` (it is positional), ``metavar``, ``default`` (what help prints as the default), ``names`` (the
-``module:REGISTRY`` that a shell completes from) and ``hidden`` (help leaves it out).
+``argument`` (it is positional), ``metavar``, ``default`` (what help prints as the default), ``envvar`` (a variable of
+the environment that may hold the value), ``names`` (the ``module:REGISTRY`` that a shell completes from) and
+``hidden`` (help leaves it out).
 """
 
 from __future__ import annotations
@@ -192,6 +193,7 @@ def _parameter(key: str, field: Any) -> inspect.Parameter:
         "metavar": extra.get("metavar", _metavar(annotation)),
         "show_default": extra.get("default", not nothing),
         "hidden": extra.get("hidden", False),
+        "envvar": extra.get("envvar"),
     }
     if "names" in extra:
         about["autocompletion"] = _completion(extra["names"])

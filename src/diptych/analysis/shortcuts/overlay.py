@@ -44,14 +44,20 @@ class ShortcutOptions(Options):
     Source: Hendriksen's thesis, chapter 4 (Bleeker et al., TMLR 2024), sections 4.3 and 4.D.4.
     """
 
-    setup: Literal["none", "unique", "captions", "images", "bits", "per-caption"] = "unique"
-    bits: int | None = Field(None, ge=0, le=MOST_BITS)
-    carries: Literal["all", "one"] = "all"
-    shuffled: bool = False
-    digits: str = "auto"
-    digit_size: int = Field(28, ge=5, le=512)
-    in_targets: bool = False
-    compat: Literal["none", "published"] = "none"
+    setup: Literal["none", "unique", "captions", "images", "bits", "per-caption"] = Field(
+        "unique", description="Which side carries which numbers."
+    )
+    bits: int | None = Field(None, ge=0, le=MOST_BITS, description=f"Of setup bits: 0 to {MOST_BITS}.")
+    carries: Literal["all", "one"] = Field(
+        "all", description="Of setup per-caption: images carry the numbers of all their captions, or one."
+    )
+    shuffled: bool = Field(False, description="Deal unique numbers anew every epoch.")
+    digits: str = Field(
+        "auto", description="Images of digits: an MNIST file (.npz or IDX), sklearn, drawn or auto."
+    )
+    digit_size: int = Field(28, ge=5, le=512, description="Side of a digit, in pixels.")
+    in_targets: bool = Field(False, description="Latent targets are those of captions with their numbers.")
+    compat: Literal["none", "published"] = Field("none", description="published: faults included.")
 
     @property
     def on_images(self) -> bool:

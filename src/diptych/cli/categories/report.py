@@ -15,23 +15,21 @@ def is_of_categories(folder: Path) -> bool:
 
 
 def write_categories_report(folder: Path, target: Path) -> Path:
-    """Write the page of an evaluation, with pictures where its products are still there."""
+    """Write the page of an evaluation, with images where its products are still there."""
     from diptych.commerce.category_to_image.application import evaluated_products
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
     from diptych.report.categories import evaluation_page
 
     if (folder / "category_run.json").is_file():
-        raise UsageError(
-            f"{folder} is a model of categories, which has no page before it is measured",
-            f"measure it: diptych categories evaluate DATA --run {folder} --out EVALUATION",
-        )
+        fix = f"measure it: diptych categories evaluate DATA --run {folder} --out EVALUATION"
+        raise UsageError(f"{folder} is a model of categories, which has no page before it is measured", fix)
     if (folder / "picks.json").is_file():
-        sheet = folder / "tree.html"
-        again = f"their page is {sheet}" if sheet.is_file() else "repeat the diptych categories pick"
-        raise UsageError(f"{folder} holds pictures for categories", again)
+        page = folder / "tree.html"
+        fix = f"their page is {page}" if page.is_file() else "repeat the diptych categories pick"
+        raise UsageError(f"{folder} holds images for categories", fix)
     found, products = ModelsEvaluation.open(folder), None
     try:
         products = evaluated_products(found)
     except DiptychError as error:
-        say(f"no pictures: {error}")
+        say(f"no images: {error}")
     return evaluation_page(found, products).save(target)

@@ -3,92 +3,60 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from pydantic import Field
 
-from diptych.cli.categories.sources import Encoders, ProductData, training_options, with_groups
+from diptych.cli.categories.sources import SETTINGS, EncoderSpec, HeadOptions, ProductData
 from diptych.cli.console import next_step, progress, say, show, stop_on_signal
-from diptych.core.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.options import TrainOptions
 
 
-@with_groups
-def train(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the run.", show_default=False)],
-    model: Annotated[
-        str, typer.Option(help="clip- and what stands for a product: i(mage), t(itle), a(ttributes).")
-    ] = "clip-ita",
-    setting: Annotated[
-        str, typer.Option(help="The category of a product: most-specific, most-general, or all (one drawn).")
-    ] = "most-specific",
-    query: Annotated[str, typer.Option(help="A category's text: its name, or its whole path.")] = "name",
-    published: Annotated[
-        bool,
-        typer.Option("--published", help="As in the thesis: τ = 1, duplicates as negatives, no dropout."),
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of weights, order and draws.")] = 0,
-    options: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="KEY=VALUE for the training, e.g. epochs=10, attributes=attention, tree_distance=0.1. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    *,
-    encoders: Encoders,
-    products: ProductData,
-) -> None:
-    """Train a model that finds products for categories; killed at any moment, the same command goes on.
+class TrainHeads(HeadOptions):
+    """What is trained, and where it is written."""
 
-    Pictures and texts go through frozen encoders once, what is trained are two heads over their rows. Products without
-    a category are not trained on; those without a picture, a title or attributes are.
+    model: str = Field("clip-ita", description="clip- and what it reads: i(mage), t(itle), a(ttributes).")
+    setting: str = Field(
+        "most-specific",
+        description="A product's category: most-specific, most-general, or all (one drawn).",
+        json_schema_extra={"names": SETTINGS},
+    )
+    seed: int = Field(0, ge=0, description="Of weights, order and draws.")
+
+    def chosen(self) -> TrainOptions:
+        """Return the options of training that all of this means."""
+        from diptych.commerce.category_to_image.evaluation.grid import trained_options
+
+        base = trained_options(self.model, self.setting, self.published).model_dump()
+        return self.training(base | {"query": self.query, "seed": self.seed}, "--seed")
+
+
+def train(products: ProductData, encoders: EncoderSpec, options: TrainHeads) -> None:
+    """Train a model that finds products for categories; after any interruption, the same command resumes.
+
+    Images and texts are encoded once; two heads over their rows are trained. Products without a category are not
+    trained on.
 
     Examples:
-
-      [bold]diptych categories train shop --out runs/shop[/bold]
-
-      [bold]diptych categories train shop --out runs/i --model clip-i --setting most-general --published[/bold]
-
-      [bold]diptych categories train feed.csv --out runs/feed --text-encoder sentence:NAME --query path[/bold]
-
-      [bold]diptych categories train shop --out runs/near --set tree_distance=0.1 --set attributes=attention[/bold]
+        diptych categories train shop --out runs/shop
+        diptych categories train shop --out runs/i --model clip-i --published
+        diptych categories train feed.csv --out runs/feed --query path
+        diptych categories train shop --out runs/near --set tree_distance=0.1
     """
     from diptych.commerce.category_to_image.application import measure_run, train_run, training_lines
     from diptych.commerce.category_to_image.tables import run_tables
     from diptych.training.run import TrainingFolder
 
-    chosen = _options(model, setting, query, published, seed, options)
+    chosen, out = options.chosen(), options.out
     TrainingFolder(out).check({}, beside=(), whole=False)
     with progress(), stop_on_signal():
-        catalogue, source = products.read()
+        catalogue, source = products.read_products()
         maker = encoders.maker(catalogue, chosen.modalities)
         run, features = train_run(catalogue, asdict(source), maker, chosen, out)
         tested = measure_run(run, catalogue)
     for line in training_lines(run, catalogue, features):
         say(line)
     show(*run_tables(run, tested))
-    next_step(["diptych", "categories", "pick", str(out), "--out", f"{out}-pictures"])
-
-
-_NAMED = {"modalities": "--model", "setting": "--setting", "query": "--query", "seed": "--seed"}
-
-
-def _options(
-    model: str, setting: str, query: str, published: bool, seed: int, given: list[str] | None
-) -> TrainOptions:
-    from diptych.commerce.catalogue.catalogue import SETTINGS
-    from diptych.commerce.category_to_image.evaluation.grid import TRAINED, modalities_of
-    from diptych.commerce.category_to_image.options import TrainOptions
-
-    modalities = modalities_of(model)
-    if modalities is None:
-        raise UnknownNameError("trained model", model, TRAINED)
-    SETTINGS.get(setting)
-    base = TrainOptions.published(modalities, setting) if published else TrainOptions(modalities=modalities)
-    values = {"setting": setting, "query": query, "seed": seed}
-    return training_options(given, _NAMED, base.model_dump() | values)
+    next_step(["diptych", "categories", "pick", out, "--out", f"{out}-pictures"])

@@ -84,6 +84,12 @@ class Catalogue:
         """The nodes of a product's most specific categories."""
         return self.places[self.place_start[product] : self.place_start[product + 1]]
 
+    def is_in(self, product: int, nodes: set[int]) -> bool | None:
+        """Return whether a product is in any of these categories, or below; None where it has no category."""
+        places = self.places_of(product).tolist()
+        above = {int(node) for place in places for node in self.tree.ancestors(place)}
+        return not nodes.isdisjoint(above) if places else None
+
     @property
     def split_sizes(self) -> dict[str, int]:
         """Products per split, in the order of first appearance."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from diptych.commerce.catalogue.catalogue import Catalogue, products_per_categor
 from diptych.core.artifact import decode
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.table import Table
+
+if TYPE_CHECKING:
+    from diptych.data.collection import Collection
 
 
 @dataclass(frozen=True)
@@ -41,15 +44,19 @@ class CatalogueSource:
     split_by: str | None = None
     split_options: Mapping[str, Any] = field(default_factory=dict)
 
-    def catalogue(self) -> Catalogue:
-        """Read it."""
-        from diptych.commerce.catalogue.making import assign_splits, catalogue_of
+    def collection(self) -> Collection:
+        """Read the products, sorted or not."""
         from diptych.data import read_collection
 
         if not self.reader and not Path(self.data).exists():
             raise DataError(f"{self.data} does not exist", "check the path")
-        collection = read_collection(self.data, self.reader, **self.options)
-        tree = None
+        return read_collection(self.data, self.reader, **self.options)
+
+    def catalogue(self) -> Catalogue:
+        """Read the products with their tree and splits."""
+        from diptych.commerce.catalogue.making import assign_splits, catalogue_of
+
+        collection, tree = self.collection(), None
         if self.taxonomy is not None:
             from diptych.data.taxonomy import read_taxonomy
 

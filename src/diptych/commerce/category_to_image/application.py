@@ -5,14 +5,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue, category_texts, judge
-from diptych.commerce.catalogue.making import seen_nodes
+from diptych.commerce.catalogue.making import catalogue_of, seen_nodes
 from diptych.commerce.catalogue.source import (
     VALIDATION,
     CatalogueSource,
@@ -26,6 +26,9 @@ from diptych.commerce.category_to_image.picking import Among, Distinct, Picks, p
 from diptych.commerce.category_to_image.rankers import product_embeddings, product_rows
 from diptych.commerce.category_to_image.runs import CategoryRun, encoder_name
 from diptych.core.errors import StorageError, UsageError
+from diptych.core.files import check_replaceable
+from diptych.data.products import paths_of
+from diptych.index import ENGINES, Index, build_index
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -108,6 +111,24 @@ def own_products(run: CategoryRun) -> Catalogue:
     return replace(catalogue, splits=[splits.get(name, "new") for name in catalogue.ids])
 
 
+def other_products(
+    run: CategoryRun, source: CatalogueSource, *, own_tree: bool
+) -> tuple[Catalogue, dict[str, Any]]:
+    """Return other products than a run's, as it reads attributes, and how they were read.
+
+    They are sorted into the tree of their taxonomy, with ``own_tree`` into their own where any product has a category,
+    else into the run's.
+    """
+    form = str(run.about["data"].get("attribute_form", "named"))
+    collection = source.collection()
+    sorted_already = own_tree and any(paths_of(record) for record in collection.records or ())
+    if source.taxonomy is not None or sorted_already:
+        source = replace(source, attribute_form=form, split_by="given")
+        return source.catalogue(), asdict(source)
+    catalogue = catalogue_of(collection, tree=run.tree, attribute_form=form, unknown="none")  # type: ignore[arg-type]
+    return catalogue, {"data": source.data, "reader": source.reader, "tree": "the run's"}
+
+
 def count_trained_on(run: CategoryRun, catalogue: Catalogue, *, own: bool) -> int:
     """Count the products, by id, that the run was trained on; of its ``own`` those with a category alone."""
     splits = run.splits
@@ -142,6 +163,50 @@ def rows_for(run: CategoryRun, catalogue: Catalogue, beside: Path) -> Iterator[n
             run.model, features, Path(folder) / "rows", data=catalogue.fingerprint, about={}
         )
         yield rows.rows
+
+
+def index_products(
+    run: CategoryRun,
+    catalogue: Catalogue,
+    folder: Path,
+    split: str,
+    *,
+    engine: str,
+    settings: Mapping[str, Any],
+    about: Mapping[str, Any],
+) -> Index:
+    """Build and save an index of products; recall is measured on categories, which it will be queried with.
+
+    Args:
+        split: what the catalogue is of.
+        settings: of the engine.
+        about: what the index says besides.
+    """
+    declared = ENGINES.get(engine)
+    check_replaceable(folder, "index.json")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    queries = run.model.category_rows(run.category_features(range(min(1000, len(run.tree)))))
+    if declared.filters:
+        settings = {**settings, "records": product_records(catalogue)}
+    of_rows = {"dataset": catalogue.name, "split": split, "model": run.about["model"]}
+    with tempfile.TemporaryDirectory(prefix=".rows-", dir=folder.parent) as rows:
+        place, features = Path(rows) / "rows", run.features(catalogue)
+        embedded = product_embeddings(run.model, features, place, data=catalogue.fingerprint, about=of_rows)
+        built = build_index(embedded, engine, sample=queries, **settings)
+        built.about |= about
+        built.save(folder)
+    return built
+
+
+def product_records(catalogue: Catalogue) -> list[dict[str, Any]]:
+    """Return what searches can be restricted by: title, all categories above, whether there is an image."""
+    tree, records = catalogue.tree, []
+    for product, title in enumerate(catalogue.titles):
+        places = catalogue.places_of(product).tolist()
+        above = {tree.text(int(node)) for place in places for node in tree.ancestors(place)}
+        pictured = bool(catalogue.pictured[product])
+        records.append({"title": title, "categories": sorted(above), "pictured": pictured})
+    return records
 
 
 def pick_about(

@@ -78,12 +78,12 @@ def size_problems(
                 Problem(
                     f"split {one.split}: {expected} expected ({form.name}), "
                     f"found {one.images:,} images and {one.captions:,} captions",
-                    f"fetch the captions again; diptych data {known.name} lists the sizes in use",
+                    f"fetch the captions again; diptych data show {known.name} lists the sizes in use",
                 )
             )
         elif one.verdict == "not expected":
             what = f"split {one.split} with {one.images:,} images is in none of {form.name}"
-            problems.append(Problem(what, f"diptych data {known.name} lists the splits in use"))
+            problems.append(Problem(what, f"diptych data show {known.name} lists the splits in use"))
     return problems
 
 
@@ -219,7 +219,7 @@ def check_collection(
 
 
 def _layout(dataset: KnownDataset | None) -> str:
-    return "check the path" if dataset is None else f"diptych data {dataset.name} says how it is laid out"
+    return "check the path" if dataset is None else f"diptych data show {dataset.name} says how it is laid out"
 
 
 def _reader_of(dataset: KnownDataset | None, path: Path) -> str:

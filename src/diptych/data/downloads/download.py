@@ -18,6 +18,7 @@ from diptych.core.context import RESUME, stopping, task
 from diptych.core.errors import ImageError, Interrupted
 from diptych.core.files import check_replaceable, write_bytes
 from diptych.core.locking import exclusive_folder
+from diptych.core.table import Table
 from diptych.data.downloads.fetching import Fetched, Fetcher, Stopped, Trouble, Turns, host_of, proper_address
 from diptych.data.downloads.options import JOURNAL, DownloadOptions, Journal, Wanted, checked
 from diptych.data.downloads.robots import Robots
@@ -166,6 +167,9 @@ def keep_picture(folder: Path, identifier: str, fetched: Fetched, seen: dict[str
     return {"file": file, "bytes": len(fetched.content), "width": seen["width"], "height": seen["height"]}
 
 
+_SHOWN = 5  # ids per reason
+
+
 @dataclass(frozen=True)
 class Downloads:
     """What a download did.
@@ -192,6 +196,25 @@ class Downloads:
     def reasons(self) -> dict[str, int]:
         """Return how many failed for which kind of reason, most frequent first."""
         return dict(Counter(str(one["kind"]) for one in self.failures).most_common())
+
+    def line(self) -> str:
+        """Return how many came, failed and are left."""
+        return (
+            f"{self.there:,} of {self.wanted:,} images are in {self.folder}, {self.fetched:,} of them fetched now; "
+            f"{len(self.failures):,} failed, {self.left:,} not tried yet"
+        )
+
+    def tables(self) -> list[Table]:
+        """Return why images did not come, and the hosts that were given up."""
+        rows = []
+        for kind, count in self.reasons.items():
+            some = [one for one in self.failures if one["kind"] == kind][:_SHOWN]
+            ids = ", ".join(str(one["id"]) for one in some)
+            rows.append((kind, f"{count:,}", str(some[0]["error"]), ids))
+        hosts = sorted(self.given_up.items())
+        failed = Table.of("failed", "", ("kind", "images", "the first one's reason", "ids"), rows)
+        later = Table.of("hosts left for another time", "", ("host", "why"), hosts)
+        return [*([failed] if rows else []), *([later] if hosts else [])]
 
 
 def download_pictures(

@@ -109,6 +109,15 @@ def wanted_of(collection: Collection) -> list[Wanted]:
     return found
 
 
+def addresses_in(path: Path | str, reader: str | None = None, **options: Any) -> list[Wanted]:
+    """Return the images that a list of ids and addresses, or a dataset whose records have addresses, wants."""
+    from diptych.data.readers import read_collection
+
+    if reader is None and not options and is_list(path):
+        return read_wanted(path)
+    return wanted_of(read_collection(path, reader, **options))
+
+
 def is_list(path: Path | str) -> bool:
     """Return whether a file is a CSV file with the columns ``id`` and ``address``."""
     path = Path(path)

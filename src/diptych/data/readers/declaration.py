@@ -36,6 +36,13 @@ class Reader:
 READERS: Registry[Reader] = Registry("reader", "diptych.data.readers")
 
 
+def has_own_format(path: Path) -> bool:
+    """Return whether it is a folder, or a file of a format that no other kind of data is written in."""
+    if not path.is_file():
+        return path.is_dir()
+    return any(one.general == 0 and one.recognises(path) for one in READERS)
+
+
 def read_collection(path: Path | str, reader: str | None = None, **options: Any) -> Collection:
     """Read a dataset.
 

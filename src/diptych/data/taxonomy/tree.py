@@ -7,8 +7,9 @@ the same exactly when all names on the way are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -68,6 +69,12 @@ class CategoryTree:
         return np.array(
             [number for number, path in enumerate(self.paths) if path[-1] == name], dtype=np.int64
         )
+
+    def meant(self, words: str) -> list[int]:
+        """Return the nodes whose name or whole path the words are, whatever their case and spaces."""
+        path, whole = tuple(map(_folded, words.split(SEPARATOR.strip()))), _folded(words)
+        paths = (tuple(map(_folded, names)) for names in self.paths)
+        return [node for node, names in enumerate(paths) if names == path or names[-1] == whole]
 
     @cached_property
     def parent(self) -> np.ndarray:
@@ -136,6 +143,10 @@ class CategoryTree:
             f"{len(self):,} categories on {deepest} {'level' if deepest == 1 else 'levels'}: "
             f"{int((self.parent < 0).sum()):,} most general, {int(self.is_leaf.sum()):,} without children"
         )
+
+
+def _folded(name: str) -> str:
+    return " ".join(name.split()).casefold()
 
 
 @dataclass(frozen=True)
@@ -211,3 +222,26 @@ def shape_of(tree: CategoryTree) -> TreeShape:
     has_parent = tree.parent >= 0
     alone = int((below[tree.parent[has_parent]] == 1).sum())
     return TreeShape(len(tree), tuple(levels), tuple(several), alone)
+
+
+def tree_content(
+    tree: CategoryTree, notes: Sequence[str] = (), counts: Mapping[str, np.ndarray] | None = None
+) -> dict[str, Any]:
+    """Return a tree as JSON-able values that :func:`~diptych.data.taxonomy.read_taxonomy` reads.
+
+    Args:
+        notes: what was mended.
+        counts: (n,) numbers of every category, by name.
+    """
+    shape = shape_of(tree)
+    nodes = []
+    for node, path in enumerate(tree.paths):
+        code = {"id": tree.codes[path]} if path in tree.codes else {}
+        numbers = {what: int(of[node]) for what, of in (counts or {}).items()}
+        nodes.append({"path": list(path), **code, **numbers})
+    return {
+        "fingerprint": tree.fingerprint,
+        "notes": list(notes),
+        "shape": asdict(shape) | {"shared": {name: len(found) for name, found in shape.shared}},
+        "categories": nodes,
+    }

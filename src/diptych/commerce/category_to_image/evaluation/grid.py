@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from diptych.commerce.catalogue import Catalogue, Judged, Relevance
+from diptych.commerce.catalogue import SETTINGS, Catalogue, Judged, Relevance
 from diptych.commerce.category_to_image.evaluation.measure import (
     PRODUCT_MEASURES,
     first_of,
@@ -276,6 +276,17 @@ _PRINTED = {"bm25": "BM25", "sentence": "sentence encoder"}
 def modalities_of(model: str) -> tuple[Modality, ...] | None:
     """What a trained model represents a product by; None for a name of none."""
     return tuple(_LETTERS[letter] for letter in model.removeprefix("clip-")) if model in TRAINED else None
+
+
+def trained_options(model: str, setting: str, published: bool = False) -> TrainOptions:
+    """Return how a model of that name is trained on products' categories of a setting, before anything is set."""
+    modalities = modalities_of(model)
+    if modalities is None:
+        raise UnknownNameError("trained model", model, TRAINED)
+    SETTINGS.get(setting)
+    if published:
+        return TrainOptions.published(modalities, setting)
+    return TrainOptions(modalities=modalities, setting=setting)
 
 
 def printed_name(model: str) -> str:

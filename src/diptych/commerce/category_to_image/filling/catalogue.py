@@ -41,6 +41,22 @@ class FilledCatalogue:
         """Return what confidence is worth, and the verdicts."""
         return fill_tables(self.counts, self.reliability)
 
+    def notes(self) -> list[str]:
+        """Return what a reader of the suggestions should know."""
+        notes = []
+        if self.reliability is None:
+            notes.append(
+                "what confidence is worth was not measured: there are no other products to test it on"
+            )
+        if self.trained_on:
+            notes.append(
+                f"the run was trained on {self.trained_on:,} of these products and agrees with them too readily; "
+                "--split test has others"
+            )
+        if agreed := self.products - self.written:
+            notes.append(f"{agreed:,} that agree with their own category left out")
+        return notes
+
     def line(self) -> str:
         """One line about the calibration."""
         found = self.calibration
