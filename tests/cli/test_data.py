@@ -87,7 +87,7 @@ def test_the_folder_of_another_dataset_is_refused_with_what_it_is(diptych: Comma
         done = diptych(f"data check {name} {tmp_path}", code=2)
         said = done.err.replace("\n", " ")
         assert f"is not laid out as {name}: it looks like what the reader captions-tsv reads" in said
-        assert f"diptych data {name} says how it is laid out" in said
+        assert f"diptych data show {name} says how it is laid out" in said
         assert "no pictures that are called by a number" not in said
 
 

@@ -38,7 +38,7 @@ TABLES = [
 
 def terminal(table: Table) -> str:
     console = Console(width=200, file=io.StringIO())
-    console.print(table.rich())
+    console.print(table)
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 

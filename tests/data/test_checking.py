@@ -206,7 +206,7 @@ def test_the_folder_of_another_dataset_is_not_called_complete(tmp_path: Path) ->
             UsageError, match=f"is not laid out as {name}: it looks like .* karpathy"
         ) as caught:
             check_dataset(name, tmp_path)
-        assert f"diptych data {name} says how it is laid out" in caught.value.fix
+        assert f"diptych data show {name} says how it is laid out" in caught.value.fix
         assert "--reader karpathy" in caught.value.fix
     assert check_dataset("fashion200k", tmp_path, reader="karpathy").reader == "karpathy"
 

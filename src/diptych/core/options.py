@@ -81,7 +81,8 @@ def _fault(
         )
     message = first["msg"].removeprefix("Value error, ")
     place = f"{name}: {where}" if where else name
-    return error(f"{place}: {message}{more}", fix or (f"got {first['input']!r}"[:200] if where else ""))
+    given = "" if where == "" and isinstance(values, dict) else f"got {first['input']!r}"[:200]
+    return error(f"{place}: {message}{more}", fix or given)
 
 
 def _known_keys(path: tuple[int | str, ...], values: Any, model: type[BaseModel]) -> list[str]:

@@ -125,16 +125,6 @@ class Table:
         """The columns that begin a group."""
         return list(accumulate(span for _, span in self.groups))[:-1]
 
-    def rich(self, numbers: Sequence[str] | None = None, title: str | None = None) -> RichTable:
-        """Return it for a terminal.
-
-        Args:
-            numbers: columns that are aligned to the right and never broken; by default those that hold numbers alone.
-            title: instead of the caption.
-        """
-        given = None if numbers is None else [column in numbers for column in self.columns]
-        return self._rich(range(len(self.columns)), False, self.caption if title is None else title, given)
-
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable | Text]:
         """Fit the terminal: notes beside their numbers, or below them, or the columns in several tables."""
         from rich.text import Text
@@ -174,9 +164,7 @@ class Table:
             and all(not row[place].words and _NUMERIC.match(row[place].text or "–") for row in self.rows)
         ]
 
-    def _rich(
-        self, places: Sequence[int], below: bool, title: str, numbers: Sequence[bool] | None = None
-    ) -> RichTable:
+    def _rich(self, places: Sequence[int], below: bool, title: str) -> RichTable:
         from rich.box import SIMPLE_HEAD
         from rich.table import Table as RichTable
         from rich.text import Text
@@ -184,7 +172,7 @@ class Table:
         table = RichTable(title=Text(harmless(title)), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
         known = self._numbers
         for place in places:
-            is_number = place in known if numbers is None else numbers[place]
+            is_number = place in known
             justify: Any = "right" if is_number else "left"
             table.add_column(harmless(self._head(place)), justify=justify, overflow="fold", no_wrap=is_number)
         for row in self.rows:
