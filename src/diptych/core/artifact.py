@@ -25,6 +25,8 @@ import dataclasses
 import functools
 import json
 import math
+import re
+import shlex
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -32,7 +34,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin
 
-from diptych.core.errors import StorageError
+from diptych.core.errors import StorageError, nearest_path
 from diptych.core.files import atomic_folder, atomic_path, recover_folder, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import file_errors, map_array, parse_json, read_arrays, read_json
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 ARRAYS = "arrays.npz"
 _HEADER = "header"
 _ARRAY, _NUMBER = "@array", "@number"
+_HELD = {"RUN": ("run", "embedded_collection", "sparse", "diptych")}
+"""What a word in a command can be, where it is not the artifact of that name."""
 
 T = TypeVar("T")
 
@@ -171,7 +175,7 @@ class Artifact:
         else:
             recover_folder(path)
             if not (path / cls.marker()).exists():
-                raise StorageError(f"{path} holds no {cls.KIND} (no {cls.marker()})", fix)
+                raise StorageError(*not_here(path, cls.KIND, cls.marker(), cls.RECREATE))
             header = read_json(_inside(path, cls.marker()), fix=fix)
         content = cls._checked(header, path, of, fix)
         if path.suffix not in (".json", ".npz"):
@@ -208,6 +212,23 @@ class Artifact:
         """Return whether a folder holds this kind of artifact; what a kill left of it is repaired first."""
         recover_folder(path)
         return (Path(path) / cls.marker()).is_file()
+
+
+def not_here(path: Path, kind: str, marker: str, make: str) -> tuple[str, str]:
+    """Return what to say of a path that does not hold an artifact: where one is, or the command that makes one.
+
+    A word in capitals in ``make`` becomes the path where it holds that, e.g. a log for ``LOG``.
+    """
+    if not path.exists():
+        return f"{path} does not exist", nearest_path(path) + (f"make one: {make}" if make else "")
+    fix = f"make one: {make}" if make else "check the path"
+    if found := sorted(path.glob(f"*/{marker}")):
+        fix = f"it is in {shlex.quote(str(found[0].parent))}"
+    else:
+        for word in re.findall(r"\b[A-Z]{2,}\b", make):
+            if any((path / f"{one}.json").is_file() for one in _HELD.get(word, (word.lower(),))):
+                fix = f"make one: {make.replace(word, shlex.quote(str(path)), 1)}"
+    return f"{path} holds no {kind} (no {marker})", fix
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

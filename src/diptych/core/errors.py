@@ -19,7 +19,13 @@
 from __future__ import annotations
 
 import difflib
+import itertools
+import shlex
 from collections.abc import Iterable
+from pathlib import Path
+
+MOST_NAMES = 24
+"""Names that a hint lists; of more it lists the nearest."""
 
 
 class DiptychError(Exception):
@@ -52,16 +58,32 @@ class UnknownNameError(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        super().__init__(
-            f"unknown {kind} {name!r}", f"{nearest(name, names)}known: {', '.join(names) or 'none'}"
-        )
+        listed = ", ".join(names) or "none"
+        if len(names) > MOST_NAMES:
+            near = difflib.get_close_matches(name, names, n=5, cutoff=0.3)
+            listed = ", ".join([*near, f"… ({len(names)} in all)"])
+        super().__init__(f"unknown {kind} {name!r}", f"{nearest(name, names)}known: {listed}")
         self.known = names
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return the question for the name that was probably meant, empty where none is near."""
-    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
+    names = list(names)
+    same = [one for one in names if one.lower() == name.lower()]
+    near = same or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return f"did you mean {near[0]!r}? " if near else ""
+
+
+def nearest_path(path: Path | str) -> str:
+    """Return the question for the file or folder that was probably meant by one that is not there."""
+    path = Path(path)
+    try:
+        there = [one.name for one in itertools.islice(path.parent.iterdir(), 1000)]
+    except OSError:
+        return ""
+    likely = [name for name in there if name[:1] == path.name[:1]]
+    near = difflib.get_close_matches(path.name, likely, n=1, cutoff=0.6)
+    return f"did you mean {shlex.quote(str(path.with_name(near[0])))}? " if near else ""
 
 
 class RecipeError(UsageError):

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, cast
 
-from diptych.core.errors import DiptychError, StorageError
+from diptych.core.errors import DiptychError, StorageError, nearest_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,7 +123,8 @@ def _refusal(wrong: OSError, path: Path | str, fix: str) -> tuple[str, str]:
     if wrong.errno is None:  # of a library that reads the content
         return f"{path} is corrupt: {_reason(wrong)}", fix
     if wrong.errno in (errno.ENOENT, errno.ENOTDIR):
-        return f"{path} does not exist", fix if fix.startswith("check ") else f"check the path, or {fix}"
+        fix = fix if fix.startswith("check ") else f"check the path, or {fix}"
+        return f"{path} does not exist", nearest_path(path) + fix
     if wrong.errno == errno.EISDIR:
         return f"{path} is a folder, a file is expected", "check the path"
     if wrong.errno == errno.ENAMETOOLONG:

@@ -168,7 +168,7 @@ def _decode(stream: IO[bytes], n_bytes: int, name: str, max_pixels: int) -> Imag
 
 def _open_picture(path: Path) -> tuple[BinaryIO, int]:
     """Open a picture's file, a regular one of at most MAX_BYTES; its size too."""
-    with file_errors(path, ImageError, "check the image folder given with --images"):
+    with file_errors(path, ImageError, "check the path, or the image folder given with --images"):
         handle = open_regular(path)
         size = os.fstat(handle.fileno()).st_size
         if size <= MAX_BYTES:

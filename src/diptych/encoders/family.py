@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from diptych.core.errors import StorageError, UsageError
+from diptych.core.errors import StorageError, UsageError, nearest_path
 from diptych.core.reading import read_json
 from diptych.core.registry import Registry
 from diptych.encoders.dual_encoder import CONFIG_FILE, DualEncoder, EncoderHeader
@@ -239,7 +239,8 @@ def resolve(name_or_folder: str | Path, family: str | None = None) -> tuple[Fami
         )
     forms = ", ".join(form for declared in FAMILIES for form in declared.forms)
     raise UsageError(
-        f"{source!r} is neither a folder nor a name with a known prefix", f"an encoder is one of: {forms}"
+        f"{source!r} is neither a folder nor a name with a known prefix",
+        nearest_path(folder) or f"an encoder is one of: {forms}",
     )
 
 

@@ -245,7 +245,7 @@ class TwoTowerEncoder(TrainableEncoder):
             self.source.save(folder / "targets")
 
     @classmethod
-    @opening("train it again")
+    @opening("copy it again, or train it again")
     def open(cls, folder: Path | str, device: str | None = None, images: bool = True) -> TwoTowerEncoder:
         """Load what ``save`` wrote; without ``images`` what :meth:`encode_texts` needs alone."""
         folder = Path(folder)
@@ -254,7 +254,7 @@ class TwoTowerEncoder(TrainableEncoder):
             config = ModelConfig.model_validate(read_json(folder / "model.json"))
             source = _source_of(config, folder)
             model = TwoTowerModel(config, source, load_weights=False, images=images)
-            weights = load_tensors(folder / "model.safetensors", "train it again")
+            weights = load_tensors(folder / "model.safetensors", "copy it again, or train it again")
             needed = model.state_dict()
             model.load_state_dict(
                 weights if images else {key: weights[key] for key in needed if key in weights}
@@ -262,7 +262,7 @@ class TwoTowerEncoder(TrainableEncoder):
         except (ValidationError, RuntimeError) as error:
             reason = str(error).splitlines()[0]
             raise StorageError(
-                f"{folder} is damaged or of another version: {reason}", "train it again"
+                f"{folder} is damaged or of another version: {reason}", "copy it again, or train it again"
             ) from None
         model.to(pick_device(device))
         model.to(memory_format=torch.channels_last)

@@ -26,7 +26,7 @@ class FileRecord:
 
 
 @dataclass(frozen=True)
-class Header(Artifact, kind="index", version=2, recreate="diptych index"):
+class Header(Artifact, kind="index", version=2, recreate="diptych index RUN"):
     """The content of ``index.json``.
 
     Attributes:

@@ -210,12 +210,19 @@ class Sum:
 AnyMeasure: TypeAlias = Measure | GainMeasure | Sum
 """Whatever :func:`measure` gives."""
 
+_NAMES = {"recall": "R", "hit": "R", "hits": "R", "r": "R", "precision": "P", "ndcg": "nDCG", "map": "mAP"}
+_ELSEWHERE = re.compile(r"(recall|hits?|precision|ndcg|map|r)[@_-]?(\d+)", re.IGNORECASE)
+"""Measures as other libraries spell them."""
+
 MEASURES: Registry[AnyMeasure] = Registry("measure", "diptych.metrics.measures")
 
 
 def measure(name: str) -> AnyMeasure:
     """Return the measure called ``name``, e.g. ``"R@5"``, ``"medr"``."""
     found = _CUTOFF.fullmatch(name)
+    elsewhere = _ELSEWHERE.fullmatch(name)
+    if elsewhere is not None and (meant := f"{_NAMES[elsewhere[1].lower()]}@{elsewhere[2]}") != name:
+        raise UsageError(f"unknown measure {name!r}", f"did you mean {meant!r}?")
     if found is None:
         member = MEASURES.get(name)
         if name.endswith(FAMILY):

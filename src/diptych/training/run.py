@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from diptych.core.artifact import Artifact
+from diptych.core.artifact import Artifact, not_here
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import write_json, write_text
 from diptych.core.locking import exclusive_folder
@@ -278,8 +278,10 @@ class Run(TrainingFolder):
         if run.begun:
             raise UsageError(
                 f"{folder} already holds a run",
-                f"resume it with --resume {folder}, or choose another folder with --out",
+                f"resume it with: diptych train --resume {folder}, or choose another folder with --out",
             )
+        if Path(folder).exists() and not Path(folder).is_dir():
+            raise UsageError(f"{folder} is a file, not a folder for a run", "choose a new folder with --out")
         run._new = True
         return run
 
@@ -294,7 +296,7 @@ class Run(TrainingFolder):
         """
         folder = Path(folder)
         if not (folder / cls.MARKER).is_file():
-            raise UsageError(f"{folder} holds no run (no run.json)", "give a folder that diptych train wrote")
+            raise UsageError(*not_here(folder, "run", cls.MARKER, "diptych train RECIPE --out FOLDER"))
         try:
             TrainingState.open(folder / cls.MARKER)
         except StorageError as error:

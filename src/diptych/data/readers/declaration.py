@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from diptych.core.errors import DataError, UsageError
+from diptych.core.errors import DataError, UsageError, nearest_path
 from diptych.core.registry import Registry
 from diptych.data.collection import Collection
 
@@ -58,7 +58,7 @@ def read_collection(path: Path | str, reader: str | None = None, **options: Any)
     path = Path(path)
     if reader is None:
         if not path.exists():
-            raise DataError(f"{path} does not exist", "give a dataset's folder or file with --data")
+            raise DataError(f"{path} does not exist", f"{nearest_path(path)}give a dataset's folder or file")
         found = sorted((r for r in READERS if r.recognises(path)), key=lambda r: r.general)
         if not found:
             raise UsageError(
