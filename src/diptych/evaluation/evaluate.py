@@ -272,7 +272,9 @@ def measure_gallery(
             for member in gaining:
                 values[member.name] = member.values(worth[member.gain])
                 if chance:
-                    chances[member.name] = member.aggregate.of(member.chances(worth[member.gain])[asked])
+                    chances[member.name] = member.aggregate.of(
+                        member.values(worth[member.gain], chance=True)[asked]
+                    )
         found[name] = Measured({one.name: values[one.name] for one in plain}, chances, best)
     return found
 
