@@ -33,7 +33,7 @@ from diptych.metrics import (
     read_run,
     top_k,
 )
-from diptych.metrics.ranks import drawn_positives
+from diptych.metrics.measuring import drawn_positives
 
 MEASURES = ("R@1", "R@3", "R@10", "MRR", "meanr", "P@3", "mAP", "mAP@2", "R-precision")
 SLOW = {"R": "R", "P": "P", "mAP": "mAP", "MRR": "MRR", "meanr": "rank", "R-precision": "R-precision"}
@@ -277,12 +277,11 @@ def test_draws_are_hypergeometric(relevant: int, others: int, ranked: int) -> No
         math.comb(relevant, h) * math.comb(others, ranked - h) / math.comb(gallery, ranked)
         for h in range(min(relevant, ranked) + 1)
     ]
-    found = drawn_positives(*map(np.atleast_1d, (relevant, others, ranked)))[0]
-    assert found.tolist() == pytest.approx(expected, abs=1e-12)
+    assert drawn_positives(relevant, gallery, ranked).tolist() == pytest.approx(expected, abs=1e-12)
 
 
 def test_large_galleries_do_not_overflow() -> None:
-    got = drawn_positives(*map(np.atleast_1d, (5, 24_995, 256)))[0]
+    got = drawn_positives(5, 25_000, 256)
     assert got.sum() == pytest.approx(1)
     assert got[0] == pytest.approx(np.prod([(25_000 - 256 - i) / (25_000 - i) for i in range(5)]))
 

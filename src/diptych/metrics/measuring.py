@@ -18,7 +18,7 @@ import numpy as np
 from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
 from diptych.metrics.bootstrap import MEAN, Aggregate
-from diptych.metrics.ranks import TieGroups, drawn_positives, tied_throughout
+from diptych.metrics.ranks import TieGroups, tied_throughout
 
 DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "medr", "meanr", "MRR", "rsum")
 FAMILY = "@k"
@@ -106,11 +106,28 @@ class Measure(DeclaredMeasure):
 # it draws follows the hypergeometric distribution; given that number, they lie anywhere among the k.
 
 
+def drawn_positives(relevant: int, gallery: int, ranked: int) -> np.ndarray:
+    """Return probabilities of 0, 1, …, min(relevant, ranked) positives among ``ranked`` items of a gallery.
+
+    C(R, h) C(N - R, k - h) / C(N, k), each from its neighbour's, so that no binomial has to be written out.
+    """
+    h = np.arange(min(relevant, ranked) + 1)
+    possible = ranked - h <= gallery - relevant
+    others = np.maximum(gallery - relevant - ranked + h, 1.0)
+    ratio = (relevant - h + 1.0) * (ranked - h + 1.0) / (np.maximum(h, 1) * others)
+    # The least possible number stands first among the possible; its weight is any number.
+    steps = np.log(np.where(possible & (h > np.argmax(possible)), ratio, 1.0))
+    logs = np.where(possible, np.cumsum(steps), -np.inf)
+    weights = np.exp(logs - logs.max())
+    chances: np.ndarray = weights / weights.sum()
+    return chances
+
+
 def truncated_chance(
     values: Callable[[TieGroups], np.ndarray], kinds: np.ndarray, gallery: int, ranked: int
 ) -> np.ndarray:
     """Return (n,) expectations when ``ranked`` random items are ranked; ``kinds`` are numbers of positives."""
-    chances = [drawn_positives(one, gallery - one, np.array([ranked]))[0] for one in kinds[:, None]]
+    chances = [drawn_positives(int(kind), gallery, ranked) for kind in kinds]
     kind = np.repeat(np.arange(len(kinds)), [len(part) for part in chances])
     drawn = np.concatenate([np.arange(len(part)) for part in chances])
     query = np.flatnonzero(drawn)

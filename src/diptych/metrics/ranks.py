@@ -307,20 +307,3 @@ def expected_reciprocal(
         chance = chance * (negatives - step) / np.maximum(negatives + positives - step - 1, 1)
     values: np.ndarray = total[which.reshape(-1)]
     return values
-
-
-def drawn_positives(positives: np.ndarray, negatives: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return (n, most + 1) probabilities of 0, 1, … positives among ``places`` items drawn of each of n sets.
-
-    C(P, h) C(N, x - h) / C(P + N, x), each from its neighbour's, so that no binomial has to be written out.
-    """
-    positives, negatives, x = positives[:, None], negatives[:, None], places[:, None]
-    h = np.arange(int(np.minimum(positives, x).max(initial=0)) + 1)
-    possible = (h <= np.minimum(x, positives)) & (x - h <= negatives)
-    first = possible.argmax(axis=1)[:, None]  # its weight is any number
-    ratio = (positives - h + 1.0) * (x - h + 1.0) / (np.maximum(h, 1) * np.maximum(negatives - x + h, 1.0))
-    steps = np.log(np.where(possible & (h > first), ratio, 1.0))
-    logs = np.where(possible, np.cumsum(steps, axis=1), -np.inf)
-    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    chances: np.ndarray = weights / weights.sum(axis=1, keepdims=True)
-    return chances
