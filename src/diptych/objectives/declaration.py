@@ -32,13 +32,11 @@ class Objective(nn.Module):
 
     Called with ``scores`` (n_images, n_texts) and ``positives``, a boolean matrix of the same shape,
     it gives a scalar. A parameter of it (a learned temperature) is trained with the model.
-
-    Attributes:
-        needs_within: whether it also wants the scores inside each modality; the loop supplies them.
-        needs_negatives: whether a batch in which everything matches everything is an error.
     """
 
+    # whether it also wants the scores inside each modality; the loop supplies them
     needs_within: ClassVar[bool] = False
+    # whether a batch in which everything matches everything is an error
     needs_negatives: ClassVar[bool] = True
 
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:

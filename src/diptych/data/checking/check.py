@@ -64,31 +64,27 @@ def size_problems(
         return []
     problems = []
     for one in splits:
-        if one.verdict == "absent":
-            what = (
-                f"split {one.split} is not there, {one.expected_images:,} images are expected ({form.name})"
-            )
-            problems.append(
-                Problem(what, f"fetch it, or check what is there alone with --split {_any(splits)}")
-            )
-        elif one.verdict == "differs":
-            captions = " or ".join(f"{n:,} ({what})" for n, what in one.expected_captions.items())
-            expected = f"{one.expected_images:,} images" + (f" and {captions} captions" if captions else "")
-            problems.append(
-                Problem(
-                    f"split {one.split}: {expected} expected ({form.name}), "
-                    f"found {one.images:,} images and {one.captions:,} captions",
-                    f"fetch the captions again; diptych data show {known.name} lists the sizes in use",
-                )
-            )
-        elif one.verdict == "not expected":
-            what = f"split {one.split} with {one.images:,} images is in none of {form.name}"
-            problems.append(Problem(what, f"diptych data show {known.name} lists the splits in use"))
+        captions = " or ".join(f"{n:,} ({what})" for n, what in one.expected_captions.items())
+        expected = f"{one.expected_images or 0:,} images" + (f" and {captions} captions" if captions else "")
+        others = f"with --split {next((one.split for one in splits if one.images), 'NAME')}"
+        texts = {
+            "absent": (
+                f"split {one.split} is not there, {one.expected_images or 0:,} images are expected ({form.name})",
+                f"fetch it, or check what is there alone {others}",
+            ),
+            "differs": (
+                f"split {one.split}: {expected} expected ({form.name}), "
+                f"found {one.images:,} images and {one.captions:,} captions",
+                f"fetch the captions again; diptych data show {known.name} lists the sizes in use",
+            ),
+            "not expected": (
+                f"split {one.split} with {one.images:,} images is in none of {form.name}",
+                f"diptych data show {known.name} lists the splits in use",
+            ),
+        }
+        if one.verdict in texts:
+            problems.append(Problem(*texts[one.verdict]))
     return problems
-
-
-def _any(splits: Sequence[SplitCheck]) -> str:
-    return next((one.split for one in splits if one.images), "NAME")
 
 
 def same_captions(collection: Collection) -> tuple[Some, Some]:

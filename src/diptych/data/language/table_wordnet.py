@@ -53,11 +53,10 @@ def base_forms(
     irregular: Mapping[str, Sequence[str]],
     known: Callable[[str], bool],
 ) -> list[str]:
-    """Return the lemmas that a word may be a form of: those of its irregular form, itself, those of the rules.
+    """Return the lemmas in lower case that a word may be a form of: of its irregular form, itself, of the rules.
 
-    Returns:
-        Lemmas in lower case, each once; none if none is known. WordNet puts the word itself before the lemma
-        of an irregular form, so that ``men`` would be the work force first, and a man second.
+    WordNet puts the word itself before the lemma of an irregular form, so that ``men`` would be the work force
+    first, and a man second.
     """
     word = word.lower()
     found = _known([*irregular.get(word, ()), word, *_regular(word, part)], known)
@@ -209,7 +208,6 @@ class TableWordNet:
         return int(np.count_nonzero(np.diff(self._tables.senses.starts)))
 
     def base_forms(self, word: str, part: PartOfSpeech) -> Sequence[str]:
-        """Return the lemmas, in lower case, that ``word`` may be a form of: of its irregular form, itself, of rules."""
         key = word, part
         if key not in self._bases:
             found = base_forms(
@@ -219,11 +217,9 @@ class TableWordNet:
         return self._bases[key]
 
     def morphy(self, word: str, part: PartOfSpeech) -> Sequence[str]:
-        """Return the lemmas that NLTK looks ``word`` up by, in its order."""
         return morphy(word, part, self._own_irregular[part], lambda lemma: bool(self.senses(lemma, part)))
 
     def senses(self, lemma: str, part: PartOfSpeech | None = None) -> Sequence[str]:
-        """Return names of a lemma's synsets, its usual sense first; nouns, verbs, adjectives, adverbs by default."""
         lemma = lemma.replace("_", " ")
         lower = lemma.lower()
         written = [self._lemma_rows[word] for word in (lemma, lower) if word in self._lemma_rows]
@@ -238,19 +234,15 @@ class TableWordNet:
         return [tables.synsets[row] for row in dict.fromkeys(found)]
 
     def lemmas(self, synset: str) -> Sequence[str]:
-        """Return the words of a synset, in its order, with blanks (``traffic light``)."""
         return [self._tables.lemmas[row] for row in self._tables.members[self._row(synset)]]
 
     def hypernyms(self, synset: str) -> Sequence[str]:
-        """Return the synsets that it is a kind (or an instance) of, directly."""
         return [self._tables.synsets[row] for row in self._tables.hypernyms[self._row(synset)]]
 
     def hyponyms(self, synset: str) -> Sequence[str]:
-        """Return the synsets that are a kind (or an instance) of it, directly."""
         return [self._tables.synsets[row] for row in self._tables.hyponyms[self._row(synset)]]
 
     def depth(self, synset: str) -> tuple[int, int]:
-        """Return the shortest and the longest way to a root, in steps; (0, 0) for a root."""
         low, high = self._tables.depths[self._row(synset)].tolist()
         return low, high
 
