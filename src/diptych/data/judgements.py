@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from diptych.core.errors import DataError
 from diptych.core.reading import read_lines
 from diptych.core.registry import Registry
 from diptych.data.extended_positives import HIGHEST_RATING, read_ratings
+from diptych.data.lines import DelimitedTable
 from diptych.data.rows_by_id import (
     Format,
     RowsById,
@@ -161,32 +161,24 @@ def read_judgement_table(path: Path | str) -> Judged:
     Its scale begins at 0, or at the lowest rating where that is below 0, and ends at the highest.
     """
     path = Path(path)
-    lines = csv.reader(line for _, line in read_lines(path, error=DataError))
+    table = DelimitedTable(path, delimiter="comma")
+    places = [next(iter(table.places([name])), None) for name in _TABLE_COLUMNS]
     pairs, ratings = [], []
-    try:
-        header = [name.strip().lower() for name in next(lines, [])]
-        missing = [name for name in _TABLE_COLUMNS if name not in header]
-        if missing:
-            raise DataError(
-                f"{path} has no column {missing[0]!r}: its columns are {', '.join(header) or 'none'}",
-                f"the first line is {','.join(_TABLE_COLUMNS)}",
-            )
-        image, caption, rating = (header.index(name) for name in _TABLE_COLUMNS)
-        for fields in lines:
-            if not fields:
-                continue
-            try:
-                pair, value = (fields[image], fields[caption]), float(fields[rating])
-            except (IndexError, ValueError):
-                pair, value = ("", ""), math.nan
-            if not all(pair) or not math.isfinite(value):
-                raise DataError(
-                    f"{path}, line {lines.line_num}: no image, caption and rating: {', '.join(fields)}"
-                )
-            pairs.append(pair)
-            ratings.append(value)
-    except csv.Error as error:
-        raise DataError(f"{path}, line {lines.line_num} cannot be read: {error}") from None
+    if None in places:
+        raise DataError(
+            f"{path} has no column {_TABLE_COLUMNS[places.index(None)]!r}: its columns are {', '.join(table.columns)}",
+            f"the first line is {','.join(_TABLE_COLUMNS)}",
+        )
+    for line, fields in table.rows():
+        try:
+            image, caption, rating = (fields[place] for place in places if place is not None)
+            value = float(rating) if image and caption else math.nan
+        except (IndexError, ValueError):
+            value = math.nan
+        if not math.isfinite(value):
+            raise DataError(f"{path}, line {line}: no image, caption and rating: {', '.join(fields)}")
+        pairs.append((image, caption))
+        ratings.append(value)
     if not pairs:
         raise DataError(f"{path} has no judgement", f"a line is {','.join(_TABLE_COLUMNS)}")
     return Judged(f"judgements of {path.name}", pairs, ratings, min([0.0, *ratings]), max(ratings))

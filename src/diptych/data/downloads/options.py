@@ -16,6 +16,7 @@ from diptych.core.version import __version__
 from diptych.data.collection import Collection
 from diptych.data.columns import first_duplicate
 from diptych.data.images import MAX_PIXELS
+from diptych.data.lines import DelimitedTable
 
 AGENT = "diptych"
 """The name under which robots.txt is read."""
@@ -110,24 +111,21 @@ def is_list(path: Path | str) -> bool:
 def read_wanted(path: Path | str) -> list[Wanted]:
     """A CSV file with the columns ``id`` and ``address``, others unread; lines without an address are left out."""
     path = Path(path)
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as handle:
-            rows = csv.DictReader(handle)
-            names = rows.fieldnames or []
-            if "id" not in names or "address" not in names:
-                raise DataError(
-                    f"{path} has the columns {', '.join(names) or 'none'}",
-                    "it needs the columns id and address",
-                )
-            found = []
-            for row in rows:
-                identifier, address = (row["id"] or "").strip(), (row["address"] or "").strip()
-                if not identifier:
-                    raise DataError(f"{path}, line {rows.line_num}: no id", "give each picture an id")
-                if address:
-                    found.append(Wanted(identifier, address))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read as CSV: {error}", "give a CSV file in UTF-8") from None
+    table = DelimitedTable(path, delimiter="comma")
+    if not {"id", "address"} <= set(table.columns):
+        raise DataError(
+            f"{path} has the columns {', '.join(table.columns)}", "it needs the columns id and address"
+        )
+    identifiers, addresses = table.columns.index("id"), table.columns.index("address")
+    found = []
+    for line, row in table.rows():
+        identifier, address = (
+            row[place].strip() if place < len(row) else "" for place in (identifiers, addresses)
+        )
+        if not identifier:
+            raise DataError(f"{path}, line {line}: no id", "give each picture an id")
+        if address:
+            found.append(Wanted(identifier, address))
     return checked(found)
 
 
