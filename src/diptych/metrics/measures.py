@@ -25,6 +25,7 @@ Others take ``2^grade - 1`` instead, which rewards the highest grades more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,12 @@ def _gain_measure(
     MEASURES.add(GainMeasure(gain=gain, per_query=per_query, **given))
 
 
-def _found(groups: TieGroups, cutoff: int | None) -> np.ndarray:
-    assert cutoff is not None
-    values = np.zeros(groups.n_queries)
-    best = groups.best
-    values[groups.query[best]] = found_within(
+def _of_best(
+    groups: TieGroups, of: Callable[..., np.ndarray], cutoff: int | None, nothing: float = 0.0
+) -> np.ndarray:
+    """Return (n_queries,) a function of each query's best group; ``nothing`` for a query without a positive."""
+    values, best = np.full(groups.n_queries, nothing), groups.best
+    values[groups.query[best]] = of(
         groups.before[best], groups.negatives[best], groups.positives[best], cutoff
     )
     return values
@@ -70,7 +72,7 @@ _measure(
     "elsewhere called success or hit rate at k)",
     "Hodosh, Young and Hockenmaier, JAIR 2013; Karpathy and Fei-Fei, CVPR 2015",
     "best",
-    _found,
+    lambda groups, k: _of_best(groups, found_within, k),
 )
 
 MEASURES.add(
@@ -117,12 +119,13 @@ def best_ranks(groups: TieGroups) -> np.ndarray:
 
     A query without a positive has the rank after the gallery's last.
     """
-    values = np.full(groups.n_queries, groups.gallery + 1.0)
-    best = groups.best
     # Negatives fall evenly into the gaps before, between and behind the group's positives.
-    first = groups.before[best] + 1 + groups.negatives[best] / (groups.positives[best] + 1)
-    values[groups.query[best]] = first
-    return values
+    return _of_best(
+        groups,
+        lambda before, negatives, positives, _: before + 1 + negatives / (positives + 1),
+        None,
+        groups.gallery + 1.0,
+    )
 
 
 def _chance_median(relevant: np.ndarray, gallery: int, ranked: int) -> float:
@@ -141,12 +144,7 @@ def _chance_median(relevant: np.ndarray, gallery: int, ranked: int) -> float:
 
 
 def _reciprocal(groups: TieGroups, cutoff: int | None) -> np.ndarray:
-    values = np.zeros(groups.n_queries)
-    best = groups.best
-    values[groups.query[best]] = expected_reciprocal(
-        groups.before[best], groups.negatives[best], groups.positives[best], cutoff
-    )
-    return values
+    return _of_best(groups, expected_reciprocal, cutoff)
 
 
 _measure(

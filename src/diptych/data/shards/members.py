@@ -82,13 +82,12 @@ class Members:
                     longer = {}
                 at += -(-size // _BLOCK) * _BLOCK
             except _Damaged as damage:
-                error = DataError(
+                if at == 0:
+                    raise DataError(f"{self._path} is no tar file: {damage}", "fetch it again") from None
+                self.cut = DataError(
                     f"{self._path} is damaged or cut off at byte {at:,} of {self._size:,}: {damage}",
                     "fetch it again, or use what comes before with --reader-option truncated=skip",
                 )
-                if at == 0:
-                    raise DataError(f"{self._path} is no tar file: {damage}", "fetch it again") from None
-                self.cut = error
                 return
 
     def _header(self, at: int) -> tarfile.TarInfo | None:
@@ -240,7 +239,9 @@ class ShardIndexer(Indexer):
     def shard(self, number: int, shard: Shard, split: str | None) -> None:
         """Write a shard's samples."""
         options = self._options
-        with _opened(shard.path) as handle:
+        with file_errors(shard.path, DataError):
+            opened = open_regular(shard.path)
+        with opened as handle:
             members = Members(shard.path, handle)
             for sample in samples_of(shard.path, members, options.picture):
                 where = f"{shard.path}, sample {sample.key!r} at byte {sample.start:,}"
@@ -318,11 +319,6 @@ class ShardIndexer(Indexer):
         if not n_samples:
             raise DataError(f"no sample with picture and caption in {n_shards:,} shards", "check the shards")
         self.note(_NO_PICTURE, _NO_CAPTION, "empty captions left out", _CUT, _IGNORED)
-
-
-def _opened(path: Path) -> BinaryIO:
-    with file_errors(path, DataError):
-        return open_regular(path)
 
 
 def _text(handle: BinaryIO, sample: Sample, ending: str, where: str) -> bytes | None:
