@@ -216,8 +216,8 @@ class StringTable(Column[str]):
                 content, first = read_at(self._texts, ends[0], ends[-1] - ends[0]), ends[0]
                 places = (int(row) - low for row in rows)
                 return [self._text(content[ends[at] - first : ends[at + 1] - first]) for at in places]
-        places = (self._ends.block(int(row), int(row) + 2)[:, 0].tolist() for row in rows)
-        return [self._text(read_at(self._texts, start, end - start)) for start, end in places]
+        pieces = (self._ends.block(int(row), int(row) + 2)[:, 0].tolist() for row in rows)
+        return [self._text(read_at(self._texts, start, end - start)) for start, end in pieces]
 
     def _text(self, content: bytes) -> str:
         try:

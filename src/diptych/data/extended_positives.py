@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import open_text, read_json
 from diptych.core.registry import Registry
 from diptych.data.rows_by_id import (
@@ -140,14 +140,6 @@ _SHAPE = "expected {query id: [ids of what is relevant to it]}"
 Lists = Mapping[str, frozenset[str]]
 
 
-def read_document(path: Path | str) -> Any:
-    """Return a JSON file's content."""
-    try:
-        return read_json(path)
-    except StorageError as error:
-        raise DataError(error.message, "check the path given with --positives") from None
-
-
 def as_lists(document: Any, where: str) -> Lists:
     """Check ``{id: [ids]}``; whole numbers are ids too."""
     if not isinstance(document, dict):
@@ -160,23 +152,18 @@ def as_lists(document: Any, where: str) -> Lists:
     return {query: frozenset(str(one) for one in relevant) for query, relevant in document.items()}
 
 
-def read_lists(path: Path | str) -> Lists:
-    """Read ``{id: [ids]}``."""
-    return as_lists(read_document(path), str(path))
-
-
 def listed_of(what: str, i2t: Lists | None, t2i: Lists | None) -> Listed:
     """Return both directions of the lists; a direction that is not given has the other's pairs."""
-    from_images = {(image, text) for image, texts in (i2t or {}).items() for text in texts}
-    from_texts = {(image, text) for text, images in (t2i or {}).items() for image in images}
-    pairs_i2t = from_images if i2t is not None else from_texts
-    pairs_t2i = from_texts if t2i is not None else from_images
+    from_images = frozenset((image, text) for image, texts in (i2t or {}).items() for text in texts)
+    from_texts = frozenset((image, text) for text, images in (t2i or {}).items() for image in images)
+    images = i2t if i2t is not None else [image for image, _ in from_texts]
+    captions = t2i if t2i is not None else [text for _, text in from_images]
     return Listed(
         what=what,
-        i2t=frozenset(pairs_i2t),
-        t2i=frozenset(pairs_t2i),
-        images=frozenset(i2t if i2t is not None else (image for image, _ in pairs_i2t)),
-        captions=frozenset(t2i if t2i is not None else (text for _, text in pairs_t2i)),
+        i2t=from_images if i2t is not None else from_texts,
+        t2i=from_texts if t2i is not None else from_images,
+        images=frozenset(images),
+        captions=frozenset(captions),
     )
 
 
@@ -209,7 +196,7 @@ def read_eccv(path: Path | str, variant: str = "eccv") -> Listed:
     for file in files:
         if not file.is_file():
             raise DataError(f"{file} does not exist", "give the data folder of the package eccv_caption")
-    i2t, t2i = (read_lists(file) for file in files)
+    i2t, t2i = (as_lists(read_json(file, error=DataError), str(file)) for file in files)
     return listed_of(f"{variant} of ECCV Caption", i2t, t2i)
 
 
@@ -229,7 +216,7 @@ def read_positive_pairs(path: Path | str) -> Listed:
     relevant to it, and the listed queries are the ones that ask; the option ``originals`` of
     :func:`read_extended_positives` adds the collection's own.
     """
-    document = read_document(path)
+    document = read_json(path, error=DataError, fix="check the path given with --positives")
     if not isinstance(document, dict) or not document or not set(document) <= set(_DIRECTIONS):
         keys = ", ".join(map(str, document)) if isinstance(document, dict) else type(document).__name__
         raise DataError(
@@ -342,17 +329,12 @@ def _graded(
     grades: Mapping[Pair, float], images: RowsById, captions: RowsById
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows and grade of each pair of the collection; of two names for one pair, their mean."""
-    found: dict[tuple[int, int], list[float]] = {}
-    for (image, caption), grade in grades.items():
-        pair = images.of(image), captions.of(caption)
-        if min(pair) >= 0:
-            found.setdefault(pair, []).append(grade)
-    pairs = sorted(found)
-    rows = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return rows[:, 0], rows[:, 1], np.array([sum(found[pair]) / len(found[pair]) for pair in pairs])
-
-
-_ORIGINALS = "originals"
+    named = [(images.of(image), captions.of(caption)) for image, caption in grades]
+    rows = np.array(named, dtype=np.int64).reshape(-1, 2)
+    there = (rows >= 0).all(axis=1)
+    pairs, which = np.unique(rows[there], axis=0, return_inverse=True)
+    total = np.bincount(which.reshape(-1), weights=np.array(list(grades.values()))[there])
+    return pairs[:, 0], pairs[:, 1], total / np.bincount(which.reshape(-1))
 
 
 def read_extended_positives(
@@ -364,12 +346,12 @@ def read_extended_positives(
 ) -> ExtendedPositives:
     """Read relevant pairs beyond a collection's own; ``caption_image`` is (n_captions,) the image of each caption."""
     reader, path = format_and_path(source, EXTENDED_POSITIVES, "positives", "cxc:FOLDER")
-    originals = options.pop(_ORIGINALS, False)
+    originals = options.pop("originals", False)
     if not isinstance(originals, bool):
-        raise UsageError(f"{_ORIGINALS} is {originals!r}, it must be true or false")
+        raise UsageError(f"originals is {originals!r}, it must be true or false")
     for key in options:
         if key not in reader.options:
-            own = ", ".join([*reader.options, _ORIGINALS])
+            own = ", ".join([*reader.options, "originals"])
             raise UsageError(f"positives {reader.name!r} have no option {key!r}", f"their options: {own}")
     listed: Listed = reader.read(path, **options)
     return match(listed, image_ids, caption_ids, caption_image, originals=originals)

@@ -73,7 +73,8 @@ def correlate(
     found = dict.fromkeys(COEFFICIENTS, Coefficient(None))
     for place in np.flatnonzero(~np.isnan(whole)).tolist():
         ends = None if samples is None else interval(samples[:, place], how.confidence)
-        found[COEFFICIENTS[place]] = Coefficient(float(whole[place]), *(ends or (None, None)), few)
+        low, high = ends or (None, None)
+        found[COEFFICIENTS[place]] = Coefficient(float(whole[place]), low, high, few)
     return found
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -190,7 +190,7 @@ def correction_named(name: str) -> Correction:
     """Return the correction of that name."""
     if name not in CORRECTIONS:
         raise UnknownNameError("correction", name, CORRECTIONS)
-    return cast(Correction, name)
+    return name
 
 
 def corrected(p: Sequence[float | None], correction: Correction) -> list[float | None]:

@@ -21,7 +21,8 @@ def starts(counts: np.ndarray) -> np.ndarray:
 
 def places(counts: np.ndarray) -> np.ndarray:
     """Return the place of every entry in its list, from 0."""
-    return np.arange(counts.sum()) - np.repeat(starts(counts)[:-1], counts)
+    place: np.ndarray = np.arange(counts.sum()) - np.repeat(starts(counts)[:-1], counts)
+    return place
 
 
 def begins(*keys: np.ndarray) -> np.ndarray:

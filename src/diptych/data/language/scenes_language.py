@@ -37,7 +37,7 @@ _VALUES = {
     "JJ": [*_phrases(COLOUR_WORDS), *_phrases(SIZE_WORDS), *_phrases(MATERIAL_WORDS)],
     "NN": _phrases(SHAPE_WORDS),
 }
-_TAG_OF = {
+_TAG_OF: dict[str, str] = {
     word: tag
     for tag, words in _WORDS["tags"].items()
     for word in " ".join([*_VALUES.get(tag, ()), words]).split()
