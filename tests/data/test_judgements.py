@@ -136,7 +136,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
         ("csv", "image,caption,rating\na.webp,10,1\na.webp,10\n", "line 3: no image, caption and rating"),
         ("csv", "image,caption,rating\na.webp,10,inf\n", "line 2"),
         ("csv", "image,caption,rating\n", "has no judgement"),
-        ("csv", "image,caption,rating\nz,99,1\n", "none of its 1 pairs of 1 images and 1 captions is in the collection of 3 images"),
+        ("csv", "image,caption,rating\nz,99,1\n", "none of its 1 pairs .* in the collection of 3 images"),
     ],
 )
 def test_what_is_not_as_it_should_be_is_named(tmp_path: Path, name: str, text: str, words: str) -> None:
