@@ -131,12 +131,12 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
         ("flickr8k-crowd", "a.jpg\tb.jpg#0\t0\t0\t0\n", "line 1: 0, 0, 0 are not a share"),
         ("flickr8k-crowd", "a.jpg\tb.jpg#0\tnan\t1\t0\n", "line 1: nan, 1, 0 are not a share"),
         ("csv", "image,caption\na,b\n", "no column 'rating': its columns are image, caption"),
-        ("csv", "", "no column 'image': its columns are none"),
+        ("csv", "", "is empty"),
         ("csv", "image,caption,rating\na.webp,10,good\n", "line 2: no image, caption and rating: a.webp"),
         ("csv", "image,caption,rating\na.webp,10,1\na.webp,10\n", "line 3: no image, caption and rating"),
         ("csv", "image,caption,rating\na.webp,10,inf\n", "line 2"),
         ("csv", "image,caption,rating\n", "has no judgement"),
-        ("csv", "image,caption,rating\nz,99,1\n", "none of its 1 pairs is in the collection of 3 images"),
+        ("csv", "image,caption,rating\nz,99,1\n", "none of its 1 pairs .* in the collection of 3 images"),
     ],
 )
 def test_what_is_not_as_it_should_be_is_named(tmp_path: Path, name: str, text: str, words: str) -> None:

@@ -56,7 +56,7 @@ def values(
     else:
         by = None if similar is None else GivenScores(similar)
         found = similar_gains(*given_, by=by, ties=ties, block=block)[one.gain]
-    return (one.chances(found) if chance else one.values(found)).tolist()
+    return one.values(found, chance).tolist()
 
 
 SCORES = np.array([[0.9, 0.1, 0.5, 0.4], [0.2, 0.8, 0.3, -0.1], [0.6, 0.7, 0.5, 0.4]])

@@ -6,7 +6,6 @@ import csv
 import os
 import zlib
 from array import array
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from diptych.core.context import track
-from diptych.core.errors import CaptionError, DataError, UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import open_regular, read_lines
-from diptych.data.captions import assigned_split, checked_caption
 from diptych.data.images import PICTURE_ENDINGS, check_inside
-from diptych.data.stored import StoredWriter
+from diptych.data.stored import Indexer, LeaveOut, StoredWriter
 
 # Pictures that are called by a number: ``7.jpg``, ``000000007.jpg``, ``00000/000000007.jpg``.
 #
@@ -60,17 +58,12 @@ def folder_state(root: Path, every: bool = False) -> tuple[int, int]:
 
 
 class NumberedPictures:
-    """The pictures below a folder whose names are numbers, in the order of these.
-
-    Attributes:
-        numbers: (n,) int64, ascending.
-        strangers: pictures whose names are no numbers.
-    """
+    """The pictures below a folder whose names are numbers, in the order of these: ``numbers`` (n,) int64."""
 
     def __init__(self, root: Path) -> None:
         numbers, forms = array("q"), array("i")
         known: dict[tuple[str, int, str], int] = {}
-        self.strangers = 0
+        self.strangers = 0  # pictures whose names are no numbers
         for folder, file in _files(root):
             if not _is_picture(file):
                 continue
@@ -242,24 +235,23 @@ class Part:
         return self.root / self.prefix
 
 
-@dataclass(frozen=True)
-class PictureOptions:
+@dataclass(frozen=True, kw_only=True)
+class PictureOptions(LeaveOut):
     """What decides what is stored; attributes as :func:`read_captions_tsv` describes them."""
 
     first_number: int
-    missing: str
-    validation: float
-    test: float
-    skip_bad_captions: bool
 
 
-class TableIndexer:
+_MISSING = "lines without picture left out"
+_STRANGERS = "pictures whose names are no numbers not used"
+
+
+class TableIndexer(Indexer):
     """Goes through tables and writes which picture each line has."""
 
     def __init__(self, options: PictureOptions, writer: StoredWriter) -> None:
-        self._options, self._writer = options, writer
-        self._counts: Counter[str] = Counter()
-        self._lost = ""
+        super().__init__(options, writer)
+        self._options = options
 
     def part(self, part: Part) -> None:
         """Write a table's lines."""
@@ -282,7 +274,7 @@ class TableIndexer:
                 f"{part.folder} has no pictures that are called by a number ({pictures.strangers:,} others)",
                 "give their folder with --images, or the column of their files with image_column=NAME",
             )
-        self._counts["strangers"] += pictures.strangers
+        self._counts[_STRANGERS] += pictures.strangers
         at, number = 0, self._options.first_number - 1
         for row in part.table.rows():
             number += 1
@@ -292,7 +284,9 @@ class TableIndexer:
                 yield row, f"{part.prefix}{pictures.name(at)}"
                 at += 1
             else:
-                self._missing(f"{part.table.file}, line {row.line} (picture {number:,} in {part.folder})")
+                self.miss(
+                    _MISSING, f"{part.table.file}, line {row.line} (picture {number:,} in {part.folder})"
+                )
         if at < len(pictures.numbers):
             raise DataError(
                 f"{part.folder / pictures.name(at)} belongs to no line: those of {part.table.file} count from "
@@ -309,41 +303,20 @@ class TableIndexer:
             if row.image and (part.folder / row.image).is_file():
                 yield row, f"{part.prefix}{row.image}"
             else:
-                self._missing(f"{where} ({row.image or 'no file'} in {part.folder})")
-
-    def _missing(self, where: str) -> None:
-        self._counts["missing"] += 1
-        self._lost = self._lost or where
+                self.miss(_MISSING, f"{where} ({row.image or 'no file'} in {part.folder})")
 
     def _write(self, part: Part, name: str, rows: Sequence[Row]) -> None:
-        options = self._options
-        captions = []
-        for row in rows:
-            try:
-                captions.append(checked_caption(row.caption, f"{part.table.file}, line {row.line}"))
-            except CaptionError:
-                if not options.skip_bad_captions:
-                    raise
-                self._counts["empty"] += 1
-        split = part.split or assigned_split(name, options.validation, options.test)
-        self._writer.add(name, split, captions, [rows[0].line], [rows[0].url])
+        captions = self.captions((row.caption, f"{part.table.file}, line {row.line}") for row in rows)
+        self._writer.add(name, part.split or self.split_of(name), captions, [rows[0].line], [rows[0].url])
 
     def finish(self) -> None:
         """Say what was left out, or refuse."""
-        counts, n_images = self._counts, self._writer.n_images
-        if counts["missing"] and self._options.missing == "error":
+        missing, n_images = self._counts[_MISSING], self._writer.n_images
+        if missing and self._options.missing == "error":
             raise DataError(
-                f"{counts['missing']:,} lines have no picture, {n_images:,} images have one; the first: {self._lost}",
+                f"{missing:,} lines have no picture, {n_images:,} images have one; the first: {self._first}",
                 "fetch them, or leave them out with --reader-option missing=skip",
             )
         if not n_images:
-            raise DataError(f"no line has a picture, the first: {self._lost or 'none'}", "check --images")
-        self._writer.notes += [
-            f"{count:,} {what}"
-            for count, what in (
-                (counts["missing"], "lines without picture left out"),
-                (counts["empty"], "empty captions left out"),
-                (counts["strangers"], "pictures whose names are no numbers not used"),
-            )
-            if count
-        ]
+            raise DataError(f"no line has a picture, the first: {self._first or 'none'}", "check --images")
+        self.note(_MISSING, "empty captions left out", _STRANGERS)

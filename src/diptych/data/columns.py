@@ -75,18 +75,13 @@ class Column(Sequence[T]):
 
 
 class Labels(Column[str]):
-    """One of a few names per row, as a byte each: splits.
-
-    Args:
-        codes: (n,) uint8, each row's place in ``names``.
-    """
+    """One of a few names per row, as a byte each, its place in ``names``: splits."""
 
     def __init__(self, names: Sequence[str], codes: np.ndarray) -> None:
         super().__init__(len(codes))
         self._names, self._codes = tuple(names), codes
 
     def read(self, rows: range | np.ndarray) -> list[str]:
-        """Return the names of these stored rows."""
         return [self._names[code] for code in self._at(rows).tolist()]
 
     def sizes(self) -> dict[str, int]:
@@ -113,19 +108,14 @@ def first_duplicate(values: Sequence[str]) -> str | None:
 
     Of a column 8 bytes per value are held, not the values: those with equal hashes are compared.
     """
-    if not isinstance(values, Column):
-        if len(set(values)) == len(values):
-            return None
-        suspects = None
-    else:
-        hashes = np.fromiter((hash(value) for value in values), dtype=np.int64, count=len(values))
-        hashes.sort()
-        suspects = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
-        if not suspects:
-            return None
+    if not isinstance(values, Column) and len(set(values)) == len(values):
+        return None
+    hashes = np.fromiter(map(hash, values), dtype=np.int64, count=len(values))
+    hashes.sort()
+    suspects = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
     seen: set[str] = set()
-    for value in values:
-        if suspects is None or hash(value) in suspects:
+    for value in values if suspects else ():
+        if hash(value) in suspects:
             if value in seen:
                 return value
             seen.add(value)
@@ -183,7 +173,6 @@ class NumberTable(Column[tuple[int, ...]]):
         return np.frombuffer(content, dtype="<i8").reshape(-1, self._width)
 
     def read(self, rows: range | np.ndarray) -> list[tuple[int, ...]]:
-        """Return the numbers of these stored rows."""
         if isinstance(rows, range) and rows.step == 1:
             found = self.block(rows.start, rows.stop).tolist() if len(rows) else []
         else:
@@ -216,21 +205,19 @@ class StringTable(Column[str]):
             )
 
     def read(self, rows: range | np.ndarray) -> list[str]:
-        """Return the strings of these stored rows."""
         if not len(rows):
             return []
-        low, high = (int(f(rows)) for f in (min, max)) if isinstance(rows, range) else _bounds(rows)
+        low, high = (
+            int(bound(rows)) for bound in ((min, max) if isinstance(rows, range) else (np.min, np.max))
+        )
         if high - low < _SPREAD * len(rows):
             ends = self._ends.block(low, high + 2)[:, 0].tolist()
             if ends[-1] - ends[0] <= _PIECE_BYTES:
                 content, first = read_at(self._texts, ends[0], ends[-1] - ends[0]), ends[0]
                 places = (int(row) - low for row in rows)
                 return [self._text(content[ends[at] - first : ends[at + 1] - first]) for at in places]
-        return [self._one(int(row)) for row in rows]
-
-    def _one(self, row: int) -> str:
-        start, end = self._ends.block(row, row + 2)[:, 0].tolist()
-        return self._text(read_at(self._texts, start, end - start))
+        pieces = (self._ends.block(int(row), int(row) + 2)[:, 0].tolist() for row in rows)
+        return [self._text(read_at(self._texts, start, end - start)) for start, end in pieces]
 
     def _text(self, content: bytes) -> str:
         try:
@@ -240,10 +227,6 @@ class StringTable(Column[str]):
                 f"{self._texts} is no text: {error}",
                 "it is damaged: delete its folder and read the dataset again",
             ) from None
-
-
-def _bounds(rows: np.ndarray) -> tuple[int, int]:
-    return int(rows.min()), int(rows.max())
 
 
 class StringWriter:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import open_text, read_json
 from diptych.core.registry import Registry
-from diptych.data.rows_by_id import RowsById, caption_name, image_name
+from diptych.data.rows_by_id import (
+    Format,
+    RowsById,
+    caption_name,
+    declared,
+    format_and_path,
+    image_name,
+    in_none,
+    line_of,
+)
 
 Pair = tuple[str, str]
 """The ids of an image and of a caption."""
@@ -36,26 +45,7 @@ class Listed:
     grades: Mapping[Pair, float] | None = None
 
 
-@dataclass(frozen=True)
-class PositivesReader:
-    """How one format of extended positives is read.
-
-    Attributes:
-        name: what ``--positives NAME:PATH`` calls it.
-        description: one line for help texts.
-        citation: where the positives come from.
-        read: path and keyword options to what the file says.
-        options: the keyword options and what each means.
-    """
-
-    name: str
-    description: str
-    citation: str
-    read: Callable[..., Listed]
-    options: dict[str, str]
-
-
-EXTENDED_POSITIVES: Registry[PositivesReader] = Registry(
+EXTENDED_POSITIVES: Registry[Format] = Registry(
     "format of extended positives", "diptych.data.extended_positives"
 )
 
@@ -118,6 +108,13 @@ def _ratings_of(path: Path, task: str) -> Iterator[tuple[str, str, float]]:
             yield left, right, score
 
 
+@declared(
+    EXTENDED_POSITIVES,
+    "cxc",
+    "Crisscrossed Captions: people's ratings of COCO pairs, sits_{val,test}.csv or their folder",
+    "Parekh et al., EACL 2021",
+    threshold="the least rating of a positive pair (default: 3, as CxC)",
+)
 def read_cxc(path: Path | str, threshold: float = _THRESHOLD) -> Listed:
     """Read image–caption positives from ``sits_*.csv``: one file, or all of a folder."""
     if not isinstance(threshold, int | float) or not 0 < threshold <= HIGHEST_RATING:
@@ -138,28 +135,9 @@ def read_cxc(path: Path | str, threshold: float = _THRESHOLD) -> Listed:
     )
 
 
-EXTENDED_POSITIVES.add(
-    PositivesReader(
-        "cxc",
-        "Crisscrossed Captions: people's ratings of COCO pairs, sits_{val,test}.csv or their folder",
-        "Parekh et al., EACL 2021",
-        read_cxc,
-        {"threshold": "the least rating of a positive pair (default: 3, as CxC)"},
-    )
-)
-
-
 _SHAPE = "expected {query id: [ids of what is relevant to it]}"
 
 Lists = Mapping[str, frozenset[str]]
-
-
-def read_document(path: Path | str) -> Any:
-    """Return a JSON file's content."""
-    try:
-        return read_json(path)
-    except StorageError as error:
-        raise DataError(error.message, "check the path given with --positives") from None
 
 
 def as_lists(document: Any, where: str) -> Lists:
@@ -174,23 +152,18 @@ def as_lists(document: Any, where: str) -> Lists:
     return {query: frozenset(str(one) for one in relevant) for query, relevant in document.items()}
 
 
-def read_lists(path: Path | str) -> Lists:
-    """Read ``{id: [ids]}``."""
-    return as_lists(read_document(path), str(path))
-
-
 def listed_of(what: str, i2t: Lists | None, t2i: Lists | None) -> Listed:
     """Return both directions of the lists; a direction that is not given has the other's pairs."""
-    from_images = {(image, text) for image, texts in (i2t or {}).items() for text in texts}
-    from_texts = {(image, text) for text, images in (t2i or {}).items() for image in images}
-    pairs_i2t = from_images if i2t is not None else from_texts
-    pairs_t2i = from_texts if t2i is not None else from_images
+    from_images = frozenset((image, text) for image, texts in (i2t or {}).items() for text in texts)
+    from_texts = frozenset((image, text) for text, images in (t2i or {}).items() for image in images)
+    images = i2t if i2t is not None else [image for image, _ in from_texts]
+    captions = t2i if t2i is not None else [text for _, text in from_images]
     return Listed(
         what=what,
-        i2t=frozenset(pairs_i2t),
-        t2i=frozenset(pairs_t2i),
-        images=frozenset(i2t if i2t is not None else (image for image, _ in pairs_i2t)),
-        captions=frozenset(t2i if t2i is not None else (text for _, text in pairs_t2i)),
+        i2t=from_images if i2t is not None else from_texts,
+        t2i=from_texts if t2i is not None else from_images,
+        images=frozenset(images),
+        captions=frozenset(captions),
     )
 
 
@@ -206,6 +179,13 @@ def listed_of(what: str, i2t: Lists | None, t2i: Lists | None) -> Listed:
 _I2T, _T2I = "image_to_caption", "caption_to_image"
 
 
+@declared(
+    EXTENDED_POSITIVES,
+    "eccv",
+    "ECCV Caption: verified COCO positives, the data folder of the package eccv_caption",
+    "Chun et al., ECCV 2022",
+    variant="which of the folder's lists: eccv, cxc, original or pm (default: eccv)",
+)
 def read_eccv(path: Path | str, variant: str = "eccv") -> Listed:
     """Read the two JSON files of one variant."""
     folder = Path(path)
@@ -216,32 +196,27 @@ def read_eccv(path: Path | str, variant: str = "eccv") -> Listed:
     for file in files:
         if not file.is_file():
             raise DataError(f"{file} does not exist", "give the data folder of the package eccv_caption")
-    i2t, t2i = (read_lists(file) for file in files)
+    i2t, t2i = (as_lists(read_json(file, error=DataError), str(file)) for file in files)
     return listed_of(f"{variant} of ECCV Caption", i2t, t2i)
-
-
-EXTENDED_POSITIVES.add(
-    PositivesReader(
-        "eccv",
-        "ECCV Caption: verified COCO positives, the data folder of the package eccv_caption",
-        "Chun et al., ECCV 2022",
-        read_eccv,
-        {"variant": "which of the folder's lists: eccv, cxc, original or pm (default: eccv)"},
-    )
-)
 
 
 _DIRECTIONS = ("i2t", "t2i")
 
 
+@declared(
+    EXTENDED_POSITIVES,
+    "pairs",
+    'a JSON file of one\'s own: {"i2t": {image id: [caption ids]}, "t2i": {caption id: [image ids]}}',
+    citation="",
+)
 def read_positive_pairs(path: Path | str) -> Listed:
     """Read a JSON file of relevant pairs.
 
     With one direction alone, the other has the same pairs. What is listed for a query is all that is
     relevant to it, and the listed queries are the ones that ask; the option ``originals`` of
-    :func:`~diptych.data.extended_positives.match.read_extended_positives` adds the collection's own.
+    :func:`read_extended_positives` adds the collection's own.
     """
-    document = read_document(path)
+    document = read_json(path, error=DataError, fix="check the path given with --positives")
     if not isinstance(document, dict) or not document or not set(document) <= set(_DIRECTIONS):
         keys = ", ".join(map(str, document)) if isinstance(document, dict) else type(document).__name__
         raise DataError(
@@ -252,59 +227,37 @@ def read_positive_pairs(path: Path | str) -> Listed:
     return listed_of(f"pairs of {Path(path).name}", lists.get("i2t"), lists.get("t2i"))
 
 
-EXTENDED_POSITIVES.add(
-    PositivesReader(
-        "pairs",
-        'a JSON file of one\'s own: {"i2t": {image id: [caption ids]}, "t2i": {caption id: [image ids]}}',
-        "",
-        read_positive_pairs,
-        {},
-    )
-)
-
-
 @dataclass(frozen=True, eq=False)
 class ExtendedPositives:
-    """Relevant pairs of a collection, by its rows; the two directions need not agree.
+    """Relevant pairs of a collection, by its rows; the two directions need not agree."""
 
-    Attributes:
-        what: format and options, in a few words.
-        i2t: (image rows, caption rows), (n_pairs,) int64 each: captions relevant to images that ask.
-        t2i: (image rows, caption rows): images relevant to captions that ask.
-        asked: per direction, the rows that ask; empty when all do.
-        before: per direction, pairs of the collection's own among the queries that ask.
-        added: per direction, pairs that the collection does not have.
-        removed: per direction, the collection's own pairs that are no longer relevant.
-        missing: what the file names and the collection does not hold: images, captions, and pairs.
-        silent: per direction, the file's queries that are not asked because no positive is left to them.
-        grades: (image rows, caption rows, grades), (n_graded,) each; None where the format has none.
-    """
-
-    what: str
-    i2t: tuple[np.ndarray, np.ndarray]
-    t2i: tuple[np.ndarray, np.ndarray]
-    asked: dict[str, np.ndarray]
-    before: dict[str, int]
-    added: dict[str, int]
-    removed: dict[str, int]
-    missing: dict[str, int]
+    what: str  # format and options, in a few words
+    i2t: tuple[
+        np.ndarray, np.ndarray
+    ]  # image rows and caption rows, (n_pairs,) int64: captions relevant to images
+    t2i: tuple[np.ndarray, np.ndarray]  # image rows and caption rows: images relevant to captions
+    asked: dict[str, np.ndarray]  # per direction, the rows of the evaluated queries; empty when all are
+    before: dict[str, int]  # per direction, pairs of the collection's own among the evaluated queries
+    added: dict[str, int]  # per direction, pairs that the collection does not have
+    removed: dict[str, int]  # per direction, the collection's own pairs that are no longer relevant
+    missing: dict[
+        str, int
+    ]  # what the file names and the collection does not hold: images, captions, and pairs
+    # per direction, the file's queries that are not evaluated because no positive is left to them
     silent: dict[str, int]
+    # image rows, caption rows and grades, (n_graded,) each; None where the format has none
     grades: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def line(self) -> str:
         """Return what the protocol says: what was added to how many, what was taken away, what was not found."""
-        changes = [
-            f"{name} {self.before[name]:,} + {self.added[name]:,} − {self.removed[name]:,}"
-            for name in ("i2t", "t2i")
-        ]
-        if changes[0].removeprefix("i2t ") == changes[1].removeprefix("t2i "):
-            changes = [changes[0].removeprefix("i2t ")]
-        parts = [f"{', '.join(changes)} pairs"]
-        parts += [f"{count:,} {name} queries lost all" for name, count in self.silent.items() if count]
-        lost = [f"{count:,} {what}" for what, count in self.missing.items() if count]
-        if lost:
-            parts.append(f"not in the collection: {', '.join(lost)}")
-        return f"{self.what} ({'; '.join(parts)})"
+        changes = {
+            name: f"{self.before[name]:,} + {self.added[name]:,} − {self.removed[name]:,}"
+            for name in _DIRECTIONS
+        }
+        same = changes["i2t"] == changes["t2i"]
+        shown = changes["i2t"] if same else ", ".join(map(" ".join, changes.items()))
+        silent = [f"{count:,} {name} queries lost all" for name, count in self.silent.items() if count]
+        return line_of(self.what, [f"{shown} pairs", *silent], self.missing)
 
 
 def match(
@@ -315,11 +268,7 @@ def match(
     *,
     originals: bool = False,
 ) -> ExtendedPositives:
-    """Return what a file says of one collection.
-
-    Args:
-        caption_image: (n_captions,) the collection's own pairs.
-    """
+    """Return what a file says of one collection; ``caption_image`` is (n_captions,) the image of each caption."""
     images, captions = RowsById(image_ids, image_name), RowsById(caption_ids, caption_name)
     n_captions = max(len(caption_ids), 1)
 
@@ -329,34 +278,36 @@ def match(
 
     relevant = {"i2t": codes(listed.i2t), "t2i": codes(listed.t2i)}
     if not len(relevant["i2t"]) and not len(relevant["t2i"]):
-        raise DataError(_nothing(listed, image_ids, caption_ids), "give the file of this very split")
+        pairs = sorted(listed.i2t | listed.t2i)
+        raise in_none(listed.what, pairs, (image_ids, caption_ids), "give the file of this very split")
     own = np.asarray(caption_image, dtype=np.int64) * n_captions + np.arange(len(caption_ids))
     judged = None if listed.judged is None else codes(listed.judged)
     asked: dict[str, np.ndarray] = {}
     silent = {"i2t": 0, "t2i": 0}
-    for name, part, rows in (("i2t", 0, images), ("t2i", 1, captions)):
-        wanted = np.array(
-            sorted({rows.of(one) for one in (listed.images if part == 0 else listed.captions)} - {-1}),
-            dtype=np.int64,
-        )
+    counts: dict[str, dict[str, int]] = {"before": {}, "added": {}, "removed": {}}
+    for part, (name, names, rows) in enumerate(
+        (("i2t", listed.images, images), ("t2i", listed.captions, captions))
+    ):
+
+        def of_queries(codes: np.ndarray, queries: np.ndarray, part: int = part) -> np.ndarray:
+            return np.isin(np.divmod(codes, n_captions)[part], queries)
+
         if originals:
             relevant[name] = np.union1d(relevant[name], own)
-            continue
-        # Queries that do not ask keep their own pairs: no number depends on them.
-        of_wanted = np.isin(np.divmod(own, n_captions)[part], wanted)
-        seen = of_wanted if judged is None else np.isin(own, judged)
-        relevant[name] = np.union1d(relevant[name], own[~seen])
-        answered = np.isin(wanted, np.divmod(relevant[name], n_captions)[part])
-        asked[name], silent[name] = wanted[answered], int(np.sum(~answered))
-    counts: dict[str, dict[str, int]] = {"before": {}, "added": {}, "removed": {}}
-    for name, part in (("i2t", 0), ("t2i", 1)):
-
-        def asking(pairs: np.ndarray, name: str = name, part: int = part) -> np.ndarray:
-            return pairs if originals else pairs[np.isin(np.divmod(pairs, n_captions)[part], asked[name])]
-
-        counts["before"][name] = len(asking(own))
-        counts["added"][name] = len(asking(np.setdiff1d(relevant[name], own)))
-        counts["removed"][name] = len(asking(np.setdiff1d(own, relevant[name])))
+        else:
+            wanted = np.array(sorted({rows.of(one) for one in names} - {-1}), dtype=np.int64)
+            # Queries that are not evaluated keep their own pairs: no number depends on them.
+            seen = of_queries(own, wanted) if judged is None else np.isin(own, judged)
+            relevant[name] = np.union1d(relevant[name], own[~seen])
+            answered = np.isin(wanted, np.divmod(relevant[name], n_captions)[part])
+            asked[name], silent[name] = wanted[answered], int(np.sum(~answered))
+        changes = {
+            "before": own,
+            "added": np.setdiff1d(relevant[name], own),
+            "removed": np.setdiff1d(own, relevant[name]),
+        }
+        for what, codes_of in changes.items():
+            counts[what][name] = len(codes_of) if originals else int(of_queries(codes_of, asked[name]).sum())
     named = listed.i2t | listed.t2i
     return ExtendedPositives(
         what=f"{listed.what}, originals kept" if originals else listed.what,
@@ -378,29 +329,12 @@ def _graded(
     grades: Mapping[Pair, float], images: RowsById, captions: RowsById
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows and grade of each pair of the collection; of two names for one pair, their mean."""
-    found: dict[tuple[int, int], list[float]] = {}
-    for (image, caption), grade in grades.items():
-        pair = images.of(image), captions.of(caption)
-        if min(pair) >= 0:
-            found.setdefault(pair, []).append(grade)
-    pairs = sorted(found)
-    rows = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return rows[:, 0], rows[:, 1], np.array([sum(found[pair]) / len(found[pair]) for pair in pairs])
-
-
-def _nothing(listed: Listed, image_ids: Sequence[str], caption_ids: Sequence[str]) -> str:
-    pairs = listed.i2t | listed.t2i
-    named = ({image for image, _ in pairs}, {caption for _, caption in pairs})
-    example = next(iter(sorted(pairs)), ("none", "none"))
-    theirs = f"{next(iter(image_ids), 'none')!r} and {next(iter(caption_ids), 'none')!r}"
-    return (
-        f"{listed.what}: none of its {len(pairs):,} pairs of {len(named[0]):,} images and "
-        f"{len(named[1]):,} captions is in the collection of {len(image_ids):,} images and "
-        f"{len(caption_ids):,} captions: it names {example[0]!r} and {example[1]!r}, the collection {theirs}"
-    )
-
-
-_ORIGINALS = "originals"
+    named = [(images.of(image), captions.of(caption)) for image, caption in grades]
+    rows = np.array(named, dtype=np.int64).reshape(-1, 2)
+    there = (rows >= 0).all(axis=1)
+    pairs, which = np.unique(rows[there], axis=0, return_inverse=True)
+    total = np.bincount(which.reshape(-1), weights=np.array(list(grades.values()))[there])
+    return pairs[:, 0], pairs[:, 1], total / np.bincount(which.reshape(-1))
 
 
 def read_extended_positives(
@@ -410,24 +344,14 @@ def read_extended_positives(
     caption_image: np.ndarray,
     **options: Any,
 ) -> ExtendedPositives:
-    """Read relevant pairs beyond a collection's own.
-
-    Args:
-        caption_image: (n_captions,) the picture of each caption.
-    """
-    name, colon, path = source.partition(":")
-    if not colon or not path:
-        known = ", ".join(EXTENDED_POSITIVES.names())
-        raise UsageError(
-            f"positives {source!r} are not FORMAT:PATH", f"for example cxc:FOLDER; formats: {known}"
-        )
-    reader = EXTENDED_POSITIVES.get(name)
-    originals = options.pop(_ORIGINALS, False)
+    """Read relevant pairs beyond a collection's own; ``caption_image`` is (n_captions,) the image of each caption."""
+    reader, path = format_and_path(source, EXTENDED_POSITIVES, "positives", "cxc:FOLDER")
+    originals = options.pop("originals", False)
     if not isinstance(originals, bool):
-        raise UsageError(f"{_ORIGINALS} is {originals!r}, it must be true or false")
+        raise UsageError(f"originals is {originals!r}, it must be true or false")
     for key in options:
         if key not in reader.options:
-            own = ", ".join([*reader.options, _ORIGINALS])
-            raise UsageError(f"positives {name!r} have no option {key!r}", f"their options: {own}")
-    listed = reader.read(Path(path), **options)
+            own = ", ".join([*reader.options, "originals"])
+            raise UsageError(f"positives {reader.name!r} have no option {key!r}", f"their options: {own}")
+    listed: Listed = reader.read(path, **options)
     return match(listed, image_ids, caption_ids, caption_image, originals=originals)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from diptych.core.errors import DataError, UsageError
+from diptych.core.errors import DataError
 from diptych.core.reading import read_lines
 from diptych.core.registry import Registry
 from diptych.data.extended_positives import HIGHEST_RATING, read_ratings
-from diptych.data.rows_by_id import RowsById, caption_name, image_name
+from diptych.data.lines import DelimitedTable
+from diptych.data.rows_by_id import (
+    Format,
+    RowsById,
+    caption_name,
+    declared,
+    format_and_path,
+    image_name,
+    in_none,
+    line_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,41 +38,20 @@ class Judged:
     highest: float  # where it ends
 
 
-@dataclass(frozen=True)
-class JudgementReader:
-    """How one format of judgements is read.
-
-    Attributes:
-        name: what ``--judgements NAME:FILE`` calls it.
-        description: one line for help texts.
-        citation: where the judgements come from.
-        read: from a path to what the file says.
-    """
-
-    name: str
-    description: str
-    citation: str
-    read: Callable[[Path], Judged]
+JUDGEMENTS: Registry[Format] = Registry("format of judgements", "diptych.data.judgements")
 
 
-JUDGEMENTS: Registry[JudgementReader] = Registry("format of judgements", "diptych.data.judgements")
-
-
+@declared(
+    JUDGEMENTS,
+    "cxc",
+    "Crisscrossed Captions: sits_{val,test}.csv or their folder, ratings from 0 to 5",
+    "Parekh et al., EACL 2021",
+)
 def read_cxc_judgements(path: Path | str) -> Judged:
     """Read ``sits_{val,test}.csv``, gzipped or not: one file, or all of a folder."""
     ratings = list(read_ratings(path))
     pairs = [(image, caption) for caption, image, _ in ratings]
     return Judged("cxc, mean rating", pairs, [score for *_, score in ratings], 0.0, HIGHEST_RATING)
-
-
-JUDGEMENTS.add(
-    JudgementReader(
-        "cxc",
-        "Crisscrossed Captions: sits_{val,test}.csv or their folder, ratings from 0 to 5",
-        "Parekh et al., EACL 2021",
-        read_cxc_judgements,
-    )
-)
 
 
 # Flickr8k: how well captions of other pictures describe a picture, by experts and by a crowd.
@@ -109,6 +97,12 @@ def _rows(path: Path, columns: str) -> Iterator[tuple[int, list[str]]]:
         raise DataError(f"{path} is empty", f"it should have lines of {columns}")
 
 
+@declared(
+    JUDGEMENTS,
+    "flickr8k-expert",
+    "ExpertAnnotations.txt of Flickr8k: three ratings from 1 to 4 per pair",
+    "Hodosh, Young and Hockenmaier, JAIR 2013",
+)
 def read_flickr8k_expert(path: Path | str) -> Judged:
     """Read ``ExpertAnnotations.txt``, gzipped or not, or the folder it is in."""
     path = _file(Path(path), _EXPERT)
@@ -129,6 +123,12 @@ def read_flickr8k_expert(path: Path | str) -> Judged:
     return Judged("flickr8k experts, mean of three ratings", pairs, ratings, _LOWEST, _FLICKR8K_HIGHEST)
 
 
+@declared(
+    JUDGEMENTS,
+    "flickr8k-crowd",
+    "CrowdFlowerAnnotations.txt of Flickr8k: how many people found that a caption describes a picture",
+    "Hodosh, Young and Hockenmaier, JAIR 2013",
+)
 def read_flickr8k_crowd(path: Path | str) -> Judged:
     """Read ``CrowdFlowerAnnotations.txt``, gzipped or not, or the folder it is in."""
     path = _file(Path(path), _CROWD)
@@ -149,72 +149,39 @@ def read_flickr8k_crowd(path: Path | str) -> Judged:
     return Judged("flickr8k crowd, share of yes", pairs, ratings, 0.0, 1.0)
 
 
-JUDGEMENTS.add(
-    JudgementReader(
-        "flickr8k-expert",
-        "ExpertAnnotations.txt of Flickr8k: three ratings from 1 to 4 per pair",
-        "Hodosh, Young and Hockenmaier, JAIR 2013",
-        read_flickr8k_expert,
-    )
-)
-JUDGEMENTS.add(
-    JudgementReader(
-        "flickr8k-crowd",
-        "CrowdFlowerAnnotations.txt of Flickr8k: how many people found that a caption describes a picture",
-        "Hodosh, Young and Hockenmaier, JAIR 2013",
-        read_flickr8k_crowd,
-    )
-)
-
-
 _TABLE_COLUMNS = ("image", "caption", "rating")
 
 
+@declared(
+    JUDGEMENTS, "csv", "a CSV file of one's own with the columns image, caption and rating", citation=""
+)
 def read_judgement_table(path: Path | str) -> Judged:
     """Read a CSV file, gzipped or not; further columns are passed over.
 
     Its scale begins at 0, or at the lowest rating where that is below 0, and ends at the highest.
     """
     path = Path(path)
-    lines = csv.reader(line for _, line in read_lines(path, error=DataError))
+    table = DelimitedTable(path, delimiter="comma")
+    places = [next(iter(table.places([name])), None) for name in _TABLE_COLUMNS]
     pairs, ratings = [], []
-    try:
-        header = [name.strip().lower() for name in next(lines, [])]
-        missing = [name for name in _TABLE_COLUMNS if name not in header]
-        if missing:
-            raise DataError(
-                f"{path} has no column {missing[0]!r}: its columns are {', '.join(header) or 'none'}",
-                f"the first line is {','.join(_TABLE_COLUMNS)}",
-            )
-        image, caption, rating = (header.index(name) for name in _TABLE_COLUMNS)
-        for fields in lines:
-            if not fields:
-                continue
-            try:
-                pair, value = (fields[image], fields[caption]), float(fields[rating])
-            except (IndexError, ValueError):
-                pair, value = ("", ""), math.nan
-            if not all(pair) or not math.isfinite(value):
-                raise DataError(
-                    f"{path}, line {lines.line_num}: no image, caption and rating: {', '.join(fields)}"
-                )
-            pairs.append(pair)
-            ratings.append(value)
-    except csv.Error as error:
-        raise DataError(f"{path}, line {lines.line_num} cannot be read: {error}") from None
+    if None in places:
+        raise DataError(
+            f"{path} has no column {_TABLE_COLUMNS[places.index(None)]!r}: its columns are {', '.join(table.columns)}",
+            f"the first line is {','.join(_TABLE_COLUMNS)}",
+        )
+    for line, fields in table.rows():
+        try:
+            image, caption, rating = (fields[place] for place in places if place is not None)
+            value = float(rating) if image and caption else math.nan
+        except (IndexError, ValueError):
+            value = math.nan
+        if not math.isfinite(value):
+            raise DataError(f"{path}, line {line}: no image, caption and rating: {', '.join(fields)}")
+        pairs.append((image, caption))
+        ratings.append(value)
     if not pairs:
         raise DataError(f"{path} has no judgement", f"a line is {','.join(_TABLE_COLUMNS)}")
     return Judged(f"judgements of {path.name}", pairs, ratings, min([0.0, *ratings]), max(ratings))
-
-
-JUDGEMENTS.add(
-    JudgementReader(
-        "csv",
-        "a CSV file of one's own with the columns image, caption and rating",
-        "",
-        read_judgement_table,
-    )
-)
 
 
 _COUNTED = re.compile(r"(?P<image>.+)#(?P<number>[0-9]+)")
@@ -223,29 +190,19 @@ _ALL = "PICTURE#NUMBER says nothing where captions were drawn: evaluate with all
 
 @dataclass(frozen=True, eq=False)
 class MatchedJudgements:
-    """Judgements of a collection, by its rows; no pair twice.
+    """Judgements of a collection, by its rows; no pair twice."""
 
-    Attributes:
-        what: the format in a few words.
-        images: (n,) image rows.
-        captions: (n,) caption rows.
-        ratings: (n,) float64; of a pair that the file has more than once, their mean.
-        lowest: where the scale begins.
-        highest: where it ends.
-        missing: what the file names and the collection does not hold: images, captions, and pairs.
-        repeated: how many of the file's pairs were there before.
-        by_place: how many of its captions were found as the first, second, … of their picture.
-    """
-
-    what: str
-    images: np.ndarray
-    captions: np.ndarray
-    ratings: np.ndarray
-    lowest: float
-    highest: float
-    missing: dict[str, int]
-    repeated: int = 0
-    by_place: int = 0
+    what: str  # the format in a few words
+    images: np.ndarray  # (n,) image rows
+    captions: np.ndarray  # (n,) caption rows
+    ratings: np.ndarray  # (n,) float64; of a pair that the file has more than once, their mean
+    lowest: float  # where the scale begins
+    highest: float  # where it ends
+    missing: dict[
+        str, int
+    ]  # what the file names and the collection does not hold: images, captions, and pairs
+    repeated: int = 0  # how many of the file's pairs were there before
+    by_place: int = 0  # how many of its captions were found as the first, second, … of their picture
 
     def line(self) -> str:
         """Return what a protocol says: how many pairs, and how many were not found."""
@@ -254,10 +211,7 @@ class MatchedJudgements:
             parts.append(f"{self.repeated:,} more were repetitions, averaged")
         if self.by_place:
             parts.append(f"{self.by_place:,} captions by their place: PICTURE#0 is the first of a picture")
-        lost = [f"{count:,} {what}" for what, count in self.missing.items() if count]
-        if lost:
-            parts.append(f"not in the collection: {', '.join(lost)}")
-        return f"{self.what} ({'; '.join(parts)})"
+        return line_of(self.what, parts, self.missing)
 
 
 class _Captions:
@@ -304,11 +258,7 @@ def match_judgements(
     *,
     in_order: bool = True,
 ) -> MatchedJudgements:
-    """Return what a file says of one collection.
-
-    Args:
-        caption_image: (n_captions,) the picture of each caption.
-    """
+    """Return what a file says of one collection; ``caption_image`` is (n_captions,) the image of each caption."""
     images = RowsById(image_ids, image_name)
     captions = _Captions(caption_ids, images, caption_image, in_order)
     image_row = {name: images.of(name) for name, _ in judged.pairs}
@@ -318,14 +268,8 @@ def match_judgements(
     ).reshape(-1, 2)
     found = (rows >= 0).all(axis=1)
     if not found.any():
-        example = judged.pairs[0] if judged.pairs else ("none", "none")
-        theirs = f"{next(iter(image_ids), 'none')!r} and {next(iter(caption_ids), 'none')!r}"
-        raise DataError(
-            f"{judged.what}: none of its {len(judged.pairs):,} pairs is in the collection of "
-            f"{len(image_ids):,} images and {len(caption_ids):,} captions: it names {example[0]!r} and "
-            f"{example[1]!r}, the collection {theirs}",
-            "give the judgements of this very data set and split" if in_order else _ALL,
-        )
+        fix = "give the judgements of this very data set and split" if in_order else _ALL
+        raise in_none(judged.what, judged.pairs, (image_ids, caption_ids), fix)
     pairs, which = np.unique(rows[found], axis=0, return_inverse=True)
     ratings = np.asarray(judged.ratings, dtype=np.float64)[found]
     counts = np.bincount(which.reshape(-1))
@@ -348,14 +292,8 @@ def match_judgements(
 
 def read_judgements(source: str) -> Judged:
     """Read how relevant people found captions to pictures."""
-    name, colon, path = source.partition(":")
-    if not colon or not path:
-        known = ", ".join(JUDGEMENTS.names())
-        raise UsageError(
-            f"judgements {source!r} are not FORMAT:PATH",
-            f"for example flickr8k-expert:ExpertAnnotations.txt; formats: {known}",
-        )
-    reader = JUDGEMENTS.get(name)
-    if not Path(path).exists():
-        raise DataError(f"{path} does not exist", f"check the path given with --judgements {name}:…")
-    return reader.read(Path(path))
+    reader, path = format_and_path(source, JUDGEMENTS, "judgements", "flickr8k-expert:ExpertAnnotations.txt")
+    if not path.exists():
+        raise DataError(f"{path} does not exist", f"check the path given with --judgements {reader.name}:…")
+    found: Judged = reader.read(path)
+    return found

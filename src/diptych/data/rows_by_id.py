@@ -1,9 +1,15 @@
-"""From a file's way of naming pictures and captions to a collection's rows."""
+"""Labels of pairs in files: their formats, and the rows of a collection by a file's names of images and captions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from diptych.core.errors import DataError, UsageError
+from diptych.core.registry import Registry
 
 _NUMBERED = re.compile(r"(?:COCO_[a-z]+[0-9]{4}_)?0*([0-9]+)")
 _SENTENCE = ":sentid:"
@@ -37,3 +43,61 @@ class RowsById:
         """Return the row, -1 for none or for several that could be meant."""
         row = self._exact.get(name)
         return self._by_plain.get(self._plain(name), -1) if row is None else row
+
+
+@dataclass(frozen=True)
+class Format:
+    """How one format of labels is read."""
+
+    name: str  # of NAME:PATH
+    description: str
+    citation: str
+    read: Callable[..., Any]  # from a path and keyword options to what the file says
+    options: Mapping[str, str] = field(default_factory=dict)  # the keyword options and what each means
+
+
+Read = TypeVar("Read", bound=Callable[..., Any])
+
+
+def declared(
+    registry: Registry[Format], name: str, description: str, citation: str, **options: str
+) -> Callable[[Read], Read]:
+    """Register the decorated function as the reader of a format."""
+
+    def registered(read: Read) -> Read:
+        registry.add(Format(name, description, citation, read, options))
+        return read
+
+    return registered
+
+
+def format_and_path(source: str, formats: Registry[Format], what: str, example: str) -> tuple[Format, Path]:
+    """Return what ``NAME:PATH`` names."""
+    name, colon, path = source.partition(":")
+    if not colon or not path:
+        known = ", ".join(formats.names())
+        raise UsageError(f"{what} {source!r} are not FORMAT:PATH", f"for example {example}; formats: {known}")
+    return formats.get(name), Path(path)
+
+
+def in_none(
+    what: str, pairs: Collection[tuple[str, str]], ids: Sequence[Sequence[str]], fix: str
+) -> DataError:
+    """Return the error of a file of which no pair of image and caption is in the collection."""
+    images, captions = ids
+    named = next(iter(pairs), ("none", "none"))
+    n_images, n_captions = (len({pair[side] for pair in pairs}) for side in (0, 1))
+    theirs = f"{next(iter(images), 'none')!r} and {next(iter(captions), 'none')!r}"
+    return DataError(
+        f"{what}: none of its {len(pairs):,} pairs of {n_images:,} images and {n_captions:,} captions is in the "
+        f"collection of {len(images):,} images and {len(captions):,} captions: it names {named[0]!r} and "
+        f"{named[1]!r}, the collection {theirs}",
+        fix,
+    )
+
+
+def line_of(what: str, parts: Sequence[str], missing: Mapping[str, int]) -> str:
+    """Return what a protocol says of a file: its parts, and what the collection does not hold."""
+    lost = [f"{count:,} {kind}" for kind, count in missing.items() if count]
+    more = [f"not in the collection: {', '.join(lost)}"] if lost else []
+    return f"{what} ({'; '.join([*parts, *more])})"

@@ -6,7 +6,8 @@ It lies in the cache folder under a name made of everything it depends on; half 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,10 @@ from typing import Any, Self
 import numpy as np
 
 from diptych.core.artifact import Artifact
-from diptych.core.errors import DataError, StorageError
+from diptych.core.errors import CaptionError, DataError, StorageError
 from diptych.core.files import atomic_folder, cache_root
 from diptych.core.locking import cached
+from diptych.data.captions import assigned_split, checked_caption
 from diptych.data.collection import Centric, Collection, ImageSource
 from diptych.data.columns import Labels, NumberTable, StringTable, StringWriter
 
@@ -38,16 +40,11 @@ class Columns(Artifact, kind="columns"):
 
 
 class StoredWriter:
-    """Takes a dataset's images one at a time.
-
-    Attributes:
-        notes: what the collection's notes will be.
-        n_images: how many came so far.
-    """
+    """Takes a dataset's images one at a time."""
 
     def __init__(self, folder: Path, places: int, texts: Sequence[str] = ()) -> None:
-        self.notes: list[str] = []
-        self.n_images = 0
+        self.notes: list[str] = []  # of the collection
+        self.n_images = 0  # so far
         self._folder, self._places = folder, places
         self._n_captions = 0
         self._splits: dict[str, int] = {}
@@ -98,6 +95,50 @@ class StoredWriter:
             columns.save(self._folder / Columns.marker())
 
 
+@dataclass(frozen=True, kw_only=True)
+class LeaveOut:
+    """What is left out of what is stored, and which split an image has whose own nothing says."""
+
+    missing: str  # "skip" leaves out what has no image or no caption
+    validation: float
+    test: float
+    skip_bad_captions: bool
+
+
+class Indexer:
+    """Writes what a dataset's files hold and counts what is left out."""
+
+    def __init__(self, options: LeaveOut, writer: StoredWriter) -> None:
+        self._leave_out, self._writer = options, writer
+        self._counts: Counter[str] = Counter()
+        self._first = ""
+
+    def miss(self, what: str, where: str) -> None:
+        """Count something that is not there; the first is named in messages."""
+        self._counts[what] += 1
+        self._first = self._first or where
+
+    def captions(self, texts: Iterable[tuple[str, str]]) -> list[str]:
+        """Return the captions of an image, of texts and their names, without bad ones where that was asked for."""
+        captions = []
+        for text, name in texts:
+            try:
+                captions.append(checked_caption(text, name))
+            except CaptionError:
+                if not self._leave_out.skip_bad_captions:
+                    raise
+                self._counts["empty captions left out"] += 1
+        return captions
+
+    def split_of(self, name: str) -> str:
+        """Return the split of an image that nothing else names one for."""
+        return assigned_split(name, self._leave_out.validation, self._leave_out.test)
+
+    def note(self, *kinds: str) -> None:
+        """Say how many of each kind were left out."""
+        self._writer.notes += [f"{self._counts[kind]:,} {kind}" for kind in kinds if self._counts[kind]]
+
+
 class Stored:
     """A dataset's columns on disk."""
 
@@ -111,15 +152,13 @@ class Stored:
         """See that every column is as long as it should be."""
         n_images, n_captions = self._header.images, self._header.captions
         NumberTable(self._folder / "caption_image.i8", 1, n_captions)
-        sizes = {"captions": n_captions, "caption_ids": n_captions, **dict.fromkeys(texts, n_images)}
-        held = {name: len(self.texts(name)) for name in sizes} | {"image_ids": len(self.texts("image_ids"))}
-        sizes |= {"image_ids": n_images, "splits": n_images}
-        held["splits"] = len(self._codes)
-        for name, size in sizes.items():
-            if held[name] != size:
-                raise StorageError(
-                    f"{self._folder} has {held[name]:,} {name}, {size:,} expected", "delete it"
-                )
+        sizes = {"captions": n_captions, "caption_ids": n_captions} | dict.fromkeys(
+            ["image_ids", *texts], n_images
+        )
+        held = [(name, len(self.texts(name)), size) for name, size in sizes.items()]
+        for name, found, size in (*held, ("splits", len(self._codes), n_images)):
+            if found != size:
+                raise StorageError(f"{self._folder} has {found:,} {name}, {size:,} expected", "delete it")
         if n_images and int(self._codes.max()) >= len(self._header.splits):
             raise StorageError(f"{self._folder} names a split that is none", "delete it")
 

@@ -270,9 +270,9 @@ def measure_gallery(
             assert isinstance(source, ScoreSource)
             worth = _gains(source, similar, truth, name, gaining, grades, ties, chance, block)
             for member in gaining:
-                values[member.name] = member.values(worth[member.gain])
+                values[member.name] = member.values(gained := worth[member.gain])
                 if chance:
-                    chances[member.name] = member.aggregate.of(member.chances(worth[member.gain])[asked])
+                    chances[member.name] = member.aggregate.of(member.values(gained, chance=True)[asked])
         found[name] = Measured({one.name: values[one.name] for one in plain}, chances, best)
     return found
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from diptych.core.errors import UsageError
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.metrics.runs import blocks
 
 _CHUNK_NUMBERS = 1 << 21  # weights held at once: 16 MB
 
@@ -30,15 +31,10 @@ class Aggregate:
         return float(np.mean(values))
 
     def resampled(self, values: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the statistic when every cluster of queries occurs several times or not at all.
+        """Return (samples,) statistics when every cluster of queries occurs several times or not at all.
 
-        Args:
-            values: (n,) one per query.
-            cluster: (n,) the cluster of each query.
-            weights: (samples, n_clusters) how often each cluster occurs in each sample.
-
-        Returns:
-            (samples,) NaN for a sample that holds no query.
+        ``cluster`` is (n,) each query's cluster, ``weights`` (samples, clusters) how often each occurs. NaN stands
+        for a sample that holds no query.
         """
         size = weights.shape[1]
         sums = weights @ np.bincount(cluster, weights=values, minlength=size)
@@ -53,19 +49,14 @@ class Median(Aggregate):
     name = "median"
 
     def of(self, values: np.ndarray) -> float:
-        """Return the median."""
         return float(np.median(values))
 
     def resampled(self, values: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the median of the values, each as often as its cluster was drawn."""
         order = np.argsort(values, kind="stable")
         ordered, below = values[order], np.cumsum(weights[:, cluster[order]], axis=1)
         count = below[:, -1]
-        low = (below > ((count - 1) // 2)[:, None]).argmax(axis=1)
-        high = (below > (count // 2)[:, None]).argmax(axis=1)
-        middle: np.ndarray = (ordered[low] + ordered[high]) / 2
-        middle[count == 0] = np.nan
-        return middle
+        middle = [ordered[(below > (half // 2)[:, None]).argmax(axis=1)] for half in (count - 1, count)]
+        return np.where(count == 0, np.nan, (middle[0] + middle[1]) / 2)
 
 
 class FloorMedian(Median):
@@ -74,11 +65,9 @@ class FloorMedian(Median):
     name = "floor of the median"
 
     def of(self, values: np.ndarray) -> float:
-        """Return the floor of the median."""
         return float(np.floor(super().of(values)))
 
     def resampled(self, values: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the floor of each resampled median."""
         floors: np.ndarray = np.floor(super().resampled(values, cluster, weights))
         return floors
 
@@ -106,22 +95,23 @@ def clusters(ground_truth: GroundTruth) -> tuple[dict[Direction, np.ndarray], in
 
     An image and the texts written for it are one; a text that belongs to no image is one by itself.
     """
-    texts = ground_truth.text_image.copy()
+    texts, n_images = ground_truth.text_image.copy(), ground_truth.n_images
     alone = np.flatnonzero(texts < 0)
-    texts[alone] = ground_truth.n_images + np.arange(len(alone))
-    of: dict[Direction, np.ndarray] = {"i2t": np.arange(ground_truth.n_images), "t2i": texts}
-    return of, ground_truth.n_images + len(alone)
+    texts[alone] = n_images + np.arange(len(alone))
+    return {"i2t": np.arange(n_images), "t2i": texts}, n_images + len(alone)
 
 
 def drawn_clusters(bootstrap: Bootstrap, fold: int, size: int, widest: int) -> Iterator[np.ndarray]:
     """Yield (chunk, size) how often each cluster is drawn, ``bootstrap.samples`` rows in all."""
     random = np.random.default_rng([bootstrap.seed, fold])
-    chunk = max(1, _CHUNK_NUMBERS // max(size, widest))
-    for begin in range(0, bootstrap.samples, chunk):
-        rows = min(chunk, bootstrap.samples - begin)
-        drawn = random.integers(0, size, (rows, size)) + size * np.arange(rows)[:, None]
-        counts = np.bincount(drawn.reshape(-1), minlength=rows * size)
-        yield counts.reshape(rows, size).astype(np.float64)
+    for some in blocks(bootstrap.samples, _CHUNK_NUMBERS // max(size, widest)):
+        yield drawn_counts(random, some.stop - some.start, size).astype(np.float64)
+
+
+def drawn_counts(random: np.random.Generator, samples: int, size: int) -> np.ndarray:
+    """Return (samples, size) how often each of ``size`` things is drawn in as many draws."""
+    drawn = random.integers(0, size, (samples, size)) + size * np.arange(samples)[:, None]
+    return np.bincount(drawn.reshape(-1), minlength=samples * size).reshape(samples, size)
 
 
 def resampled_sums(table: np.ndarray, bootstrap: Bootstrap, fold: int = 0) -> np.ndarray:

@@ -19,6 +19,7 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.metrics.ground_truth import DIRECTIONS, Direction
+from diptych.metrics.runs import blocks
 
 UNSCORED = -100.0
 """What the published evaluations write into the cells that were not scored."""
@@ -53,10 +54,8 @@ class Candidates:
             raise DataError(
                 f"{what}: {len(self.items)} queries with {self.k} candidates each: nothing is ranked"
             )
-        step = max(1, _CHECKED // self.k)
-        for begin in range(0, len(self.items), step):
-            here = slice(begin, begin + step)
-            self._check_block(begin, gallery, what, *(getattr(self, name)[here] for name in _PARTS))
+        for here in blocks(len(self.items), _CHECKED // self.k):
+            self._check_block(here.start, gallery, what, *(getattr(self, name)[here] for name in _PARTS))
 
     def _check_block(
         self, begin: int, gallery: int, what: str, items: np.ndarray, first: np.ndarray, second: np.ndarray
@@ -137,12 +136,9 @@ class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate 
     def first(self, k: int) -> Reranked:
         """As if ``k`` candidates of each query had been re-ranked; a gallery that is smaller is whole."""
 
-        def cut(one: Candidates, gallery: int) -> Candidates:
-            return one if one.k == gallery <= k else one.first(k)
-
-        return Reranked(
-            cut(self.i2t, self.n_texts), cut(self.t2i, self.n_images), self.adds_contrastive, self.about
-        )
+        both = (self.i2t, self.n_texts), (self.t2i, self.n_images)
+        i2t, t2i = (one if one.k == gallery <= k else one.first(k) for one, gallery in both)
+        return replace(self, i2t=i2t, t2i=t2i)
 
     def matrix(self, direction: Direction, fill: float = UNSCORED) -> np.ndarray:
         """(n_queries, gallery) float32 as the published evaluations hold it: ``fill`` where nothing was scored."""
@@ -160,9 +156,9 @@ class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate 
     def save(self, path: Path | str, of: str = "", also: Callable[[Path], object] | None = None) -> Path:
         """Write the candidates, once all of them are checked."""
         self.check()
-
-        def typed(one: Candidates) -> Candidates:
-            return Candidates(*(np.asarray(getattr(one, part), kind) for part, kind in _PARTS.items()))
-
-        whole = replace(self, i2t=typed(self.i2t), t2i=typed(self.t2i))
+        i2t, t2i = (
+            Candidates(*(np.asarray(getattr(one, part), kind) for part, kind in _PARTS.items()))
+            for one in (self.i2t, self.t2i)
+        )
+        whole = replace(self, i2t=i2t, t2i=t2i)
         return super(Reranked, whole).save(path, of, also)

@@ -19,7 +19,7 @@ import numpy as np
 
 from diptych.core.errors import DataError, NumericalError
 from diptych.core.table import Cell
-from diptych.metrics.bootstrap import Bootstrap, interval
+from diptych.metrics.bootstrap import Bootstrap, drawn_counts, interval
 from diptych.metrics.ranks import available_threads
 
 LEAST_HITS = 10
@@ -64,23 +64,17 @@ def correlate(
     if not len(left) == len(right) == len(cluster):
         raise DataError(f"{len(x)} and {len(y)} numbers of {len(cluster)} entries cannot be correlated")
     for one in (left, right):
-        bad = np.flatnonzero(~np.isfinite(one))
-        if len(bad):
-            raise NumericalError(f"entry {int(bad[0])} to be correlated is {one[bad[0]]}")
+        for bad in np.flatnonzero(~np.isfinite(one))[:1]:
+            raise NumericalError(f"entry {bad} to be correlated is {one[bad]}")
     kinds, of = np.unique(cluster, return_inverse=True)
     whole = weighted_correlations(left, right, of, np.ones((1, len(kinds)), dtype=np.int64))[0]
-    samples = np.empty((0, len(COEFFICIENTS)))
-    few = min(_hits(left, of), _hits(right, of)) < LEAST_HITS
-    if how.samples and not few:
-        samples = _resampled(left, right, of, len(kinds), how)
-    found = {}
-    for place, name in enumerate(COEFFICIENTS):
-        ends = interval(samples[:, place], how.confidence) if len(samples) else None
-        if math.isnan(whole[place]):
-            found[name] = Coefficient(None)
-        else:
-            low, high = ends or (None, None)
-            found[name] = Coefficient(float(whole[place]), low, high, bool(how.samples and few))
+    few = bool(how.samples) and min(_hits(left, of), _hits(right, of)) < LEAST_HITS
+    samples = _resampled(left, right, of, len(kinds), how) if how.samples and not few else None
+    found = dict.fromkeys(COEFFICIENTS, Coefficient(None))
+    for place in np.flatnonzero(~np.isnan(whole)).tolist():
+        ends = None if samples is None else interval(samples[:, place], how.confidence)
+        low, high = ends or (None, None)
+        found[COEFFICIENTS[place]] = Coefficient(float(whole[place]), low, high, few)
     return found
 
 
@@ -96,9 +90,7 @@ def _resampled(x: np.ndarray, y: np.ndarray, of: np.ndarray, size: int, how: Boo
 
     def chunk(begin: int) -> np.ndarray:
         random = np.random.default_rng([how.seed, size, begin])
-        some = min(rows, how.samples - begin)
-        drawn = random.integers(0, size, (some, size)) + size * np.arange(some)[:, None]
-        weights = np.bincount(drawn.reshape(-1), minlength=some * size).reshape(some, size)
+        weights = drawn_counts(random, min(rows, how.samples - begin), size)
         return weighted_correlations(x, y, of, weights)
 
     with ThreadPoolExecutor(available_threads()) as pool:
@@ -110,11 +102,7 @@ def weighted_correlations(
 ) -> np.ndarray:
     """(samples, 4) the coefficients when every entry occurs as often as its cluster; NaN for a constant list.
 
-    Args:
-        x: (n,) float64.
-        y: (n,) float64.
-        cluster: (n,) from 0.
-        weights: (samples, n_clusters) int64.
+    ``weights`` are (samples, n_clusters) int64, ``cluster`` (n,) from 0.
     """
     x_levels, x_of = np.unique(x, return_inverse=True)
     y_levels, y_of = np.unique(y, return_inverse=True)

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from diptych.core.errors import DataError, UnknownNameError
+from diptych.metrics.runs import begins, starts
 
 Direction = Literal["i2t", "t2i"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
@@ -27,8 +28,7 @@ class Positives:
     def of_pairs(cls, queries: np.ndarray, rows: np.ndarray, n_queries: int, gallery: int) -> Positives:
         """Positives of pairs, of which one given twice counts once."""
         queries, rows = np.divmod(distinct(queries * max(gallery, 1) + rows), max(gallery, 1))
-        start = np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=n_queries))])
-        return cls(_frozen(start), _frozen(rows), gallery)
+        return cls(_frozen(starts(np.bincount(queries, minlength=n_queries))), _frozen(rows), gallery)
 
     @property
     def n_queries(self) -> int:
@@ -51,31 +51,25 @@ class Positives:
         return self.keys_of(self.queries, self.rows)
 
     def keys_of(self, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """A number for each pair, whether relevant or not."""
+        """Return a number for each pair, whether relevant or not."""
         keys: np.ndarray = queries * max(self.gallery, 1) + rows
         return keys
 
     def of(self, query: int) -> np.ndarray:
-        """The relevant gallery rows of ``query``."""
+        """Return the relevant gallery rows of ``query``."""
         return self.rows[self.start[query] : self.start[query + 1]]
 
     def holds(self, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Booleans: is each gallery row relevant to the query beside it? Shapes broadcast."""
-        wanted = self.keys_of(queries, rows)
-        if not len(self.keys):
-            return np.zeros(wanted.shape, dtype=bool)
-        place = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        found: np.ndarray = self.keys[place] == wanted
-        return found
+        """Return booleans: is each gallery row relevant to the query beside it? Shapes broadcast."""
+        return places_of(self.keys, self.keys_of(queries, rows))[1]
 
     def transposed(self) -> Positives:
-        """The same pairs, asked from the other side."""
+        """Return the same pairs with queries and gallery exchanged."""
         return Positives.of_pairs(self.rows, self.queries, self.gallery, self.n_queries)
 
     def taken(self, queries: np.ndarray) -> Positives:
-        """Only the queries in these rows, in this order."""
-        place = np.full(self.n_queries, -1, dtype=np.int64)
-        place[queries] = np.arange(len(queries))
+        """Return only the queries in these rows, in this order."""
+        place = renumbered(queries, self.n_queries)
         keep = place[self.queries] >= 0
         return Positives.of_pairs(place[self.queries[keep]], self.rows[keep], len(queries), self.gallery)
 
@@ -86,35 +80,22 @@ class GroundTruth:
 
     A query without any positive is kept: it counts in every mean, scores 0 and has the worst rank.
     One that is not evaluated counts in none; as an item of the other direction's gallery it stays.
-
-    Attributes:
-        n_images: how many images.
-        n_texts: how many texts.
-        i2t: images as queries, texts as gallery.
-        t2i: texts as queries, images as gallery.
-        text_image: (n_texts,) the image each text was written for, -1 where there is none. Folds and
-            bootstrap clusters follow it.
-        asked: per direction, (n_queries,) booleans: the evaluated queries; all of them where a direction
-            is missing.
     """
 
     n_images: int
     n_texts: int
-    i2t: Positives
-    t2i: Positives
+    i2t: Positives  # images as queries, texts as gallery
+    t2i: Positives  # texts as queries, images as gallery
+    # (n_texts,) the image each text was written for, -1 where there is none; folds and bootstrap clusters follow it
     text_image: np.ndarray
+    # per direction, (n_queries,) booleans: the evaluated queries; all of them where a direction is missing
     asked: Mapping[Direction, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def from_caption_image(cls, caption_image: object, n_images: int) -> GroundTruth:
-        """Every caption describes one image.
+        """Return the ground truth where every caption describes one image.
 
-        Args:
-            caption_image: (n_texts,) whole numbers, the image row of each text.
-            n_images: how many images; those that no text names are queries without a positive.
-
-        Raises:
-            DataError: a row outside [0, n_images), or not a list of whole numbers.
+        ``caption_image`` are (n_texts,) image rows; images that no text names are queries without a positive.
         """
         images = _as_rows("caption_image", caption_image)
         return cls.from_pairs(images, np.arange(len(images)), n_images, len(images), text_image=images)
@@ -123,7 +104,7 @@ class GroundTruth:
     def from_pairs(
         cls, images: object, texts: object, n_images: int, n_texts: int, text_image: object | None = None
     ) -> GroundTruth:
-        """Any set of relevant pairs; a pair given twice counts once.
+        """Return that of any set of relevant pairs; a pair given twice counts once.
 
         Args:
             images: (n_pairs,) image rows.
@@ -132,9 +113,6 @@ class GroundTruth:
             n_texts: how many texts.
             text_image: (n_texts,) the image each text was written for, -1 for none; without it, the
                 first relevant image.
-
-        Raises:
-            DataError: lists of different lengths, or a row that is out of range.
         """
         image_rows, text_rows = _as_rows("images", images), _as_rows("texts", texts)
         if len(image_rows) != len(text_rows):
@@ -157,7 +135,7 @@ class GroundTruth:
         text_image: object | None = None,
         asked: Mapping[Direction, object] | None = None,
     ) -> GroundTruth:
-        """Relevant pairs that need not be the same in both directions, as extended positives come.
+        """Return that of pairs that need not be the same in both directions, as extended positives come.
 
         Args:
             i2t: image rows and text rows, (n_pairs,) each: texts relevant to image queries.
@@ -166,9 +144,6 @@ class GroundTruth:
             n_texts: how many texts.
             text_image: as for :meth:`from_pairs`.
             asked: per direction, the rows of the evaluated queries; all of them where it is missing.
-
-        Raises:
-            DataError: lists of different lengths, a row that is out of range, or no query is evaluated.
         """
         one = cls.from_pairs(*i2t, n_images, n_texts, text_image)
         other = cls.from_pairs(*t2i, n_images, n_texts, text_image)
@@ -185,21 +160,13 @@ class GroundTruth:
         return cls(n_images, n_texts, one.i2t, other.t2i, home, masks)
 
     def positives(self, direction: str) -> Positives:
-        """The direction called ``"i2t"`` or ``"t2i"``.
-
-        Raises:
-            UnknownNameError: another name.
-        """
+        """Return the direction called ``"i2t"`` or ``"t2i"``."""
         if direction not in DIRECTIONS:
             raise UnknownNameError("direction", direction, DIRECTIONS)
         return self.i2t if direction == "i2t" else self.t2i
 
     def queries(self, direction: str) -> np.ndarray:
-        """The rows of the evaluated queries of ``direction``, ascending.
-
-        Raises:
-            UnknownNameError: another name than ``"i2t"`` or ``"t2i"``.
-        """
+        """Return the rows of the evaluated queries of ``direction``, ascending."""
         size = self.positives(direction).n_queries
         mask = self.asked.get("i2t" if direction == "i2t" else "t2i")
         return np.arange(size) if mask is None else np.flatnonzero(mask)
@@ -211,7 +178,7 @@ class GroundTruth:
         return np.array_equal(back.start, self.i2t.start) and np.array_equal(back.rows, self.i2t.rows)
 
     def mirrored(self, direction: Direction) -> GroundTruth:
-        """The same positives for ``direction``, and the same pairs for the other one too."""
+        """Return the same positives for ``direction``, and the same pairs for the other one too."""
         if direction == "i2t":
             return replace(self, t2i=self.i2t.transposed())
         return replace(self, i2t=self.t2i.transposed())
@@ -224,14 +191,11 @@ class GroundTruth:
         }
 
     def subset(self, images: np.ndarray, texts: np.ndarray) -> GroundTruth:
-        """The same relevance among the image rows ``images`` and the text rows ``texts``, renumbered.
+        """Return the same relevance among some image rows and some text rows, renumbered.
 
         Pairs of which one side is left out are gone, as their gallery row is.
         """
-        new_image = np.full(self.n_images, -1, dtype=np.int64)
-        new_image[images] = np.arange(len(images))
-        new_text = np.full(self.n_texts, -1, dtype=np.int64)
-        new_text[texts] = np.arange(len(texts))
+        new_image, new_text = renumbered(images, self.n_images), renumbered(texts, self.n_texts)
 
         def kept(pair_images: np.ndarray, pair_texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             inside = (new_image[pair_images] >= 0) & (new_text[pair_texts] >= 0)
@@ -289,16 +253,27 @@ def _as_rows(what: str, values: object) -> np.ndarray:
     return array.astype(np.int64)
 
 
+def renumbered(rows: np.ndarray, size: int) -> np.ndarray:
+    """Return (size,) the place of each row in ``rows``, -1 for those that are not there."""
+    place = np.full(size, -1, dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    return place
+
+
+def places_of(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where each wanted number is in ascending ``keys``, any place where it is not, and whether it is."""
+    if not len(keys):
+        return np.zeros(wanted.shape, dtype=np.int64), np.zeros(wanted.shape, dtype=bool)
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return place, keys[place] == wanted
+
+
 def distinct(values: np.ndarray) -> np.ndarray:
-    """The different numbers of a one-dimensional array, ascending.
+    """Return the different numbers of a one-dimensional array, ascending.
 
     What ``np.unique`` gives; of millions of numbers NumPy 2.3 and later puts them into a hash table first, which
     takes twenty times as long (4 million: 5.3 s against 0.27 s).
     """
-    ordered = np.sort(values)
-    if len(ordered) < 2:
-        return ordered
-    first = np.empty(len(ordered), dtype=bool)
-    first[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    return ordered[first]
+    ordered: np.ndarray = np.sort(values)
+    found: np.ndarray = ordered[begins(ordered)]
+    return found

@@ -25,6 +25,7 @@ Others take ``2^grade - 1`` instead, which rewards the highest grades more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ import numpy as np
 from diptych.metrics.bootstrap import FLOOR_MEDIAN, MEDIAN
 from diptych.metrics.measuring import MEASURES, Gain, GainMeasure, Measure, Sum
 from diptych.metrics.ranks import TieGroups, expected_reciprocal, found_within
+from diptych.metrics.runs import blocks
 
 
 def _measure(name: str, description: str, citation: str, positives: Any, per_query: Any, **more: Any) -> None:
@@ -46,11 +48,12 @@ def _gain_measure(
     MEASURES.add(GainMeasure(gain=gain, per_query=per_query, **given))
 
 
-def _found(groups: TieGroups, cutoff: int | None) -> np.ndarray:
-    assert cutoff is not None
-    values = np.zeros(groups.n_queries)
-    best = groups.best
-    values[groups.query[best]] = found_within(
+def _of_best(
+    groups: TieGroups, of: Callable[..., np.ndarray], cutoff: int | None, nothing: float = 0.0
+) -> np.ndarray:
+    """Return (n_queries,) a function of each query's best group; ``nothing`` for a query without a positive."""
+    values, best = np.full(groups.n_queries, nothing), groups.best
+    values[groups.query[best]] = of(
         groups.before[best], groups.negatives[best], groups.positives[best], cutoff
     )
     return values
@@ -69,7 +72,7 @@ _measure(
     "elsewhere called success or hit rate at k)",
     "Hodosh, Young and Hockenmaier, JAIR 2013; Karpathy and Fei-Fei, CVPR 2015",
     "best",
-    _found,
+    lambda groups, k: _of_best(groups, found_within, k),
 )
 
 MEASURES.add(
@@ -116,12 +119,13 @@ def best_ranks(groups: TieGroups) -> np.ndarray:
 
     A query without a positive has the rank after the gallery's last.
     """
-    values = np.full(groups.n_queries, groups.gallery + 1.0)
-    best = groups.best
     # Negatives fall evenly into the gaps before, between and behind the group's positives.
-    first = groups.before[best] + 1 + groups.negatives[best] / (groups.positives[best] + 1)
-    values[groups.query[best]] = first
-    return values
+    return _of_best(
+        groups,
+        lambda before, negatives, positives, _: before + 1 + negatives / (positives + 1),
+        None,
+        groups.gallery + 1.0,
+    )
 
 
 def _chance_median(relevant: np.ndarray, gallery: int, ranked: int) -> float:
@@ -140,12 +144,7 @@ def _chance_median(relevant: np.ndarray, gallery: int, ranked: int) -> float:
 
 
 def _reciprocal(groups: TieGroups, cutoff: int | None) -> np.ndarray:
-    values = np.zeros(groups.n_queries)
-    best = groups.best
-    values[groups.query[best]] = expected_reciprocal(
-        groups.before[best], groups.negatives[best], groups.positives[best], cutoff
-    )
-    return values
+    return _of_best(groups, expected_reciprocal, cutoff)
 
 
 _measure(
@@ -252,9 +251,8 @@ def _over_hits(groups: TieGroups, cutoff: int | None) -> np.ndarray:
     hits = np.bincount(groups.query[inside], weights=groups.positives[inside], minlength=groups.n_queries)
     values: np.ndarray = sums / np.maximum(hits, 1)
     cut = np.flatnonzero(through)  # at most one group of a query
-    step = max(1, _CHUNK_NUMBERS // (limit + 1))
-    for begin in range(0, len(cut), step):
-        some = cut[begin : begin + step]
+    for here in blocks(len(cut), _CHUNK_NUMBERS // (limit + 1)):
+        some = cut[here]
         query = groups.query[some]
         values[query] = _cut_group(groups, some, open_places[some], sums[query], hits[query])
     return values

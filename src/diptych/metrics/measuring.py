@@ -113,12 +113,10 @@ def drawn_positives(relevant: int, gallery: int, ranked: int) -> np.ndarray:
     """
     h = np.arange(min(relevant, ranked) + 1)
     possible = ranked - h <= gallery - relevant
-    others = gallery - relevant - ranked + h
-    ratio = (relevant - h + 1.0) * (ranked - h + 1.0) / (np.maximum(h, 1) * np.maximum(others, 1.0))
-    ratio[0] = 1.0
+    others = np.maximum(gallery - relevant - ranked + h, 1.0)
+    ratio = (relevant - h + 1.0) * (ranked - h + 1.0) / (np.maximum(h, 1) * others)
     # The least possible number stands first among the possible; its weight is any number.
-    first = int(np.argmax(possible))
-    steps = np.where(possible & (h > first), np.log(np.maximum(ratio, 1e-300)), 0.0)
+    steps = np.log(np.where(possible & (h > np.argmax(possible)), ratio, 1.0))
     logs = np.where(possible, np.cumsum(steps), -np.inf)
     weights = np.exp(logs - logs.max())
     chances: np.ndarray = weights / weights.sum()
@@ -128,20 +126,15 @@ def drawn_positives(relevant: int, gallery: int, ranked: int) -> np.ndarray:
 def truncated_chance(
     values: Callable[[TieGroups], np.ndarray], kinds: np.ndarray, gallery: int, ranked: int
 ) -> np.ndarray:
-    """Return the expectation per kind of query when only ``ranked`` random items are ranked.
-
-    ``kinds`` are (n,) numbers of positives.
-    """
+    """Return (n,) expectations when ``ranked`` random items are ranked; ``kinds`` are numbers of positives."""
     chances = [drawn_positives(int(kind), gallery, ranked) for kind in kinds]
     kind = np.repeat(np.arange(len(kinds)), [len(part) for part in chances])
     drawn = np.concatenate([np.arange(len(part)) for part in chances])
-    query = np.flatnonzero(drawn > 0)
+    query = np.flatnonzero(drawn)
     nothing, positives = np.zeros(len(query), dtype=np.int64), drawn[query]
     negatives = np.maximum(ranked - positives, 0)
     cases = TieGroups(query, nothing, nothing, negatives, positives, kinds[kind], gallery, True)
-    weights = np.concatenate(chances) * values(cases)
-    expected: np.ndarray = np.bincount(kind, weights=weights, minlength=len(kinds))
-    return expected
+    return np.bincount(kind, weights=np.concatenate(chances) * values(cases), minlength=len(kinds))
 
 
 @dataclass(frozen=True)
@@ -181,16 +174,15 @@ class GainMeasure(DeclaredMeasure):
     positives: Literal["best", "all"] = "all"
     kind: Literal["share", "rank", "gain"] = "gain"
 
-    def values(self, gained: Gained) -> np.ndarray:
-        """Return (n_queries,) float64; a gallery of fewer than k items has fewer places."""
-        best = None if gained.best is None else gained.best[:, : self.cutoff]
-        return self.per_query(gained.first[:, : self.cutoff], best)
+    def values(self, gained: Gained, chance: bool = False) -> np.ndarray:
+        """Return (n_queries,) float64, or those of a ranking that knows nothing of what is relevant.
 
-    def chances(self, gained: Gained) -> np.ndarray:
-        """Return (n_queries,) the value of a ranking that knows nothing of what is relevant."""
-        assert gained.chance is not None
+        A gallery of fewer than k items has fewer places.
+        """
+        first = gained.chance if chance else gained.first
+        assert first is not None
         best = None if gained.best is None else gained.best[:, : self.cutoff]
-        return self.per_query(gained.chance[:, : self.cutoff], best)
+        return self.per_query(first[:, : self.cutoff], best)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ import numpy as np
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
+from diptych.metrics.runs import blocks
 
 Correction = Literal["bonferroni", "holm", "none"]
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
@@ -154,16 +155,13 @@ def t_test(folds: Sequence[Shares]) -> float | None:
 
 def _signs(clusters: int, flips: int, seed: int) -> Iterator[np.ndarray]:
     """Yield (chunk, clusters) of ±1: every assignment where there are at most ``flips``, random ones else."""
-    step = max(1, _CHUNK_NUMBERS // max(1, clusters))
-    exact = clusters < 63 and 2**clusters <= flips
     random = np.random.default_rng(seed)
-    total = 2**clusters if exact else flips
-    for begin in range(0, total, step):
-        rows = min(step, total - begin)
+    exact = clusters < 63 and 2**clusters <= flips
+    for some in blocks(2**clusters if exact else flips, _CHUNK_NUMBERS // max(1, clusters)):
         if exact:
-            bits = (np.arange(begin, begin + rows)[:, None] >> np.arange(clusters)) & 1
+            bits = (np.arange(some.start, some.stop)[:, None] >> np.arange(clusters)) & 1
         else:
-            bits = random.integers(0, 2, (rows, clusters), dtype=np.int8)
+            bits = random.integers(0, 2, (some.stop - some.start, clusters), dtype=np.int8)
         yield 1.0 - 2.0 * bits
 
 
@@ -171,15 +169,9 @@ def sign_flip_tests(parts: np.ndarray, flips: int, seed: int) -> np.ndarray:
     """Return two-sided p-values: how often a difference as large comes of swapping the two runs at random.
 
     Each cluster's values are swapped between the runs or not, by a fair coin, for all differences at
-    once. All 2**clusters swaps are taken where they are no more than ``flips``.
-
-    Args:
-        parts: (clusters, n) what each cluster adds to each of n differences.
-        flips: random swaps.
-        seed: of the swaps.
-
-    Returns:
-        (n,) at least 1 / (flips + 1) where swaps are random: the one that was observed is counted in.
+    once. All 2**clusters swaps are taken where they are no more than ``flips``. ``parts`` are (clusters, n) what
+    each cluster adds to each of n differences. A p-value is at least 1 / (flips + 1) where swaps are random: the
+    one that was observed is counted in.
     """
     clusters = len(parts)
     observed = np.abs(parts.sum(axis=0)) - _TOLERANCE * np.abs(parts).sum(axis=0)
@@ -196,10 +188,9 @@ def sign_flip_tests(parts: np.ndarray, flips: int, seed: int) -> np.ndarray:
 
 def correction_named(name: str) -> Correction:
     """Return the correction of that name."""
-    for known in CORRECTIONS:
-        if name == known:
-            return known
-    raise UnknownNameError("correction", name, CORRECTIONS)
+    if name not in CORRECTIONS:
+        raise UnknownNameError("correction", name, CORRECTIONS)
+    return name
 
 
 def corrected(p: Sequence[float | None], correction: Correction) -> list[float | None]:

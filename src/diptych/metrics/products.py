@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from diptych.core.errors import DataError, NumericalError
+from diptych.metrics.runs import blocks
 
 EPSILON = 1e-12
 """Rows are divided by max(length, EPSILON), as torch.nn.functional.normalize does."""
@@ -31,9 +32,7 @@ _UNIT = 2.0**-21  # how far from 1 the length of a row may be that was divided b
 def pair_scores(left: np.ndarray, right: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Return (p,) float64 exact scores of the pairs ``(left[i[p]], right[j[p]])`` of float32 rows."""
     scores = np.empty(len(i), dtype=np.float64)
-    step = max(1, _CHUNK_NUMBERS // max(1, left.shape[1]))
-    for begin in range(0, len(i), step):
-        here = slice(begin, begin + step)
+    for here in blocks(len(i), _CHUNK_NUMBERS // max(1, left.shape[1])):
         products = left[i[here]].astype(np.float64)  # a product of two float32 is exact in float64
         products *= right[j[here]]
         np.add.reduce(products, axis=1, out=scores[here])
@@ -63,9 +62,13 @@ def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _blocks(rows: np.ndarray) -> Iterator[slice]:
-    step = max(1, _CHECK_NUMBERS // max(1, rows.shape[1]))
-    for begin in range(0, len(rows), step):
-        yield slice(begin, min(begin + step, len(rows)))
+    return blocks(len(rows), _CHECK_NUMBERS // max(1, rows.shape[1]))
+
+
+def check_ids(what: str, ids: Sequence[str] | None, size: int) -> None:
+    """Refuse ids that are not one per row."""
+    if ids is not None and len(ids) != size:
+        raise DataError(f"{len(ids)} {what} ids for {size} {what} rows")
 
 
 def check_rows(rows: np.ndarray, side: str, ids: Sequence[str] | None = None) -> np.ndarray:
@@ -78,8 +81,7 @@ def check_rows(rows: np.ndarray, side: str, ids: Sequence[str] | None = None) ->
             f"{side} rows must be a float32 matrix, got {rows.dtype} with shape {rows.shape}",
             "convert them with .astype(np.float32), knowing what rounding does to ties",
         )
-    if ids is not None and len(ids) != len(rows):
-        raise DataError(f"{len(ids)} {side} ids for {len(rows)} {side} rows")
+    check_ids(side, ids, len(rows))
     norms = np.empty(len(rows), dtype=np.float64)
     for here in _blocks(rows):
         block = np.asarray(rows[here])

@@ -34,6 +34,7 @@ import numpy as np
 from diptych.core.context import task
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.metrics.runs import begins, blocks, places, starts
 from diptych.metrics.sources import ScoreSource
 from diptych.metrics.tiles import Counter, TileCounter
 from diptych.metrics.topk import BLOCK
@@ -92,18 +93,6 @@ def check_sizes(source: ScoreSource, truth: GroundTruth) -> None:
             )
 
 
-def _tiles(n_images: int, n_texts: int, block: int) -> tuple[int, int, list[tuple[slice, slice]]]:
-    rows = min(n_images, _TILE_ROWS, block)
-    columns = min(n_texts, max(1, block // rows))
-    # Texts outside: their block stays in cache while the images pass by.
-    tiles = [
-        (slice(i, min(i + rows, n_images)), slice(t, min(t + columns, n_texts)))
-        for t in range(0, n_texts, columns)
-        for i in range(0, n_images, rows)
-    ]
-    return rows, columns, tiles
-
-
 def ranks_of(
     source: ScoreSource,
     truth: GroundTruth,
@@ -122,10 +111,6 @@ def ranks_of(
         directions: both, or one alone, which is quicker.
         block: scores held at once by one worker.
         threads: workers.
-
-    Raises:
-        DataError: sizes that disagree, or an empty side.
-        UsageError: ``block`` or ``threads`` below 1.
     """
     check_sizes(source, truth)
     if truth.n_images == 0 or truth.n_texts == 0:
@@ -142,7 +127,12 @@ def ranks_of(
         "i2t": Counter(truth.i2t, scores, every, "i2t" in directions),
         "t2i": Counter(truth.t2i, scores[by_text], every, "t2i" in directions),
     }
-    rows, columns, tiles = _tiles(truth.n_images, truth.n_texts, block)
+    rows = min(truth.n_images, _TILE_ROWS, block)
+    columns = min(truth.n_texts, max(1, block // rows))
+    # Texts outside: their block stays in cache while the images pass by.
+    tiles = [
+        (images, texts) for texts in blocks(truth.n_texts, columns) for images in blocks(truth.n_images, rows)
+    ]
     usual = available_threads() if source.one_core else 1 + available_threads() // 4
     workers = min(threads or usual, len(tiles))
     lock, stop = threading.Lock(), threading.Event()
@@ -155,8 +145,8 @@ def ranks_of(
                     return
                 counts = tile_counter.count(images, texts)
                 with lock:
-                    for part in counts:
-                        counters[part.direction].add(part.entries, part.above, part.tied, part.later)
+                    for name, entries, *found in counts:
+                        counters[name].add(entries, *found)
                     bar.advance((images.stop - images.start) * (texts.stop - texts.start))
 
         if workers == 1:
@@ -172,22 +162,19 @@ def ranks_of(
 
 
 def _finish(counter: Counter) -> Ranks:
-    queries = counter.positives.queries
-    first = np.ones(len(queries), dtype=bool)
-    first[1:] = (queries[1:] != queries[:-1]) | (counter.scores[1:] != counter.scores[:-1])
-    of_group = np.cumsum(first) - 1
-    group = np.bincount(of_group, minlength=0)[of_group] if len(queries) else of_group
-    counts = counter.positives.counts
-    keep = np.arange(len(queries)) if counter.every else counter.start[:-1][counts > 0]
-    start = counter.start if counter.every else np.concatenate([[0], np.cumsum(counts > 0)])
+    positives = counter.positives
+    of_group = np.cumsum(begins(positives.queries, counter.scores)) - 1
+    counts, start, keep = positives.counts, positives.start, np.arange(len(of_group))
+    if not counter.every:
+        keep, start = start[:-1][counts > 0], starts(counts > 0)
     return Ranks(
-        gallery=counter.positives.gallery,
+        gallery=positives.gallery,
         positives=counts,
         start=start,
         above=counter.above[keep],
         tied=counter.tied[keep],
         later=counter.later[keep],
-        group=group[keep],
+        group=np.bincount(of_group)[of_group][keep],
         scores=counter.scores[keep],
         complete=counter.every,
     )
@@ -227,9 +214,7 @@ class TieGroups:
     @property
     def best(self) -> np.ndarray:
         """The first group of each query that has one."""
-        first = np.ones(len(self.query), dtype=bool)
-        first[1:] = self.query[1:] != self.query[:-1]
-        return np.flatnonzero(first)
+        return np.flatnonzero(begins(self.query))
 
     def hits(self, cutoff: np.ndarray) -> np.ndarray:
         """(n_queries,) positives expected among the first ``cutoff[query]`` of each query."""
@@ -249,14 +234,12 @@ def tie_groups(ranks: Ranks, rule: str) -> TieGroups:
     """Return the ranking under the tie rule of that name."""
     check_rule(rule)
     query = ranks.queries
-    place = np.arange(len(query)) - ranks.start[:-1][query]  # positives of the query listed before this
+    place = places(np.diff(ranks.start))  # positives of the query listed before this
     above = ranks.above
     negatives, positives = np.zeros_like(above), np.ones_like(above)
     keep = np.arange(len(query))
     if rule == "expected":
-        keep = np.flatnonzero(
-            np.r_[True, (query[1:] != query[:-1]) | (ranks.scores[1:] != ranks.scores[:-1])][: len(query)]
-        )
+        keep = np.flatnonzero(begins(query, ranks.scores))
         negatives, positives = ranks.tied, ranks.group
     elif rule == "pessimistic":
         above = above + ranks.tied

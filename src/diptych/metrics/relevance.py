@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from diptych.core.errors import DataError, NumericalError, UsageError
-from diptych.metrics.ground_truth import Direction, Positives
+from diptych.metrics.ground_truth import Direction, Positives, places_of, renumbered
 from diptych.metrics.measuring import Gain, Gained
 from diptych.metrics.ranks import check_rule
+from diptych.metrics.runs import begins, places
 from diptych.metrics.sources import CosineRows, DirectedScores, Rows, ScoreSource
 from diptych.metrics.topk import BLOCK, Firsts, first_places
 
@@ -58,19 +59,16 @@ class Grades:
                 f"grades: {len(self.images)} images, {len(self.texts)} texts and {len(self.values)} values "
                 "are not the same pairs"
             )
-        bad = np.flatnonzero(~np.isfinite(self.values))
-        if len(bad):
-            raise NumericalError(f"the grade of {self._pair(bad[0])} is {self.values[bad[0]]}")
-        low = np.flatnonzero(self.values < 0)
-        if len(low):
+        for bad in np.flatnonzero(~np.isfinite(self.values))[:1]:
+            raise NumericalError(f"the grade of {self._pair(bad)} is {self.values[bad]}")
+        for low in np.flatnonzero(self.values < 0)[:1]:
             raise UsageError(
-                f"the grade of {self._pair(low[0])} is {self.values[low[0]]:g}, below 0",
+                f"the grade of {self._pair(low)} is {self.values[low]:g}, below 0",
                 "shift the scale so that the least relevant has 0",
             )
         order = np.lexsort((self.texts, self.images))
-        same = (np.diff(self.images[order]) == 0) & (np.diff(self.texts[order]) == 0)
-        if same.any():
-            raise DataError(f"two grades of {self._pair(order[int(np.argmax(same))])}", "give each pair once")
+        for twice in order[~begins(self.images[order], self.texts[order])][:1]:
+            raise DataError(f"two grades of {self._pair(twice)}", "give each pair once")
 
     def _pair(self, entry: int) -> str:
         return f"image row {int(self.images[entry])} and text row {int(self.texts[entry])}"
@@ -82,10 +80,8 @@ class Grades:
 
     def part(self, images: Rows, texts: Rows, n_images: int, n_texts: int) -> Grades:
         """Return those of some image rows and some text rows, renumbered."""
-        new_image, new_text = np.full(n_images, -1), np.full(n_texts, -1)
-        chosen = np.arange(n_images)[images], np.arange(n_texts)[texts]
-        new_image[chosen[0]], new_text[chosen[1]] = np.arange(len(chosen[0])), np.arange(len(chosen[1]))
-        rows, columns = new_image[self.images], new_text[self.texts]
+        rows = renumbered(np.arange(n_images)[images], n_images)[self.images]
+        columns = renumbered(np.arange(n_texts)[texts], n_texts)[self.texts]
         keep = (rows >= 0) & (columns >= 0)
         return Grades(rows[keep], columns[keep], self.values[keep], self.what, self.highest)
 
@@ -125,19 +121,15 @@ class GradeTable:
 
     def of(self, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return the grade of each pair."""
-        if not len(self._keys):
-            return np.zeros(len(rows))
-        wanted = self._positives.keys_of(queries, rows)
-        place = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
-        grades: np.ndarray = np.where(self._keys[place] == wanted, self._values[place], 0.0)
+        place, graded = places_of(self._keys, self._positives.keys_of(queries, rows))
+        grades = np.zeros(len(rows))
+        grades[graded] = self._values[place[graded]]
         return grades
 
     def best(self, gain: Gain, depth: int) -> np.ndarray:
         """Return (n, depth) the greatest gains, descending."""
         query, values, n = self._queries, gain.transform(self._values), self._positives.n_queries
-        order = np.lexsort((-values, query))
-        counts = np.bincount(query, minlength=n)
-        place = np.arange(len(order)) - (np.cumsum(counts) - counts)[query[order]]
+        order, place = np.lexsort((-values, query)), places(np.bincount(query, minlength=n))
         found = np.zeros((n, depth))
         inside = place < depth
         found[query[order][inside], place[inside]] = values[order][inside]
@@ -164,9 +156,7 @@ class Places:
     def __init__(self, firsts: Firsts, depth: int, ties: str) -> None:
         check_rule(ties)
         local, place = firsts.local, firsts.place
-        begins = np.ones(len(local), dtype=bool)
-        begins[1:] = (local[1:] != local[:-1]) | (firsts.scores[1:] != firsts.scores[:-1])
-        self._group = np.cumsum(begins) - 1
+        self._group = np.cumsum(begins(local, firsts.scores)) - 1
         self._rows, self._ties = firsts.rows, ties
         self._shape = (len(firsts.queries), depth)
         self._inside = np.flatnonzero(place < depth)
@@ -205,9 +195,9 @@ def graded_gains(
     first = {gain: np.empty((positives.n_queries, depth)) for gain in gains}
     for firsts in first_places(DirectedScores(source, direction), depth, block=block):
         given = table.of(firsts.queries[firsts.local], firsts.rows)
-        places = Places(firsts, depth, ties)
+        at = Places(firsts, depth, ties)
         for gain in gains:
-            first[gain][firsts.queries] = places.gains(gain.transform(given))
+            first[gain][firsts.queries] = at.gains(gain.transform(given))
     return {
         gain: Gained(
             first[gain], table.best(gain, depth), _everywhere(table.mean(gain), depth) if chance else None
@@ -255,14 +245,14 @@ def similar_gains(
             sums[gain][queries] += gain.transform(tile).sum(axis=1, dtype=np.float64)
 
     for firsts in first_places(scored, deep if similar is source else depth, block=block):
-        queries, places = firsts.queries[firsts.local], Places(firsts, depth, ties)
+        queries, at = firsts.queries[firsts.local], Places(firsts, depth, ties)
         scores = firsts.scores if similar is source else other.exact(queries, firsts.rows)
         label = positives.holds(queries, firsts.rows)
         for gain in gains:
             values = gain.transform(scores)
-            first[gain][firsts.queries] = places.gains(np.where(label, 1.0, values))
+            first[gain][firsts.queries] = at.gains(np.where(label, 1.0, values))
             if chance and by is None:
-                blind[gain][firsts.queries] = places.gains(values)
+                blind[gain][firsts.queries] = at.gains(values)
         if best and similar is source:
             _find_best(firsts, positives, gains, depth, ideal)
     if similar is not source and (best or (chance and by is not None)):

@@ -7,7 +7,7 @@ with every score exact that lies near a threshold.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from diptych.core.errors import DataError, NumericalError, UnknownNameError
 from diptych.metrics.ground_truth import Direction
 from diptych.metrics.products import check_rows, cosine_rows, distinct, pair_scores, rounding_band
+from diptych.metrics.runs import blocks
 
 Rows = slice | np.ndarray
 """Some rows of one side: a slice where they are neighbours, which copies nothing."""
@@ -24,15 +25,11 @@ NearThreshold = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 class ScoreSource(ABC):
-    """Scores of all images against all texts, a tile at a time.
-
-    Attributes:
-        one_core: a tile is computed by one core, so that as many workers as cores are of use.
-    """
+    """Scores of all images against all texts, a tile at a time."""
 
     shape: tuple[int, int]  # how many images and how many texts
     similarity: str  # what the scores are, for the protocol
-    one_core = False
+    one_core = False  # a tile is computed by one core, so that as many workers as cores are of use
 
     @abstractmethod
     def pairs(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
@@ -89,11 +86,9 @@ class DenseRows(ScoreSource):
         self._norms = dict(zip(("i2t", "t2i"), norms, strict=True))
 
     def part(self, images: Rows, texts: Rows) -> DenseRows:
-        """Return the scores among some images and some texts."""
         found = object.__new__(type(self))
-        found._hold(
-            self.images[images], self.texts[texts], self._norms["i2t"][images], self._norms["t2i"][texts]
-        )
+        norms = self._norms["i2t"][images], self._norms["t2i"][texts]
+        found._hold(self.images[images], self.texts[texts], *norms)
         return found
 
 
@@ -103,11 +98,9 @@ class RowProducts(DenseRows):
     similarity = "dot"
 
     def pairs(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-        """Return exact scores of the given pairs."""
         return pair_scores(self.images, self.texts, images, texts)
 
     def cosines(self) -> ScoreSource | None:
-        """Return the cosines of the same rows."""
         return CosineRows(self.images, self.texts)
 
     def _band(self, direction: Direction, kind: type[np.floating]) -> np.ndarray:
@@ -122,7 +115,6 @@ class RowProducts(DenseRows):
         return band if np.all(np.isfinite(band)) else None
 
     def fast(self, images: slice, texts: slice, out: np.ndarray) -> None:
-        """Compute one float32 matrix product."""
         np.matmul(self.images[images], self.texts[texts].T, out=out)
 
     def careful(self, images: slice, texts: slice, near: NearThreshold) -> np.ndarray:
@@ -168,7 +160,6 @@ class CosineRows(RowProducts):
             super().__init__(*unit)
 
     def cosines(self) -> ScoreSource | None:
-        """Return the scores themselves."""
         return self
 
 
@@ -194,29 +185,23 @@ class OrderScores(DenseRows):
 
     @property
     def no_cosines(self) -> str:
-        """Say why there are none."""
         return "similarity 'order' gives penalties"
 
-    @property
-    def _step(self) -> int:
-        return max(1, _CHUNK_NUMBERS // max(1, int(self.images.shape[1])))
+    def _chunks(self, size: int) -> Iterator[slice]:
+        return blocks(size, _CHUNK_NUMBERS // max(1, int(self.images.shape[1])))
 
     def pairs(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-        """Return scores of the given pairs."""
         scores = np.empty(len(images), dtype=np.float64)
-        for begin in range(0, len(images), self._step):
-            here = slice(begin, begin + self._step)
+        for here in self._chunks(len(images)):
             left, right = self.images[images[here]], self.texts[texts[here]]
             _minus_penalty(left.astype(np.float64), right.astype(np.float64), scores[here])
         return scores
 
     def careful(self, images: slice, texts: slice, near: NearThreshold) -> np.ndarray:
-        """Return the scores of the tile, all of them exact; memory is bounded by one chunk of texts."""
         rows = self.images[images].astype(np.float64)
         some = self.texts[texts]
         scores = np.empty((len(rows), len(some)), dtype=np.float64)
-        for begin in range(0, len(some), self._step):
-            here = slice(begin, begin + self._step)
+        for here in self._chunks(len(some)):
             chunk = some[here].astype(np.float64)
             for row, image in enumerate(rows):
                 _minus_penalty(image, chunk, scores[row, here])
@@ -260,30 +245,25 @@ class GivenScores(ScoreSource):
         return float(self.scores.min(initial=0)), float(self.scores.max(initial=0))
 
     def cosines(self) -> ScoreSource | None:
-        """Return the scores themselves where all of them can be cosines."""
         low, high = self._range()
         return self if low >= -_COSINE and high <= _COSINE else None
 
     @property
     def no_cosines(self) -> str:
-        """Say why there are none."""
         low, high = self._range()
         return f"the given scores lie between {low:g} and {high:g}"
 
     def part(self, images: Rows, texts: Rows) -> GivenScores:
-        """Return the scores among some images and some texts."""
         found = object.__new__(GivenScores)
         found.scores = self.scores[images][:, texts]
         found.shape = found.scores.shape
         return found
 
     def pairs(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-        """Return the given scores of the given pairs."""
         scores: np.ndarray = self.scores[images, texts].astype(np.float64)
         return scores
 
     def careful(self, images: slice, texts: slice, near: NearThreshold) -> np.ndarray:
-        """Return the given scores of the tile."""
         tile: np.ndarray = self.scores[images, texts].astype(np.float64)
         return tile
 
@@ -329,18 +309,8 @@ class Similarity:
 
     name: str  # as it is asked for and printed
     description: str  # one line of what it is
-    # from image rows, text rows and the ids of both to a score source
-    of: Callable[[np.ndarray, np.ndarray, Sequence[str] | None, Sequence[str] | None], ScoreSource]
-
-    def source(
-        self,
-        images: np.ndarray,
-        texts: np.ndarray,
-        image_ids: Sequence[str] | None = None,
-        text_ids: Sequence[str] | None = None,
-    ) -> ScoreSource:
-        """Return the scores of (n, d) and (m, d) float32 rows; ids are for messages."""
-        return self.of(images, texts, image_ids, text_ids)
+    # from (n, d) image rows, (m, d) text rows, float32, and the ids of both, for messages, to their scores
+    source: Callable[..., ScoreSource]
 
     def best(
         self, images: np.ndarray, texts: np.ndarray, direction: Direction, k: int

@@ -18,6 +18,8 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from diptych.core.errors import DataError, NumericalError
+from diptych.metrics.products import check_ids
+from diptych.metrics.runs import blocks, starts
 from diptych.metrics.sources import NearThreshold, Rows, ScoreSource
 from diptych.metrics.topk import BLOCK, best_of
 
@@ -36,8 +38,7 @@ def check_sparse_rows(rows: csr_array, side: str, ids: Sequence[str] | None = No
             "give a scipy.sparse.csr_array of float32",
         )
     matrix = csr_array(rows)
-    if ids is not None and len(ids) != matrix.shape[0]:
-        raise DataError(f"{len(ids)} {side} ids for {matrix.shape[0]} {side} rows")
+    check_ids(side, ids, matrix.shape[0])
     bad = np.flatnonzero(~np.isfinite(matrix.data))
     if len(bad):
         row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
@@ -79,25 +80,23 @@ class SparseProducts(ScoreSource):
     @property
     def empty(self) -> tuple[int, int]:
         """How many images and how many texts have no term."""
-        return _empty(self.images), _empty(self.texts)
+        sides = (self.images, self.texts)
+        images, texts = (int(np.sum(np.diff(starts(one.data != 0)[one.indptr]) == 0)) for one in sides)
+        return images, texts
 
     def part(self, images: Rows, texts: Rows) -> SparseProducts:
-        """Return the scores among some images and some texts."""
         return SparseProducts(self.images[images], self.texts[texts])
 
     def pairs(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-        """Return scores of the given pairs."""
         scores = np.empty(len(images), dtype=np.float64)
         ones = np.ones(self.images.shape[1])
-        for begin in range(0, len(images), _PAIRS):
-            here = slice(begin, begin + _PAIRS)
+        for here in blocks(len(images), _PAIRS):
             left = self.images[images[here]].astype(np.float64)
             right = self.texts[texts[here]].astype(np.float64)
             scores[here] = left.multiply(right).tocsr() @ ones  # adds in the order of the columns
         return scores
 
     def careful(self, images: slice, texts: slice, near: NearThreshold) -> np.ndarray:
-        """Return the scores of the tile, all of them exact."""
         right = self.texts[texts].astype(np.float64).T
         tile: np.ndarray = (self.images[images].astype(np.float64) @ right).toarray()
         return tile
@@ -122,9 +121,3 @@ def sparse_top_k(
     nothing = scores <= 0
     rows[nothing], scores[nothing] = -1, 0.0
     return rows, scores
-
-
-def _empty(rows: csr_array) -> int:
-    """Count the rows whose weights are all 0."""
-    has = np.concatenate([[0], np.cumsum(rows.data != 0)])[rows.indptr]
-    return int(np.sum(np.diff(has) == 0))

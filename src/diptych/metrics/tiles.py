@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, Positives
+from diptych.metrics.runs import blocks
 from diptych.metrics.sources import ScoreSource
 
 _WORD = 8
@@ -61,38 +62,20 @@ class Layer:
 
 
 class Counter:
-    """Counts per positive of one direction, best positive first within each query.
-
-    Attributes:
-        start: (n_queries + 1,) each query's slice of the arrays below.
-        rows: gallery row of each positive.
-        scores: its exact score.
-        above: negatives that score more.
-        tied: negatives that score the same.
-        later: those of the tied that come later in the gallery.
-    """
+    """Counts per positive of one direction, best positive first within each query."""
 
     def __init__(self, positives: Positives, scores: np.ndarray, every: bool, counted: bool = True) -> None:
         queries = positives.queries
         order = np.lexsort((-positives.rows, -scores, queries))
-        self.positives = positives
-        self.every = every
-        self.start = positives.start
-        self.rows = positives.rows[order]
-        self.scores = scores[order]
-        self.above = np.zeros(len(order), dtype=np.int64)
-        self.tied = np.zeros(len(order), dtype=np.int64)
-        self.later = np.zeros(len(order), dtype=np.int64)
-        self.layers = list(self._make_layers()) if counted else []
-
-    def _make_layers(self) -> list[Layer]:
-        counts = self.positives.counts
-        deepest = int(counts.max(initial=0)) if self.every else min(1, int(counts.max(initial=0)))
-        layers = []
-        for depth in range(deepest):
-            queries = np.flatnonzero(counts > depth)
-            layers.append(Layer(queries, self.start[queries] + depth))
-        return layers
+        self.positives, self.every = positives, every
+        self.rows, self.scores = positives.rows[order], scores[order]
+        # negatives that score more, that score the same, and those of the latter that come later in the gallery
+        self.above, self.tied, self.later = np.zeros((3, len(order)), dtype=np.int64)
+        deepest = int(positives.counts.max(initial=0))
+        self.layers = []
+        for depth in range((deepest if every else min(1, deepest)) if counted else 0):
+            queries = np.flatnonzero(positives.counts > depth)
+            self.layers.append(Layer(queries, positives.start[queries] + depth))
 
     def add(self, entries: np.ndarray, above: np.ndarray, tied: np.ndarray, later: np.ndarray) -> None:
         """Add counts to the (distinct) ``entries``."""
@@ -101,25 +84,8 @@ class Counter:
         self.later[entries] += later
 
 
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """What one tile adds to one direction's counter; entries may repeat from one ``Counts`` to the next."""
-
-    direction: Direction
-    entries: np.ndarray
-    above: np.ndarray
-    tied: np.ndarray
-    later: np.ndarray
-
-
-class _Thresholds:
-    """Float32 numbers that no exact score of a positive can be told apart from."""
-
-    def __init__(self, counter: Counter, band: np.ndarray) -> None:
-        width = band[counter.positives.queries]  # the counter's order differs only within a query
-        with np.errstate(over="ignore"):
-            self.high = np.nextafter((counter.scores + width).astype(np.float32), np.float32(np.inf))
-            self.low = np.nextafter((counter.scores - width).astype(np.float32), np.float32(-np.inf))
+Counts = tuple[Direction, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""What one tile adds to one direction's counter: its entries, which may repeat, and their above, tied and later."""
 
 
 class TileCounter:
@@ -130,22 +96,33 @@ class TileCounter:
     ) -> None:
         self._source = source
         self._counters = counters
-        bands = {name: source.band(name) for name in DIRECTIONS}
-        self._thresholds = {
-            name: _Thresholds(counters[name], band) for name, band in bands.items() if band is not None
-        }
+        # Float32 numbers that no exact score of a positive can be told apart from, the lower and the upper end.
+        self._thresholds: dict[Direction, tuple[np.ndarray, np.ndarray]] = {}
+        for name in DIRECTIONS:
+            counter, band = counters[name], source.band(name)
+            if band is None:
+                continue
+            width = band[counter.positives.queries]  # the counter's order differs only within a query
+            with np.errstate(over="ignore"):
+                low, high = ((counter.scores + end).astype(np.float32) for end in (-width, width))
+            infinity = np.float32(np.inf)
+            self._thresholds[name] = np.nextafter(low, -infinity), np.nextafter(high, infinity)
         self._fast = len(self._thresholds) == len(DIRECTIONS)
         padded = -(-columns // _WORD) * _WORD
         self._scores = np.empty(rows * columns if self._fast else 0, dtype=np.float32)
         self._masks = np.zeros((2, rows * padded), dtype=bool)
 
     def count(self, images: slice, texts: slice) -> list[Counts]:
-        """What the tile ``images`` by ``texts`` adds to the counters."""
-        if self._fast:
-            counts = self._count_fast(images, texts)
-            if counts is not None:
-                return counts
-        return self._count_careful(images, texts)
+        """Return what the tile ``images`` by ``texts`` adds to the counters."""
+        counts = self._count_fast(images, texts) if self._fast else None
+        if counts is None:
+            step = _CAREFUL_SCORES // (images.stop - images.start)
+            counts = [
+                part
+                for some in blocks(texts.stop, step, texts.start)
+                for part in self._count_careful(images, some)
+            ]
+        return counts
 
     def _mask(self, which: int, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         """A boolean matrix padded with False to whole words, and the part of it that is wanted."""
@@ -192,7 +169,7 @@ class TileCounter:
             if len(row) > max(_NEAR_SHARE * part.size, 64):
                 return None
             nothing = np.zeros(len(above), dtype=np.int64)
-            counts.append(Counts(name, layer.entries, above, nothing, nothing))
+            counts.append((name, layer.entries, above, nothing, nothing))
             if len(row):
                 counts.append(self._decide(name, layer, images, texts, row, column))
         return counts
@@ -201,8 +178,7 @@ class TileCounter:
         self, name: Direction, layer: Layer, part: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """How many certainly score above each query's positive, and where it cannot be said."""
-        thresholds = self._thresholds[name]
-        low, high = thresholds.low[layer.entries], thresholds.high[layer.entries]
+        low, high = (ends[layer.entries] for ends in self._thresholds[name])
         whole, mask = self._mask(0, part.shape)
         np.greater_equal(part, _along(name, low), out=mask)
         not_below = _count(name, whole, part.shape)
@@ -235,7 +211,7 @@ class TileCounter:
             return np.bincount(local[mask], minlength=len(layer.queries))
 
         above = per_query(scores > counter.scores[entry])
-        return Counts(name, layer.entries, above, per_query(tied), per_query(later))
+        return name, layer.entries, above, per_query(tied), per_query(later)
 
     def _near(
         self, images: slice, texts: slice, tile: np.ndarray, image_band: np.ndarray, text_band: np.ndarray
@@ -255,13 +231,6 @@ class TileCounter:
         return near
 
     def _count_careful(self, images: slice, texts: slice) -> list[Counts]:
-        step = max(1, _CAREFUL_SCORES // (images.stop - images.start))
-        counts = []
-        for begin in range(texts.start, texts.stop, step):
-            counts += self._count_small(images, slice(begin, min(begin + step, texts.stop)))
-        return counts
-
-    def _count_small(self, images: slice, texts: slice) -> list[Counts]:
         tile = self._source.careful(images, texts, lambda *given: self._near(images, texts, *given))
         self._without_positives(tile, images, texts)
         counts = []
@@ -271,22 +240,21 @@ class TileCounter:
             whole, mask = self._mask(0, part.shape)
             tied_whole, tied_mask = self._mask(1, part.shape)
             np.greater(part, scores, out=mask)
-            above = _count(name, whole, part.shape)
             np.equal(part, scores, out=tied_mask)
+            above = _count(name, whole, part.shape)
             tied = _count(name, tied_whole, part.shape)
             later = tied
             if tied.any():
-                own = _along(name, counter.rows[layer.entries])
-                gallery = texts if name == "i2t" else images
-                place = np.arange(gallery.start, gallery.stop)
-                np.greater(place[None, :] if name == "i2t" else place[:, None], own, out=mask)
+                here, other = (texts, "t2i") if name == "i2t" else (images, "i2t")
+                place = _along(other, np.arange(here.start, here.stop))
+                np.greater(place, _along(name, counter.rows[layer.entries]), out=mask)
                 whole &= tied_whole
                 later = _count(name, whole, part.shape)
-            counts.append(Counts(name, layer.entries, above, tied, later))
+            counts.append((name, layer.entries, above, tied, later))
         return counts
 
 
-def _along(direction: Direction, values: np.ndarray) -> np.ndarray:
+def _along(direction: str, values: np.ndarray) -> np.ndarray:
     return values[:, None] if direction == "i2t" else values[None, :]
 
 

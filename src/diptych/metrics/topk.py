@@ -17,6 +17,7 @@ from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
 from diptych.metrics.ground_truth import Direction
 from diptych.metrics.products import check_rows
+from diptych.metrics.runs import blocks, places, starts
 from diptych.metrics.sources import DirectedScores, RowProducts, ScoreSource
 
 Visit = Callable[[slice, np.ndarray], None]
@@ -49,8 +50,7 @@ class Firsts:
     @property
     def place(self) -> np.ndarray:
         """Return where each entry stands in its list, from 0."""
-        place: np.ndarray = np.arange(len(self.rows)) - self.start[:-1][self.local]
-        return place
+        return places(np.diff(self.start))
 
     def taken(self, some: np.ndarray) -> Firsts:
         """Return only some of the queries."""
@@ -58,8 +58,7 @@ class Firsts:
             return self
         inside = np.zeros(len(self.queries), dtype=bool)
         inside[some] = True
-        entries, counts = inside[self.local], np.diff(self.start)[some]
-        start = np.concatenate([[0], np.cumsum(counts)])
+        entries, start = inside[self.local], starts(np.diff(self.start)[some])
         return Firsts(self.queries[some], start, self.rows[entries], self.scores[entries])
 
 
@@ -86,11 +85,6 @@ def top_k(
 
     Returns:
         (n, min(k, m)) int64 gallery rows, of equal scores the lower first, and their exact scores, float64.
-
-    Raises:
-        UsageError: ``k`` or ``block`` below 1.
-        DataError: rows of different widths, or nothing that can be found.
-        NumericalError: a row that is not finite, named.
     """
     queries, gallery = np.asarray(queries), np.asarray(gallery)
     check_rows(queries, "query", query_ids)
@@ -138,8 +132,7 @@ def first_places(
     depth = min(depth, scored.gallery)
     band = scored.band
     step = min(_QUERIES, block)
-    for begin in track(range(0, scored.n_queries, step), note, unit="blocks"):
-        here = slice(begin, min(begin + step, scored.n_queries))
+    for here in track(list(blocks(scored.n_queries, step)), note, unit="blocks"):
         if band is None:
             yield from _careful(scored, here, depth, block, visit)
             continue
@@ -150,7 +143,7 @@ def first_places(
             # What was left out scores at most `worst` + band; only if that is less is nothing as good.
             unsure = ~(worst < last - band[here])
         yield found.taken(np.flatnonzero(~unsure))
-        again = np.flatnonzero(unsure) + begin
+        again = np.flatnonzero(unsure) + here.start
         for run in np.split(again, np.flatnonzero(np.diff(again) > 1) + 1):
             if len(run):
                 yield from _careful(scored, slice(int(run[0]), int(run[-1]) + 1), depth, block, None)
@@ -165,8 +158,8 @@ def _propose(
     buffer = np.empty(size * columns, dtype=np.float32)
     scores = np.full((size, count), -np.inf, dtype=np.float32)
     rows = np.zeros((size, count), dtype=np.int64)
-    for begin in range(0, scored.gallery, columns):
-        some = slice(begin, min(begin + columns, scored.gallery))
+    for some in blocks(scored.gallery, columns):
+        begin = some.start
         tile = buffer[: size * (some.stop - begin)].reshape(size, -1)
         scored.fast(here, some, tile)
         if visit is not None:
@@ -190,7 +183,7 @@ def _worth_a_look(tile: np.ndarray, least: np.ndarray) -> tuple[np.ndarray, np.n
         return tile, np.broadcast_to(np.arange(tile.shape[1]), tile.shape)
     query, column = np.divmod(np.flatnonzero(above), max(1, tile.shape[1]))
     counts = np.bincount(query, minlength=len(tile))
-    place = np.arange(len(query)) - (np.cumsum(counts) - counts)[query]
+    place = places(counts)
     scores = np.full((len(tile), int(counts.max(initial=0))), -np.inf, dtype=tile.dtype)
     columns = np.zeros(scores.shape, dtype=np.int64)
     scores[query, place], columns[query, place] = tile[query, column], column
@@ -208,17 +201,14 @@ def _ordered(
     rows, scores = np.take_along_axis(candidates, order, axis=1), np.take_along_axis(scores, order, axis=1)
     last = scores[:, depth - 1]
     keep = scores >= last[:, None]
-    start = np.concatenate([[0], np.cumsum(keep.sum(axis=1))])
-    return Firsts(queries, start, rows[keep], scores[keep]), last
+    return Firsts(queries, starts(keep.sum(axis=1)), rows[keep], scores[keep]), last
 
 
 def _careful(
     scored: DirectedScores, here: slice, depth: int, block: int, visit: Visit | None
 ) -> Iterator[Firsts]:
     """Score some neighbouring queries against the whole gallery, exactly where it could count."""
-    step = max(1, block // scored.gallery)
-    for begin in range(here.start, here.stop, step):
-        part = slice(begin, min(begin + step, here.stop))
+    for part in blocks(here.stop, block // scored.gallery, here.start):
         scores, band = _whole_rows(scored, part)
         if visit is not None:
             visit(part, scores)
@@ -231,17 +221,10 @@ def _careful(
         order = np.argsort(-values, kind="stable")
         order = order[np.argsort(query[order], kind="stable")]
         query, row, values = query[order], row[order], values[order]
-        counts = np.bincount(query, minlength=len(scores))
-        first = np.cumsum(counts) - counts
+        first = starts(np.bincount(query, minlength=len(scores)))[:-1]
         keep = values >= values[first + depth - 1][query]
-        start = np.concatenate([[0], np.cumsum(np.bincount(query[keep], minlength=len(scores)))])
+        start = starts(np.bincount(query[keep], minlength=len(scores)))
         yield Firsts(np.arange(part.start, part.stop), start, row[keep], values[keep])
-
-
-def _columns(scored: DirectedScores, queries: int) -> Iterator[slice]:
-    step = max(1, _CAREFUL_SCORES // queries)
-    for begin in range(0, scored.gallery, step):
-        yield slice(begin, min(begin + step, scored.gallery))
 
 
 def _whole_rows(scored: DirectedScores, part: slice) -> tuple[np.ndarray, np.ndarray | None]:
@@ -253,14 +236,14 @@ def _whole_rows(scored: DirectedScores, part: slice) -> tuple[np.ndarray, np.nda
         bands.append(band)
         return np.zeros(tile.shape, dtype=bool)
 
-    for some in _columns(scored, len(scores)):
+    for some in blocks(scored.gallery, _CAREFUL_SCORES // len(scores)):
         scores[:, some] = scored.careful(part, some, none)
     return scores, bands[0] if bands else None
 
 
 def _make_exact(scored: DirectedScores, part: slice, scores: np.ndarray, near: np.ndarray) -> None:
     """Replace the marked scores by exact ones."""
-    for some in _columns(scored, len(scores)):
+    for some in blocks(scored.gallery, _CAREFUL_SCORES // len(scores)):
         mask = near[:, some]
         if mask.any():
             tile = scored.careful(part, some, lambda tile, band, mask=mask: mask)  # type: ignore[misc]

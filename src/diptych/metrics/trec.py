@@ -105,14 +105,7 @@ def write_trec(
 ) -> dict[str, Path]:
     """Write ``i2t.run``, ``i2t.qrels``, ``t2i.run`` and ``t2i.qrels`` of the evaluated queries.
 
-    Args:
-        folder: where they go.
-        source: the scores.
-        ground_truth: which texts are relevant to which images.
-        image_ids: one per image, without white space.
-        text_ids: one per text.
-        k: items per query.
-        tag: the name of the run.
+    Ids are one per image and one per text, without white space; ``k`` items per query are written.
     """
     folder = Path(folder)
     paths: dict[str, Path] = {}
@@ -126,34 +119,31 @@ def write_trec(
             part = source.part(*((asked, every) if name == "i2t" else (every, asked)))
             query_ids, positives = [query_ids[row] for row in asked.tolist()], positives.taken(asked)
         rows, scores = best_of(part, name, k)
-        for kind in ("run", "qrels"):
-            paths[f"{name}.{kind}"] = folder / f"{name}.{kind}"
+        paths |= {f"{name}.{kind}": folder / f"{name}.{kind}" for kind in ("run", "qrels")}
         write_run(paths[f"{name}.run"], query_ids, gallery_ids, rows, scores, tag)
         write_qrels(paths[f"{name}.qrels"], query_ids, gallery_ids, positives)
     return paths
 
 
-def _fields(path: Path | str, count: int) -> Iterator[tuple[int, list[str]]]:
-    for number, line in read_lines(path, fix="write it again"):
-        fields = line.split()
-        if fields and len(fields) != count:
-            raise StorageError(f"{path}, line {number}: {count} fields expected, got {len(fields)}")
-        if fields:
-            yield number, fields
-
-
-def _number(path: Path | str, line: int, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise StorageError(f"{path}, line {line}: {text!r} is not a number") from None
+def _fields(path: Path | str, count: int, number: int) -> Iterator[tuple[list[str], float]]:
+    """Yield the fields of each line, and the one of them that is a number."""
+    for line, text in read_lines(path, fix="write it again"):
+        fields = text.split()
+        if not fields:
+            continue
+        if len(fields) != count:
+            raise StorageError(f"{path}, line {line}: {count} fields expected, got {len(fields)}")
+        try:
+            yield fields, float(fields[number])
+        except ValueError:
+            raise StorageError(f"{path}, line {line}: {fields[number]!r} is not a number") from None
 
 
 def read_run(path: Path | str) -> dict[str, list[tuple[str, float]]]:
     """Read a run: per query its documents and scores, best first, the tied by descending id."""
     run: dict[str, list[tuple[str, float]]] = {}
-    for line, (query, _, document, _, score, _) in _fields(path, 6):
-        run.setdefault(query, []).append((document, _number(path, line, score)))
+    for (query, _, document, *_), score in _fields(path, 6, 4):
+        run.setdefault(query, []).append((document, score))
     for documents in run.values():
         documents.sort(key=lambda item: item[0], reverse=True)
         documents.sort(key=lambda item: item[1], reverse=True)
@@ -163,6 +153,6 @@ def read_run(path: Path | str) -> dict[str, list[tuple[str, float]]]:
 def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
     """Read qrels: per query the relevance of each judged document."""
     qrels: dict[str, dict[str, int]] = {}
-    for line, (query, _, document, relevance) in _fields(path, 4):
-        qrels.setdefault(query, {})[document] = int(_number(path, line, relevance))
+    for (query, _, document, _), relevance in _fields(path, 4, 3):
+        qrels.setdefault(query, {})[document] = int(relevance)
     return qrels

@@ -1,4 +1,16 @@
-"""Losses: pure functions of scores and positives, declared in a registry; and what scores are."""
+"""Losses: pure functions of scores and positives, declared in a registry; and what scores are.
+
+Every function takes ``scores`` (n_images, n_texts), in most cases cosines; ``positives``, a boolean matrix of that
+shape with one or several true entries per row and column; the hyper-parameters of its loss; and by name:
+
+- ``direction``: ``"both"`` (default), ``"i2t"`` or ``"t2i"``. Most average the two, some add them.
+- ``reduction``: ``"mean"`` or ``"sum"`` over the queries of each direction, or ``"none"`` for one value per query,
+  image queries first, not halved. A query's loss is the mean over its positives unless the loss says otherwise.
+- ``compat``: ``"pairs"`` treats other captions of an image as negatives, as published; ``"none"`` (default) does not.
+
+They raise UsageError for an impossible hyper-parameter, shapes that differ, a query without a positive or a batch
+without a negative, and NumericalError for a score or a learned number that has become NaN or infinite.
+"""
 
 from diptych.objectives.convse import ConVSE, ConVSEPlusPlus, convse, convse_plus_plus
 from diptych.objectives.cosine_distance import CosineDistance, cosine_distance

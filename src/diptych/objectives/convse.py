@@ -19,130 +19,38 @@ Source: Jain and Verma, Contrastive Learning of Visual-Semantic Embeddings, 2021
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from torch import Tensor
 
-from diptych.objectives.declaration import (
-    OBJECTIVES,
-    Compat,
-    Direction,
-    ObjectiveKind,
-    Reduction,
-    Within,
-    checked,
-    checked_temperature,
-    in_directions,
-    together,
+from diptych.objectives.declaration import Choices, Within, checked_temperature, declared
+from diptych.objectives.infonce import NTXent
+from diptych.objectives.triplet import TripletHardest
+
+
+@declared(
+    "convse",
+    "soft-max over all in-batch negatives of the other modality, both directions added",
+    "Jain and Verma 2021, Eq. 6–8",
 )
-from diptych.objectives.infonce import InfoNCE, infonce_per_query
-from diptych.objectives.triplet import TripletHardest, triplet
+class ConVSE(NTXent):
+    """ConVSE with a fixed or learned temperature."""
+
+    combined = "sum"
 
 
-def convse(
-    scores: Tensor,
-    positives: Tensor,
-    temperature: float | Tensor = 0.1,
-    *,
-    direction: Direction = "both",
-    reduction: Reduction = "mean",
-    compat: Compat = "none",
-) -> Tensor:
-    """ConVSE (sum of negatives) over one score matrix.
-
-    Args:
-        scores: (n_images, n_texts) cosine scores.
-        positives: (n_images, n_texts) boolean; several per row and column are allowed. Other
-            positives of a query are in no sum; a query's loss is the mean over its positives.
-        temperature: τ > 0, a number or a scalar tensor that is trained.
-        direction: ``both`` adds image→text and text→image.
-        reduction: ``mean`` or ``sum`` over the queries of each direction; ``none`` gives one value
-            per query, image queries first.
-        compat: ``pairs`` treats other captions of an image as negatives, as published.
-
-    Raises:
-        UsageError: τ ≤ 0, shapes that differ, a query without a positive, a batch without a negative.
-        NumericalError: a score or a learned τ has become NaN or infinite.
-    """
-    checked_temperature(temperature)
-    scores, positives = checked(scores, positives, compat)
-    losses = in_directions(infonce_per_query, scores / temperature, positives, direction)
-    return together(losses, reduction, "sum")
-
-
-def convse_plus_plus(
-    scores: Tensor,
-    positives: Tensor,
-    temperature: float = 0.1,
-    margin: float = 0.2,
-    *,
-    direction: Direction = "both",
-    reduction: Reduction = "mean",
-    compat: Compat = "none",
-) -> Tensor:
-    """ConVSE++ (hardest negative with a margin) over one score matrix; no exponential is taken.
-
-    Args:
-        scores: (n_images, n_texts) cosine scores.
-        positives: (n_images, n_texts) boolean; several per row and column are allowed.
-        temperature: τ > 0, a number. It only scales the loss, so it cannot be learned.
-        margin: α ≥ 0, added to the hardest negative before the division by τ.
-        direction: ``both`` adds image→text and text→image.
-        reduction: ``mean`` (published) or ``sum`` over (query, positive) pairs of each direction;
-            ``none`` gives one value per pair, image queries first.
-        compat: ``pairs`` treats other captions of an image as negatives, as published.
-
-    Raises:
-        UsageError: τ ≤ 0, α < 0, shapes that differ, a query without a positive, a batch without a
-            negative.
-        NumericalError: a score is NaN or infinite.
-    """
-    checked_temperature(temperature)
-    hinges = triplet(
-        scores,
-        positives,
-        margin,
-        hardest=True,
-        direction=direction,
-        reduction=reduction,
-        compat=compat,
-    )
-    return hinges / temperature
-
-
-class ConVSE(InfoNCE):
-    """ConVSE with a fixed or learned temperature.
-
-    Args:
-        learn_temperature: train log(1/τ) with the model; 1/τ is capped at 100, as in CLIP.
-
-    The other options are those of the function.
-    """
-
-    def __init__(
-        self,
-        temperature: float = 0.1,
-        learn_temperature: bool = False,
-        direction: Direction = "both",
-        reduction: Reduction = "mean",
-        compat: Compat = "none",
-    ) -> None:
-        super().__init__(temperature, learn_temperature, direction, reduction, compat)
-
-    def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        return convse(scores, positives, self.temperature, **self.choices)
-
-
+@declared(
+    "convse++",
+    "hinge of the hardest in-batch negative over τ: VSE++'s loss / (pairs · τ)",
+    "Jain and Verma 2021, Eq. 12–14",
+)
 class ConVSEPlusPlus(TripletHardest):
-    """ConVSE++: VSE++'s loss divided by the number of pairs and by τ. Options are those of the function."""
+    """ConVSE++: VSE++'s loss divided by the number of pairs and by τ; no exponential is taken."""
 
-    def __init__(
-        self,
-        temperature: float = 0.1,
-        margin: float = 0.2,
-        direction: Direction = "both",
-        reduction: Reduction = "mean",
-        compat: Compat = "none",
-    ) -> None:
-        super().__init__(margin, direction, reduction, compat)
+    reduction = "mean"
+
+    def __init__(self, temperature: float = 0.1, margin: float = 0.2, **choices: Unpack[Choices]) -> None:
+        super().__init__(margin, **choices)
         checked_temperature(temperature)
         self.temperature = temperature
 
@@ -150,23 +58,30 @@ class ConVSEPlusPlus(TripletHardest):
         return super().forward(scores, positives) / self.temperature
 
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
-        """(queries,) sum over a query's positives."""
+        """Return (queries,) sums over a query's positives."""
         return super().per_query(scores, positives) / self.temperature
 
 
-OBJECTIVES.add(
-    ObjectiveKind(
-        "convse",
-        "soft-max over all in-batch negatives of the other modality, both directions added",
-        "Jain and Verma 2021, Eq. 6–8",
-        ConVSE,
-    )
-)
-OBJECTIVES.add(
-    ObjectiveKind(
-        "convse++",
-        "hinge of the hardest in-batch negative over τ: VSE++'s loss / (pairs · τ)",
-        "Jain and Verma 2021, Eq. 12–14",
-        ConVSEPlusPlus,
-    )
-)
+def convse(
+    scores: Tensor, positives: Tensor, temperature: float | Tensor = 0.1, **choices: Unpack[Choices]
+) -> Tensor:
+    """ConVSE (sum of negatives) over one score matrix: InfoNCE of both directions, added.
+
+    ``temperature`` is τ > 0, a number or a scalar tensor that is trained.
+    """
+    return ConVSE(temperature, **choices).forward(scores, positives)
+
+
+def convse_plus_plus(
+    scores: Tensor,
+    positives: Tensor,
+    temperature: float = 0.1,
+    margin: float = 0.2,
+    **choices: Unpack[Choices],
+) -> Tensor:
+    """ConVSE++ (hardest negative with a margin) over one score matrix.
+
+    ``temperature`` is τ > 0, which only scales the loss, so it cannot be learned; ``margin`` is α ≥ 0, added to
+    the hardest negative before the division by τ. The reduction is over (query, positive) pairs.
+    """
+    return ConVSEPlusPlus(temperature, margin, **choices).forward(scores, positives)

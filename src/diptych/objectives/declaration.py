@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, TypedDict, TypeVar, Unpack, get_args
 
 import torch
 from torch import Tensor, nn
@@ -17,19 +17,14 @@ from diptych.core.registry import Registry
 
 Direction = Literal["both", "i2t", "t2i"]
 Reduction = Literal["mean", "sum", "none"]
-Compat = Literal["none", "pairs"]
+Compat = Literal["none", "pairs", "positive-sign"]
 
 
 class Within(NamedTuple):
-    """Scores inside each modality, for objectives that push images from images and texts from texts.
+    """Scores inside each modality, for objectives that push images from images and texts from texts."""
 
-    Attributes:
-        images: (n_images, n_images) scores of images with each other.
-        texts: (n_texts, n_texts) scores of texts with each other.
-    """
-
-    images: Tensor
-    texts: Tensor
+    images: Tensor  # (n_images, n_images) scores of images with each other
+    texts: Tensor  # (n_texts, n_texts) scores of texts with each other
 
 
 class Objective(nn.Module):
@@ -37,13 +32,11 @@ class Objective(nn.Module):
 
     Called with ``scores`` (n_images, n_texts) and ``positives``, a boolean matrix of the same shape,
     it gives a scalar. A parameter of it (a learned temperature) is trained with the model.
-
-    Attributes:
-        needs_within: whether it also wants the scores inside each modality; the loop supplies them.
-        needs_negatives: whether a batch in which everything matches everything is an error.
     """
 
+    # whether it also wants the scores inside each modality; the loop supplies them
     needs_within: ClassVar[bool] = False
+    # whether a batch in which everything matches everything is an error
     needs_negatives: ClassVar[bool] = True
 
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
@@ -101,25 +94,19 @@ def name_of(given: Callable[..., Tensor]) -> str:
 
 @dataclass(frozen=True)
 class ObjectiveKind:
-    """An objective in the registry.
+    """An objective in the registry."""
 
-    Attributes:
-        name: what a recipe calls it.
-        description: one line.
-        citation: where it is defined.
-        build: the class; its keyword arguments are the hyper-parameters.
-    """
-
-    name: str
+    name: str  # what a recipe calls it
     description: str
     citation: str
-    build: Callable[..., Objective]
+    build: Callable[..., Objective]  # the class; its keyword arguments are the hyper-parameters
 
     @property
     def options(self) -> dict[str, Any]:
         """Hyper-parameters and their defaults."""
-        parameters = inspect.signature(self.build).parameters
-        return {name: parameter.default for name, parameter in parameters.items()}
+        parameters = inspect.signature(self.build).parameters.values()
+        named = {one.name: one.default for one in parameters if one.kind is not one.VAR_KEYWORD}
+        return named if len(named) == len(parameters) else named | defaults_of(self.build)
 
     def __call__(self, **options: Any) -> Objective:
         """Build it."""
@@ -133,11 +120,13 @@ class ObjectiveKind:
                     f"option {name!r} of objective {self.name!r} is {value!r}",
                     f"give {wanted}, such as {self.options[name]!r}",
                 )
+        if options.get("reduction") == "none":
+            raise UsageError("reduction 'none' gives no scalar", "one of 'mean', 'sum'")
         return self.build(**options)
 
 
 def _wanted(value: Any, default: Any) -> str | None:
-    """What ``value`` should have been, judging by the default; None when it is that."""
+    """Return what ``value`` should have been, judging by the default; None when it is that."""
     if isinstance(default, bool):
         return None if isinstance(value, bool) else "true or false"
     if isinstance(default, Real) and (isinstance(value, bool) or not isinstance(value, Real)):
@@ -147,11 +136,23 @@ def _wanted(value: Any, default: Any) -> str | None:
 
 OBJECTIVES: Registry[ObjectiveKind] = Registry("objective", "diptych.objectives")
 
+SomeObjective = TypeVar("SomeObjective", bound=type[Objective])
+
+
+def declared(name: str, description: str, citation: str) -> Callable[[SomeObjective], SomeObjective]:
+    """Register the decorated class; what a recipe calls it, one line of what it is, and where it is defined."""
+
+    def registered(build: SomeObjective) -> SomeObjective:
+        OBJECTIVES.add(ObjectiveKind(name, description, citation, build))
+        return build
+
+    return registered
+
 
 def checked(
     scores: Tensor, positives: Tensor, compat: Compat = "none", needs_negatives: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Scores and positives, after seeing that they make sense, and as ``compat`` wants them.
+    """Return scores and positives, after seeing that they make sense, and as ``compat`` wants them.
 
     With ``compat="pairs"`` every positive pair becomes a row and a column of its own, and all other
     pairs are negatives, those of the same image too: what published code does when it puts
@@ -164,15 +165,13 @@ def checked(
         )
     if positives.dtype != torch.bool:
         raise UsageError(f"positives are {positives.dtype}", "give a boolean matrix")
-    if compat not in ("none", "pairs"):
-        raise UsageError(f"compat {compat!r}", "'none', or 'pairs' as published")
     for side, dimension in (("image", 1), ("text", 0)):
         covered = positives.any(dim=dimension)
         if not bool(covered.all()):
             row = int((~covered).nonzero()[0])
             raise UsageError(f"{side} {row} of the batch has no positive", "leave it out of the batch")
     all_finite(scores, ("image", "text"))
-    if needs_negatives and compat == "none" and bool(positives.all()):
+    if needs_negatives and compat != "pairs" and bool(positives.all()):
         raise UsageError(
             f"a batch of {scores.shape[0]} images and {scores.shape[1]} texts without a negative",
             "a contrastive loss needs at least two images that do not share a caption",
@@ -201,111 +200,111 @@ def all_finite(scores: Tensor, sides: tuple[str, str]) -> None:
         )
 
 
-def in_directions(
-    one_direction: Callable[[Tensor, Tensor], Tensor],
-    scores: Tensor,
-    positives: Tensor,
-    direction: Direction,
-) -> list[Tensor]:
-    """``one_direction`` applied to images as queries, texts as queries, or both."""
-    if direction not in ("both", "i2t", "t2i"):
-        raise UsageError(f"direction {direction!r}", "one of 'both', 'i2t', 't2i'")
-    losses = []
-    if direction in ("both", "i2t"):
-        losses.append(one_direction(scores, positives))
-    if direction in ("both", "t2i"):
-        losses.append(one_direction(scores.T, positives.T))
-    return losses
-
-
 def not_negative(name: str, value: float, example: float) -> float:
-    """``value``, after seeing that it is a finite number of at least 0."""
+    """Return ``value``, after seeing that it is a finite number of at least 0."""
     if not 0 <= value < float("inf"):
         raise UsageError(f"{name} {value}", f"give a {name} of at least 0, such as {example}")
     return value
 
 
-def together(losses: list[Tensor], reduction: Reduction, directions: Literal["mean", "sum"]) -> Tensor:
-    """Values of one or both directions as one loss."""
+def reduced(losses: list[Tensor], reduction: Reduction, combined: Literal["mean", "sum"]) -> Tensor:
+    """Return the values of one or both directions as one loss."""
     if reduction == "none":
         return torch.cat(losses)
-    if reduction not in ("mean", "sum"):
-        raise UsageError(f"reduction {reduction!r}", "one of 'mean', 'sum', 'none'")
-    reduced = torch.stack([loss.mean() if reduction == "mean" else loss.sum() for loss in losses])
-    return reduced.mean() if directions == "mean" else reduced.sum()
+    each = torch.stack([loss.mean() if reduction == "mean" else loss.sum() for loss in losses])
+    return each.mean() if combined == "mean" else each.sum()
+
+
+class Choices(TypedDict, total=False):
+    """What every loss of :mod:`diptych.objectives` takes by name."""
+
+    direction: Direction  # images as queries, texts as queries, or "both" (default)
+    reduction: Reduction  # over the queries of each direction; "none": a value per query, image queries first
+    compat: Compat  # "pairs" treats other captions of an image as negatives, as published
+
+
+def defaults_of(build: Any) -> dict[str, Any]:
+    """Return the default of each choice of a class."""
+    return {name: getattr(build, name) for name in Choices.__annotations__}
+
+
+OneWay = Callable[[Tensor, Tensor], Tensor]
+"""From (queries, candidates) scores and positives to one value per query, or per pair."""
 
 
 class Directed(Objective):
-    """An objective with a direction and a reduction; refuses those there are not, and a strange compat.
+    """An objective with a direction and a reduction: a loss of rows as queries, combined over both directions."""
 
-    Args:
-        direction: ``both``, ``i2t`` or ``t2i``.
-        reduction: ``mean`` or ``sum``.
-        compat: one of ``compats``.
+    direction: Direction = "both"
+    reduction: Reduction = "mean"
+    compat: Compat = "none"
+    compats: ClassVar[tuple[str, ...]] = ("none", "pairs")
+    # how both directions make one loss: "first": each holds every pair, so that i2t is both
+    combined: ClassVar[Literal["mean", "sum", "first"]] = "mean"
 
-    Raises:
-        UsageError: a choice there is not.
-    """
-
-    compats: tuple[str, ...] = get_args(Compat)
-
-    def __init__(self, direction: Direction, reduction: Reduction, compat: str) -> None:
+    def __init__(self, **choices: Unpack[Choices]) -> None:
         super().__init__()
-        for what, value, known in (
-            ("direction", direction, get_args(Direction)),
-            ("reduction", reduction, ("mean", "sum")),
-            ("compat", compat, self.compats),
-        ):
-            if value not in known:
-                raise UsageError(f"{what} {value!r}", f"one of {', '.join(map(repr, known))}")
-        self.direction = direction
-        self.reduction = reduction
-        self.compat: Any = compat
+        known = (get_args(Direction), get_args(Reduction), self.compats)
+        for (name, default), values in zip(defaults_of(type(self)).items(), known, strict=True):
+            value = choices.pop(name, default)  # type: ignore[misc]
+            if value not in values:
+                raise UsageError(f"{name} {value!r}", f"one of {', '.join(map(repr, values))}")
+            setattr(self, name, value)
+        if choices:
+            raise UsageError(f"{type(self).__name__} has no option {next(iter(choices))!r}")
 
-    @property
-    def choices(self) -> dict[str, Any]:
-        """Return what every objective's function takes by name."""
-        return {"direction": self.direction, "reduction": self.reduction, "compat": self.compat}
+    def one_way(self, scores: Tensor) -> tuple[Tensor, OneWay]:
+        """Return what the loss is of, such as scores over τ, and the loss of one direction of it."""
+        raise NotImplementedError
+
+    def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
+        scores, positives = checked(scores, positives, self.compat, self.needs_negatives)
+        scores, loss = self.one_way(scores)
+        losses = []
+        if self.direction in ("both", "i2t"):
+            losses.append(loss(scores, positives))
+        if self.direction == "t2i" or (self.direction == "both" and self.combined != "first"):
+            losses.append(loss(scores.T, positives.T))
+        return reduced(losses, self.reduction, "sum" if self.combined == "sum" else "mean")
+
+    def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
+        """Return (queries,) losses; of several positives of a query the mean, where the loss is not a sum."""
+        scores, positives = checked(scores, positives, self.compat, self.needs_negatives)
+        scores, loss = self.one_way(scores)
+        return loss(scores, positives)
+
+
+def checked_number(name: str, value: float | Tensor, example: float, positive: bool) -> float | Tensor:
+    """Return ``value``, after seeing that it is finite and, if ``positive``, above 0."""
+    number = float(value.detach()) if isinstance(value, Tensor) else value
+    if isinstance(value, Tensor) and not math.isfinite(number):
+        raise NumericalError(f"the learned {name} is {number}", "lower the learning rate")
+    if not math.isfinite(number) or (positive and number <= 0):
+        kind = f"{name} above 0" if positive else f"finite {name}"
+        raise UsageError(f"{name} {number}", f"give a {kind}, such as {example:g}")
+    return value
 
 
 def checked_temperature(temperature: float | Tensor) -> float | Tensor:
-    """``temperature``, after seeing that it is finite and above 0."""
-    value = float(temperature.detach()) if isinstance(temperature, Tensor) else temperature
-    if isinstance(temperature, Tensor) and not math.isfinite(value):
-        raise NumericalError(f"the learned temperature is {value}", "lower the learning rate")
-    if not (value > 0 and math.isfinite(value)):
-        raise UsageError(f"temperature {value}", "give a temperature above 0, such as 0.07")
-    return temperature
+    """Return ``temperature``, after seeing that it is finite and above 0."""
+    return checked_number("temperature", temperature, 0.07, positive=True)
 
 
 class Tempered(Directed):
-    """An objective with a fixed or learned temperature.
+    """An objective of scores over a temperature τ, fixed or learned as log(1/τ) from ``temperature`` on.
 
-    Args:
-        temperature: τ, or where learning starts.
-        learn_temperature: train log(1/τ) with the model.
-        direction: ``both``, ``i2t`` or ``t2i``.
-        reduction: ``mean`` or ``sum``.
-        compat: one of ``compats``.
-
-    Attributes:
-        ceiling: the largest 1/τ a learned temperature may reach; beyond it, it is set back to it.
+    ``ceiling`` is the largest 1/τ a learned temperature may reach; beyond it, it is set back to it.
     """
 
-    ceiling = 100.0  # as in CLIP
+    ceiling: ClassVar[float] = 100.0  # as in CLIP
 
     def __init__(
-        self,
-        temperature: float,
-        learn_temperature: bool,
-        direction: Direction,
-        reduction: Reduction,
-        compat: str,
+        self, temperature: float | Tensor, learn_temperature: bool, **choices: Unpack[Choices]
     ) -> None:
-        super().__init__(direction, reduction, compat)
-        checked_temperature(temperature)
-        self._fixed = temperature
-        self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature))) if learn_temperature else None
+        super().__init__(**choices)
+        self._fixed = checked_temperature(temperature)
+        start = torch.tensor(-math.log(temperature)) if learn_temperature else None
+        self.log_scale = None if start is None else nn.Parameter(start)
 
     @property
     def temperature(self) -> float | Tensor:
@@ -318,7 +317,15 @@ class Tempered(Directed):
             self.log_scale.clamp_(max=math.log(self.ceiling))
         return torch.exp(-self.log_scale)
 
+    def one_way(self, scores: Tensor) -> tuple[Tensor, OneWay]:
+        temperature = checked_temperature(self.temperature)
+        return scores / temperature, self.of_logits(temperature)
+
+    def of_logits(self, temperature: float | Tensor) -> OneWay:
+        """Return the loss of one direction of scores over τ."""
+        raise NotImplementedError
+
     def logged(self) -> dict[str, float]:
-        """The temperature, when it is learned."""
+        """Return the temperature, when it is learned."""
         temperature = self.temperature
         return {"temperature": float(temperature.detach())} if isinstance(temperature, Tensor) else {}

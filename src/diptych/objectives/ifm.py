@@ -18,37 +18,57 @@ indices of text→image; its code, and this one, have both right.
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from torch import Tensor
 
-from diptych.objectives.declaration import (
-    OBJECTIVES,
-    Compat,
-    Direction,
-    ObjectiveKind,
-    Reduction,
-    Tempered,
-    Within,
-    checked,
-    checked_temperature,
-    in_directions,
-    not_negative,
-    together,
-)
+from diptych.objectives.declaration import Choices, OneWay, Tempered, declared, not_negative
 from diptych.objectives.infonce import log_sum_of_negatives, softmax_per_query
 
 
-def _perturbed(logits: Tensor, positives: Tensor, budget: float | Tensor) -> Tensor:
-    """(queries,) IFM; ``budget`` is ε/τ."""
-    # p down by ε and N up by ε is N up by 2ε: one addition per query, not one per score.
-    return softmax_per_query(logits, positives, log_sum_of_negatives(logits, positives) + 2 * budget)
+@declared("ifm", "InfoNCE with positives made lower and negatives higher by ε", "Robinson et al. 2021")
+class IFM(Tempered):
+    """IFM alone, with a fixed or learned temperature."""
+
+    weight: float | None = None  # of IFM beside InfoNCE; None: IFM alone
+
+    def __init__(
+        self,
+        temperature: float | Tensor = 0.07,
+        learn_temperature: bool = False,
+        epsilon: float = 0.1,
+        **choices: Unpack[Choices],
+    ) -> None:
+        super().__init__(temperature, learn_temperature, **choices)
+        self.epsilon = not_negative("epsilon", epsilon, 0.1)
+
+    def of_logits(self, temperature: float | Tensor) -> OneWay:
+        budget, weight = self.epsilon / temperature, self.weight
+
+        def per_query(logits: Tensor, positives: Tensor) -> Tensor:
+            negatives = log_sum_of_negatives(logits, positives)
+            plain = None if weight is None else softmax_per_query(logits, positives, negatives)
+            # p down by ε and N up by ε is N up by 2ε: one addition per query, not one per score.
+            harder = softmax_per_query(logits, positives, negatives + 2 * budget)
+            return harder if plain is None or weight is None else (plain + weight * harder) / (1 + weight)
+
+        return per_query
 
 
-def _mixed(logits: Tensor, positives: Tensor, budget: float | Tensor, weight: float) -> Tensor:
-    """(queries,) (InfoNCE + α·IFM)/(1 + α), with one sum over negatives for both."""
-    negatives = log_sum_of_negatives(logits, positives)
-    plain = softmax_per_query(logits, positives, negatives)
-    harder = softmax_per_query(logits, positives, negatives + 2 * budget)
-    return (plain + weight * harder) / (1 + weight)
+@declared("infonce-ifm", "InfoNCE and IFM, half of each", "Robinson et al. 2021; Bleeker et al. 2024")
+class InfoNCEIFM(IFM):
+    """InfoNCE and IFM mixed, with a fixed or learned temperature; one sum over negatives serves both."""
+
+    def __init__(
+        self,
+        temperature: float | Tensor = 0.07,
+        learn_temperature: bool = False,
+        epsilon: float = 0.1,
+        weight: float = 1.0,
+        **choices: Unpack[Choices],
+    ) -> None:
+        super().__init__(temperature, learn_temperature, epsilon, **choices)
+        self.weight = not_negative("weight", weight, 1.0)
 
 
 def ifm(
@@ -56,35 +76,10 @@ def ifm(
     positives: Tensor,
     temperature: float | Tensor = 0.07,
     epsilon: float = 0.1,
-    *,
-    direction: Direction = "both",
-    reduction: Reduction = "mean",
-    compat: Compat = "none",
+    **choices: Unpack[Choices],
 ) -> Tensor:
-    """IFM alone, over one score matrix.
-
-    Args:
-        scores: (n_images, n_texts) cosine scores.
-        positives: (n_images, n_texts) boolean; several per row and column are allowed.
-        temperature: τ > 0, a number or a scalar tensor that is trained.
-        epsilon: ε ≥ 0, in units of the score.
-        direction: ``both`` averages image→text and text→image.
-        reduction: ``mean`` or ``sum`` over queries; ``none`` gives one value per query, image
-            queries first, not halved.
-        compat: ``pairs`` treats other captions of an image as negatives, as published.
-
-    Raises:
-        UsageError: τ ≤ 0, ε < 0, shapes that differ, a query without a positive, a batch without a
-            negative.
-        NumericalError: a score or a learned τ has become NaN or infinite.
-    """
-    checked_temperature(temperature)
-    budget = not_negative("epsilon", epsilon, 0.1) / temperature
-    scores, positives = checked(scores, positives, compat)
-    losses = in_directions(
-        lambda logits, p: _perturbed(logits, p, budget), scores / temperature, positives, direction
-    )
-    return together(losses, reduction, "mean")
+    """IFM alone over one score matrix, the mean of both directions; ε ≥ 0 is in units of the score."""
+    return IFM(temperature, False, epsilon, **choices).forward(scores, positives)
 
 
 def infonce_ifm(
@@ -93,115 +88,7 @@ def infonce_ifm(
     temperature: float | Tensor = 0.07,
     epsilon: float = 0.1,
     weight: float = 1.0,
-    *,
-    direction: Direction = "both",
-    reduction: Reduction = "mean",
-    compat: Compat = "none",
+    **choices: Unpack[Choices],
 ) -> Tensor:
-    """InfoNCE and IFM mixed, over one score matrix.
-
-    Args:
-        scores: (n_images, n_texts) cosine scores.
-        positives: (n_images, n_texts) boolean; several per row and column are allowed.
-        temperature: τ > 0, a number or a scalar tensor that is trained.
-        epsilon: ε ≥ 0, in units of the score.
-        weight: α ≥ 0: the loss is (InfoNCE + α·IFM)/(1 + α).
-        direction: ``both`` averages image→text and text→image.
-        reduction: ``mean`` or ``sum`` over queries; ``none`` gives one value per query, image
-            queries first, not halved.
-        compat: ``pairs`` treats other captions of an image as negatives, as published.
-
-    Raises:
-        UsageError: τ ≤ 0, ε < 0, α < 0, shapes that differ, a query without a positive, a batch
-            without a negative.
-        NumericalError: a score or a learned τ has become NaN or infinite.
-    """
-    checked_temperature(temperature)
-    budget = not_negative("epsilon", epsilon, 0.1) / temperature
-    not_negative("weight", weight, 1.0)
-    scores, positives = checked(scores, positives, compat)
-    losses = in_directions(
-        lambda logits, p: _mixed(logits, p, budget, weight), scores / temperature, positives, direction
-    )
-    return together(losses, reduction, "mean")
-
-
-class IFM(Tempered):
-    """IFM alone, with a fixed or learned temperature.
-
-    Args:
-        learn_temperature: train log(1/τ) with the model; 1/τ is capped at 100, as in CLIP.
-
-    The other options are those of the function.
-    """
-
-    def __init__(
-        self,
-        temperature: float = 0.07,
-        learn_temperature: bool = False,
-        epsilon: float = 0.1,
-        direction: Direction = "both",
-        reduction: Reduction = "mean",
-        compat: Compat = "none",
-    ) -> None:
-        super().__init__(temperature, learn_temperature, direction, reduction, compat)
-        self.epsilon = not_negative("epsilon", epsilon, 0.1)
-
-    def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        return ifm(scores, positives, self.temperature, self.epsilon, **self.choices)
-
-    def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
-        """(queries,) mean over a query's positives."""
-        scores, positives = checked(scores, positives, self.compat)
-        temperature = checked_temperature(self.temperature)
-        return _perturbed(scores / temperature, positives, self.epsilon / temperature)
-
-
-class InfoNCEIFM(IFM):
-    """InfoNCE and IFM mixed, with a fixed or learned temperature.
-
-    Args:
-        learn_temperature: train log(1/τ) with the model; 1/τ is capped at 100, as in CLIP.
-
-    The other options are those of the function.
-    """
-
-    def __init__(
-        self,
-        temperature: float = 0.07,
-        learn_temperature: bool = False,
-        epsilon: float = 0.1,
-        weight: float = 1.0,
-        direction: Direction = "both",
-        reduction: Reduction = "mean",
-        compat: Compat = "none",
-    ) -> None:
-        super().__init__(temperature, learn_temperature, epsilon, direction, reduction, compat)
-        self.weight = not_negative("weight", weight, 1.0)
-
-    def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        return infonce_ifm(scores, positives, self.temperature, self.epsilon, self.weight, **self.choices)
-
-    def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
-        """(queries,) mean over a query's positives."""
-        scores, positives = checked(scores, positives, self.compat)
-        temperature = checked_temperature(self.temperature)
-        return _mixed(scores / temperature, positives, self.epsilon / temperature, self.weight)
-
-
-OBJECTIVES.add(
-    ObjectiveKind(
-        "ifm",
-        "InfoNCE with positives made lower and negatives higher by ε",
-        "Robinson et al. 2021",
-        IFM,
-    )
-)
-OBJECTIVES.add(
-    ObjectiveKind(
-        "infonce-ifm",
-        "InfoNCE and IFM, half of each",
-        "Robinson et al. 2021; Bleeker et al. 2024",
-        InfoNCEIFM,
-    )
-)
+    """(InfoNCE + α·IFM)/(1 + α) over one score matrix; ``weight`` is α ≥ 0."""
+    return InfoNCEIFM(temperature, False, epsilon, weight, **choices).forward(scores, positives)

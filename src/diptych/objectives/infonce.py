@@ -15,23 +15,13 @@ de Rijke, Do Lessons from Metric Learning Generalize to Image-Caption Retrieval?
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from diptych.objectives.declaration import (
-    OBJECTIVES,
-    Compat,
-    Direction,
-    ObjectiveKind,
-    Reduction,
-    Tempered,
-    Within,
-    checked,
-    checked_temperature,
-    in_directions,
-    together,
-)
+from diptych.objectives.declaration import Choices, OneWay, Tempered, declared
 from diptych.objectives.pairs import mean_per_query
 
 
@@ -54,91 +44,48 @@ def infonce_per_query(logits: Tensor, positives: Tensor) -> Tensor:
     return softmax_per_query(logits, positives, log_sum_of_negatives(logits, positives))
 
 
-def infonce(
-    scores: Tensor,
-    positives: Tensor,
-    temperature: float | Tensor = 0.07,
-    *,
-    direction: Direction = "both",
-    reduction: Reduction = "mean",
-    compat: Compat = "none",
-) -> Tensor:
-    """InfoNCE over one score matrix.
-
-    Args:
-        scores: (n_images, n_texts) cosine scores.
-        positives: (n_images, n_texts) boolean; several per row and column are allowed.
-        temperature: τ > 0, a number or a scalar tensor that is trained.
-        direction: ``both`` averages image→text and text→image.
-        reduction: ``mean`` or ``sum`` over queries; ``none`` gives one value per query, image
-            queries first, not halved.
-        compat: ``pairs`` treats other captions of an image as negatives, as published.
-
-    Raises:
-        UsageError: τ ≤ 0, shapes that differ, a query without a positive, a batch without a negative.
-        NumericalError: a score or a learned τ has become NaN or infinite.
-    """
-    checked_temperature(temperature)
-    scores, positives = checked(scores, positives, compat)
-    losses = in_directions(infonce_per_query, scores / temperature, positives, direction)
-    return together(losses, reduction, "mean")
-
-
+@declared(
+    "infonce",
+    "each positive against all negatives in a soft-max at temperature τ",
+    "van den Oord et al. 2018; Radford et al. 2021",
+)
 class InfoNCE(Tempered):
-    """InfoNCE with a fixed or learned temperature.
-
-    Args:
-        learn_temperature: train log(1/τ) with the model; 1/τ is capped at 100, as in CLIP.
-
-    The other options are those of the function.
-    """
+    """InfoNCE with a fixed or learned temperature."""
 
     def __init__(
         self,
-        temperature: float = 0.07,
+        temperature: float | Tensor = 0.07,
         learn_temperature: bool = False,
-        direction: Direction = "both",
-        reduction: Reduction = "mean",
-        compat: Compat = "none",
+        **choices: Unpack[Choices],
     ) -> None:
-        super().__init__(temperature, learn_temperature, direction, reduction, compat)
+        super().__init__(temperature, learn_temperature, **choices)
 
-    def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        return infonce(scores, positives, self.temperature, **self.choices)
-
-    def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
-        """(queries,) mean over a query's positives."""
-        scores, positives = checked(scores, positives, self.compat)
-        return infonce_per_query(scores / checked_temperature(self.temperature), positives)
+    def of_logits(self, temperature: float | Tensor) -> OneWay:
+        return infonce_per_query
 
 
+@declared(
+    "nt-xent",
+    "InfoNCE at τ = 0.1, as in the comparison of metric-learning losses",
+    "Chen et al. 2020; Bleeker and de Rijke 2022, Eq. 4",
+)
 class NTXent(InfoNCE):
-    """NT-Xent between modalities: InfoNCE at τ = 0.1; options as :class:`InfoNCE`."""
+    """NT-Xent between modalities: InfoNCE at τ = 0.1."""
 
     def __init__(
         self,
-        temperature: float = 0.1,
+        temperature: float | Tensor = 0.1,
         learn_temperature: bool = False,
-        direction: Direction = "both",
-        reduction: Reduction = "mean",
-        compat: Compat = "none",
+        **choices: Unpack[Choices],
     ) -> None:
-        super().__init__(temperature, learn_temperature, direction, reduction, compat)
+        super().__init__(temperature, learn_temperature, **choices)
 
 
-OBJECTIVES.add(
-    ObjectiveKind(
-        "infonce",
-        "each positive against all negatives in a soft-max at temperature τ",
-        "van den Oord et al. 2018; Radford et al. 2021",
-        InfoNCE,
-    )
-)
-OBJECTIVES.add(
-    ObjectiveKind(
-        "nt-xent",
-        "InfoNCE at τ = 0.1, as in the comparison of metric-learning losses",
-        "Chen et al. 2020; Bleeker and de Rijke 2022, Eq. 4",
-        NTXent,
-    )
-)
+def infonce(
+    scores: Tensor, positives: Tensor, temperature: float | Tensor = 0.07, **choices: Unpack[Choices]
+) -> Tensor:
+    """InfoNCE over one score matrix, the mean of image→text and text→image.
+
+    ``temperature`` is τ > 0, a number or a scalar tensor that is trained.
+    """
+    return InfoNCE(temperature, **choices).forward(scores, positives)

@@ -16,24 +16,23 @@ Jain and Verma 2021 adapt to images and captions (III-B), which is SimCLR's (Che
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import torch
 from torch import Tensor
 
 from diptych.core.errors import UsageError
 from diptych.objectives.declaration import (
-    OBJECTIVES,
+    Choices,
     Compat,
-    Direction,
-    ObjectiveKind,
-    Reduction,
-    Tempered,
     Within,
     all_finite,
     checked,
     checked_temperature,
-    together,
+    declared,
+    reduced,
 )
-from diptych.objectives.infonce import log_sum_of_negatives, softmax_per_query
+from diptych.objectives.infonce import NTXent, log_sum_of_negatives, softmax_per_query
 
 
 def _related(positives: Tensor) -> Tensor:
@@ -79,90 +78,51 @@ def _inside(
     return within, _related(positives)
 
 
-def mvn(
-    scores: Tensor,
-    positives: Tensor,
-    within: Within | None,
-    temperature: float | Tensor = 0.1,
-    *,
-    direction: Direction = "both",
-    reduction: Reduction = "mean",
-    compat: Compat = "none",
-) -> Tensor:
-    """Multi-modal NCE over the scores between and inside the modalities.
-
-    Args:
-        scores: (n_images, n_texts) cosine scores.
-        positives: (n_images, n_texts) boolean; several per row and column are allowed.
-        within: (n_images, n_images) and (n_texts, n_texts) cosine scores; diagonals only have to be finite.
-        temperature: τ > 0, a number or a scalar tensor that is trained.
-        direction: ``both`` takes images and texts as anchors, ``i2t`` images, ``t2i`` texts; the
-            scores inside the other modality may then be anything.
-        reduction: ``mean`` or ``sum`` over all anchors; ``none`` gives one value per anchor, images
-            first.
-        compat: ``pairs`` treats captions of the same image as negatives, as published.
-
-    Raises:
-        UsageError: τ ≤ 0, shapes that differ, no ``within``, a query without a positive, a batch
-            without a negative.
-        NumericalError: a score or a learned τ has become NaN or infinite.
-    """
-    checked_temperature(temperature)
-    given = positives
-    scores, positives = checked(scores, positives, compat)
-    if direction not in ("both", "i2t", "t2i"):
-        raise UsageError(f"direction {direction!r}", "one of 'both', 'i2t', 't2i'")
-    images, texts = given.nonzero(as_tuple=True)
-    logits = scores / temperature
-    losses = []
-    if direction in ("both", "i2t"):
-        inside, related = _inside(within and within.images, given, images, compat, "image")
-        losses.append(_per_query(logits, positives, inside / temperature, related))
-    if direction in ("both", "t2i"):
-        inside, related = _inside(within and within.texts, given.T, texts, compat, "text")
-        losses.append(_per_query(logits.T, positives.T, inside / temperature, related))
-    return together([torch.cat(losses)], reduction, "mean")
-
-
-class MVN(Tempered):
+@declared(
+    "mvn",
+    "soft-max over the negatives of both modalities, as in SimCLR",
+    "Alayrac et al. 2020; Jain and Verma 2021, III-B",
+)
+class MVN(NTXent):
     """Multi-modal NCE with a fixed or learned temperature; wants the scores inside each modality.
 
-    Args:
-        learn_temperature: train log(1/τ) with the model; 1/τ is capped at 100, as in CLIP.
-
-    The other options are those of the function.
+    Their diagonals only have to be finite. With one direction, the scores inside the other modality may be anything.
     """
 
     needs_within = True
 
-    def __init__(
-        self,
-        temperature: float = 0.1,
-        learn_temperature: bool = False,
-        direction: Direction = "both",
-        reduction: Reduction = "mean",
-        compat: Compat = "none",
-    ) -> None:
-        super().__init__(temperature, learn_temperature, direction, reduction, compat)
-
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        return mvn(scores, positives, within, self.temperature, **self.choices)
+        temperature, given = checked_temperature(self.temperature), positives
+        scores, positives = checked(scores, positives, self.compat)
+        images, texts = given.nonzero(as_tuple=True)
+        logits = scores / temperature
+        losses = []
+        if self.direction in ("both", "i2t"):
+            inside, related = _inside(within and within.images, given, images, self.compat, "image")
+            losses.append(_per_query(logits, positives, inside / temperature, related))
+        if self.direction in ("both", "t2i"):
+            inside, related = _inside(within and within.texts, given.T, texts, self.compat, "text")
+            losses.append(_per_query(logits.T, positives.T, inside / temperature, related))
+        return reduced([torch.cat(losses)], self.reduction, "mean")
 
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
-        """(queries,) mean over a query's positives."""
-        temperature = checked_temperature(self.temperature)
-        given = positives
+        """Return (queries,) means over a query's positives."""
+        temperature, given = checked_temperature(self.temperature), positives
         scores, positives = checked(scores, positives, self.compat)
         copies = given.nonzero(as_tuple=True)[0]
         inside, related = _inside(within, given, copies, self.compat, "query")
         return _per_query(scores / temperature, positives, inside / temperature, related)
 
 
-OBJECTIVES.add(
-    ObjectiveKind(
-        "mvn",
-        "soft-max over the negatives of both modalities, as in SimCLR",
-        "Alayrac et al. 2020; Jain and Verma 2021, III-B",
-        MVN,
-    )
-)
+def mvn(
+    scores: Tensor,
+    positives: Tensor,
+    within: Within | None,
+    temperature: float | Tensor = 0.1,
+    **choices: Unpack[Choices],
+) -> Tensor:
+    """Multi-modal NCE over the scores between and inside the modalities.
+
+    ``direction`` says whose rows are anchors, and ``reduction`` is over all anchors, images first.
+    """
+    return MVN(temperature, **choices).forward(scores, positives, within)

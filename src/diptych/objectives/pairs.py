@@ -21,19 +21,12 @@ BLOCK_ELEMENTS = 2**17
 
 
 class PairBlock(NamedTuple):
-    """Some (query, positive) pairs, each with the row of its query.
+    """Some (query, positive) pairs, each with the row of its query."""
 
-    Attributes:
-        rows: (pairs, candidates) scores of the pair's query.
-        relevant: (pairs, candidates) which of them are positives of that query.
-        places: (pairs, 1) the column of the pair's own positive.
-        own: (pairs, 1) its score.
-    """
-
-    rows: Tensor
-    relevant: Tensor
-    places: Tensor
-    own: Tensor
+    rows: Tensor  # (pairs, candidates) scores of the pair's query
+    relevant: Tensor  # (pairs, candidates) which of them are positives of that query
+    places: Tensor  # (pairs, 1) the column of the pair's own positive
+    own: Tensor  # (pairs, 1) its score
 
 
 class PairLoss(Protocol):

@@ -31,22 +31,14 @@ _BLOCK_ELEMENTS = 2**20
 
 @dataclass(frozen=True)
 class Similarity:
-    """A similarity in the registry.
+    """A similarity in the registry; called with (n, d) images and (m, d) texts, it gives (n, m) scores."""
 
-    Attributes:
-        name: what a recipe calls it.
-        description: one line.
-        citation: where it is defined.
-        function: (n, d) images and (m, d) texts to (n, m) scores.
-    """
-
-    name: str
+    name: str  # what a recipe calls it
     description: str
     citation: str
     function: Callable[[Tensor, Tensor], Tensor]
 
     def __call__(self, images: Tensor, texts: Tensor) -> Tensor:
-        """(n_images, n_texts) scores of (n_images, d) and (n_texts, d) rows."""
         return self.function(images, texts)
 
 
@@ -54,11 +46,7 @@ SIMILARITIES: Registry[Similarity] = Registry("similarity", "diptych.objectives"
 
 
 def similarity_of(name: str) -> Similarity:
-    """The similarity called ``name``.
-
-    Raises:
-        UnknownNameError: there is none; the message lists those there are.
-    """
+    """Return the similarity called ``name``."""
     return SIMILARITIES.get(name)
 
 
@@ -86,11 +74,7 @@ class _Gram(torch.autograd.Function):
 
 
 def cosine_similarity(images: Tensor, texts: Tensor) -> Tensor:
-    """(n_images, n_texts) products of unit rows; give the same rows twice for scores inside a modality.
-
-    Raises:
-        MismatchError: widths that differ.
-    """
+    """(n_images, n_texts) products of unit rows; give the same rows twice for scores inside a modality."""
     _checked(images, texts)
     if images is texts:
         scores: Tensor = _Gram.apply(images)
@@ -130,14 +114,7 @@ class _OrderViolation(torch.autograd.Function):
 
 
 def order_similarity(images: Tensor, texts: Tensor) -> Tensor:
-    """(n_images, n_texts) −‖max(0, text − image)‖², at most 0.
-
-    The (n, m, d) differences exist a block of images at a time.
-
-    Raises:
-        MismatchError: widths that differ.
-        UsageError: on the way back, when a second derivative is asked for (``create_graph``).
-    """
+    """(n_images, n_texts) −‖max(0, text − image)‖², at most 0; has no second derivative."""
     _checked(images, texts)
     violation: Tensor = _OrderViolation.apply(images, texts)
     return -violation
@@ -151,22 +128,19 @@ def order_root_similarity(images: Tensor, texts: Tensor) -> Tensor:
     return -torch.where(kept, torch.where(kept, violation, 1.0).sqrt(), 0.0)
 
 
-SIMILARITIES.add(
-    Similarity("cosine", "product of unit rows", "Kiros et al. 2014; Faghri et al. 2018", cosine_similarity)
-)
-SIMILARITIES.add(
+for _declared in (
+    Similarity("cosine", "product of unit rows", "Kiros et al. 2014; Faghri et al. 2018", cosine_similarity),
     Similarity(
         "order",
         "minus the squared violation of text ≤ image in every coordinate",
         "Vendrov et al. 2016, Eq. 2",
         order_similarity,
-    )
-)
-SIMILARITIES.add(
+    ),
     Similarity(
         "order-root",
         "minus the violation of text ≤ image, not squared, as VSE++'s code has it",
         "Faghri et al. 2018, published code",
         order_root_similarity,
-    )
-)
+    ),
+):
+    SIMILARITIES.add(_declared)

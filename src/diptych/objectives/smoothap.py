@@ -20,27 +20,13 @@ Bleeker and de Rijke, ECIR 2022, Eq. 5–8 and appendix A.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
-from diptych.objectives.declaration import (
-    OBJECTIVES,
-    Compat,
-    Directed,
-    Direction,
-    ObjectiveKind,
-    Reduction,
-    Within,
-    checked,
-    checked_temperature,
-    in_directions,
-    together,
-)
+from diptych.objectives.declaration import Choices, Directed, OneWay, checked_temperature, declared
 from diptych.objectives.pairs import PairBlock, mean_per_query, pair_losses
-
-SmoothAPCompat = Literal[Compat, "positive-sign"]
 
 
 @dataclass(frozen=True)
@@ -69,80 +55,38 @@ class _Imprecision:
         return steepness.mul_(gates).mul_(1 - gates).mul_(self.scale)
 
 
-def _per_query(scores: Tensor, positives: Tensor, temperature: float, compat: SmoothAPCompat) -> Tensor:
-    queries = positives.nonzero(as_tuple=True)[0]
-    scale = -1 / temperature if compat == "positive-sign" else 1 / temperature
-    return mean_per_query(pair_losses(_Imprecision(scale), scores, positives), queries, len(scores))
-
-
-def _as_pairs(compat: SmoothAPCompat) -> Compat:
-    return "none" if compat == "positive-sign" else compat
-
-
-def smoothap(
-    scores: Tensor,
-    positives: Tensor,
-    temperature: float = 0.01,
-    *,
-    direction: Direction = "both",
-    reduction: Reduction = "mean",
-    compat: SmoothAPCompat = "none",
-) -> Tensor:
-    """1 − smooth average precision over one score matrix.
-
-    Args:
-        scores: (n_images, n_texts).
-        positives: (n_images, n_texts) boolean; several per row and column are allowed.
-        temperature: τ > 0 of the sigmoid, a number.
-        direction: ``both`` averages image→text and text→image.
-        reduction: ``mean`` or ``sum`` over queries; ``none`` gives one value per query, image
-            queries first, not halved.
-        compat: ``positive-sign`` as the papers' Eq. 17 reads; ``pairs`` makes every positive pair a
-            query with one positive, and other captions of its image negatives.
-
-    Raises:
-        UsageError: τ ≤ 0, shapes that differ, a query without a positive, a batch without a negative;
-            on the way back, a second derivative (``create_graph``).
-        NumericalError: a score is NaN or infinite.
-    """
-    checked_temperature(temperature)
-    scores, positives = checked(scores, positives, _as_pairs(compat))
-    losses = in_directions(
-        lambda s, p: _per_query(s, p, float(temperature), compat), scores, positives, direction
-    )
-    return together(losses, reduction, "mean")
-
-
+@declared(
+    "smoothap",
+    "one minus a smooth average precision, in memory linear in positives × candidates",
+    "Brown et al. 2020; Bleeker and de Rijke 2022, Eq. 5–8",
+)
 class SmoothAP(Directed):
-    """1 − smooth average precision, for any number of positives per query. Options are those of the function."""
+    """1 − smooth average precision, for any number of positives per query."""
 
     compats = ("none", "pairs", "positive-sign")
 
-    def __init__(
-        self,
-        temperature: float = 0.01,
-        direction: Direction = "both",
-        reduction: Reduction = "mean",
-        compat: SmoothAPCompat = "none",
-    ) -> None:
-        super().__init__(direction, reduction, compat)
+    def __init__(self, temperature: float = 0.01, **choices: Unpack[Choices]) -> None:
+        super().__init__(**choices)
         checked_temperature(temperature)
-        self.temperature = temperature
+        self.temperature = float(temperature)
 
-    def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        return smoothap(scores, positives, self.temperature, **self.choices)
+    def one_way(self, scores: Tensor) -> tuple[Tensor, OneWay]:
+        sign = -1 if self.compat == "positive-sign" else 1
+        precision = _Imprecision(sign / self.temperature)
 
-    def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
-        """(queries,) 1 − smooth average precision of each."""
-        scores, positives = checked(scores, positives, _as_pairs(self.compat))
-        return _per_query(scores, positives, self.temperature, self.compat)
+        def per_query(scores: Tensor, positives: Tensor) -> Tensor:
+            queries = positives.nonzero(as_tuple=True)[0]
+            return mean_per_query(pair_losses(precision, scores, positives), queries, len(scores))
+
+        return scores, per_query
 
 
-OBJECTIVES.add(
-    ObjectiveKind(
-        "smoothap",
-        "one minus a smooth average precision, in memory linear in positives × candidates",
-        "Brown et al. 2020; Bleeker and de Rijke 2022, Eq. 5–8",
-        SmoothAP,
-    )
-)
+def smoothap(
+    scores: Tensor, positives: Tensor, temperature: float = 0.01, **choices: Unpack[Choices]
+) -> Tensor:
+    """1 − smooth average precision over one score matrix, the mean of image→text and text→image.
+
+    ``temperature`` is τ > 0 of the sigmoid, a number. ``compat="positive-sign"`` is as the papers' Eq. 17 reads;
+    a second derivative (``create_graph``) is refused.
+    """
+    return SmoothAP(temperature, **choices).forward(scores, positives)

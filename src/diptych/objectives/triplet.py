@@ -16,21 +16,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar, Unpack
 
 from torch import Tensor
 
 from diptych.objectives.declaration import (
-    OBJECTIVES,
-    Compat,
+    Choices,
     Directed,
-    Direction,
-    ObjectiveKind,
+    OneWay,
     Reduction,
-    Within,
     checked,
-    in_directions,
+    declared,
     not_negative,
-    together,
 )
 from diptych.objectives.pairs import PairBlock, pair_losses, sum_per_query
 
@@ -58,84 +55,53 @@ def _pairs(scores: Tensor, positives: Tensor, margin: float, hardest: bool) -> T
     return (margin + negatives[queries] - scores[queries, places]).relu()
 
 
-def triplet(
-    scores: Tensor,
-    positives: Tensor,
-    margin: float = 0.2,
-    *,
-    hardest: bool = False,
-    direction: Direction = "both",
-    reduction: Reduction = "sum",
-    compat: Compat = "none",
-) -> Tensor:
-    """Triplet loss over one score matrix, without a list of triplets.
-
-    Args:
-        scores: (n_images, n_texts).
-        positives: (n_images, n_texts) boolean; several per row and column are allowed.
-        margin: α ≥ 0.
-        hardest: count only each query's hardest negative.
-        direction: ``both`` adds image→text and text→image.
-        reduction: ``sum`` (published) or ``mean`` over (query, positive) pairs of each direction;
-            ``none`` gives one value per pair, image queries first.
-        compat: ``pairs`` treats other captions of an image as negatives, as published.
-
-    Raises:
-        UsageError: α < 0, shapes that differ, a query without a positive, a batch without a negative;
-            on the way back, a second derivative (``create_graph``) of the sum of hinges.
-        NumericalError: a score is NaN or infinite.
-    """
-    not_negative("margin", margin, 0.2)
-    scores, positives = checked(scores, positives, compat)
-    losses = in_directions(lambda s, p: _pairs(s, p, margin, hardest), scores, positives, direction)
-    return together(losses, reduction, "sum")
-
-
+@declared(
+    "triplet", "sum of hinges over all in-batch negatives", "Kiros et al. 2014; Faghri et al. 2018, Eq. 4"
+)
 class Triplet(Directed):
-    """Sum of hinges over all in-batch negatives. Options are those of the function."""
+    """Sum of hinges over all in-batch negatives."""
 
-    hardest = False
+    reduction: Reduction = "sum"
+    combined = "sum"
+    hardest: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        margin: float = 0.2,
-        direction: Direction = "both",
-        reduction: Reduction = "sum",
-        compat: Compat = "none",
-    ) -> None:
-        super().__init__(direction, reduction, compat)
+    def __init__(self, margin: float = 0.2, **choices: Unpack[Choices]) -> None:
+        super().__init__(**choices)
         self.margin = not_negative("margin", margin, 0.2)
 
-    def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        return triplet(scores, positives, self.margin, hardest=self.hardest, **self.choices)
+    def one_way(self, scores: Tensor) -> tuple[Tensor, OneWay]:
+        return scores, lambda scores, positives: _pairs(scores, positives, self.margin, self.hardest)
 
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
-        """(queries,) sum over a query's positives."""
+        """Return (queries,) sums over a query's positives."""
         scores, positives = checked(scores, positives, self.compat)
         queries = positives.nonzero(as_tuple=True)[0]
         pairs = _pairs(scores, positives, self.margin, self.hardest)
         return sum_per_query(pairs, queries, len(scores))
 
 
+@declared(
+    "triplet-hardest",
+    "hinge of the hardest in-batch negative (VSE++, Triplet SH)",
+    "Faghri et al. 2018, Eq. 6",
+)
 class TripletHardest(Triplet):
-    """Only the hardest in-batch negative of each query (Triplet SH); options as :class:`Triplet`."""
+    """Only the hardest in-batch negative of each query (Triplet SH)."""
 
     hardest = True
 
 
-OBJECTIVES.add(
-    ObjectiveKind(
-        "triplet",
-        "sum of hinges over all in-batch negatives",
-        "Kiros et al. 2014; Faghri et al. 2018, Eq. 4",
-        Triplet,
-    )
-)
-OBJECTIVES.add(
-    ObjectiveKind(
-        "triplet-hardest",
-        "hinge of the hardest in-batch negative (VSE++, Triplet SH)",
-        "Faghri et al. 2018, Eq. 6",
-        TripletHardest,
-    )
-)
+def triplet(
+    scores: Tensor,
+    positives: Tensor,
+    margin: float = 0.2,
+    *,
+    hardest: bool = False,
+    **choices: Unpack[Choices],
+) -> Tensor:
+    """Triplet loss over one score matrix, both directions added, without a list of triplets.
+
+    ``margin`` is α ≥ 0; ``hardest`` counts only each query's hardest negative. The reduction is over (query,
+    positive) pairs, and their sum (published) by default. A second derivative of the sum of hinges is refused.
+    """
+    return (TripletHardest if hardest else Triplet)(margin, **choices).forward(scores, positives)

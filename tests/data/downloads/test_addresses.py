@@ -79,7 +79,7 @@ def test_pauses_that_hosts_ask_for() -> None:
 
 
 def test_lists_that_cannot_be_read(tmp_path: Path) -> None:
-    refused(DataError, "cannot be read as CSV", read_wanted, tmp_path / "none.csv")
+    refused(DataError, "does not exist", read_wanted, tmp_path / "none.csv")
     file = tmp_path / "list.csv"
     file.write_text("name,url\na,http://x/1\n")
     refused(DataError, "columns name, url", read_wanted, file)

@@ -21,21 +21,16 @@ Found = Mapping[str, tuple[int, int]]
 def held_against(found: Found, form: Form | None) -> list[SplitCheck]:
     """Return each split of ``found`` and of ``form``, one beside the other; the form's order first."""
     sizes: Mapping[str, Size] = {} if form is None else form.sizes
-    checks = [_one(split, found.get(split), size) for split, size in sizes.items()]
-    for split, (images, captions) in found.items():
-        if split not in sizes:
-            verdict = "not known" if form is None else "not expected"
-            checks.append(SplitCheck(split, images, captions, None, {}, verdict))
-    return checks
+    return [_one(split, found.get(split), sizes.get(split), form) for split in {**sizes, **found}]
 
 
-def _one(split: str, found: tuple[int, int] | None, size: Size) -> SplitCheck:
+def _one(split: str, found: tuple[int, int] | None, size: Size | None, form: Form | None) -> SplitCheck:
+    images, captions = found or (0, 0)
+    if size is None:
+        return SplitCheck(split, images, captions, None, {}, "not known" if form is None else "not expected")
     if found is None:
         return SplitCheck(split, 0, 0, size.images, size.captions, "absent")
-    images, captions = found
-    meaning = size.captions.get(captions, "")
-    if not meaning and captions == images:
-        meaning = "one of each"
+    meaning = size.captions.get(captions, "one of each" if captions == images else "")
     fits = images == size.images and (meaning or not size.captions)
     verdict = "as expected" if fits else "differs"
     return SplitCheck(split, images, captions, size.images, size.captions, verdict, meaning)
@@ -64,31 +59,27 @@ def size_problems(
         return []
     problems = []
     for one in splits:
-        if one.verdict == "absent":
-            what = (
-                f"split {one.split} is not there, {one.expected_images:,} images are expected ({form.name})"
-            )
-            problems.append(
-                Problem(what, f"fetch it, or check what is there alone with --split {_any(splits)}")
-            )
-        elif one.verdict == "differs":
-            captions = " or ".join(f"{n:,} ({what})" for n, what in one.expected_captions.items())
-            expected = f"{one.expected_images:,} images" + (f" and {captions} captions" if captions else "")
-            problems.append(
-                Problem(
-                    f"split {one.split}: {expected} expected ({form.name}), "
-                    f"found {one.images:,} images and {one.captions:,} captions",
-                    f"fetch the captions again; diptych data show {known.name} lists the sizes in use",
-                )
-            )
-        elif one.verdict == "not expected":
-            what = f"split {one.split} with {one.images:,} images is in none of {form.name}"
-            problems.append(Problem(what, f"diptych data show {known.name} lists the splits in use"))
+        captions = " or ".join(f"{n:,} ({what})" for n, what in one.expected_captions.items())
+        expected = f"{one.expected_images or 0:,} images" + (f" and {captions} captions" if captions else "")
+        others = f"with --split {next((one.split for one in splits if one.images), 'NAME')}"
+        texts = {
+            "absent": (
+                f"split {one.split} is not there, {one.expected_images or 0:,} images are expected ({form.name})",
+                f"fetch it, or check what is there alone {others}",
+            ),
+            "differs": (
+                f"split {one.split}: {expected} expected ({form.name}), "
+                f"found {one.images:,} images and {one.captions:,} captions",
+                f"fetch the captions again; diptych data show {known.name} lists the sizes in use",
+            ),
+            "not expected": (
+                f"split {one.split} with {one.images:,} images is in none of {form.name}",
+                f"diptych data show {known.name} lists the splits in use",
+            ),
+        }
+        if one.verdict in texts:
+            problems.append(Problem(*texts[one.verdict]))
     return problems
-
-
-def _any(splits: Sequence[SplitCheck]) -> str:
-    return next((one.split for one in splits if one.images), "NAME")
 
 
 def same_captions(collection: Collection) -> tuple[Some, Some]:
@@ -105,13 +96,10 @@ def same_captions(collection: Collection) -> tuple[Some, Some]:
     _, group = np.unique(texts, return_inverse=True)
     image = collection.caption_image
     order = np.lexsort((np.arange(len(texts)), image, group))
-    same_text = np.zeros(len(texts), dtype=bool)
-    same_text[1:] = group[order][1:] == group[order][:-1]
-    same_image = np.zeros(len(texts), dtype=bool)
-    same_image[1:] = image[order][1:] == image[order][:-1]
-    repeated = np.sort(order[same_text & same_image])
-    first_of_image = ~(same_text & same_image)
-    images_of_group = np.bincount(group[order][first_of_image])
+    again = np.zeros(len(texts), dtype=bool)  # of the same text and image as the one before
+    again[1:] = (np.diff(group[order]) == 0) & (np.diff(image[order]) == 0)
+    repeated = np.sort(order[again])
+    images_of_group = np.bincount(group[order][~again])
     shared = np.flatnonzero(images_of_group[group] > 1) if len(texts) else np.empty(0, dtype=np.int64)
     ids = collection.caption_ids
     return Some.of(ids[row] for row in repeated.tolist()), Some.of(ids[row] for row in shared.tolist())
@@ -225,25 +213,21 @@ def _layout(dataset: KnownDataset | None) -> str:
 
 
 def _reader_of(dataset: KnownDataset | None, path: Path) -> str:
-    """Return the dataset's first reader that recognises the path; of one of nobody's knowing, anybody's."""
-    known = {reader.name: reader for reader in READERS}
-    anybody = [
-        one.name for one in sorted(known.values(), key=lambda one: one.general) if one.recognises(path)
-    ]
-    if dataset is None and anybody:
-        return anybody[0]
-    if dataset is not None:
-        for one in dataset.readings:
-            if one.reader in anybody:
-                return one.reader
-    if not anybody:
+    """Return the dataset's first reader that recognises the path; of an unknown dataset, any reader."""
+    fitting = [one for one in sorted(READERS, key=lambda one: one.general) if one.recognises(path)]
+    names = [one.name for one in fitting]
+    if not names:
         what = f"no reader recognises {path}" + (f" as {dataset.name}" if dataset is not None else "")
         raise UsageError(what, f"{_layout(dataset)}; or name its format with --reader")
-    assert dataset is not None
+    if dataset is None:
+        return names[0]
+    for one in dataset.readings:
+        if one.reader in names:
+            return one.reader
     raise UsageError(
-        f"{path} is not laid out as {dataset.name}: it looks like what the reader {anybody[0]} reads, "
-        f"{known[anybody[0]].description}",
-        f"{_layout(dataset)}; if this is {dataset.name} in another form, say --reader {anybody[0]}; check it as "
+        f"{path} is not laid out as {dataset.name}: it looks like what the reader {names[0]} reads, "
+        f"{fitting[0].description}",
+        f"{_layout(dataset)}; if this is {dataset.name} in another form, say --reader {names[0]}; check it as "
         f"what it is with diptych data check own {path}",
     )
 
@@ -270,12 +254,10 @@ def _sizes_of_others(sizes: Found, known: KnownDataset | None) -> list[str]:
 
 
 def _sizes(collection: Collection) -> dict[str, tuple[int, int]]:
-    sizes: dict[str, tuple[int, int]] = {}
-    names = np.asarray(collection.splits, dtype=object)
-    for name, images in collection.split_sizes.items():
-        captions = int(collection.captions_per_image[names == name].sum())
-        sizes[name] = images, captions
-    return sizes
+    names, captions = np.asarray(collection.splits, dtype=object), collection.captions_per_image
+    return {
+        name: (images, int(captions[names == name].sum())) for name, images in collection.split_sizes.items()
+    }
 
 
 def _form(collection: Collection, known: KnownDataset | None, split: str | None) -> Form | None:

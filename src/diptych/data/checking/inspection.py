@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from unicodedata import is_normalized, normalize
 
@@ -34,13 +36,9 @@ class Some:
     @classmethod
     def of(cls, names: Iterable[str]) -> Some:
         """Return all of ``names``."""
-        count = 0
-        first: list[str] = []
-        for name in names:
-            count += 1
-            if len(first) < _FIRST:
-                first.append(printable(name))
-        return cls(count, tuple(first))
+        rest = iter(names)
+        first = tuple(map(printable, islice(rest, _FIRST)))
+        return cls(len(first) + sum(1 for _ in rest), first)
 
     def listed(self) -> str:
         """Return the first ones, with … where there are more."""
@@ -86,35 +84,20 @@ class Problem:
 
 @dataclass(frozen=True)
 class Check:
-    """What was found in a dataset.
+    """What was found in a dataset."""
 
-    Attributes:
-        dataset: the known dataset that it was held against; None for any other.
-        reader: who read it.
-        collection: what was read, in one line.
-        centric: what its pictures show.
-        form: the form of splits that it was held against.
-        splits: each split, found beside expected.
-        pictures: the folder of pictures; None where pictures are not files of a folder.
-        without_captions: images that no caption describes.
-        repeated: captions that an image has twice.
-        shared: captions whose very words also describe another image.
-        notes: what the reader says, and what is worth knowing though nothing has to be done.
-        problems: what has to be put right.
-    """
-
-    dataset: str | None
-    reader: str
-    collection: str
-    centric: Centric | None
-    form: str | None
-    splits: tuple[SplitCheck, ...]
-    pictures: Pictures | None
-    without_captions: Some
-    repeated: Some
-    shared: Some
-    notes: tuple[str, ...]
-    problems: tuple[Problem, ...]
+    dataset: str | None  # the known dataset that it was held against; None for any other
+    reader: str  # who read it
+    collection: str  # what was read, in one line
+    centric: Centric | None  # what its pictures show
+    form: str | None  # the form of splits that it was held against
+    splits: tuple[SplitCheck, ...]  # each split, found beside expected
+    pictures: Pictures | None  # the folder of pictures; None where pictures are not files of a folder
+    without_captions: Some  # images that no caption describes
+    repeated: Some  # captions that an image has twice
+    shared: Some  # captions whose very words also describe another image
+    notes: tuple[str, ...]  # what the reader says, and what is worth knowing though nothing has to be done
+    problems: tuple[Problem, ...]  # what has to be put right
 
     @property
     def complete(self) -> bool:
@@ -169,12 +152,10 @@ def _files(root: Path) -> Iterator[str]:
 def scan(root: Path, names: Sequence[str]) -> Scan:
     """Look for ``names`` below ``root``, in one walk."""
     wanted: dict[str, int] = {}
-    again: list[tuple[int, int]] = []
+    first = np.zeros(len(names), dtype=np.int64)  # the row of each name's first occurrence
     for row, name in enumerate(names):
         plain = str(PurePosixPath(name)) if "//" in name or "./" in name or "\\" in name else name
-        first = wanted.setdefault(plain, row)
-        if first != row:
-            again.append((row, first))
+        first[row] = wanted.setdefault(plain, row)
     there = np.zeros(len(names), dtype=bool)
     unused: list[str] = []
     archives: list[str] = []
@@ -189,9 +170,7 @@ def scan(root: Path, names: Sequence[str]) -> Scan:
                 archives.append(name)
             if count % 1000 == 0:
                 bar.advance(1000)
-    for row, first in again:
-        there[row] = there[first]
-    return Scan(there, sorted(unused), sorted(archives))
+    return Scan(there[first], sorted(unused), sorted(archives))
 
 
 def where_they_are(root: Path, missing: Sequence[str], unused: Sequence[str]) -> str:
@@ -226,11 +205,7 @@ def _stem(name: str) -> str:
 def decode_all(
     collection: Collection, rows: Sequence[int], workers: int | None = None
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """Decode the pictures of ``rows`` in threads.
-
-    Returns:
-        Names of files without a byte, and name and reason of every other picture that cannot be decoded.
-    """
+    """Decode the pictures of ``rows``: names of files without a byte, and name and reason of other failures."""
     source = collection.source
 
     def look(row: int) -> tuple[str, str] | None:
@@ -258,11 +233,9 @@ def inspected(
     decode: bool,
     workers: int | None,
 ) -> tuple[Pictures | None, list[Problem]]:
-    """Look for the pictures of image rows ``rows``, and decode them when asked.
+    """Look for the pictures of image rows ``rows``, decode them when asked, and say what has to be put right.
 
-    Returns:
-        What was found, None where pictures are not files of a folder; and what has to be put right. Items
-        without a picture are not counted.
+    Returns no pictures where they are not files of a folder; items without a picture are not counted.
     """
     source = collection.source
     problems: list[Problem] = []
@@ -309,18 +282,8 @@ def inspected(
 
 def _by_folder(wanted: Sequence[str], missing: Sequence[str]) -> Mapping[str, tuple[int, int]]:
     """Per folder: how many of how many are missing."""
-
-    def counted(names: Sequence[str]) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for name in names:
-            folder = str(PurePosixPath(name).parent)
-            counts[folder] = counts.get(folder, 0) + 1
-        return counts
-
-    if not missing:
-        return {}
-    whole = counted(wanted)
-    return {folder: (count, whole[folder]) for folder, count in sorted(counted(missing).items())}
+    lost, whole = (Counter(str(PurePosixPath(name).parent) for name in names) for names in (missing, wanted))
+    return {folder: (count, whole[folder]) for folder, count in sorted(lost.items())}
 
 
 def _unpack(root: Path, present: int, archives: Sequence[str], layout: str) -> str:

@@ -79,10 +79,6 @@ class Work:
                 self._changed.wait(min(0.2, max(0.001, self._ready[0][0] - now)) if self._ready else 0.2)
         return None
 
-    def done(self, job: Job) -> None:
-        """A job came."""
-        self._back(job, came=True)
-
     def failed(self, job: Job, trouble: Trouble) -> bool:
         """A job did not come: whether that is the end of it. If not, it is tried again when its host has had rest."""
         job.attempts += 1
@@ -92,13 +88,13 @@ class Work:
             wait = max(wait, trouble.after)
         if trouble.again and wait > self._options.longest_wait:
             self._give_up(host, f"asks to wait {wait:,.0f} s")
-            self._back(job, put_back=True)
+            self.back(job, put_back=True)
             return False
         if trouble.again and job.attempts < self._options.attempts:
             self._turns.pause(trouble.host or host, wait)
-            self._back(job, put_back=True)
+            self.back(job, put_back=True)
             return False
-        self._back(job, came=not trouble.of_host)
+        self.back(job, came=not trouble.of_host)
         if self._dead.get(host, 0) >= _DEAD_AFTER:
             self._give_up(host, trouble.reason)
         return True
@@ -108,7 +104,8 @@ class Work:
             self.given_up[host] = reason
             self._changed.notify_all()
 
-    def _back(self, job: Job, *, came: bool | None = None, put_back: bool = False) -> None:
+    def back(self, job: Job, *, came: bool | None = None, put_back: bool = False) -> None:
+        """Take back a job that came, or did not because of its host, or is to be tried again."""
         host = _host(job)
         with self._changed:
             self._running -= 1
@@ -154,43 +151,21 @@ def looked_at(fetched: Fetched, options: DownloadOptions) -> dict[str, Any]:
     return {"ending": ending, "width": width, "height": height}
 
 
-def keep_picture(folder: Path, identifier: str, fetched: Fetched, seen: dict[str, Any]) -> dict[str, Any]:
-    """Write the bytes as they came under the item's name; gives ``file``, ``bytes``, ``width``, ``height``.
-
-    A file of the same item with another ending is removed, so that there is one.
-    """
-    name = picture_name(identifier)
-    file = f"{name}.{seen['ending']}"
-    write_bytes(folder / file, fetched.content)
-    for ending in {ending for _, ending in _BEGINNINGS} - {seen["ending"]}:
-        (folder / f"{name}.{ending}").unlink(missing_ok=True)
-    return {"file": file, "bytes": len(fetched.content), "width": seen["width"], "height": seen["height"]}
-
-
 _SHOWN = 5  # ids per reason
 
 
 @dataclass(frozen=True)
 class Downloads:
-    """What a download did.
+    """What a download did."""
 
-    Attributes:
-        folder: where the pictures and ``downloads.jsonl`` are.
-        wanted: how many pictures were asked for.
-        there: of them, those that are in the folder now.
-        fetched: of those, the ones that this call brought.
-        failures: of them, those that did not come, as the journal has them: ``id``, ``address``, ``kind``, ``error``.
-        left: those not tried yet: beyond the limit, or of hosts that were given up.
-        given_up: host → why it was left for another time.
-    """
-
-    folder: Path
-    wanted: int
-    there: int
-    fetched: int
+    folder: Path  # where the pictures and ``downloads.jsonl`` are
+    wanted: int  # how many pictures were asked for
+    there: int  # of them, those that are in the folder now
+    fetched: int  # of those, the ones that this call brought
+    # of them, those that did not come, as the journal has them: ``id``, ``address``, ``kind``, ``error``
     failures: tuple[Mapping[str, Any], ...]
-    left: int
-    given_up: Mapping[str, str]
+    left: int  # those not tried yet: beyond the limit, or of hosts that were given up
+    given_up: Mapping[str, str]  # host → why it was left for another time
 
     @property
     def reasons(self) -> dict[str, int]:
@@ -231,7 +206,7 @@ def download_pictures(
     once they were decoded as a picture. Killed at any moment, the same call goes on; at most the pictures on their way
     are asked for again. Hosts are called directly: proxies of the environment are not used.
     """
-    asked, folder = list(checked(wanted)), Path(folder)
+    asked, folder = checked(wanted), Path(folder)
     stop = threading.Event()
     turns = Turns(options.rate, options.connections, stop)
     with ExitStack() as stack:
@@ -298,7 +273,7 @@ def _run(
                     about = {"kind": trouble.kind, "error": trouble.reason, "attempts": job.attempts}
                     entries = [{"id": one, "address": job.address, **about} for one in job.ids]
                 else:
-                    work.done(job)
+                    work.back(job, came=True)
                 results.put(entries)
         except Stopped:
             pass
@@ -346,11 +321,18 @@ def _fetch(
     seen = looked_at(fetched, options)
     entries = []
     for one in job.ids:
+        name = picture_name(one)
+        file = f"{name}.{seen['ending']}"
+        write_bytes(folder / file, fetched.content)  # as it came
+        for ending in {ending for _, ending in _BEGINNINGS} - {seen["ending"]}:
+            (folder / f"{name}.{ending}").unlink(missing_ok=True)  # of the same item with another ending
         entry: dict[str, Any] = {
             "id": one,
             "address": job.address,
-            **keep_picture(folder, one, fetched, seen),
+            "file": file,
+            "bytes": len(fetched.content),
         }
+        entry |= {"width": seen["width"], "height": seen["height"]}
         if fetched.address != job.address:
             entry["came_from"] = fetched.address
         entries.append(entry)

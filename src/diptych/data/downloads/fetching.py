@@ -6,10 +6,11 @@ import ipaddress
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 import httpcore
@@ -19,11 +20,7 @@ from diptych.data.downloads.options import DownloadOptions
 
 
 class Trouble(Exception):
-    """A picture did not come; caught and written down, never a person's to see.
-
-    Args:
-        after: seconds that the host asks to wait.
-    """
+    """A picture did not come; caught and written down, never a person's to see. ``after``: seconds to wait."""
 
     host: str | None = None  # where it happened, which after a redirect is not where it began
 
@@ -44,7 +41,7 @@ class Stopped(Exception):
     """Asked to stop."""
 
 
-_KEPT = "/%:=&?~+!$,;'@()*[]|"
+KEPT = "/%:=&?~+!$,;'@()*[]|"
 _TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 """IPv4 addresses as networks of IPv6 alone write them (RFC 6052)."""
 
@@ -60,7 +57,7 @@ def proper_address(address: str) -> str:
         if parts.username is not None or parts.password is not None:
             raise Trouble("address", f"the address on {host} holds a user name")
         name = f"[{host}]" if ":" in host else host.encode("idna").decode("ascii")
-        path, query = quote(parts.path, safe=_KEPT) or "/", quote(parts.query, safe=_KEPT)
+        path, query = quote(parts.path, safe=KEPT) or "/", quote(parts.query, safe=KEPT)
     except ValueError as error:  # UnicodeError is one
         raise Trouble("address", f"{shown!r} is no address: {error}") from None
     place = name if port is None else f"{name}:{port}"
@@ -93,11 +90,7 @@ def is_public(number: str) -> bool:
 
 
 class Turns:
-    """One request per turn; all threads wait for a host's turns together, however they came to the host.
-
-    Args:
-        rate: turns per second and host.
-    """
+    """One request per turn, ``rate`` per second and host; all threads wait for a host's turns together."""
 
     def __init__(self, rate: float, connections: int, stop: threading.Event) -> None:
         self._between, self._connections, self._stop = 1.0 / rate, connections, stop
@@ -150,17 +143,12 @@ _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 _KINDS = {401: "refused", 403: "refused", 404: "not found", 410: "not found", 429: "too many", 451: "refused"}
 
 
-class Fetched:
-    """What an address gave.
+class Fetched(NamedTuple):
+    """What an address gave."""
 
-    Attributes:
-        content: its bytes.
-        kind: what the host says that it is, ``image/jpeg``.
-        address: where it was in the end.
-    """
-
-    def __init__(self, content: bytes, kind: str, address: str) -> None:
-        self.content, self.kind, self.address = content, kind, address
+    content: bytes
+    kind: str  # what the host says that it is, image/jpeg
+    address: str  # where it was in the end
 
 
 class Fetcher:
@@ -191,41 +179,37 @@ class Fetcher:
         allowed: Callable[[str], None] | None = None,
         accept: str = "image/*",
     ) -> Fetched:
-        """Return the content at ``address``, redirects followed.
+        """Return the content at ``address``, redirects followed; more than ``max_bytes`` is refused."""
+        import httpcore
 
-        Args:
-            max_bytes: more is refused, at the latest when so much has come.
-        """
-        here = proper_address(address)
+        here, pause = proper_address(address), self._options.timeout
         for _ in range(self._options.redirects + 1):
             if allowed is not None:
                 allowed(here)
             try:
                 with self._turns.turn(host_of(here)):
-                    found = self._asked(here, max_bytes, accept)
+                    found = self._one(here, max_bytes, time.monotonic() + self._options.seconds, accept)
             except Trouble as trouble:
                 trouble.host = host_of(here)
                 raise
+            except httpcore.ReadTimeout:
+                raise self._trouble(here, "slow", f"nothing came for {pause:g} s") from None
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                reason = str(error) or f"no connection within {pause:g} s"
+                raise self._trouble(here, "unreachable", reason, of_host=True) from None
+            except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
+                reason = f"the answer was cut: {error or type(error).__name__}"
+                raise self._trouble(here, "cut", reason) from None
             if isinstance(found, Fetched):
                 return found
             here = proper_address(_joined(here, found))
         raise Trouble("redirects", f"more than {self._options.redirects} redirects, the last to {here}")
 
-    def _asked(self, address: str, max_bytes: int, accept: str) -> Fetched | str:
-        """Return what one request gives; errors of the network become troubles."""
-        import httpcore
-
-        until = time.monotonic() + self._options.seconds
-        try:
-            return self._one(address, max_bytes, until, accept)
-        except httpcore.ReadTimeout:
-            silence = f"nothing came for {self._options.timeout:g} s"
-            raise Trouble("slow", silence, again=True) from None
-        except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-            reason = str(error) or f"no connection within {self._options.timeout:g} s"
-            raise Trouble("unreachable", reason, again=True, of_host=True) from None
-        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
-            raise Trouble("cut", f"the answer was cut: {error or type(error).__name__}", again=True) from None
+    @staticmethod
+    def _trouble(here: str, kind: str, reason: str, of_host: bool = False) -> Trouble:
+        trouble = Trouble(kind, reason, again=True, of_host=of_host)
+        trouble.host = host_of(here)
+        return trouble
 
     def _one(self, address: str, max_bytes: int, until: float, accept: str) -> Fetched | str:
         """Return the content, or where the host says that it is."""
@@ -301,14 +285,7 @@ class CheckedNetwork(httpcore.SyncBackend):
         super().__init__()
         self._allow_private = allow_private
 
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.NetworkStream:
+    def connect_tcp(self, host: str, port: int, *rest: Any, **options: Any) -> httpcore.NetworkStream:
         """Connect to the first address of ``host`` that answers."""
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -321,7 +298,7 @@ class CheckedNetwork(httpcore.SyncBackend):
         failed: Exception = httpcore.ConnectError(f"{host} has no address")
         for number in numbers[:4]:
             try:
-                return super().connect_tcp(number, port, timeout, local_address, socket_options)
+                return super().connect_tcp(number, port, *rest, **options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failed = error
         raise failed

@@ -14,7 +14,9 @@ from typing import Any, BinaryIO, Self
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.version import __version__
 from diptych.data.collection import Collection
+from diptych.data.columns import first_duplicate
 from diptych.data.images import MAX_PIXELS
+from diptych.data.lines import DelimitedTable
 
 AGENT = "diptych"
 """The name under which robots.txt is read."""
@@ -22,41 +24,24 @@ AGENT = "diptych"
 
 @dataclass(frozen=True)
 class DownloadOptions:
-    """Options of one download.
+    """Options of one download."""
 
-    Attributes:
-        contact: a mail address or web page where whoever runs a host can reach who downloads; it is sent to all.
-        rate: requests per second and host, robots.txt included.
-        connections: at once, to one host.
-        hosts: how many hosts at once.
-        robots: keep to robots.txt.
-        allow_private: follow addresses into private and loopback networks.
-        attempts: how often a picture is tried before it counts as failed.
-        back_off: seconds before the second attempt; twice as long before each further one.
-        longest_wait: seconds; a host that asks for a longer pause is left for another time.
-        timeout: seconds to connect, and without a byte.
-        seconds: for one picture altogether.
-        redirects: how many are followed.
-        max_bytes: a picture's largest file.
-        max_pixels: a picture's largest area.
-        min_side: shorter pictures are placeholders.
-    """
-
+    # a mail address or web page where whoever runs a host can reach who downloads; it is sent to all
     contact: str
-    rate: float = 1.0
-    connections: int = 1
-    hosts: int = 8
-    robots: bool = True
-    allow_private: bool = False
-    attempts: int = 4
-    back_off: float = 2.0
-    longest_wait: float = 600.0
-    timeout: float = 30.0
-    seconds: float = 180.0
-    redirects: int = 5
-    max_bytes: int = 30_000_000
-    max_pixels: int = MAX_PIXELS
-    min_side: int = 2
+    rate: float = 1.0  # requests per second and host, robots.txt included
+    connections: int = 1  # at once, to one host
+    hosts: int = 8  # how many hosts at once
+    robots: bool = True  # keep to robots.txt
+    allow_private: bool = False  # follow addresses into private and loopback networks
+    attempts: int = 4  # how often a picture is tried before it counts as failed
+    back_off: float = 2.0  # seconds before the second attempt; twice as long before each further one
+    longest_wait: float = 600.0  # seconds; a host that asks for a longer pause is left for another time
+    timeout: float = 30.0  # seconds to connect, and without a byte
+    seconds: float = 180.0  # for one picture altogether
+    redirects: int = 5  # how many are followed
+    max_bytes: int = 30_000_000  # a picture's largest file
+    max_pixels: int = MAX_PIXELS  # a picture's largest area
+    min_side: int = 2  # shorter pictures are placeholders
 
     def __post_init__(self) -> None:
         contact = self.contact.strip()
@@ -80,15 +65,10 @@ class DownloadOptions:
 
 @dataclass(frozen=True)
 class Wanted:
-    """One picture.
+    """One picture."""
 
-    Attributes:
-        id: of the item that it shows.
-        address: where it is.
-    """
-
-    id: str
-    address: str
+    id: str  # of the item that it shows
+    address: str  # where it is
 
 
 def wanted_of(collection: Collection) -> list[Wanted]:
@@ -131,35 +111,31 @@ def is_list(path: Path | str) -> bool:
 def read_wanted(path: Path | str) -> list[Wanted]:
     """A CSV file with the columns ``id`` and ``address``, others unread; lines without an address are left out."""
     path = Path(path)
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as handle:
-            rows = csv.DictReader(handle)
-            names = rows.fieldnames or []
-            if "id" not in names or "address" not in names:
-                raise DataError(
-                    f"{path} has the columns {', '.join(names) or 'none'}",
-                    "it needs the columns id and address",
-                )
-            found = []
-            for row in rows:
-                identifier, address = (row["id"] or "").strip(), (row["address"] or "").strip()
-                if not identifier:
-                    raise DataError(f"{path}, line {rows.line_num}: no id", "give each picture an id")
-                if address:
-                    found.append(Wanted(identifier, address))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read as CSV: {error}", "give a CSV file in UTF-8") from None
-    return list(checked(found))
+    table = DelimitedTable(path, delimiter="comma")
+    if not {"id", "address"} <= set(table.columns):
+        raise DataError(
+            f"{path} has the columns {', '.join(table.columns)}", "it needs the columns id and address"
+        )
+    identifiers, addresses = table.columns.index("id"), table.columns.index("address")
+    found = []
+    for line, row in table.rows():
+        identifier, address = (
+            row[place].strip() if place < len(row) else "" for place in (identifiers, addresses)
+        )
+        if not identifier:
+            raise DataError(f"{path}, line {line}: no id", "give each picture an id")
+        if address:
+            found.append(Wanted(identifier, address))
+    return checked(found)
 
 
-def checked(wanted: Iterable[Wanted]) -> Iterable[Wanted]:
-    """Yield the same, each id once."""
-    seen: set[str] = set()
-    for one in wanted:
-        if one.id in seen:
-            raise DataError(f"the id {one.id!r} occurs twice among the wanted pictures", "make ids unique")
-        seen.add(one.id)
-        yield one
+def checked(wanted: Iterable[Wanted]) -> list[Wanted]:
+    """Return the same, each id once."""
+    found = list(wanted)
+    twice = first_duplicate([one.id for one in found])
+    if twice is not None:
+        raise DataError(f"the id {twice!r} occurs twice among the wanted pictures", "make ids unique")
+    return found
 
 
 JOURNAL = "downloads.jsonl"

@@ -7,7 +7,7 @@ import re
 import threading
 from urllib.parse import quote, urlsplit
 
-from diptych.data.downloads.fetching import Fetcher, Trouble, Turns, host_of, origin_of
+from diptych.data.downloads.fetching import KEPT, Fetcher, Trouble, Turns, host_of, origin_of
 from diptych.data.downloads.options import AGENT
 
 # What a robots.txt says to one program (RFC 9309).
@@ -17,7 +17,6 @@ from diptych.data.downloads.options import AGENT
 _TOKEN = re.compile(r"[A-Za-z_-]+")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_KEPT = "/%:=&?~+!$,;'@()*[]|"
 
 
 class RobotsRules:
@@ -74,7 +73,7 @@ def _plain(place: str) -> str:
         character = chr(int(found[1], 16))
         return character if character in _UNRESERVED else found[0].upper()
 
-    return _ESCAPE.sub(written, quote(place, safe=_KEPT, errors="replace"))
+    return _ESCAPE.sub(written, quote(place, safe=KEPT, errors="replace"))
 
 
 def _matches(pattern: str, place: str) -> bool:

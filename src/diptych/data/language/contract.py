@@ -75,19 +75,12 @@ class WordNet(Protocol):
 
 @dataclass(frozen=True)
 class Language:
-    """What is at hand of a language.
+    """What is at hand of a language."""
 
-    Attributes:
-        name: how it was asked for.
-        tagger: parts of speech; None where there is none.
-        wordnet: meanings; None where there is none.
-        missing: what to do about a part that is None.
-    """
-
-    name: str
-    tagger: Tagger | None = None
-    wordnet: WordNet | None = None
-    missing: str = "run: diptych data resources"
+    name: str  # how it was asked for
+    tagger: Tagger | None = None  # parts of speech; None where there is none
+    wordnet: WordNet | None = None  # meanings; None where there is none
+    missing: str = "run: diptych data resources"  # what to do about a part that is None
 
     def need_tagger(self, purpose: str) -> Tagger:
         """Return the tagger."""

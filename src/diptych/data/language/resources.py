@@ -12,6 +12,7 @@ from diptych.core.errors import DiptychError, UsageError
 from diptych.data.language.contract import Tagger, WordNet
 from diptych.data.language.nltk_tagger import DOWNLOAD, EXTRA, NltkTagger, how_to_get
 from diptych.data.language.open import Places, open_wordnet, other_wordnets
+from diptych.data.language.table_wordnet import TableWordNet
 from diptych.data.language.wordnet_files import wordnet_files
 
 
@@ -44,49 +45,38 @@ class Resources:
 
 def find_resources(wordnet: Path | str | None = None, nltk_data: Path | str | None = None) -> Resources:
     """Look for everything; what is missing or damaged is said, not raised."""
+    from diptych.data.language.scenes_language import ScenesTagger, scenes_wordnet
+
     places = Places.find(wordnet, nltk_data)
-    library = _library()
-    tagger, tagger_row = _tagger(places)
-    net, net_row = _wordnet(places)
-    rows = (library, tagger_row, net_row, _scenes())
+    try:
+        library = Resource("NLTK", "there", metadata.version("nltk"))
+    except metadata.PackageNotFoundError:
+        library = Resource("NLTK", "missing", "not installed", fix=f"pip install 'diptych[{EXTRA}]'")
+    tagger: NltkTagger | None = None
+    net: TableWordNet | None = None
+    tagger_row = Resource("tagger", "missing", "in none of NLTK's data folders", fix=how_to_get())
+    if places.tagger is not None:
+        try:
+            tagger = NltkTagger(places.tagger)
+            tagger_row = Resource("tagger", "there", tagger.name, str(tagger.path), _size([tagger.path]))
+        except DiptychError as error:
+            tagger_row = _wrong("tagger", places.tagger, error, DOWNLOAD)
+    fix = f"{how_to_get()}, or {other_wordnets()}"
+    net_row = Resource("WordNet", "missing", "in none of NLTK's data folders", fix=fix)
+    if places.wordnet is not None:
+        try:
+            net, files = open_wordnet(places.wordnet), wordnet_files(places.wordnet)
+            what = f"{_counted(net)} ({files.form}, {places.wordnet_by})"
+            net_row = Resource("WordNet", "there", what, str(places.wordnet), _size(files.files))
+        except DiptychError as error:
+            net_row = _wrong("WordNet", places.wordnet, error, fix)
+    scenes = f"{ScenesTagger.name}; {_counted(scenes_wordnet())}"
+    rows = (library, tagger_row, net_row, Resource("language of scenes", "there", scenes, "built in"))
     return Resources(rows, places.folders, tagger if library.state == "there" else None, net)
 
 
-def _library() -> Resource:
-    try:
-        return Resource("NLTK", "there", metadata.version("nltk"))
-    except metadata.PackageNotFoundError:
-        return Resource("NLTK", "missing", "not installed", fix=f"pip install 'diptych[{EXTRA}]'")
-
-
-def _tagger(places: Places) -> tuple[Tagger | None, Resource]:
-    if places.tagger is None:
-        return None, Resource("tagger", "missing", "in none of NLTK's data folders", fix=how_to_get())
-    try:
-        tagger = NltkTagger(places.tagger)
-    except DiptychError as error:
-        return None, _wrong("tagger", places.tagger, error, DOWNLOAD)
-    return tagger, Resource("tagger", "there", tagger.name, str(tagger.path), _size([tagger.path]))
-
-
-def _wordnet(places: Places) -> tuple[WordNet | None, Resource]:
-    fix = f"{how_to_get()}, or {other_wordnets()}"
-    if places.wordnet is None:
-        return None, Resource("WordNet", "missing", "in none of NLTK's data folders", fix=fix)
-    try:
-        net, files = open_wordnet(places.wordnet), wordnet_files(places.wordnet)
-    except DiptychError as error:
-        return None, _wrong("WordNet", places.wordnet, error, fix)
-    what = f"{net.name}: {len(net):,} synsets, {net.n_lemmas:,} lemmas ({files.form}, {places.wordnet_by})"
-    return net, Resource("WordNet", "there", what, str(places.wordnet), _size(files.files))
-
-
-def _scenes() -> Resource:
-    from diptych.data.language.scenes_language import ScenesTagger, scenes_wordnet
-
-    net = scenes_wordnet()
-    what = f"{ScenesTagger.name}; {net.name}: {len(net)} synsets, {net.n_lemmas} lemmas"
-    return Resource("language of scenes", "there", what, "built in")
+def _counted(net: TableWordNet) -> str:
+    return f"{net.name}: {len(net):,} synsets, {net.n_lemmas:,} lemmas"
 
 
 def _wrong(name: str, path: Path, error: DiptychError, fix: str) -> Resource:

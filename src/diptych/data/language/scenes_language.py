@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import zip_longest
+from pathlib import Path
 
 from diptych.core.errors import DataError
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_toml
 from diptych.data.language.contract import PartOfSpeech, is_word
 from diptych.data.language.table_wordnet import TableWordNet
 from diptych.data.language.wordnet_tables import Entry, Records, Synset, WordNetTables
@@ -29,88 +31,24 @@ def _phrases(words: Words) -> list[str]:
     return [phrase for phrases in words.values() for phrase in phrases]
 
 
-_TAGS: Mapping[str, str] = {
-    "CC": "and",
-    "CD": " ".join(["one", *_phrases(COUNT_WORDS)]),
-    "DT": "a an the this all",
-    "EX": "there",
-    "IN": "of in on at with near against beside above over below under underneath beneath",
-    "JJ": " ".join([*_phrases(COLOUR_WORDS), *_phrases(SIZE_WORDS), *_phrases(MATERIAL_WORDS)])
-    + " left-hand right-hand upper lower sandy snowy wooden",
-    "MD": "can",
-    "NN": " ".join(_phrases(SHAPE_WORDS))
-    + " picture group something side edge left right top bottom middle centre front sand ground beach grass lawn"
-    " meadow water sea brick wall brickwork snow night sky wood floor sunset dusk evening",
-    "NNS": "objects things waves bricks planks",
-    "PRP": "you it",
-    "PRP$": "its",
-    "RB": "here",
-    "TO": "to",
-    "VB": "see be",
-    "VBN": "seen",
-    "VBZ": "is shows",
-    "WDT": "that",
+_WORDS = read_toml(Path(__file__).parent.with_name("scenes_words.toml"))
+_VALUES = {
+    "CD": _phrases(COUNT_WORDS),
+    "JJ": [*_phrases(COLOUR_WORDS), *_phrases(SIZE_WORDS), *_phrases(MATERIAL_WORDS)],
+    "NN": _phrases(SHAPE_WORDS),
 }
-_TAG_OF = {word: tag for tag, words in _TAGS.items() for word in words.split()}
+_TAG_OF: dict[str, str] = {
+    word: tag
+    for tag, words in _WORDS["tags"].items()
+    for word in " ".join([*_VALUES.get(tag, ()), words]).split()
+}
 _BEFORE_AN_EDGE = {"left": "JJ", "right": "JJ"}  # "near the left edge", but "to the left of"
-
-# What has no value of its own, by the synset that it is a kind of.
-_KINDS: Mapping[str, Mapping[str, Sequence[str]]] = {
-    "": {"entity": ("entity",)},
-    "entity": {"thing": ("thing", "object"), "place": ("place",), "time": ("time",)},
-    "thing": {
-        "shape": ("shape", "figure"),
-        "surface": ("surface",),
-        "picture": ("picture",),
-        "group": ("group",),
-        "plank": ("plank",),
-    },
-    "shape": {
-        "polygon": ("polygon",),
-        "round shape": ("round shape",),
-        "symbol": ("symbol", "sign"),
-    },
-    "surface": {
-        "ground": ("ground",),
-        "liquid": ("liquid",),
-        "wall": ("wall",),
-        "floor": ("floor",),
-        "wood": ("wood",),
-    },
-    "ground": {"sand": ("sand",), "beach": ("beach",), "grass": ("grass",), "snow": ("snow",)},
-    "grass": {"lawn": ("lawn", "meadow")},
-    "liquid": {"water": ("water",)},
-    "water": {"sea": ("sea",), "wave": ("wave",)},
-    "wall": {"brick": ("brick", "brickwork")},
-    "place": {
-        "side": ("side", "edge"),
-        "middle": ("middle", "centre"),
-        "sky": ("sky",),
-    },
-    "side": {
-        "left": ("left",),
-        "right": ("right",),
-        "top": ("top",),
-        "bottom": ("bottom",),
-        "front": ("front",),
-    },
-    "time": {"night": ("night",), "evening": ("evening",)},
-    "evening": {"sunset": ("sunset", "dusk")},
+_QUALITIES: Mapping[str, Words] = {
+    "coloured": COLOUR_WORDS,
+    "sized": SIZE_WORDS,
+    "surfaced": MATERIAL_WORDS,
+    **_WORDS["qualities"],
 }
-_SHAPE_KINDS = {
-    "square": "polygon", "triangle": "polygon", "hexagon": "polygon",
-    "circle": "round shape", "ring": "round shape", "crescent": "round shape", "drop": "round shape",
-    "star": "symbol", "heart": "symbol", "cross": "symbol", "arrow": "symbol",
-    "flower": "shape",
-}  # fmt: skip
-_QUALITIES: Sequence[tuple[str, Words]] = (
-    ("coloured", COLOUR_WORDS),
-    ("sized", SIZE_WORDS),
-    ("surfaced", MATERIAL_WORDS),
-    ("placed", {"left-hand": ("left-hand", "left"), "right-hand": ("right-hand", "right"), "upper": ("upper",),
-                "lower": ("lower",)}),
-    ("covered", {"sandy": ("sandy",), "snowy": ("snowy",), "wooden": ("wooden",)}),
-)  # fmt: skip
 
 
 class ScenesTagger:
@@ -151,13 +89,13 @@ def _tag(token: str, after: str) -> str:
 def scenes_wordnet() -> TableWordNet:
     """Meanings of the words of generated scenes: synonyms, and what is a kind of what."""
     records = Records("scenes WordNet")
-    for above, kinds in _KINDS.items():
+    for above, kinds in _WORDS["kinds"].items():
         for name, words in kinds.items():
             _add(records, "noun", name, words, above)
     for name, words in SHAPE_WORDS.items():
-        _add(records, "noun", name, words, _SHAPE_KINDS[name])
+        _add(records, "noun", name, words, _WORDS["shapes"][name])
     _add(records, "adjective", "visible", ("visible",), "")
-    for quality, values in _QUALITIES:
+    for quality, values in _QUALITIES.items():
         _add(records, "adjective", quality, (quality,), "visible")
         for name, words in values.items():
             _add(records, "adjective", name, words, quality)

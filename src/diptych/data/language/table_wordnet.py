@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
+from pathlib import Path
 
 import numpy as np
 
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
+from diptych.core.reading import read_toml
 from diptych.data.language.contract import PartOfSpeech
 from diptych.data.language.wordnet_tables import PART_ORDER, WordNetTables
 
@@ -53,11 +55,10 @@ def base_forms(
     irregular: Mapping[str, Sequence[str]],
     known: Callable[[str], bool],
 ) -> list[str]:
-    """Return the lemmas that a word may be a form of: those of its irregular form, itself, those of the rules.
+    """Return the lemmas in lower case that a word may be a form of: of its irregular form, itself, of the rules.
 
-    Returns:
-        Lemmas in lower case, each once; none if none is known. WordNet puts the word itself before the lemma
-        of an irregular form, so that ``men`` would be the work force first, and a man second.
+    WordNet puts the word itself before the lemma of an irregular form, so that ``men`` would be the work force
+    first, and a man second.
     """
     word = word.lower()
     found = _known([*irregular.get(word, ()), word, *_regular(word, part)], known)
@@ -103,48 +104,10 @@ def _table(text: str) -> dict[str, tuple[str, ...]]:
     return table
 
 
+_FORMS = read_toml(Path(__file__).parent.with_name("irregular.toml"))
+
 IRREGULAR: Mapping[PartOfSpeech, Mapping[str, Sequence[str]]] = {
-    "noun": _table(
-        "man men; woman women; child children; person people; foot feet; tooth teeth; goose geese; mouse "
-        "mice; louse lice; ox oxen; die dice; knife knives; wife wives; life lives; wolf wolves; leaf leaves; "
-        "shelf shelves; half halves; calf calves; loaf loaves; scarf scarves; hoof hooves; thief thieves; elf "
-        "elves; self selves; bookshelf bookshelves; penknife penknives; midwife midwives; housewife "
-        "housewives; grandchild grandchildren; schoolchild schoolchildren; salesperson salespeople; "
-        "businessperson businesspeople; cactus cacti; fungus fungi; octopus octopi; radius radii; nucleus "
-        "nuclei; stimulus stimuli; alumnus alumni; criterion criteria; phenomenon phenomena; bacterium "
-        "bacteria; medium media; datum data; vertex vertices; index indices; appendix appendices; matrix "
-        "matrices; axis axes; axe axes; ax axes; basis bases; base bases; crisis crises; oasis oases; thesis "
-        "theses; analysis analyses; bus buses busses; penny pence; quiz quizzes; passerby passersby; "
-        "mother-in-law mothers-in-law; hand hands; arm arms; leg legs; eye eyes; wing wings; tail tails; "
-        "heart hearts; cow cows; human humans; teen teens; biker bikers; egg eggs; chip chips; shoe shoes; "
-        "hoop hoops; ring rings; bead beads; card cards; paper papers; letter letters; number numbers; word "
-        "words; color colors; colour colours; spot spots; stripe stripes; window windows; room rooms; seat "
-        "seats; drawer drawers; step steps; rail rails; bar bars; board boards; string strings; cord cords; "
-        "chain chains; bowl bowls; clock clocks; raft rafts; hurdle hurdles; road roads; water waters; weed "
-        "weeds; thing things; part parts"
-    ),
-    "verb": _table(
-        "be am is are was were been being; have has had; do does did done; go goes went gone; sit sat; stand "
-        "stood; run ran; lie lay lain lying; lay laid; hold held; wear wore worn; ride rode ridden; take took "
-        "taken; see saw seen; eat ate eaten; throw threw thrown; catch caught; fall fell fallen; fly flew flown; "
-        "swim swam swum; drive drove driven; draw drew drawn; make made; build built; bend bent; keep kept; leave "
-        "left; get got gotten; give gave given; come came; blow blew blown; grow grew grown; hang hung; lead led; "
-        "light lit; lose lost; meet met; pay paid; rise rose risen; shoot shot; show shown; sleep slept; slide "
-        "slid; speed sped; speak spoke spoken; spin spun; stick stuck; swing swung; think thought; tell told; tear "
-        "tore torn; wake woke woken; win won; write wrote written; break broke broken; bring brought; buy bought; "
-        "dig dug; feed fed; feel felt; fight fought; find found; freeze froze frozen; hide hid hidden; know knew "
-        "known; leap leapt; sing sang sung; sink sank sunk; sell sold; send sent; shake shook shaken; shine shone; "
-        "spring sprang sprung; steal stole stolen; strike struck; sweep swept; teach taught; tie tying; die dying; "
-        "drink drank drunk; begin began begun; bite bit bitten; bind bound; hear heard; kneel knelt; say said; "
-        "spend spent; wind wound; choose chose chosen; forget forgot forgotten; weave wove woven; ring rang rung"
-    ),
-    "adjective": _table(
-        "good better best; bad worse worst; far further farther furthest farthest; much more most; many more most; "
-        "little less least; old elder eldest"
-    ),
-    "adverb": _table(
-        "well better best; badly worse worst; far further farther furthest farthest; much more most"
-    ),
+    part: _table(_FORMS[part]) for part in PART_ORDER
 }
 """Irregular forms that captions use, with their lemmas."""
 
@@ -209,7 +172,6 @@ class TableWordNet:
         return int(np.count_nonzero(np.diff(self._tables.senses.starts)))
 
     def base_forms(self, word: str, part: PartOfSpeech) -> Sequence[str]:
-        """Return the lemmas, in lower case, that ``word`` may be a form of: of its irregular form, itself, of rules."""
         key = word, part
         if key not in self._bases:
             found = base_forms(
@@ -219,11 +181,9 @@ class TableWordNet:
         return self._bases[key]
 
     def morphy(self, word: str, part: PartOfSpeech) -> Sequence[str]:
-        """Return the lemmas that NLTK looks ``word`` up by, in its order."""
         return morphy(word, part, self._own_irregular[part], lambda lemma: bool(self.senses(lemma, part)))
 
     def senses(self, lemma: str, part: PartOfSpeech | None = None) -> Sequence[str]:
-        """Return names of a lemma's synsets, its usual sense first; nouns, verbs, adjectives, adverbs by default."""
         lemma = lemma.replace("_", " ")
         lower = lemma.lower()
         written = [self._lemma_rows[word] for word in (lemma, lower) if word in self._lemma_rows]
@@ -238,19 +198,15 @@ class TableWordNet:
         return [tables.synsets[row] for row in dict.fromkeys(found)]
 
     def lemmas(self, synset: str) -> Sequence[str]:
-        """Return the words of a synset, in its order, with blanks (``traffic light``)."""
         return [self._tables.lemmas[row] for row in self._tables.members[self._row(synset)]]
 
     def hypernyms(self, synset: str) -> Sequence[str]:
-        """Return the synsets that it is a kind (or an instance) of, directly."""
         return [self._tables.synsets[row] for row in self._tables.hypernyms[self._row(synset)]]
 
     def hyponyms(self, synset: str) -> Sequence[str]:
-        """Return the synsets that are a kind (or an instance) of it, directly."""
         return [self._tables.synsets[row] for row in self._tables.hyponyms[self._row(synset)]]
 
     def depth(self, synset: str) -> tuple[int, int]:
-        """Return the shortest and the longest way to a root, in steps; (0, 0) for a root."""
         low, high = self._tables.depths[self._row(synset)].tolist()
         return low, high
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
-from xml.etree.ElementTree import Element, ParseError, iterparse
+from typing import Any
+from xml.etree.ElementTree import ParseError, iterparse
 
 from diptych.core.context import track
 from diptych.core.errors import DataError, StorageError, UsageError
@@ -36,13 +36,13 @@ def read_lmf(path: Path) -> Records:
     records = Records()
     lemma_of: dict[str, str] = {}  # by the ids of entries and of senses: a synset's members are either
     listed: list[list[str]] = []
-    with _opened(path) as file:
+    with open_bytes(path) as file:
         events = iterparse(file, ("start", "end"))
         for event, element in in_blocks(events, f"reading {path.name}", "tags"):
             if (event, element.tag) == ("start", "Lexicon"):
                 records.title = f"{element.attrib['label']} {element.attrib['version']}"
             elif (event, element.tag) == ("end", "LexicalEntry"):
-                lemma = _child(element, "Lemma").attrib
+                lemma = {child.tag: child.attrib for child in element}["Lemma"]
                 senses = [sense.attrib for sense in element.findall("Sense")]
                 for id in (element.attrib["id"], *(sense["id"] for sense in senses)):
                     lemma_of[id] = lemma["writtenForm"]
@@ -71,17 +71,6 @@ def read_lmf(path: Path) -> Records:
     if not records.synsets:
         raise KeyError("Synset")
     return records
-
-
-def _child(element: Element, name: str) -> Element:
-    found = element.find(name)
-    if found is None:
-        raise KeyError(name)
-    return found
-
-
-def _opened(path: Path) -> IO[bytes]:
-    return open_bytes(path)
 
 
 # WordNet's own database files, as Princeton and NLTK's data have them, read into records.
@@ -193,10 +182,8 @@ def read_json_release(paths: Sequence[Path]) -> Records:
         content = read_json(path)
         if path.name.startswith("entries-"):
             for lemma, by_part in content.items():
-                for (
-                    letters,
-                    entry,
-                ) in by_part.items():  # n, or n-1 and n-2 of two words that are written alike
+                # n, or n-1 and n-2 of two words that are written alike
+                for letters, entry in by_part.items():
                     names = [sense["synset"] for sense in entry["sense"]]
                     records.entries.append(Entry(lemma, PARTS[letters[0]], names, entry.get("form", ())))
         elif not path.name.startswith("frames"):

@@ -73,11 +73,10 @@ def in_blocks(items: Iterable[T], description: str, unit: str) -> Iterator[T]:
 
 
 def depths(above: Sequence[Sequence[int]]) -> np.ndarray:
-    """Return the shortest and the longest way from each thing to a root, in steps.
+    """Return (n, 2) int32: the shortest and the longest way from each thing to a root, in steps.
 
-    Returns:
-        (n, 2) int32. A way that comes back to where it was is not gone further, so that a cycle, which no
-        hierarchy should have, ends like a root.
+    A way that comes back to where it was is not gone further, so that a cycle, which no hierarchy should have,
+    ends like a root.
     """
     found: list[tuple[int, int] | None] = [None] * len(above)
     for start in range(len(above)):

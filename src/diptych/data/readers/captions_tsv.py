@@ -101,7 +101,13 @@ def read_captions_tsv(
     columns = {"caption_column": caption_column, "image_column": image_column, "quotes": quotes}
     tables = _tables(path, columns)
     parts = _parts(tables, None if images is None else Path(images), split)
-    options = PictureOptions(first_number, missing, validation, test, skip_bad_captions)
+    options = PictureOptions(
+        first_number=first_number,
+        missing=missing,
+        validation=validation,
+        test=test,
+        skip_bad_captions=skip_bad_captions,
+    )
 
     def write(writer: StoredWriter) -> None:
         indexer = TableIndexer(options, writer)

@@ -19,7 +19,7 @@ from diptych.data.captions import split_named
 from diptych.data.collection import Centric, Collection
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
-from diptych.data.shards import Indexer, IndexOptions, Shard, ShardRecords, ShardSource, find_shards
+from diptych.data.shards import IndexOptions, Shard, ShardIndexer, ShardRecords, ShardSource, find_shards
 from diptych.data.shards.source import PLACES, holds_shards, is_pattern
 from diptych.data.stored import StoredWriter, stored
 
@@ -62,16 +62,16 @@ def read_webdataset(
     """
     path = Path(path)
     options = IndexOptions(
-        caption,
-        caption_key,
-        caption_lines,
-        picture.lower().removeprefix(".") if picture else None,
-        split,
-        validation,
-        test,
-        missing,
-        truncated,
-        skip_bad_captions,
+        caption=caption,
+        caption_key=caption_key,
+        caption_lines=caption_lines,
+        picture=picture.lower().removeprefix(".") if picture else None,
+        split=split,
+        validation=validation,
+        test=test,
+        missing=missing,
+        truncated=truncated,
+        skip_bad_captions=skip_bad_captions,
     )
     options.check()
     shards = find_shards(path)
@@ -85,7 +85,7 @@ def read_webdataset(
         states.append((str(shard.path.resolve()), shard.name, state.st_size, state.st_mtime_ns))
 
     def write(writer: StoredWriter) -> None:
-        indexer = Indexer(options, writer)
+        indexer = ShardIndexer(options, writer)
         with task("reading shards", len(shards), "shards") as bar:
             for number, shard in enumerate(shards):
                 indexer.shard(number, shard, splits[number])

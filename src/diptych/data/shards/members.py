@@ -8,7 +8,6 @@ data and are passed over.
 from __future__ import annotations
 
 import tarfile
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +15,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 from diptych.core.errors import CaptionError, DataError, UsageError
 from diptych.core.reading import file_errors, open_regular
-from diptych.data.captions import assigned_split, check_shares, checked_caption
+from diptych.data.captions import check_shares
 from diptych.data.images import MAX_BYTES, PICTURE_ENDINGS, check_inside
 from diptych.data.shards.source import MAX_TEXT_BYTES, Shard, json_object
-from diptych.data.stored import StoredWriter
+from diptych.data.stored import Indexer, LeaveOut, StoredWriter
 
 _BLOCK = tarfile.BLOCKSIZE
 _ZEROS = bytes(_BLOCK)
@@ -47,16 +46,11 @@ class _Damaged(Exception):
 
 
 class Members:
-    """The files of one shard, in order; go through it once.
-
-    Attributes:
-        ignored: links, devices and sparse files passed over so far.
-        cut: what is wrong where the shard ends too early or is damaged; None for a whole shard. Members
-            that came before are whole.
-    """
+    """The files of one shard, in order; go through it once."""
 
     def __init__(self, path: Path, handle: BinaryIO) -> None:
-        self.ignored = 0
+        self.ignored = 0  # links, devices and sparse files passed over so far
+        # What is wrong where the shard ends too early or is damaged; members that came before are whole.
         self.cut: DataError | None = None
         self._path, self._handle = path, handle
         self._size = handle.seek(0, 2)
@@ -88,13 +82,12 @@ class Members:
                     longer = {}
                 at += -(-size // _BLOCK) * _BLOCK
             except _Damaged as damage:
-                error = DataError(
+                if at == 0:
+                    raise DataError(f"{self._path} is no tar file: {damage}", "fetch it again") from None
+                self.cut = DataError(
                     f"{self._path} is damaged or cut off at byte {at:,} of {self._size:,}: {damage}",
                     "fetch it again, or use what comes before with --reader-option truncated=skip",
                 )
-                if at == 0:
-                    raise DataError(f"{self._path} is no tar file: {damage}", "fetch it again") from None
-                self.cut = error
                 return
 
     def _header(self, at: int) -> tarfile.TarInfo | None:
@@ -208,8 +201,8 @@ def samples_of(path: Path, members: Members, picture: str | None = None) -> Iter
         yield current
 
 
-@dataclass(frozen=True)
-class IndexOptions:
+@dataclass(frozen=True, kw_only=True)
+class IndexOptions(LeaveOut):
     """What decides what is stored; attributes as :func:`read_webdataset` describes them."""
 
     caption: str | None
@@ -217,11 +210,7 @@ class IndexOptions:
     caption_lines: bool
     picture: str | None
     split: str | None
-    validation: float
-    test: float
-    missing: str
     truncated: str
-    skip_bad_captions: bool
 
     def check(self) -> None:
         """See that they are options."""
@@ -235,18 +224,24 @@ class IndexOptions:
         check_shares(self.validation, self.test)
 
 
-class Indexer:
+_NO_PICTURE, _NO_CAPTION = "samples without picture left out", "samples without caption left out"
+_CUT = "shards that are cut off used up to there"
+_IGNORED = "links and other members that are no files passed over"
+
+
+class ShardIndexer(Indexer):
     """Goes through shards and writes where everything is."""
 
     def __init__(self, options: IndexOptions, writer: StoredWriter) -> None:
-        self._options, self._writer = options, writer
-        self._counts: Counter[str] = Counter()
-        self._first = ""
+        super().__init__(options, writer)
+        self._options = options
 
     def shard(self, number: int, shard: Shard, split: str | None) -> None:
         """Write a shard's samples."""
         options = self._options
-        with _opened(shard.path) as handle:
+        with file_errors(shard.path, DataError):
+            opened = open_regular(shard.path)
+        with opened as handle:
             members = Members(shard.path, handle)
             for sample in samples_of(shard.path, members, options.picture):
                 where = f"{shard.path}, sample {sample.key!r} at byte {sample.start:,}"
@@ -261,8 +256,7 @@ class Indexer:
                 captions = self._captions(handle, sample, record, where)
                 _text(handle, sample, "cls", where)
                 if picture is None or captions is None:
-                    self._counts["picture" if picture is None else "caption"] += 1
-                    self._first = self._first or where
+                    self.miss(_NO_PICTURE if picture is None else _NO_CAPTION, where)
                     continue
                 if picture.size > MAX_BYTES:
                     raise DataError(
@@ -270,14 +264,15 @@ class Indexer:
                         "write the shard again without it",
                     )
                 name = f"{shard.name}/{sample.key}"
-                part = split or assigned_split(name, options.validation, options.test)
                 place = [number, *_place(picture), *_place(sample.parts.get("json"))]
-                self._writer.add(name, part, captions, [*place, *_place(sample.parts.get("cls"))])
-            self._counts["ignored"] += members.ignored
+                self._writer.add(
+                    name, split or self.split_of(name), captions, [*place, *_place(sample.parts.get("cls"))]
+                )
+            self._counts[_IGNORED] += members.ignored
             if members.cut is not None:
                 if options.truncated == "error":
                     raise members.cut
-                self._counts["cut"] += 1
+                self._counts[_CUT] += 1
 
     def _captions(
         self, handle: BinaryIO, sample: Sample, record: dict[str, Any], where: str
@@ -296,15 +291,7 @@ class Indexer:
                 found = texts
         if found is None:
             return None
-        captions = []
-        for text in found:
-            try:
-                captions.append(checked_caption(text, f"the caption of {where}"))
-            except CaptionError:
-                if not options.skip_bad_captions:
-                    raise
-                self._counts["empty"] += 1
-        return captions
+        return self.captions((text, f"the caption of {where}") for text in found)
 
     def _decoded(self, content: bytes, where: str) -> list[str]:
         try:
@@ -315,14 +302,14 @@ class Indexer:
                     f"the caption of {where} is not UTF-8: {error}",
                     "leave it out with --reader-option skip_bad_captions=true",
                 ) from None
-            self._counts["empty"] += 1
+            self._counts["empty captions left out"] += 1
             return []
         return [line for line in text.splitlines() if line.strip()] if self._options.caption_lines else [text]
 
     def finish(self, n_shards: int) -> None:
         """Say what was left out, or refuse."""
         counts, n_samples = self._counts, self._writer.n_images
-        no_picture, no_caption = counts["picture"], counts["caption"]
+        no_picture, no_caption = counts[_NO_PICTURE], counts[_NO_CAPTION]
         if (no_picture or no_caption) and self._options.missing == "error":
             raise DataError(
                 f"{no_picture:,} samples have no picture and {no_caption:,} no caption, {n_samples:,} have both; "
@@ -331,22 +318,7 @@ class Indexer:
             )
         if not n_samples:
             raise DataError(f"no sample with picture and caption in {n_shards:,} shards", "check the shards")
-        self._writer.notes += [
-            f"{count:,} {what}"
-            for count, what in (
-                (no_picture, "samples without picture left out"),
-                (no_caption, "samples without caption left out"),
-                (counts["empty"], "empty captions left out"),
-                (counts["cut"], "shards that are cut off used up to there"),
-                (counts["ignored"], "links and other members that are no files passed over"),
-            )
-            if count
-        ]
-
-
-def _opened(path: Path) -> BinaryIO:
-    with file_errors(path, DataError):
-        return open_regular(path)
+        self.note(_NO_PICTURE, _NO_CAPTION, "empty captions left out", _CUT, _IGNORED)
 
 
 def _text(handle: BinaryIO, sample: Sample, ending: str, where: str) -> bytes | None:

@@ -17,7 +17,7 @@ from diptych.core.errors import DataError, ImageError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_bytes
 from diptych.core.reading import parse_json
 from diptych.data.captions import SPLIT_WORDS
-from diptych.data.columns import Column, NumberTable, read_at
+from diptych.data.columns import Column, NumberTable, first_duplicate, read_at
 from diptych.data.images import MAX_BYTES, decode_image
 
 if TYPE_CHECKING:
@@ -104,9 +104,8 @@ def find_shards(path: Path) -> list[Shard]:
             "unpack shards to .tar (gunzip); pictures hardly grow by it",
         )
     shards = [Shard(file, file.relative_to(root).as_posix().removesuffix(_ENDING)) for file in files]
-    names = [shard.name for shard in shards]
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    twice = first_duplicate([shard.name for shard in shards])
+    if twice is not None:
         raise DataError(f"{path}: two shards are called {twice}", "rename one of them")
     return shards
 
@@ -162,7 +161,6 @@ class ShardRecords(Column[Mapping[str, Any]]):
         self._shards, self._places, self._leave_out = shards, places, leave_out
 
     def read(self, rows: range | np.ndarray) -> list[Mapping[str, Any]]:
-        """Return the records of these stored rows."""
         return [self._record(*place) for place in self._places.read(rows)]
 
     def _record(self, shard: int, *members: int) -> Mapping[str, Any]:

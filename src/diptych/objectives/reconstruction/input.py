@@ -103,9 +103,6 @@ class InputTargetDecoder(nn.Module):
         vocabulary_size: words, the special ones included.
         width: of the caption rows, and of the GRU's state.
         word_width: of its word embeddings.
-
-    Raises:
-        UsageError: a size below 1.
     """
 
     def __init__(self, vocabulary_size: int, width: int, word_width: int = 300) -> None:

@@ -47,9 +47,6 @@ class LagrangeMultiplier(nn.Module):
         dampening: δ in [0, 1]; without momentum there is none, as in PyTorch.
         highest: λ stays in [0, highest].
         compat: ``unprojected`` clamps λ where it is used but not where it is kept, as published.
-
-    Raises:
-        UsageError: a value outside its range.
     """
 
     def __init__(
@@ -63,20 +60,25 @@ class LagrangeMultiplier(nn.Module):
         compat: Literal["none", "unprojected"] = "none",
     ) -> None:
         super().__init__()
-        if not (bound > 0 and math.isfinite(bound)):
-            raise UsageError(
-                f"the constraint's bound η is {bound}", "give a bound above 0, such as 0.2 for 1 − cosine"
-            )
-        if not (learning_rate > 0 and math.isfinite(learning_rate)):
-            raise UsageError(
-                f"the multiplier's learning rate is {learning_rate}", "give one above 0, such as 5e-3"
-            )
-        if not 0 <= momentum < 1:
-            raise UsageError(f"the multiplier's momentum is {momentum}", "give one in [0, 1), such as 0.9")
-        if not 0 <= dampening <= 1:
-            raise UsageError(f"the multiplier's dampening is {dampening}", "give one in [0, 1], such as 0.9")
-        if not highest > 0:
-            raise UsageError(f"the multiplier's highest value is {highest}", "give one above 0, such as 100")
+        for name, value, inside, wanted in (
+            (
+                "constraint's bound η",
+                bound,
+                0 < bound < math.inf,
+                "a bound above 0, such as 0.2 for 1 − cosine",
+            ),
+            (
+                "multiplier's learning rate",
+                learning_rate,
+                0 < learning_rate < math.inf,
+                "one above 0, such as 5e-3",
+            ),
+            ("multiplier's momentum", momentum, 0 <= momentum < 1, "one in [0, 1), such as 0.9"),
+            ("multiplier's dampening", dampening, 0 <= dampening <= 1, "one in [0, 1], such as 0.9"),
+            ("multiplier's highest value", highest, highest > 0, "one above 0, such as 100"),
+        ):
+            if not inside:
+                raise UsageError(f"the {name} is {value}", f"give {wanted}")
         if not (0 <= start <= highest and math.isfinite(start)):
             raise UsageError(
                 f"the multiplier starts at {start}, outside [0, {highest}]", "start inside, such as at 1"
@@ -89,24 +91,14 @@ class LagrangeMultiplier(nn.Module):
         self.dampening = dampening
         self.highest = highest
         self.compat = compat
-        self._raw = float(start)
-        self._velocity = 0.0
+        self.raw = float(start)  # λ as it is kept; outside [0, highest] only with compat="unprojected"
+        self.velocity = 0.0  # v, in the direction of ascent (PyTorch's momentum buffer holds −v)
         self._stepped = False
 
     @property
     def value(self) -> float:
         """λ as the loss uses it, in [0, highest]."""
-        return min(max(self._raw, 0.0), self.highest)
-
-    @property
-    def raw(self) -> float:
-        """λ as it is kept; outside [0, highest] only with ``compat="unprojected"``."""
-        return self._raw
-
-    @property
-    def velocity(self) -> float:
-        """v, in the direction of ascent (PyTorch's momentum buffer holds −v)."""
-        return self._velocity
+        return min(max(self.raw, 0.0), self.highest)
 
     def term(self, loss: Tensor) -> Tensor:
         """λ (L_rec / η − 1) with λ as a constant, to be added to the loss that is minimised."""
@@ -121,14 +113,14 @@ class LagrangeMultiplier(nn.Module):
             )
         gradient = loss / self.bound - 1
         if self._stepped and self.momentum > 0:
-            self._velocity = self.momentum * self._velocity + (1 - self.dampening) * gradient
+            self.velocity = self.momentum * self.velocity + (1 - self.dampening) * gradient
         else:
-            self._velocity = gradient
+            self.velocity = gradient
             self._stepped = True
-        self._raw += self.learning_rate * self._velocity
-        if self.compat == "none" and self._raw != self.value:
-            self._raw = self.value
-            self._velocity = 0.0
+        self.raw += self.learning_rate * self.velocity
+        if self.compat == "none" and self.raw != self.value:
+            self.raw = self.value
+            self.velocity = 0.0
 
     def logged(self) -> dict[str, float]:
         """λ, for the metrics."""
@@ -136,7 +128,7 @@ class LagrangeMultiplier(nn.Module):
 
     def get_extra_state(self) -> Tensor:
         """(3,) float64: λ as kept, velocity, whether a step was made."""
-        return torch.tensor([self._raw, self._velocity, float(self._stepped)], dtype=torch.float64)
+        return torch.tensor([self.raw, self.velocity, float(self._stepped)], dtype=torch.float64)
 
     def set_extra_state(self, state: Tensor) -> None:
         """Take back what :meth:`get_extra_state` gave."""
@@ -146,4 +138,4 @@ class LagrangeMultiplier(nn.Module):
                 "the checkpoint is of another version or damaged: start the run again",
             )
         raw, velocity, stepped = state.tolist()
-        self._raw, self._velocity, self._stepped = raw, velocity, bool(stepped)
+        self.raw, self.velocity, self._stepped = raw, velocity, bool(stepped)

@@ -13,6 +13,7 @@ Source: Bleeker, Yates, de Rijke, Keep the Caption Information, 2022.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -67,14 +68,6 @@ class LatentTargetDecoder(nn.Module):
     """Three linear layers with biases and ReLU between them (Eq. 5).
 
     The published widths are 1024 → 512 → 512 → 384. Weights start Xavier-uniform, biases at zero.
-
-    Args:
-        width: of the caption rows.
-        target_width: of the latent targets.
-        hidden: of the two hidden layers.
-
-    Raises:
-        UsageError: a width below 1.
     """
 
     def __init__(self, width: int, target_width: int, hidden: tuple[int, int] = (512, 512)) -> None:
@@ -85,13 +78,8 @@ class LatentTargetDecoder(nn.Module):
                 f"a latent decoder of widths {' → '.join(map(str, widths))}",
                 "give two hidden widths, all widths at least 1",
             )
-        self.decoder = nn.Sequential(
-            nn.Linear(width, hidden[0]),
-            nn.ReLU(),
-            nn.Linear(hidden[0], hidden[1]),
-            nn.ReLU(),
-            nn.Linear(hidden[1], target_width),
-        )
+        first, second, third = (nn.Linear(*pair) for pair in pairwise(widths))
+        self.decoder = nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), third)
         for layer in self.decoder:
             if isinstance(layer, nn.Linear):
                 nn.init.xavier_uniform_(layer.weight)
