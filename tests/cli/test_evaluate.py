@@ -12,7 +12,7 @@ import pytest
 from commands import Command
 from PIL import Image
 
-from diptych.cli.evaluate import gains_beside
+from diptych.evaluation.sources import gains_beside
 from diptych.core.files import write_json
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.evaluation import Result, evaluate

@@ -101,6 +101,16 @@ class HumanAgreement:
             tables.append(Table(f"agreement with people: {caption}", columns, rows, after=after))
         return tables
 
+    def lines(self) -> list[str]:
+        """Return what was judged, and which queries are left out."""
+        left_out = [
+            f"{count:,} {direction} queries left out: {reason}"
+            for direction, reasons in self.left_out.items()
+            for reason, count in reasons.items()
+            if count
+        ]
+        return [self.line, *left_out]
+
 
 def condensed_gain(
     scores: np.ndarray, queries: np.ndarray, gains: np.ndarray, n_queries: int

@@ -19,6 +19,7 @@ from diptych.evaluation.comparison import (
     Comparison,
     Difference,
     Spread,
+    baseline_of,
     check_comparable,
     check_same_gains,
     common_measures,
@@ -253,7 +254,7 @@ def compare(
     names = list(groups)
     if len(names) < 2 or not all(groups.values()):
         raise UsageError(f"{len(names)} runs: at least two are needed", "give two evaluations or more")
-    base = _baseline(baseline, names)
+    base = baseline_of(baseline, names)
     if test not in TESTS:
         raise UnknownNameError("test", test, TESTS)
     correct = correction_named(correction)
@@ -266,7 +267,11 @@ def compare(
     results = [one for group in groups.values() for one in group]
     notes = check_comparable(results, called)
     how = Bootstrap(samples, confidence, seed)
-    compared = common_measures(results, called, measures)
+    held = {
+        name: list({measure: None for given in one.scores.values() for measure in given})
+        for name, one in zip(called, results, strict=True)
+    }
+    compared = common_measures(held, measures)
     notes += check_same_gains(results, called, compared)
     work = PairedRuns(groups, base, results, called, compared, how)
     found = work.differences(flips)
@@ -296,16 +301,6 @@ def compare(
         protocol=_common_line(results, {one.name for one in work.plain}),
         notes=tuple(notes),
     )
-
-
-def _baseline(given: int | str, names: list[str]) -> str:
-    if isinstance(given, str):
-        if given not in names:
-            raise UnknownNameError("baseline", given, names)
-        return given
-    if not -len(names) <= given < len(names):
-        raise UsageError(f"baseline {given} of {len(names)} runs", f"a number from 0 to {len(names) - 1}")
-    return names[given]
 
 
 def _common_line(results: list[Result], measures: set[str]) -> str:

@@ -1,6 +1,6 @@
 """Stress: an encoder queried with perturbed captions and images over a gallery that stays as it is."""
 
-from diptych.evaluation.stress.comparison import ComparedRow, StressComparison, compare_stress
+from diptych.evaluation.stress.comparison import ComparedRow, StressComparison, compare_stress, is_stressed
 from diptych.evaluation.stress.conditions import Condition, open_condition
 from diptych.evaluation.stress.result import (
     Agreement,
@@ -36,6 +36,7 @@ __all__ = [
     "compare_stress",
     "comparison_summary",
     "comparison_tables",
+    "is_stressed",
     "obstacle",
     "open_condition",
     "stress",
