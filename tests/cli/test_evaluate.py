@@ -203,8 +203,8 @@ def test_the_explorer_finds_the_captions_that_were_drawn(
         for part in ("--target", f"{side} R@{k}={100 * scores[side][f'R@{k}']['value']:.2f}")
     ]
     diptych(f"embed {run_folder} --out {tmp_path}/all")
-    diptych(f"analyse protocol {tmp_path}/all", *targets, "--changes", 1)
-    found = json.loads((tmp_path / "all" / "protocol" / "protocol.json").read_text())["exploration"]
+    diptych(f"analyse protocol {tmp_path}/all --out {tmp_path}/out", *targets, "--changes", 1)
+    found = json.loads((tmp_path / "out" / "protocol.json").read_text())["exploration"]
     exact = [one["changes"] for one in found["exact_explanations"]]
     assert [{"axis": "captions", "choice": "random, seed 1"}] in exact
 

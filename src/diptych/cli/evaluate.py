@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -105,32 +104,30 @@ def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
     from diptych.evaluation.sources import evaluate_named
     from diptych.training.evaluations import shortcuts_to_evaluate
 
-    measures, run = options.checked(), run_of(source)
-    shortcuts = None
-    if run is not None and run.recipe.shortcuts is not None:
-        begun_with = run.begun_with.get("shortcuts")
-        shortcuts = partial(shortcuts_to_evaluate, run.recipe, begun_with=begun_with)
+    measures, run, asked = options.checked(), run_of(source), named(source, data, data.split)
     with progress():
         found = evaluate_named(
-            named(source, data, data.split),
+            asked,
             measures,
             options.out,
             usual=not options.measure,
             positives_options=parse_values(options.positives_option, "--positives-option"),
             unranked=options.unranked or "miss",
-            shortcuts=shortcuts,
             **options.model_dump(include=_GIVEN),
         )
     for one in found.each:
         show(*one.tables())
         for line in one.lines():
             say(line)
-    if found.both is not None:
-        show(*found.both.tables())
-    if run is not None:
-        next_step(["diptych", "report", source])
-    else:  # the penalty of order embeddings cannot be indexed
-        next_step(["diptych", "index" if found.similarity == "cosine" else "info", found.folder])
+    if run is None:  # the penalty of order embeddings cannot be indexed
+        next_step(["diptych", "index" if found.encoded.similarity == "cosine" else "info", found.folder])
+        return
+    if run.recipe.shortcuts is not None:
+        trained = partial(shortcuts_to_evaluate, run.recipe, begun_with=run.begun_with.get("shortcuts"))
+        with progress():
+            both = found.with_shortcuts(asked, options.out, trained)
+        show(*([] if both is None else both.tables()))
+    next_step(["diptych", "report", source])
 
 
 _GIVEN = {"positives", "rerank", "relevance", "judgements", "ties", "protocol", "samples"}

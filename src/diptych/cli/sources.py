@@ -214,6 +214,17 @@ def options_by_name(given: list[str] | None) -> dict[str, dict[str, Any]]:
     return options
 
 
+def least_and_most(given: str, flag: str, what: str) -> list[int]:
+    """``"3"`` or ``"2-9"`` as the least and the most."""
+    first, dash, last = given.partition("-")
+    try:
+        return [int(first), int(last if dash else first)]
+    except ValueError:
+        raise UsageError(
+            f"{flag} {given!r} is no number of {what}", f"e.g. {flag} 1, or {flag} 1-3"
+        ) from None
+
+
 def parse_values(given: list[str] | None, flag: str) -> dict[str, Any]:
     """``KEY=VALUE`` texts to values: TOML where they are TOML, texts where not, None for ``KEY=``."""
     import tomllib

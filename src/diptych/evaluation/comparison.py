@@ -232,9 +232,10 @@ def check_comparable(results: Sequence[Result], names: Sequence[str]) -> list[st
         there = text_image_of(result, name)
         if not np.array_equal(home, there):
             row = int(np.flatnonzero(home != there)[0])
-            said = {f"text {row} belongs to image": int(home[row])}, {
-                f"text {row} belongs to image": int(there[row])
-            }
+            said = (
+                {f"text {row} belongs to image": int(home[row])},
+                {f"text {row} belongs to image": int(there[row])},
+            )
             check_alike((names[0], name), *said, "evaluate both on the same split")
     return notes
 

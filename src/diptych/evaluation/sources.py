@@ -100,7 +100,9 @@ class Named:
         given = Origin.read(folder)
         if given is not None:
             if self.data is not None or self.split is not None or self.captions != "all":
-                raise UsageError(f"{self.name} is embedded already", "leave --data, --split and --captions out")
+                raise UsageError(
+                    f"{self.name} is embedded already", "leave --data, --split and --captions out"
+                )
             return EncodedCollection.open(folder), given, folder
         if any(folder.glob("*.unfinished")):
             raise UsageError(f"{self.name} is not finished", "give the diptych embed that began it once more")
@@ -214,9 +216,35 @@ class Evaluations:
     """What :func:`evaluate_named` returns."""
 
     each: list[Evaluated]  # per format of positives the first stage, and the second where there is one
-    both: BothConditions | None  # with the shortcuts of training, where there were any
     folder: Path  # of the embeddings
-    similarity: str  # by what they are compared
+    encoded: EncodedCollection
+    origin: Origin
+    measures: Sequence[str]
+    options: Mapping[str, Any]  # of the first stage
+
+    def with_shortcuts(
+        self, source: Named, out: Path | None, shortcuts: Callable[[Collection], Shortcuts | None]
+    ) -> BothConditions | None:
+        """Evaluate the same with the shortcuts of training; None where nothing can carry them.
+
+        Embeddings and results lie beside those of :func:`evaluate_named`.
+        """
+        first, home, collection = self.each[0], out or Path(source.name), source.opened[1]
+        if self.origin.split is None or first.result.protocol.about.get("positives"):
+            return None
+        both = evaluate_both(
+            source.encoder,
+            collection,
+            self.origin.split,
+            home / "embeddings",
+            home / "evaluation",
+            self.measures,
+            shortcuts=shortcuts(collection),
+            name=first.folder.name if out is None else None,
+            without=first.result,
+            **self.options,
+        )
+        return None if both.with_shortcuts is None else both
 
 
 def evaluate_named(
@@ -234,7 +262,6 @@ def evaluate_named(
     ties: str | None = None,
     protocol: str = "full",
     samples: int = 1000,
-    shortcuts: Callable[[Collection], Shortcuts | None] | None = None,
 ) -> Evaluations:
     """Evaluate what was named: against every format of positives, in one stage and in two, beside what people said.
 
@@ -279,23 +306,7 @@ def evaluate_named(
             result = evaluate_encoded(encoded, again, measures, **how, **of, **ranked)
             title = f"re-ranked: the best {rerank:,} of each query, scored again by the matching head"
             found.append(Evaluated(title, again, result))
-    both = None
-    if shortcuts is not None and not positives and origin.split is not None:
-        collection, home = source.opened[1], out or Path(source.name)
-        both = evaluate_both(
-            source.encoder,
-            collection,
-            origin.split,
-            home / "embeddings",
-            home / "evaluation",
-            measures,
-            shortcuts=shortcuts(collection),
-            name=base.name if out is None else None,
-            without=found[0].result,
-            **first,
-        )
-    has_both = both is not None and both.with_shortcuts is not None
-    return Evaluations(found, both if has_both else None, folder, encoded.similarity)
+    return Evaluations(found, folder, encoded, origin, measures, first)
 
 
 def gains_beside(encoded: EncodedCollection, relevance: Relevance | None) -> tuple[str, ...]:

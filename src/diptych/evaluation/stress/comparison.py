@@ -254,7 +254,9 @@ def _check_same_change(*both: tuple[_Run, StressRow, Sequence[Condition]]) -> No
     (first, row, mine), (run, other, theirs) = both
     names = first.name, run.name
     options = [
-        {row.name: f"with {', '.join(f'{key} {value}' for key, value in one.options.items()) or 'no options'}"}
+        {
+            row.name: f"with {', '.join(f'{key} {value}' for key, value in one.options.items()) or 'no options'}"
+        }
         for one in (row, other)
     ]
     check_alike(names, *options, "stress both with the same --set")
