@@ -41,7 +41,6 @@ from diptych.metrics.paired import (
     t_test,
 )
 
-
 Part = tuple[Direction, str]
 """A direction and a measure."""
 
