@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -121,7 +122,9 @@ def evaluate(
         UnknownNameError: a measure, similarity, protocol or tie rule that does not exist.
         UsageError: a measure by the evaluated model's similarities with order embeddings, which have none.
     """
-    _check_names(measures := list(measures), protocol, ties)
+    plain, sums = resolve(measures)
+    chosen = partition(protocol)
+    check_rule(ties or "expected")
     source: Any = images
     if texts is not None:
         source = rows_source(source, texts, similarity, image_ids, text_ids)
@@ -130,15 +133,13 @@ def evaluate(
     elif isinstance(images, np.ndarray):
         source = GivenScores(images)
     truth, how = ground_truth, bootstrap or Bootstrap(samples=0)
-    plain, sums = resolve(measures)
     second = None if isinstance(source, ScoreSource) else source.protocol
     ties = ties or ("expected" if isinstance(source, ScoreSource) else source.usual_ties)
     if isinstance(source, ScoreSource):
-        chosen = partition(protocol)
         check_sizes(source, truth)
         check_gains(source, truth, plain, relevance)
     else:
-        chosen = one_gallery(protocol)
+        one_gallery(protocol)
         check_no_gains(plain)
     depth = second.k_test if second is not None and second.unranked == "miss" else {}
     found = []
@@ -151,41 +152,39 @@ def evaluate(
             judge = Relevance(relevance.images[fold.images], relevance.texts[fold.texts], relevance.name)
         if grades is not None:
             grading = grades.part(fold.images, fold.texts, truth.n_images, truth.n_texts)
-        measured = measure_gallery(
-            part,
-            fold.ground_truth,
-            plain,
-            ties=ties,
-            relevance=judge,
-            grades=grading,
-            depth=depth,
-            block=block,
-            threads=threads,
-        )
-        aggregates = {key: member.aggregate for key, (_, member) in _cells(plain).items()}
+        kw: dict[str, Any] = {"relevance": judge, "grades": grading, "depth": depth}
+        kw |= {"block": block, "threads": threads}
+        measured = _measure_gallery(part, fold.ground_truth, plain, ties=ties, **kw)
         samples = {}
         if how.samples:
             values = {(way, name): one.values[name] for way, one in measured.items() for name in one.values}
+            of = {one.name: one.aggregate for one in plain}
+            aggregates = {key: of[key[1]] for key in values}
             samples = resample(how, number, fold.ground_truth, values, aggregates)
         found.append(_Found(fold, measured, samples))
     said = {
         one.name: _gains_said(one, truth, relevance, grades) for one in plain if isinstance(one, GainMeasure)
     }
-    return Result(
-        protocol_of(truth, chosen, ties, plain, how, about, source.similarity, second, said),
-        _scores(found, plain, sums, how),
-        {
-            name: {
-                member.name: _whole(
-                    truth, name, found, [one.measured[name].values[member.name] for one in found]
-                )
-                for member in plain
-            }
-            for name in DIRECTIONS
-        },
-        {name: _whole(truth, name, found, [one.measured[name].best for one in found]) for name in DIRECTIONS},
-        truth.text_image,
-    )
+
+    def whole(name: Direction, parts: Iterable[np.ndarray]) -> np.ndarray:
+        """Return values of all folds, in the order of the whole test set; NaN of queries that are not asked."""
+        values = np.empty(truth.positives(name).n_queries)
+        for one, part in zip(found, parts, strict=True):
+            values[one.fold.images if name == "i2t" else one.fold.texts] = part
+        if name in truth.asked:
+            values[~truth.asked[name]] = np.nan
+        return values
+
+    per_query = {
+        name: {
+            member.name: whole(name, (one.measured[name].values[member.name] for one in found))
+            for member in plain
+        }
+        for name in DIRECTIONS
+    }
+    best = {name: whole(name, (one.measured[name].best for one in found)) for name in DIRECTIONS}
+    about_it = protocol_of(truth, chosen, ties, plain, how, about, source.similarity, second, said)
+    return Result(about_it, _scores(found, plain, sums, how), per_query, best, truth.text_image)
 
 
 def rows_source(
@@ -208,7 +207,7 @@ def rows_source(
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class _Measured:
     """One direction of one gallery."""
 
     values: dict[str, np.ndarray]  # per measure, (n_queries,) float64
@@ -219,11 +218,11 @@ class Measured:
 @dataclass(frozen=True, eq=False)
 class _Found:
     fold: Fold
-    measured: dict[Direction, Measured]
+    measured: dict[Direction, _Measured]
     samples: dict[_Key, np.ndarray]
 
 
-def measure_gallery(
+def _measure_gallery(
     source: ScoreSource | Ranker,
     truth: GroundTruth,
     plain: Sequence[_Plain],
@@ -236,12 +235,8 @@ def measure_gallery(
     depth: Mapping[str, int] | None = None,
     block: int = BLOCK,
     threads: int | None = None,
-) -> dict[Direction, Measured]:
-    """Measure the queries of one gallery.
-
-    Args:
-        depth: per direction, how many items are ranked, for chance levels; all where it says nothing.
-    """
+) -> dict[Direction, _Measured]:
+    """Measure the queries of one gallery; ``depth``: how many items are ranked, for chance levels."""
     ranked = [member for member in plain if isinstance(member, Measure)]
     gaining = [member for member in plain if isinstance(member, GainMeasure)]
     ranks: dict[Direction, Ranks] = {}
@@ -273,7 +268,7 @@ def measure_gallery(
                 values[member.name] = member.values(worth[member.gain])
                 if chance:
                     chances[member.name] = member.aggregate.of(member.chances(worth[member.gain])[asked])
-        found[name] = Measured({one.name: values[one.name] for one in plain}, chances, best)
+        found[name] = _Measured({one.name: values[one.name] for one in plain}, chances, best)
     return found
 
 
@@ -347,7 +342,7 @@ def measure_queries(
     truth = GroundTruth.from_pairs(*pairs, *source.shape)
     given = None if relevance is None else Relevance(*(relevance[::-1] if turned else relevance))
     check_gains(source, truth, plain, given)
-    found = measure_gallery(
+    found = _measure_gallery(
         source,
         truth,
         plain,
@@ -360,13 +355,6 @@ def measure_queries(
         threads=threads,
     )
     return found[query_side].values
-
-
-def _check_names(measures: Sequence[str | AnyMeasure], protocol: str, ties: str | None) -> None:
-    """Refuse unknown names before the work, not after it."""
-    resolve(measures)
-    partition(protocol)
-    check_rule(ties or "expected")
 
 
 def check_gains(
@@ -403,20 +391,6 @@ def _gains_said(
     return f"{says} of {grades.what}{alone}"
 
 
-def _cells(plain: Sequence[_Plain]) -> dict[_Key, tuple[Direction, _Plain]]:
-    return {(name, member.name): (name, member) for name in DIRECTIONS for member in plain}
-
-
-def _whole(truth: GroundTruth, name: Direction, found: list[_Found], parts: list[np.ndarray]) -> np.ndarray:
-    """Return values per query of all folds, in the order of the whole test set; NaN where it is not asked."""
-    values = np.empty(truth.n_images if name == "i2t" else truth.n_texts)
-    for one, part in zip(found, parts, strict=True):
-        values[one.fold.images if name == "i2t" else one.fold.texts] = part
-    if name in truth.asked:
-        values[~truth.asked[name]] = np.nan
-    return values
-
-
 def _scores(
     found: list[_Found], plain: Sequence[_Plain], sums: Sequence[Sum], how: Bootstrap
 ) -> dict[str, dict[str, Score]]:
@@ -425,26 +399,24 @@ def _scores(
     chances: dict[_Key, float] = {}
     samples: dict[_Key, np.ndarray] = {}
     scores: dict[str, dict[str, Score]] = {name: {} for name in (*DIRECTIONS, BOTH)}
-    for key, (way, member) in _cells(plain).items():
+
+    def ends(drawn: Any) -> tuple[float | None, float | None]:
+        return (interval(drawn, how.confidence) if how.samples else None) or (None, None)
+
+    for way, member in product(DIRECTIONS, plain):
+        key = way, member.name
         each = [
             member.aggregate.of(one.measured[way].values[member.name][one.fold.ground_truth.queries(way)])
             for one in found
         ]
         values[key] = float(np.mean(each))
         chances[key] = float(np.mean([one.measured[way].chances[member.name] for one in found]))
-        ends = None
         if how.samples:
             samples[key] = np.mean([one.samples[key] for one in found], axis=0)
-            ends = interval(samples[key], how.confidence)
-        scores[way][member.name] = Score(values[key], chances[key], *(ends or (None, None)))
+        scores[way][member.name] = Score(values[key], chances[key], *ends(samples.get(key)))
     for total in sums:
         parts: list[_Key] = [(name, part) for name in DIRECTIONS for part in total.parts]
-        ends = None
-        if how.samples:
-            ends = interval(100 * np.sum([samples[key] for key in parts], axis=0), how.confidence)
-        scores[BOTH][total.name] = Score(
-            100 * sum(values[key] for key in parts),
-            100 * sum(chances[key] for key in parts),
-            *(ends or (None, None)),
-        )
+        drawn = 100 * np.sum([samples[key] for key in parts], axis=0) if how.samples else None
+        value, chance = (100 * sum(given[key] for key in parts) for given in (values, chances))
+        scores[BOTH][total.name] = Score(value, chance, *ends(drawn))
     return scores
