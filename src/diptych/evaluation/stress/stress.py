@@ -100,10 +100,8 @@ def stress(
     folder, language = Path(folder), language or Language("none")
     for one in (encoder, relevance):
         if isinstance(one, GivenRows):
-            raise UsageError(
-                f"{one.folder} holds rows, no encoder: perturbed queries cannot be encoded",
-                "name the encoder that made them",
-            )
+            text = f"{one.folder} holds rows, no encoder: perturbed queries cannot be encoded"
+            raise UsageError(text, "name the encoder that made them")
     if compat not in COMPATS:
         raise UsageError(f"compat is {compat!r}", f"one of {', '.join(COMPATS)}")
     if seeds is None:
@@ -151,7 +149,7 @@ def stress(
         finished = _kept(StressResult, folder, key)
         if finished is not None:
             if _kept(Clean, folder / CLEAN, key) is None:
-                Clean.of(conditions.sides, conditions.clean).save(folder / CLEAN, of=key)
+                conditions.stored_clean().save(folder / CLEAN, of=key)
             object.__setattr__(finished, "opened", True)
             return finished
         clean = conditions.clean
@@ -170,7 +168,7 @@ def stress(
             agreement=agreements(made, clean),
             notes=tuple(part.encoded.notes),
         )
-        Clean.of(conditions.sides, clean).save(folder / CLEAN, of=key)
+        conditions.stored_clean().save(folder / CLEAN, of=key)
         result.write_header(folder, of=key)
         return StressResult.open(folder)  # the same object as of a later call
 
@@ -186,13 +184,10 @@ def _protocol(
     """What the numbers depend on, by name, in the order it is printed."""
     asking, pictures = part.asking, len(encoded.images)
     which = "of the split" if gallery == "split" else "of the whole collection"
-    if relevant is None:
-        gain = "the encoder's own similarity"
-    else:
-        query = "changed" if conditions.relevance is not None else "clean"
-        gain = f"similarity to the {query} query by {relevant.about['encoder'].get('name', '')} "
-        gain += relevant.images.encoder
-    seeds = ", ".join(map(str, conditions.seeds))
+    gain = "the encoder's own similarity"
+    if relevant is not None:
+        query, name = conditions.content["relevance of"], relevant.about["encoder"].get("name", "")
+        gain = f"similarity to the {query} query by {name} {relevant.images.encoder}"
     without = asking.n_images - len(np.unique(asking.caption_image))
     counted = f", {without:,} without a caption of their own, which count as 0" if without else ""
     return {
@@ -200,7 +195,7 @@ def _protocol(
         "split": encoded.about["split"] or "all",
         "captions asking": f"{asking.n_captions:,} over a gallery of {pictures:,} pictures {which}",
         "pictures asking": f"{asking.n_images:,} over a gallery of {asking.n_captions:,} captions{counted}",
-        "seeds": seeds,
+        "seeds": ", ".join(map(str, conditions.seeds)),
         "compat": conditions.compat,
         "language": conditions.language.line(),
         **({"gain of DCG_CM": gain} if any("DCG_CM" in name for name in conditions.measures) else {}),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from diptych.core.context import report_to, task
-from diptych.core.errors import DataError, NumericalError, UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.printed.target import Target
 from diptych.evaluation.variants.axes import DEPTHS
 from diptych.evaluation.variants.exploration import NEAR, Change, Exploration, Refusal, Variant, is_telling
@@ -91,11 +91,6 @@ def explore(
     """
     if not 0 < tolerance < 1:
         raise UsageError(f"tolerance is {tolerance}, it must lie between 0 and 1", "0.05 is 5 %")
-    if exhaustive < 1 or changes < exhaustive or beam < 1:
-        raise UsageError(
-            f"exhaustive {exhaustive}, changes {changes}, beam {beam} cannot be",
-            "1 <= exhaustive <= changes, and a beam of at least 1",
-        )
     for label, source in inputs.sources.items():
         if not source.truth.n_images or not source.truth.n_texts:
             raise DataError(f"{label} has {source.truth.n_images} images and {source.truth.n_texts} texts")
@@ -215,17 +210,13 @@ class _Search:
 
     def _judged(self, changes: tuple[Change, ...], values: dict[str, float], rule: str) -> Variant:
         cells = self._target.cells
-        bad = [name for name, value in values.items() if not np.isfinite(value)]
-        if bad:
-            raise NumericalError(f"{bad[0]} is {values[bad[0]]}", "ask for cells that every variant has")
-        return Variant(
-            changes,
-            values,
-            {name: cell.error(values[name]) for name, cell in cells.items()},
-            tuple(name for name, cell in cells.items() if cell.within(values[name], self._tolerance)),
-            tuple(name for name, cell in cells.items() if cell.within(values[name], NEAR * self._tolerance)),
-            tuple(name for name, cell in cells.items() if cell.is_print_of(values[name], rule)),
+        errors = {name: cell.error(values[name]) for name, cell in cells.items()}
+        within, near = (
+            tuple(name for name, cell in cells.items() if cell.within(values[name], tolerance))
+            for tolerance in (self._tolerance, NEAR * self._tolerance)
         )
+        exact = tuple(name for name, cell in cells.items() if cell.is_print_of(values[name], rule))
+        return Variant(changes, values, errors, within, near, exact)
 
     def result(self, exhaustive: int) -> Exploration:
         """What was tried, sorted."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from diptych.core.draws import keys_of
 from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.printed.target import SUM_PARTS, cell_parts
 from diptych.evaluation.reranking import CandidateRanks, FirstStage, first_stages
-from diptych.evaluation.result import partition
+from diptych.evaluation.result import Fold, neighbours, partition
 from diptych.evaluation.variants.settings import LEAST_SHRUNK, NotPossible, Settings, View
 from diptych.metrics.candidates import Candidates, Reranked
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
@@ -178,15 +178,6 @@ _KEPT = 6  # views whose candidates are kept
 _Both = dict[Direction, Ranks]
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """One gallery of a view, in rows of its source."""
-
-    images: Rows
-    texts: Rows
-    truth: GroundTruth
-
-
 class Recompute:
     """Cells of variants."""
 
@@ -202,7 +193,7 @@ class Recompute:
             if isinstance(member, Measure)
         ]
         self._every = any(member.positives == "all" for member in self._measures)
-        self._parts: dict[View, list[_Part]] = {}
+        self._parts: dict[View, list[Fold]] = {}
         self._ranks: dict[tuple[View, bool, bool], list[_Both]] = {}
         self._second: dict[tuple[View, int, bool, bool, str], list[_Both]] = {}
         self._candidates: OrderedDict[tuple[View, bool], list[dict[Direction, tuple[Candidates, bool]]]]
@@ -230,7 +221,7 @@ class Recompute:
         parts = self._view(settings.view)
         found: dict[Direction, tuple[int, float, int]] = {}
         for name in DIRECTIONS:
-            positives = [part.truth.positives(name) for part in parts]
+            positives = [part.ground_truth.positives(name) for part in parts]
             counts = np.concatenate([one.counts for one in positives])
             found[name] = positives[0].gallery, float(counts.mean()), len(counts)
         return found
@@ -253,7 +244,7 @@ class Recompute:
         for part, both in zip(parts, ranked, strict=True):
             for name in DIRECTIONS:
                 groups = tie_groups(both[name], settings.tie_rule)
-                asked = part.truth.queries(name)
+                asked = part.ground_truth.queries(name)
                 for printed in self._measures:
                     member = _meant(printed, settings)
                     if settings.counting is not None and member.name.startswith(_RECALL):
@@ -265,7 +256,7 @@ class Recompute:
                     totals.setdefault(f"{name} {printed.name}", []).append(value)
         return {name: float(np.mean(values)) for name, values in totals.items()}
 
-    def _view(self, view: View) -> list[_Part]:
+    def _view(self, view: View) -> list[Fold]:
         if view not in self._parts:
             label, keep, cut, relevance = view
             truth = self._sources[label].truth
@@ -281,7 +272,7 @@ class Recompute:
             if relevance is not None:
                 truth = relevance.of(truth)
             self._parts[view] = [
-                _Part(_rows(images[fold.images]), _rows(texts[fold.texts]), fold.ground_truth)
+                Fold(neighbours(images[fold.images]), neighbours(texts[fold.texts]), fold.ground_truth)
                 for fold in partition(cut).folds(truth)
             ]
         return self._parts[view]
@@ -297,7 +288,7 @@ class Recompute:
             least = min(LEAST_SHRUNK, depth) if settings.shrinks else depth
             for part, both in zip(parts, chosen, strict=True):
                 for name in DIRECTIONS:
-                    if both[name][0].k < min(least, part.truth.positives(name).gallery):
+                    if both[name][0].k < min(least, part.ground_truth.positives(name).gallery):
                         raise NotPossible(
                             "some query has too few stored candidates left in the smaller gallery",
                             "re-rank more candidates",
@@ -308,7 +299,7 @@ class Recompute:
                     name: CandidateRanks(
                         both[name][0].first(min(depth, both[name][0].k)),
                         both[name][1],
-                        part.truth.positives(name),
+                        part.ground_truth.positives(name),
                     ).ranks(settings.unranked_rule, True, None if first is None else first[number][name])
                     for name in DIRECTIONS
                 }
@@ -324,7 +315,10 @@ class Recompute:
         source = self._sources[view[0]]
         self._ranks[view, matched, every] = [
             ranks_of(
-                source.part(part.images, part.texts, matched), part.truth, every=every, threads=self._threads
+                source.part(part.images, part.texts, matched),
+                part.ground_truth,
+                every=every,
+                threads=self._threads,
             )
             for part in self._view(view)
         ]
@@ -351,7 +345,7 @@ class Recompute:
         """The contrastive order of everything, to follow the candidates."""
         source = self._sources[view[0]]
         return [
-            first_stages(source.part(part.images, part.texts, False), part.truth, both)
+            first_stages(source.part(part.images, part.texts, False), part.ground_truth, both)
             for part, both in zip(self._view(view), self._whole(view, False, True), strict=True)
         ]
 
@@ -363,10 +357,3 @@ def _meant(printed: Measure, settings: Settings) -> Measure:
     found = measure(settings.precision.of(printed.name))
     assert isinstance(found, Measure)  # a renaming names no sum
     return found
-
-
-def _rows(rows: np.ndarray) -> Rows:
-    """Neighbouring rows as a slice."""
-    if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
-        return slice(int(rows[0]), int(rows[-1]) + 1)
-    return rows
