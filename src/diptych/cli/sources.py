@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from diptych.data.language import Language
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.embeddings import EncodedCollection, Origin
-    from diptych.evaluation.sources import Named, Work
+    from diptych.evaluation.sources import Named
     from diptych.training.run import Run
 
 
@@ -164,9 +164,9 @@ def encoder_source(model: str) -> str:
     return model if run is None else str(run.best.resolve())
 
 
-def named(source: str, data: DataSpec, split: str | None, work: Work | None = None) -> Named:
+def named(source: str, data: DataSpec, split: str | None, **work: Any) -> Named:
     """What was named, with the data it is used on: ``data``, or where that names none the run's own."""
-    from diptych.evaluation.sources import Named, Work
+    from diptych.evaluation.sources import Named
 
     run, other = run_of(source), None
     data.check_used()
@@ -175,14 +175,14 @@ def named(source: str, data: DataSpec, split: str | None, work: Work | None = No
         other = data.section(None)
     captions = getattr(data, "captions", "all")
     test = "test" if run is None else run.recipe.data.test
-    return Named(source, other, split, captions, own, test, work or Work())
+    return Named(source, other, split, captions, own, test, work)
 
 
 def encoded_of(
-    source: str, data: DataSpec, split: str | None, out: Path | None = None, work: Work | None = None
+    source: str, data: DataSpec, split: str | None, out: Path | None = None, **work: Any
 ) -> tuple[EncodedCollection, Origin, Path]:
     """Embeddings of a folder that ``diptych embed`` wrote, or of a run or encoder, made now."""
-    return named(source, data, split, work).encoded(out)
+    return named(source, data, split, **work).encoded(out)
 
 
 Source = Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,24 +31,6 @@ from diptych.metrics import Relevance, Reranked
 
 
 @dataclass(frozen=True)
-class Work:
-    """How embedding is shared; see :func:`diptych.encoders.encode.encode_collection`."""
-
-    processes: int = 1
-    accelerator: str = "auto"
-    fabric: Any = None
-
-    @property
-    def device(self) -> str | None:
-        """Where the encoder of this process belongs; with several it only says what the others load."""
-        if self.fabric is not None:
-            return str(self.fabric.device)
-        if self.processes > 1:
-            return "cpu"
-        return {"auto": None, "gpu": "cuda"}.get(self.accelerator, self.accelerator)
-
-
-@dataclass(frozen=True)
 class Named:
     """A run, an encoder or embeddings, as it was named, and the part of the data that it is used on."""
 
@@ -58,7 +40,8 @@ class Named:
     captions: str = "all"
     own: Mapping[str, Any] | None = None  # the data section of the run's recipe; None for what is no run
     test: str = "test"
-    work: Work = Work()
+    # how embedding is shared, as ``encode_collection`` takes it: processes, accelerator, fabric
+    work: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def opened(self) -> tuple[Origin, Collection]:
@@ -77,7 +60,11 @@ class Named:
     @cached_property
     def encoder(self) -> DualEncoder:
         """The encoder; of a run the best."""
-        return DualEncoder.load(self.name, device=self.work.device)
+        accelerator, fabric = self.work.get("accelerator", "auto"), self.work.get("fabric")
+        device = {"auto": None, "gpu": "cuda"}.get(accelerator, accelerator)
+        if self.work.get("processes", 1) > 1:
+            device = "cpu"  # it only says what the others load
+        return DualEncoder.load(self.name, device=device if fabric is None else str(fabric.device))
 
     def is_own(self, origin: Origin) -> bool:
         """Return whether an origin is the run's own data."""
@@ -119,7 +106,7 @@ class Named:
             if stored is not None:
                 return stored, origin, usual
         out = out or usual
-        return encode_part(self.encoder, collection, origin, out, self.work), origin, out
+        return encode_part(self.encoder, collection, origin, out, **self.work), origin, out
 
     def result_folder(self, encoded: EncodedCollection, origin: Origin) -> Path:
         """Return where an evaluation goes: named by its data where that is not the run's own.
@@ -159,21 +146,12 @@ class Named:
 
 
 def encode_part(
-    encoder: DualEncoder, whole: Collection, origin: Origin, out: Path, work: Work | None = None
+    encoder: DualEncoder, whole: Collection, origin: Origin, out: Path, *, fabric: Any = None, **work: Any
 ) -> EncodedCollection:
     """Embed the part of ``whole`` that ``origin`` names into ``out``, and say there where it is from."""
-    work = work or Work()
     part = whole if origin.split is None else whole.split(origin.split)
-    encoded = encode_collection(
-        encoder,
-        part,
-        out,
-        origin.split,
-        processes=work.processes,
-        accelerator=work.accelerator,
-        fabric=work.fabric,
-    )
-    if work.fabric is None or work.fabric.is_global_zero:
+    encoded = encode_collection(encoder, part, out, origin.split, fabric=fabric, **work)
+    if fabric is None or fabric.is_global_zero:
         write_json(out / ORIGIN_FILE, asdict(origin))
     return encoded
 

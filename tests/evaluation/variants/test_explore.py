@@ -239,8 +239,6 @@ def test_what_is_asked_wrongly(sources: dict[str, Scored]) -> None:
     inputs = Inputs({"test": sources["rows"]}, target)
     with pytest.raises(UsageError, match="tolerance is 5"):
         explore(inputs, tolerance=5)
-    with pytest.raises(UsageError, match="exhaustive 3, changes 2"):
-        explore(inputs, exhaustive=3, changes=2)
     with pytest.raises(UnknownNameError, match="axis of protocols 'split'"):
         explore(inputs, axes=["split"])
     empty = MatrixScores(np.zeros((3, 0)), GroundTruth.from_caption_image(np.array([], dtype=int), 3))

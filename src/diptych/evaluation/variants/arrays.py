@@ -73,7 +73,7 @@ def explore_scores(
         NumericalError: a score that is not finite.
         UnknownNameError: a cell of a measure, or an axis, that does not exist.
     """
-    matrix = np.asarray(scores)
+    wanted, matrix = as_target(target, label=label), np.asarray(scores)
     truth, assumed = as_ground_truth(ground_truth, matrix.shape)
     whole, reranked = as_matching(matching, matrix, adds_contrastive)
     source = MatrixScores(
@@ -85,7 +85,7 @@ def explore_scores(
         about={"ground truth": assumed} if assumed else {},
         image_ids=image_ids,
     )
-    inputs = Inputs({GIVEN: source, **(also or {})}, as_target(target, label=label), already_cut(matrix))
+    inputs = Inputs({GIVEN: source, **(also or {})}, wanted, already_cut(matrix))
     exhaustive = max(1, min(2, changes))
     how: dict[str, Any] = {"tolerance": tolerance, "axes": axes, "threads": threads}
     return explore(inputs, exhaustive=exhaustive, changes=changes, **how)

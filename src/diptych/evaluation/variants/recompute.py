@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from diptych.core.draws import keys_of
 from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.printed.target import SUM_PARTS, cell_parts
-from diptych.evaluation.reranking import CandidateRanks, FirstStage, first_stages
+from diptych.evaluation.reranking import CandidateRanks, FirstStage, check_candidates, first_stages
 from diptych.evaluation.result import Fold, neighbours, partition
 from diptych.evaluation.variants.settings import LEAST_SHRUNK, NotPossible, Settings, View
 from diptych.metrics.candidates import Candidates, Reranked
@@ -64,14 +64,7 @@ class Scored:
         if image_ids is not None and len(image_ids) != truth.n_images:
             raise DataError(f"{len(image_ids):,} image ids for {truth.n_images:,} images")
         if reranked is not None:
-            have, want = (reranked.n_images, reranked.n_texts), (truth.n_images, truth.n_texts)
-            if have != want:
-                raise DataError(
-                    f"candidates of {have[0]:,} images and {have[1]:,} texts for {want[0]:,} images and "
-                    f"{want[1]:,} texts",
-                    "give the candidates of the same split",
-                )
-            reranked.check()
+            check_candidates(reranked, truth)
         self.truth = truth
         self.about: Mapping[str, Any] = dict(about or {})
         self.image_keys = np.arange(truth.n_images) if image_ids is None else keys_of(image_ids)
@@ -199,11 +192,13 @@ class Recompute:
         self._candidates: OrderedDict[tuple[View, bool], list[dict[Direction, tuple[Candidates, bool]]]]
         self._candidates = OrderedDict()
         self._values: dict[Settings, dict[str, float]] = {}
-        self._refused: dict[Settings, NotPossible] = {}
 
     def cells(self, settings: Settings) -> dict[str, float]:
         """The wanted cells, shares in per cent, with all their digits."""
-        values = self._measured(replace(settings, rewrite=None, rule="round"))
+        key = replace(settings, rewrite=None, rule="round")
+        if key not in self._values:
+            self._values[key] = self._compute(key)
+        values = self._values[key]
         if settings.rewrite is not None:
             values = settings.rewrite.of(values)
         found = {}
@@ -226,17 +221,6 @@ class Recompute:
             found[name] = positives[0].gallery, float(counts.mean()), len(counts)
         return found
 
-    def _measured(self, settings: Settings) -> dict[str, float]:
-        if settings in self._refused:
-            raise self._refused[settings]
-        if settings not in self._values:
-            try:
-                self._values[settings] = self._compute(settings)
-            except NotPossible as error:
-                self._refused[settings] = error
-                raise
-        return self._values[settings]
-
     def _compute(self, settings: Settings) -> dict[str, float]:
         parts = self._view(settings.view)
         ranked = self._ranked(settings)
@@ -246,7 +230,9 @@ class Recompute:
                 groups = tie_groups(both[name], settings.tie_rule)
                 asked = part.ground_truth.queries(name)
                 for printed in self._measures:
-                    member = _meant(printed, settings)
+                    member = printed
+                    if settings.precision is not None:  # the measure that the printed name stands for
+                        member = cast(Measure, measure(settings.precision.of(printed.name)))
                     if settings.counting is not None and member.name.startswith(_RECALL):
                         values = settings.counting.of(groups, member.cutoff or 1)
                     else:
@@ -348,12 +334,3 @@ class Recompute:
             first_stages(source.part(part.images, part.texts, False), part.ground_truth, both)
             for part, both in zip(self._view(view), self._whole(view, False, True), strict=True)
         ]
-
-
-def _meant(printed: Measure, settings: Settings) -> Measure:
-    """The measure that a printed name stands for."""
-    if settings.precision is None:
-        return printed
-    found = measure(settings.precision.of(printed.name))
-    assert isinstance(found, Measure)  # a renaming names no sum
-    return found
