@@ -12,11 +12,11 @@ import pytest
 from commands import Command
 from PIL import Image
 
-from diptych.evaluation.sources import gains_beside
 from diptych.core.files import write_json
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.evaluation import Result, evaluate
 from diptych.evaluation.evaluate_encoder import ground_truth_of, relevance_of
+from diptych.evaluation.sources import gains_beside
 from diptych.metrics import SIMILARITIES
 from diptych.metrics.correlation import Coefficient
 
