@@ -74,6 +74,18 @@ def test_embeddings_that_exist_are_used_with_out(diptych: Command, run: Path, tm
     assert found.values() == Result.open(run / "evaluation" / "scenes-test").values()
 
 
+def test_data_is_looked_at_before_a_model_is_loaded(diptych: Command, run: Path, tmp_path: Path) -> None:
+    """And all that is missing in it is named at once."""
+    for weights in (run / "best").rglob("*.safetensors"):
+        weights.write_bytes(weights.read_bytes()[:99])
+    file = tmp_path / "own.csv"
+    file.write_text("Bild,Text\na.png,a dog\n")
+    for verb in ("evaluate", "embed", "adapt", "analyse stress", "analyse audit"):
+        missing = ("no image column and no caption column", "image_column=NAME", "caption_column=NAME")
+        diptych(f"{verb} {run} --data {file} --out {tmp_path}/out", refused=missing)
+    diptych("evaluate nowhere --data nothing.csv", refused="'nowhere' is neither a folder nor a name")
+
+
 def given_rows(encoded: EncodedCollection, folder: Path, seed: int = 0) -> Path:
     """The embeddings at other lengths, as another tool might have written them."""
     folder.mkdir()
