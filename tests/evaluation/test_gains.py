@@ -420,7 +420,7 @@ def test_compared(rows: tuple[np.ndarray, np.ndarray]) -> None:
     assert found.difference("better", "DCG_CM@5", "t2i").verdict == "better"
     assert "DCG_CM@5 by each run's own cosines: a difference may be one of scale" in found.line()
     by_other = evaluate(*rows, PAIRS, names, relevance=MODEL)
-    with pytest.raises(MismatchError, match=r"cannot be compared by DCG_CM@5: .*model of 3"):
+    with pytest.raises(MismatchError, match=r"cannot be compared: gains of DCG_CM@5 .*model of 3"):
         compare({"random": one, "other": by_other}, samples=0, flips=10)
     assert "cosines" not in compare({"random": one, "other": by_other}, ["R@1"], samples=0, flips=10).line()
 

@@ -153,21 +153,17 @@ class Comparison:
 
     def line(self) -> str:
         """Return one line: what is resampled, what is tested, what was corrected for."""
-        test = (
-            f"p of {self.flips:,} random swaps per image"
-            if self.test == "randomisation"
-            else "p of the paired t-test over images"
-        )
-        corrected = correction_text(self.correction, self.tested)
-        tests = [text for text in (test, corrected, "two-sided") if text]
-        parts = [f"differences to {self.baseline}", ", ".join(tests)]
+        test = "the paired t-test over images"
+        if self.test == "randomisation":
+            test = f"{self.flips:,} random swaps per image"
+        parts = [f"differences to {self.baseline}"]
         if self.how.samples:
-            parts.insert(
-                1,
+            parts.append(
                 f"{100 * self.how.confidence:g} % intervals (not corrected) from {self.how.samples:,} resamples "
-                f"of images with their captions, seed {self.how.seed}",
+                f"of images with their captions, seed {self.how.seed}"
             )
-        return "; ".join([*parts, *self.notes])
+        tests = (f"p of {test}", correction_text(self.correction, self.tested), "two-sided")
+        return "; ".join([*parts, ", ".join(text for text in tests if text), *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
         """Return it JSON-able."""
@@ -273,12 +269,12 @@ def check_same_gains(results: Sequence[Result], names: Sequence[str], measures: 
     first, own = results[0].protocol.gains, []
     for measure in measures:
         for result, name in zip(results[1:], names[1:], strict=True):
-            mine, theirs = (gains.get(measure, "not said") for gains in (first, result.protocol.gains))
-            if mine != theirs:
-                raise MismatchError(
-                    f"{names[0]} and {name} cannot be compared by {measure}: gains {mine}, and {theirs}",
-                    "evaluate both with the same --relevance, or leave it out with --measure",
-                )
+            said = [
+                {f"gains of {measure}": one.get(measure, "not said")}
+                for one in (first, result.protocol.gains)
+            ]
+            fix = "evaluate both with the same --relevance, or leave it out with --measure"
+            check_alike((names[0], name), *said, fix)
         if OWN_GAINS in first.get(measure, ""):
             own.append(measure)
     if not own:

@@ -239,17 +239,17 @@ def compare(
         raise UnknownNameError("test", test, TESTS)
     correct = correction_named(correction)
     check_flips(flips)
-    called = [
-        name if len(group) == 1 else f"{name} (seed {number})"
+    seeds = {
+        name if len(group) == 1 else f"{name} (seed {number})": one
         for name, group in groups.items()
-        for number in range(len(group))
-    ]
-    results = [one for group in groups.values() for one in group]
+        for number, one in enumerate(group)
+    }
+    called, results = list(seeds), list(seeds.values())
     notes = check_comparable(results, called)
     how = Bootstrap(samples, confidence, seed)
     held = {
         name: list({measure: None for given in one.scores.values() for measure in given})
-        for name, one in zip(called, results, strict=True)
+        for name, one in seeds.items()
     }
     compared = common_measures(held, measures)
     notes += check_same_gains(results, called, compared)
@@ -287,16 +287,10 @@ def _common_line(results: list[Result], measures: set[str]) -> str:
     """The protocol without what differs from run to run, and of the compared measures alone."""
     protocols = [one.protocol for one in results]
     first = protocols[0]
-    return replace(
-        first,
-        about={
-            key: value
-            for key, value in first.about.items()
-            if all(key in other.about and other.about[key] == value for other in protocols)
-        },
-        any_of_k=tuple(name for name in first.any_of_k if name in measures),
-        all_positives=tuple(name for name in first.all_positives if name in measures),
-        compat=tuple(what for what in first.compat if what in measures or what == "ties"),
-        gains={name: said for name, said in first.gains.items() if name in measures},
-        samples=0,
-    ).line()
+    shared = [item for item in first.about.items() if all(item in other.about.items() for other in protocols)]
+    kept = {
+        name: tuple(one for one in getattr(first, name) if one in measures or one == "ties")
+        for name in ("any_of_k", "all_positives", "compat")
+    }
+    gains = {name: said for name, said in first.gains.items() if name in measures}
+    return replace(first, about=dict(shared), gains=gains, samples=0, **kept).line()
