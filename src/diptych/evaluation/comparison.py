@@ -167,17 +167,13 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it JSON-able."""
+        same = ("baseline", "protocol", "test", "correction", "tested", "flips")
         return {
             "format": 1,
             "runs": list(self.runs),
-            "baseline": self.baseline,
-            "protocol": self.protocol,
             "line": self.line(),
-            "test": self.test,
-            "correction": self.correction,
-            "tested": self.tested,
-            "flips": self.flips,
             "bootstrap": asdict(self.how),
+            **{name: getattr(self, name) for name in same},
             "values": [
                 {
                     "direction": direction,

@@ -234,7 +234,7 @@ class _Evaluated:
 
 def _gaps(one: _Evaluated, two: _Evaluated) -> np.ndarray:
     """Return the differences of two models' drops, query by query."""
-    gaps = two.differences - one.differences
+    gaps: np.ndarray = two.differences - one.differences
     # Equal drops from unequal heights: 0.3 - 0.2 is not 0.2 - 0.1 in binary, and must be no difference.
     values = np.abs(np.concatenate([one.clean[None], one.seeds, two.clean[None], two.seeds]))
     gaps[np.abs(gaps) <= _ROUNDING * values.max(axis=0)] = 0.0

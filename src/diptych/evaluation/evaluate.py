@@ -41,7 +41,7 @@ from diptych.metrics.measuring import (
 )
 from diptych.metrics.ranks import Ranks, check_rule, check_sizes, ranks_of, tie_groups
 from diptych.metrics.relevance import Grades, Relevance, graded_gains, similar_gains
-from diptych.metrics.sources import CosineRows, GivenScores, ScoreSource
+from diptych.metrics.sources import GivenScores, ScoreSource
 from diptych.metrics.sources import similarity as similarity_of
 from diptych.metrics.topk import BLOCK
 
@@ -263,40 +263,25 @@ def _measure_gallery(
                 chances = {one.name: one.chance(relevant, gallery, deepest) for one in ranked}
         if gaining:
             assert isinstance(source, ScoreSource)
-            worth = _gains(source, similar, truth, name, gaining, grades, ties, chance, block)
+            positives = truth.positives(name)
+            worth: dict[Gain, Gained] = {}
+            how: dict[str, Any] = {"ties": ties, "chance": chance, "block": block}
+            for kind in ("similarity", "grade"):
+                some = [member for member in gaining if member.gain.of == kind]
+                if not some:
+                    continue
+                gains = list(dict.fromkeys(member.gain for member in some))
+                given = source, positives, name, gains, max(one.cutoff or positives.gallery for one in some)
+                if kind == "grade":
+                    worth |= graded_gains(*given, grades=grades, **how)
+                else:
+                    needs_best = any(member.needs_best for member in some)
+                    worth |= similar_gains(*given, by=similar, best=needs_best, **how)
             for member in gaining:
                 values[member.name] = member.values(worth[member.gain])
                 if chance:
                     chances[member.name] = member.aggregate.of(member.chances(worth[member.gain])[asked])
         found[name] = _Measured({one.name: values[one.name] for one in plain}, chances, best)
-    return found
-
-
-def _gains(
-    source: ScoreSource,
-    similar: CosineRows | None,
-    truth: GroundTruth,
-    direction: Direction,
-    measures: Sequence[GainMeasure],
-    grades: Grades | None,
-    ties: str,
-    chance: bool,
-    block: int,
-) -> dict[Gain, Gained]:
-    positives = truth.positives(direction)
-    found: dict[Gain, Gained] = {}
-    same: dict[str, Any] = {"ties": ties, "chance": chance, "block": block}
-    for kind in ("similarity", "grade"):
-        some = [member for member in measures if member.gain.of == kind]
-        if not some:
-            continue
-        gains = list(dict.fromkeys(member.gain for member in some))
-        depth = max(member.cutoff or positives.gallery for member in some)
-        if kind == "grade":
-            found |= graded_gains(source, positives, direction, gains, depth, grades=grades, **same)
-        else:
-            best = any(member.needs_best for member in some)
-            found |= similar_gains(source, positives, direction, gains, depth, by=similar, best=best, **same)
     return found
 
 

@@ -93,11 +93,11 @@ def evaluate_encoded(
     )
     ranker: ScoreSource | RerankedScores = source
     if reranked is not None:
-        ranker = RerankedScores(reranked, truth, k=k, unranked=unranked, first=source)
         for what, have in (("encoder", images.encoder), ("data", encoded.about["data"])):
             if (made := reranked.about.get(what)) != have:
                 text = f"the candidates are of {what} {made}, the embeddings of {have}"
                 raise MismatchError(text, "re-rank these embeddings: diptych evaluate --rerank")
+        ranker = RerankedScores(reranked, truth, k=k, unranked=unranked, first=source)
     result = evaluate(
         ranker,
         None,

@@ -273,20 +273,21 @@ def _known_line(
 
 
 def _given_line(direction: str, n: int, by_rule: Mapping[str, PossibleSizes] | None) -> list[str]:
-    """Whether the recalls are shares of the queries at hand."""
+    """Return whether the recalls are shares of the queries at hand."""
     if by_rule is None:
         return []
-    fitting = {rule: next((size for size in one.sizes if size.n == n), None) for rule, one in by_rule.items()}
-    rules = [_WORDS[rule] for rule, size in fitting.items() if size is not None]
-    if not rules:
+    fitting = {
+        _WORDS[rule]: size.chance for rule, one in by_rule.items() for size in one.sizes if size.n == n
+    }
+    if not fitting:
         return [
             f"The {direction} recalls cannot be shares of the {n:,} queries given, neither rounded nor cut off: "
             "other queries were scored, or R@K is no share of them."
         ]
-    chance = next(size.chance for size in fitting.values() if size is not None)
+    chance = next(iter(fitting.values()))
     if chance > 0.5:
         return []
     return [
-        f"The {direction} recalls can be shares of the {n:,} queries given ({' or '.join(rules)}); digits of "
+        f"The {direction} recalls can be shares of the {n:,} queries given ({' or '.join(fitting)}); digits of "
         f"anything else could with probability {chance:.2g}."
     ]
