@@ -61,8 +61,9 @@ def compare(
         diptych compare seeds/baseline seeds/ltd --measures R@1,rsum --out ltd.json
         diptych compare stress/gru stress/bag-of-words
     """
+    from diptych.evaluation import Comparison
     from diptych.evaluation import compare as compare_runs
-    from diptych.evaluation.stress import compare_stress, is_stressed
+    from diptych.evaluation.stress import StressComparison, compare_stress, is_stressed
     from diptych.report.stress import comparison_page
     from diptych.training.evaluations import evaluations_of
 
@@ -78,9 +79,10 @@ def compare(
         ):
             if given != usual:
                 raise UsageError(f"--{flag} {given} is given for stress runs", f"leave --{flag} out")
-        found = compare_stress(folders, **how)
+        under_stress = compare_stress(folders, **how)
+        found: Comparison | StressComparison = under_stress
         if out is not None:
-            page = comparison_page(found).save(out.with_name(f"stress-{out.stem}.html"))
+            page = comparison_page(under_stress).save(out.with_name(f"stress-{out.stem}.html"))
     else:
         groups = {name: evaluations_of(run, options.evaluation) for name, run in folders.items()}
         found = compare_runs(groups, test=options.test, **how)

@@ -220,7 +220,7 @@ def check_comparable(results: Sequence[Result], names: Sequence[str]) -> list[st
             )
         same_data = by_ids or (data[0] is not None and data[0] == data[1])
         both = _said(first, same_data), _said(other, same_data)
-        check_alike((names[0], name), *both, "evaluate both on the same split with the same options")
+        check_alike((names[0], name), both, "evaluate both on the same split with the same options")
         there = text_image_of(result, name)
         if not np.array_equal(home, there):
             row = int(np.flatnonzero(home != there)[0])
@@ -228,14 +228,13 @@ def check_comparable(results: Sequence[Result], names: Sequence[str]) -> list[st
                 {f"text {row} belongs to image": int(home[row])},
                 {f"text {row} belongs to image": int(there[row])},
             )
-            check_alike((names[0], name), *said, "evaluate both on the same split")
+            check_alike((names[0], name), said, "evaluate both on the same split")
     return notes
 
 
-def check_alike(
-    names: tuple[str, str], first: Mapping[str, Any], second: Mapping[str, Any], fix: str
-) -> None:
-    """Refuse to compare two runs of which something that must be the same is not."""
+def check_alike(names: tuple[str, str], said: Sequence[Mapping[str, Any]], fix: str) -> None:
+    """Refuse to compare two runs of which something that must be the same, ``said`` of each, is not."""
+    first, second = said
     for what in dict.fromkeys([*first, *second]):
         if first.get(what) != second.get(what):
             values = f"{first.get(what, 'not said')} and {second.get(what, 'not said')}"
@@ -270,7 +269,7 @@ def check_same_gains(results: Sequence[Result], names: Sequence[str], measures: 
                 for one in (first, result.protocol.gains)
             ]
             fix = "evaluate both with the same --relevance, or leave it out with --measure"
-            check_alike((names[0], name), *said, fix)
+            check_alike((names[0], name), said, fix)
         if OWN_GAINS in first.get(measure, ""):
             own.append(measure)
     if not own:

@@ -175,14 +175,16 @@ def evaluate(
             values[~truth.asked[name]] = np.nan
         return values
 
-    per_query = {
+    per_query: dict[str, dict[str, np.ndarray]] = {
         name: {
             member.name: whole(name, (one.measured[name].values[member.name] for one in found))
             for member in plain
         }
         for name in DIRECTIONS
     }
-    best = {name: whole(name, (one.measured[name].best for one in found)) for name in DIRECTIONS}
+    best: dict[str, np.ndarray] = {
+        name: whole(name, (one.measured[name].best for one in found)) for name in DIRECTIONS
+    }
     about_it = protocol_of(truth, chosen, ties, plain, how, about, source.similarity, second, said)
     return Result(about_it, _scores(found, plain, sums, how), per_query, best, truth.text_image)
 

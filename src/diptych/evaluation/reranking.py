@@ -39,6 +39,12 @@ UNRANKED_RULES = ("miss", "contrastive", "published")
 _NUMBERS = 1 << 21  # candidates looked at at once
 
 
+def check_unranked(rule: str) -> None:
+    """Refuse a rule that does not exist."""
+    if rule not in UNRANKED_RULES:
+        raise UnknownNameError("rule for unranked candidates", rule, UNRANKED_RULES)
+
+
 def check_candidates(reranked: Reranked, truth: GroundTruth) -> None:
     """Refuse candidates of another test set, and corrupt ones."""
     have, want = (reranked.n_images, reranked.n_texts), (truth.n_images, truth.n_texts)
@@ -87,8 +93,7 @@ class RerankedScores:
         unranked: str = "miss",
         first: ScoreSource | None = None,
     ) -> None:
-        if unranked not in UNRANKED_RULES:
-            raise UnknownNameError("rule for unranked candidates", unranked, UNRANKED_RULES)
+        check_unranked(unranked)
         if unranked == "contrastive" and first is None:
             raise UsageError(
                 "unranked 'contrastive' continues with the first stage's order, and its rows were not given",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -288,7 +289,7 @@ def _common_line(results: list[Result], measures: set[str]) -> str:
     protocols = [one.protocol for one in results]
     first = protocols[0]
     shared = [item for item in first.about.items() if all(item in other.about.items() for other in protocols)]
-    kept = {
+    kept: dict[str, Any] = {
         name: tuple(one for one in getattr(first, name) if one in measures or one == "ties")
         for name in ("any_of_k", "all_positives", "compat")
     }

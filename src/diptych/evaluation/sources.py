@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -267,7 +268,7 @@ def evaluate_named(
     how: dict[str, Any] = {"protocol": protocol, "samples": samples}
     first: dict[str, Any] = {**how, "ties": ties or "expected", "relevance": judge}
     found = []
-    for kind, target in zip(positives or [None], targets, strict=True):
+    for kind, target in zip_longest(positives, targets):
         extended = None if kind is None else positives_of(encoded, kind, **(positives_options or {}))
         of: dict[str, Any] = {"positives": extended, "about": origin.said()}
         result = evaluate_encoded(encoded, target, measures, **first, **of)

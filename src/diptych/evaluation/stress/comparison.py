@@ -239,14 +239,14 @@ def _check_comparable(first: _Run, run: _Run) -> None:
         {name: value for name, value in one.result.protocol.items() if name not in _OWN}
         for one in (first, run)
     ]
-    check_alike(names, *said, "stress both on the same data with the same options")
+    check_alike(names, said, "stress both on the same data with the same options")
     queries = [{f"{way} queries": mark for way, mark in one.clean.queries.items()} for one in (first, run)]
     clusters = [
         {f"images of {way} queries": fingerprint(of.tolist()) for way, of in one.clean.cluster.items()}
         for one in (first, run)
     ]
     for both in (queries, clusters):
-        check_alike(names, *both, "stress both on the same data")
+        check_alike(names, both, "stress both on the same data")
 
 
 def _check_same_change(*both: tuple[_Run, StressRow, Sequence[Condition]]) -> None:
@@ -259,7 +259,7 @@ def _check_same_change(*both: tuple[_Run, StressRow, Sequence[Condition]]) -> No
         }
         for one in (row, other)
     ]
-    check_alike(names, *options, "stress both with the same --set")
+    check_alike(names, options, "stress both with the same --set")
     for one, two in zip(mine, theirs, strict=True):
         if one.content == two.content:
             continue
@@ -267,7 +267,7 @@ def _check_same_change(*both: tuple[_Run, StressRow, Sequence[Condition]]) -> No
         languages = [str(each.result.protocol.get(LANGUAGE, "not said")) for each in (first, run)]
         by = f", by language {' and '.join(languages)}" if languages[0] != languages[1] else ""
         fix = "stress both with the same --language, --wordnet and --nltk-data"
-        check_alike(names, {what: one.content}, {what: f"{two.content}{by}"}, fix)
+        check_alike(names, ({what: one.content}, {what: f"{two.content}{by}"}), fix)
 
 
 def _common_perturbations(runs: Sequence[_Run]) -> tuple[list[str], dict[str, str]]:
