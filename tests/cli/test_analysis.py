@@ -151,6 +151,26 @@ def test_a_run_with_shortcuts_on_other_data(
     assert found.held("with", "image", "shortcut", "linear") is not None
 
 
+def test_probes_of_the_runs_own_data_on_other_data(
+    diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path
+) -> None:
+    """Tested on its own test split, they find what an audit of the run finds; data without splits will do."""
+    line = f"analyse audit {run_folder} --own-probes --probe linear --samples 0"
+    diptych(line, refused="--own-probes without --data")
+    diptych(f"{line} --data {scenes_folder} --out {tmp_path}/other")
+    diptych(f"analyse audit {run_folder} --probe linear --samples 0 --out {tmp_path}/own")
+    other, own = (Audit.open(tmp_path / name / "audit" / "audit.json") for name in ("other", "own"))
+    assert other.conditions == own.conditions
+    assert other.protocol.about["dataset"] == "scenes, probes of scenes"
+    test = shutil.copytree(scenes_folder, tmp_path / "test")
+    file = next(test.glob("*.json"))
+    given = json.loads(file.read_text())
+    given["images"] = [image for image in given["images"] if image["split"] == "test"]
+    file.write_text(json.dumps(given))
+    diptych(f"{line} --data {test} --out {tmp_path}/alone")
+    assert Audit.open(tmp_path / "alone" / "audit" / "audit.json").conditions == own.conditions
+
+
 def test_a_runs_own_objective(diptych: Command, run_folder: Path) -> None:
     done = diptych(f"analyse cocos {run_folder} --batch-size 16")
     done.shows("C^q", "C^0", "W^+", "±", "split train", "objective infonce (temperature 0.07")

@@ -12,11 +12,11 @@ import pytest
 from commands import Command
 from PIL import Image
 
-from diptych.cli.evaluate import gains_beside
 from diptych.core.files import write_json
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.evaluation import Result, evaluate
 from diptych.evaluation.evaluate_encoder import ground_truth_of, relevance_of
+from diptych.evaluation.sources import gains_beside
 from diptych.metrics import SIMILARITIES
 from diptych.metrics.correlation import Coefficient
 
@@ -72,6 +72,18 @@ def test_embeddings_that_exist_are_used_with_out(diptych: Command, run: Path, tm
     assert [folder.name for folder in (tmp_path / "out").iterdir()] == ["evaluation"]
     found = Result.open(tmp_path / "out" / "evaluation")
     assert found.values() == Result.open(run / "evaluation" / "scenes-test").values()
+
+
+def test_data_is_looked_at_before_a_model_is_loaded(diptych: Command, run: Path, tmp_path: Path) -> None:
+    """And all that is missing in it is named at once."""
+    for weights in (run / "best").rglob("*.safetensors"):
+        weights.write_bytes(weights.read_bytes()[:99])
+    file = tmp_path / "own.csv"
+    file.write_text("Bild,Text\na.png,a dog\n")
+    for verb in ("evaluate", "embed", "adapt", "analyse stress", "analyse audit"):
+        missing = ("no image column and no caption column", "image_column=NAME", "caption_column=NAME")
+        diptych(f"{verb} {run} --data {file} --out {tmp_path}/out", refused=missing)
+    diptych("evaluate nowhere --data nothing.csv", refused="'nowhere' is neither a folder nor a name")
 
 
 def given_rows(encoded: EncodedCollection, folder: Path, seed: int = 0) -> Path:
@@ -203,8 +215,8 @@ def test_the_explorer_finds_the_captions_that_were_drawn(
         for part in ("--target", f"{side} R@{k}={100 * scores[side][f'R@{k}']['value']:.2f}")
     ]
     diptych(f"embed {run_folder} --out {tmp_path}/all")
-    diptych(f"analyse protocol {tmp_path}/all", *targets, "--changes", 1)
-    found = json.loads((tmp_path / "all" / "protocol" / "protocol.json").read_text())["exploration"]
+    diptych(f"analyse protocol {tmp_path}/all --out {tmp_path}/out", *targets, "--changes", 1)
+    found = json.loads((tmp_path / "out" / "protocol.json").read_text())["exploration"]
     exact = [one["changes"] for one in found["exact_explanations"]]
     assert [{"axis": "captions", "choice": "random, seed 1"}] in exact
 
@@ -268,7 +280,7 @@ def test_gains_by_a_relevance_model(
         found = Result.open(out / "evaluation")  # the same model: the same values
         assert found.values() == pytest.approx(own.values())
     line = f"compare {tmp_path}/own/evaluation {tmp_path}/0/evaluation --out {tmp_path}/comparison.json"
-    diptych(line, failed=("cannot be compared by DCG_CM@10", "same --relevance"))
+    diptych(line, failed=("cannot be compared: gains of DCG_CM@10", "same --relevance"))
 
 
 def test_rows_that_python_wrote_are_a_relevance_model(

@@ -44,8 +44,8 @@ from diptych.data.language.wordnet_tables import Entry, Records, Synset, WordNet
 from diptych.data.logs.log import Log
 from diptych.data.stored import Columns
 from diptych.evaluation import Result, evaluate
-from diptych.evaluation.stress import Condition, StressResult
-from diptych.evaluation.stress.conditions import Clean, StressJob
+from diptych.evaluation.stress import StressResult
+from diptych.evaluation.stress.conditions import Clean, Condition, StressJob
 from diptych.metrics import Candidates, GroundTruth, Reranked
 
 ROOMS = ("diptych.commerce", "diptych.data", "diptych.evaluation", "diptych.metrics")

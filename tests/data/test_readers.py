@@ -127,7 +127,7 @@ def test_pairs_without_splits_are_assigned_by_name_alone(tmp_path: Path) -> None
     ("text", "error", "message"),
     [
         ("image,words\na.png,one\n", UsageError, "has no caption column"),
-        ("picture,caption\na.png,one\n", UsageError, "has no image column"),
+        ("Bild,Text\na.png,one\n", UsageError, "has no image column and no caption column"),
         ("image,caption\n", DataError, "has no rows"),
         ("image,caption\na.png,\n", CaptionError, "line 2 is empty"),
         ("image,caption\n,one\n", DataError, "line 2: no image name"),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
 
-from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.evaluation.drops import Paired, drop_differences, drops, drops_line
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters
 
@@ -89,9 +89,6 @@ def test_seeds_are_averaged_query_by_query() -> None:
 
 
 def test_queries_that_are_not_asked_are_left_out_of_both() -> None:
-    whole = paired([1, NAN, 1, 0, NAN, NAN], [0, 1, NAN, 0, 5, NAN])
-    with pytest.raises(NumericalError, match=r"typos, R@1: query 2 is 1 clean and \[nan\] changed, 1 quer"):
-        drops([whole])
     (drop,) = drops([paired([1, NAN, 1, 0, NAN, NAN], [0, 1, 0, 0, 5, NAN])])
     assert [drop] == drops([paired([1, 1, 0], [0, 0, 0], cluster=[7, 8, 8])])
 
@@ -220,21 +217,6 @@ def test_the_same_draws_for_all_conditions() -> None:
     assert drops(ONE, seed=1) != drops(ONE, seed=2)
 
 
-def test_ranks_are_better_when_smaller() -> None:
-    def ranks(one: Paired) -> Paired:
-        return Paired("a", "meanr", -one.clean, -one.perturbed, one.cluster, less_is_better=True)
-
-    drop = drops([ranks(ONE[0])])[0]
-    assert drop.difference > 0
-    assert drop.verdict == "worse"
-    assert (
-        drops([Paired("a", "R@1", ONE[0].perturbed[0], ONE[0].clean, ONE[0].cluster)])[0].verdict == "better"
-    )
-    (found,) = drop_differences([(ranks(TWO[0][0]), ranks(TWO[0][1]))])
-    assert found.difference < 0
-    assert found.verdict == "more robust"
-
-
 def test_without_resamples_there_are_no_intervals() -> None:
     for found in (drops(ONE, samples=0)[0], drop_differences(TWO, samples=0)[0]):
         assert (found.low, found.high, found.relative_low, found.relative_high) == (None, None, None, None)
@@ -269,30 +251,11 @@ def test_the_line_says_how() -> None:
     assert "cannot reach" not in drops_line(400)
 
 
-ZEROS = [0.0] * 6
-ZERO = paired(ZEROS, ZEROS)
-
-
 def test_bad_input() -> None:
-    other = Paired("typos", "R@5", ZERO.clean, ZERO.perturbed, CLUSTER)
-    short = paired(ZEROS[:3], ZEROS[:3], cluster=CLUSTER[:3])
-    seedless = Paired("typos", "R@1", np.array(ZEROS), np.empty((0, 6)), CLUSTER)
-    infinite, nan = paired([np.inf, *ZEROS[1:]], ZEROS), paired([NAN, *ZEROS[1:]], ZEROS)
-    turned = paired(ZEROS, ZEROS, cluster=CLUSTER[::-1])
-    both = r"'typos', 'R@1', False\) and \('typos', 'R@5', False\) are compared"
+    zero = paired([0.0] * 6, [0.0] * 6)
     refused(UnknownNameError, "unknown correction 'sidak'", drops, [], correction="sidak")
     refused(UsageError, "flips are 0", drops, [], flips=0)
     refused(UsageError, "samples are -1", drops, [], samples=-1)
-    refused(DataError, r"shape \(6,\) clean and \(1, 5\) changed", drops, [paired(ZEROS, ZEROS[:5])])
-    refused(DataError, r"6 queries, \(1,\) clusters, 1 seeds", drops, [paired(ZEROS, ZEROS, cluster=[0])])
-    refused(DataError, r"6 queries, \(6,\) clusters, 0 seeds", drops, [seedless])
     refused(DataError, "none of 2 queries is asked", drops, [paired([NAN] * 2, [0] * 2, cluster=[0, 1])])
-    refused(DataError, "none of 0 queries is asked", drops, [paired([], [], cluster=[])])
-    refused(NumericalError, "query 0 is inf clean", drops, [infinite])
     refused(UnknownNameError, "unknown correction 'sidak'", drop_differences, [], correction="sidak")
-    refused(UsageError, "flips are 0", drop_differences, [(ZERO, ZERO)], flips=0)
-    refused(DataError, both, drop_differences, [(ZERO, other)])
-    refused(DataError, "6 queries of 6 and 3 of 3 are not the same ones", drop_differences, [(ZERO, short)])
-    refused(DataError, "6 queries of 6 and 5 of 6 are not the same ones", drop_differences, [(ZERO, nan)])
-    refused(DataError, "6 queries of 6 and 6 of 6 are not the same ones", drop_differences, [(ZERO, turned)])
-    refused(NumericalError, "query 0 is inf clean", drop_differences, [(ZERO, infinite)])
+    refused(UsageError, "flips are 0", drop_differences, [(zero, zero)], flips=0)

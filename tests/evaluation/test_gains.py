@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from slow_gains import slow_best, slow_discounted
 from slow_ranking import exact_scores
 
-from diptych.core.errors import DataError, MismatchError, NumericalError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
 from diptych.evaluation import compare, evaluate
 from diptych.evaluation.evaluate import measure_queries
 from diptych.metrics import DIRECTIONS, TIE_RULES, Bootstrap, GroundTruth, Relevance, measure
@@ -331,7 +331,7 @@ def test_what_cannot_be() -> None:
     one, two = np.array([0]), np.array([0, 0])
     nan, ones = np.array([[np.nan, 0.0]], dtype=np.float32), np.ones((1, 2), dtype=np.float32)
     pair, eye = GroundTruth.from_pairs([0], [0], 1, 1).i2t, np.eye(2, dtype=np.float32)
-    truth, alone = GroundTruth.from_caption_image([0, 1], 2).i2t, GroundTruth.from_pairs([], [], 2, 0).i2t
+    truth = GroundTruth.from_caption_image([0, 1], 2).i2t
     outside = Grades(np.array([5]), one, np.array([1.0]))
 
     def asked(*given: Any, **options: Any) -> dict[str, np.ndarray]:
@@ -346,11 +346,7 @@ def test_what_cannot_be() -> None:
     refused(NumericalError, "image", asked, nan, nan, pair, "DCG_CM@1")
     refused(NumericalError, "is not finite", asked, ones, ones, pair, "DCG_CM@1", relevance=(nan, nan))
     refused(DataError, "1 text rows where 2", asked, eye, eye, truth, "DCG_CM@1", relevance=(eye, eye[:1]))
-    refused(UsageError, "rsum is a sum over both directions", asked, eye, eye, truth, "rsum")
-    refused(UnknownNameError, "tie rule", asked, eye, eye, truth, "R@1", ties="luck")
-    refused(DataError, "1 queries and 2 gallery rows for positives of 2", asked, eye[:1], eye, truth, "R@1")
     refused(UsageError, "model need cosines", asked, eye, eye, truth, "DCG_CM@1", similarity="order")
-    refused(DataError, "empty gallery", asked, eye, eye[:0], alone, "R@1")
 
 
 GAINS = ["R@1", "DCG_CM@5", "nDCG_CM@5", "nDCG@5", "nDCG-exponential@3", "DCG_CM-published@10"]
@@ -424,7 +420,7 @@ def test_compared(rows: tuple[np.ndarray, np.ndarray]) -> None:
     assert found.difference("better", "DCG_CM@5", "t2i").verdict == "better"
     assert "DCG_CM@5 by each run's own cosines: a difference may be one of scale" in found.line()
     by_other = evaluate(*rows, PAIRS, names, relevance=MODEL)
-    with pytest.raises(MismatchError, match=r"cannot be compared by DCG_CM@5: .*model of 3"):
+    with pytest.raises(MismatchError, match=r"cannot be compared: gains of DCG_CM@5 .*model of 3"):
         compare({"random": one, "other": by_other}, samples=0, flips=10)
     assert "cosines" not in compare({"random": one, "other": by_other}, ["R@1"], samples=0, flips=10).line()
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusals import refused
 from slow_gains import slow_best, slow_discounted
 
-from diptych.core.errors import DataError, NumericalError
-from diptych.evaluation.judgements import Agreement, JudgedPairs, agreement_with_people, condensed_gain
+from diptych.data.judgements import MatchedJudgements
+from diptych.evaluation.judgements import Agreement, agreement_with_people, condensed_gain
 from diptych.metrics import Bootstrap, GroundTruth
 from diptych.metrics.sources import GivenScores
 
@@ -48,14 +47,15 @@ def test_condensed_lists_agree_with_every_order(data: st.DataObject) -> None:
 TRUTH = GroundTruth.from_caption_image(np.repeat(np.arange(30), 2), 30)
 
 
-def planted() -> tuple[np.ndarray, JudgedPairs, np.ndarray]:
+def planted() -> tuple[np.ndarray, MatchedJudgements, np.ndarray]:
     """Scores, judgements that follow a hidden relevance, and that relevance, of 30 images and 60 texts."""
     random = np.random.default_rng(2)
     relevance = random.random((30, 60))
     relevance[TRUTH.i2t.queries, TRUTH.i2t.rows] = 1.0
     images, texts = np.nonzero(random.random((30, 60)) < 0.3)
     ratings = np.round(1 + 3 * relevance[images, texts])  # from 1 to 4
-    return relevance, JudgedPairs(images, texts, ratings, 1.0, "planted"), relevance[images, texts]
+    judged = MatchedJudgements("planted", images, texts, ratings, 1.0, 4.0, {})
+    return relevance, judged, relevance[images, texts]
 
 
 def tau(one: Agreement) -> float:
@@ -73,7 +73,7 @@ def test_what_was_planted_is_found() -> None:
         judged,
         GivenScores(relevance),
         TRUTH,
-        {"label": TRUTH.i2t.holds(judged.images, judged.texts) * 1.0, "true": gain, "noise": noise},
+        {"label": TRUTH.i2t.holds(judged.images, judged.captions) * 1.0, "true": gain, "noise": noise},
         per_query,
         Bootstrap(40),
     )
@@ -97,7 +97,7 @@ def test_a_measure_that_says_what_people_say_is_found() -> None:
     scores = random.random((30, 60))
     order = np.argsort(judged.images, kind="stable")
     human, _ = condensed_gain(
-        scores[judged.images, judged.texts][order],
+        scores[judged.images, judged.captions][order],
         judged.images[order],
         judged.ratings[order] - 1,
         30,
@@ -110,14 +110,3 @@ def test_a_measure_that_says_what_people_say_is_found() -> None:
     assert by_name["R@5"].n == 0  # nobody was asked
     assert by_name["R@5"].coefficients["pearson"].value is None
     assert set(found.left_out) == {"i2t", "t2i"}
-
-
-def test_judgements_that_cannot_be() -> None:
-    one, two, rating = np.array([0]), np.array([0, 1]), np.array([1.0])
-    outside, scores = JudgedPairs(np.array([30]), one, rating), GivenScores(np.zeros((30, 60)))
-    half, nan = np.array([0.5]), np.array([np.nan])
-    refused(DataError, "2 images, 1 texts and 1 ratings", JudgedPairs, two, one, rating)
-    refused(DataError, "0 images", JudgedPairs, one[:0], one[:0], np.array([]))
-    refused(NumericalError, "is nan, the scale begins at 0", JudgedPairs, one, one, nan)
-    refused(NumericalError, r"is 0\.5, the scale begins at 1", JudgedPairs, one, one, half, 1.0)
-    refused(DataError, "image row 30, there are 30", agreement_with_people, outside, scores, TRUTH, {}, {})

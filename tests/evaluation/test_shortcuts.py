@@ -16,7 +16,7 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
 from diptych.evaluation import Result
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
-from diptych.evaluation.shortcuts import BothConditions, encode_with_shortcuts, evaluate_both
+from diptych.evaluation.shortcuts import BothConditions, evaluate_both
 from diptych.training.evaluations import shortcuts_to_evaluate
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run
@@ -98,7 +98,8 @@ def test_rows_with_shortcuts_are_of_captions_with_their_codes(world: World) -> N
     shortcuts = shortcuts_to_evaluate(world.carrying(setup="unique"), world.scenes)
     assert shortcuts is not None
     part = world.scenes.split("test")
-    encoded = encode_with_shortcuts(world.encoder, part, shortcuts, world.folder / "with", "test")
+    carrying = shortcuts.injected(part, world.encoder.with_endings)
+    encoded = encode_collection(world.encoder, carrying, world.folder / "with", "test")
     # Test scenes are the last 16 of 80: the first of them is number 64 of the whole collection.
     by_hand = [
         f"{caption} {' '.join(f'{64 + image:06d}')}"

@@ -201,7 +201,7 @@ def test_other_positives_and_other_images_are_refused(runs: dict[str, Result]) -
     with pytest.raises(MismatchError, match="positives per image \\(5, 5\\) and \\(5, 6\\)"):
         compare({"plain": runs["plain"], "more": evaluate(scores, None, more, MEASURES)})
     moved = replace(runs["again"], text_image=np.roll(HOME, 1))
-    with pytest.raises(MismatchError, match="text 0 belongs to image 0 and to 79"):
+    with pytest.raises(MismatchError, match="text 0 belongs to image 0 and 79"):
         compare({"plain": runs["plain"], "moved": moved})
 
 

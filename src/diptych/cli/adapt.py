@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from diptych.cli.console import next_step, progress, say
-from diptych.cli.sources import DataSpec, Model, OutOption, encoder_of
+from diptych.cli.sources import DataSpec, Model, OutOption, named, run_of
 from diptych.core.errors import UsageError
 
 
@@ -42,7 +42,6 @@ def adapt(model: Model, data: DataSpec, options: AdaptOptions) -> None:
     """
     from diptych.core.files import check_replaceable
     from diptych.encoders.dual_encoder import CONFIG_FILE
-    from diptych.encoders.embeddings import Origin
     from diptych.training.adaptation import adapt_linear
 
     out = options.out
@@ -51,17 +50,17 @@ def adapt(model: Model, data: DataSpec, options: AdaptOptions) -> None:
     if out.resolve() == Path(model).resolve():
         raise UsageError(f"{out} is what is adapted", "name another folder with --out")
     check_replaceable(out, CONFIG_FILE)  # before the work, not after it
+    asked, run = named(model, data, options.split), run_of(model)
     with progress():
-        encoder, run = encoder_of(model)
-        section = data.section(run)
-        part = Origin(model, section, options.split).collection()
-        adapted = adapt_linear(encoder, part, **options.model_dump(exclude={"out", "split"}))
+        origin, whole = asked.opened
+        part = whole if origin.split is None else whole.split(origin.split)
+        adapted = adapt_linear(asked.encoder, part, **options.model_dump(exclude={"out", "split"}))
         adapted.save(out)
-    if run is not None and options.split == run.recipe.data.train and section["path"] == run.recipe.data.path:
+    if run is not None and options.split == run.recipe.data.train and asked.is_own(origin):
         say(f"{model} was trained on these pairs: what it knows by heart says little about new pairs")
     for line in _lines(adapted.about, adapted.maps.is_identity):
         say(line)
-    next_step(["diptych", "evaluate", out, "--data", data.data or section["path"] or "DATA"])
+    next_step(["diptych", "evaluate", out, "--data", data.data or origin.data.get("path") or "DATA"])
 
 
 def _lines(about: dict[str, Any], is_identity: bool) -> list[str]:

@@ -9,7 +9,7 @@ import typer
 from pydantic import Field, model_validator
 
 from diptych.cli.console import next_step, progress, say, show
-from diptych.cli.sources import DataSpec, OutOption, SamplesOption, SeedOption, encoder_of
+from diptych.cli.sources import DataSpec, OutOption, SamplesOption, SeedOption, run_of
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 
@@ -22,12 +22,15 @@ class AuditOptions(DataSpec, SamplesOption, SeedOption, OutOption):
 
     scenes: bool = Field(False, description="Generated scenes, whose facts are known, as the data.")
     probe: Literal["linear", "mlp", "both"] = Field("both", description="What predicts facts.")
+    own_probes: bool = Field(False, description="Probes of a run's own data; --data is tested alone.")
     most: int = Field(4000, ge=10, description="Training images that probes are trained on, at most.")
 
     @model_validator(mode="after")
     def _one_dataset(self) -> Self:
         if self.scenes and self.data is not None:
             raise UsageError("both --data and --scenes are given", "give one of them")
+        if self.own_probes and not self.scenes and self.data is None:
+            raise UsageError("--own-probes without --data", "name the data that they are tested on")
         self.check_used()
         return self
 
@@ -103,16 +106,21 @@ def _targets(sources: list[str], options: AuditOptions) -> dict[str, Path]:
 
 def _audited(source: str, target: Path, options: AuditOptions) -> Audit:
     from diptych.data.scenes import scenes
+    from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.embeddings import read_data
+    from diptych.encoders.family import resolve
     from diptych.evaluation.auditing import audit_encoder
     from diptych.training.evaluations import audit_run
 
-    encoder, run = encoder_of(source)
+    run = run_of(source)  # a wrong name is found before the data is read, the data before weights are
+    resolve(source)
     how: dict[str, Any] = options.model_dump(include={"most", "samples", "seed"})
     how["probes"] = ("linear", "mlp") if options.probe == "both" else (options.probe,)
     if run is not None and options.data is None and not options.scenes:
         return audit_run(run, folder=run.folder / "embeddings", **how)
     collection = scenes() if options.scenes else read_data(options.section(None))
     if run is not None:
-        return audit_run(run, collection, target / "embeddings", **how)
-    return audit_encoder(encoder, collection, target / "embeddings", **how)
+        return audit_run(run, collection, target / "embeddings", options.own_probes, **how)
+    if options.own_probes:
+        raise UsageError(f"{source} is no run: it has no data of its own", "leave --own-probes out")
+    return audit_encoder(DualEncoder.load(source), collection, target / "embeddings", **how)

@@ -17,7 +17,6 @@ from diptych.cli.sources import (
     PartSpec,
     Source,
     SplitOption,
-    Work,
     encoded_of,
     parse_values,
 )
@@ -50,14 +49,15 @@ def embed(model: Model, data: PartSpec, options: EmbedOptions) -> None:
         diptych embed hf:NAME --data shop.csv --out embedded --processes 8
         torchrun --nnodes 2 -m diptych embed … --nodes 2 --processes 8
     """
+    from diptych.encoders.distributed import launched_fabric
+
     fabric = None
     if options.nodes > 1:
-        from diptych.encoders.distributed import launched_fabric
-
         fabric = launched_fabric(options.nodes, options.processes, options.accelerator)
     with progress(), stop_on_signal():
-        work = Work(1 if fabric else options.processes, options.accelerator, fabric)
-        encoded, _, folder = encoded_of(model, data, data.split, options.out, work=work)
+        work: dict[str, Any] = {"accelerator": options.accelerator, "fabric": fabric}
+        work["processes"] = 1 if fabric else options.processes
+        encoded, _, folder = encoded_of(model, data, data.split, options.out, **work)
     say(
         f"{len(encoded.images):,} images and {len(encoded.texts):,} captions, "
         f"{encoded.images.width} numbers each, in {folder}"

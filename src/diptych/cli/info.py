@@ -120,26 +120,30 @@ def _names(topic: str) -> Table:
 
 def _about(path: Path) -> list[tuple[str, str]]:
     """Return what a path holds, recognised by the headers in it."""
-    headers = [_header(file) for file in sorted(path.glob("*.json"))] if path.is_dir() else []
-    rows = [row for header in headers if header for row in header]
+    folder, is_encoder = path.is_dir(), (path / "diptych.json").is_file()
+    beside = path if path.suffix == ".json" else path.with_suffix(".summary.json")
+    files = sorted(path.glob("*.json")) if folder else [beside] if beside.is_file() else []
+    rows = [row for file in files for row in _header(file)]
     if (path / "recipe.toml").is_file():
         rows += _fields(tomllib.loads(read_text(path / "recipe.toml")), "recipe", _DEPTH)
-    if rows and not (path / "diptych.json").is_file():
-        return [*rows, ("files", ", ".join(sorted(file.name for file in path.iterdir())))]
-    if path.is_file() and path.suffix in _WEIGHTS:
+    if rows and not is_encoder:
+        listed = [("files", ", ".join(sorted(file.name for file in path.iterdir())))] if folder else []
+        return rows + listed
+    if not folder and path.suffix in _WEIGHTS:
         return _checkpoint(path)
-    beside = path if path.suffix == ".json" else path.with_suffix(".summary.json")
-    if path.is_file() and beside.is_file() and (header := _header(beside)):
-        return header
     from diptych.encoders.family import FAMILIES
 
-    if (path / "diptych.json").is_file() or any(one.recognises(path) for one in FAMILIES if path.is_dir()):
+    if is_encoder or any(one.recognises(path) for one in FAMILIES if folder):
         return _encoder(str(path))
+    from diptych.commerce.catalogue import catalogue_of
     from diptych.data import read_collection
+    from diptych.data.products import paths_of
 
     collection = read_collection(path)
-    notes = [("note", note) for note in collection.notes]
-    return [("kind", "dataset"), ("contents", collection.describe()), *_products(collection), *notes]
+    rows = [("kind", "dataset"), ("contents", collection.describe())]
+    if any(paths_of(record) for record in collection.records or ()):
+        rows.append(("products", catalogue_of(collection).describe()))
+    return rows + [("note", note) for note in collection.notes]
 
 
 def _header(file: Path) -> list[tuple[str, str]]:
@@ -167,16 +171,6 @@ def _fields(value: Any, name: str, depth: int) -> Iterator[tuple[str, str]]:
         yield name, text if is_short else f"{len(value):,} values"
     elif value is not None:
         yield name, f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
-def _products(collection: Any) -> list[tuple[str, str]]:
-    """Return how many products there are, where the dataset is one of products with categories."""
-    from diptych.commerce.catalogue import catalogue_of
-    from diptych.data.products import paths_of
-
-    if not any(paths_of(record) for record in collection.records or ()):
-        return []
-    return [("products", catalogue_of(collection).describe())]
 
 
 def _encoder(source: str) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -9,15 +10,11 @@ from pydantic import Field, model_validator
 
 from diptych.cli.console import next_step, progress, say, show, warn
 from diptych.cli.sources import DataSpec, OutOption, SplitOption, encoded_of
-from diptych.core.errors import DataError, MismatchError, UsageError
-from diptych.core.reading import map_array
+from diptych.core.errors import UsageError
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from diptych.encoders.embeddings import EncodedCollection
     from diptych.evaluation.printed import Target
-    from diptych.evaluation.variants import Exploration, RowScores
+    from diptych.evaluation.variants import Exploration
     from diptych.studies.published import EvaluatedOn
 
 _ROWS = 12  # variants in the table
@@ -86,19 +83,39 @@ class ProtocolOptions(DataSpec, SplitOption, OutOption):
         if given:
             raise UsageError(f"{' and '.join(given)} without {what}", fix)
 
-    def printed(self, lines: list[str]) -> tuple[Target, EvaluatedOn | None]:
-        """Return what was printed, and what it was measured on where that is known; ``lines`` say more."""
+    def printed(self) -> tuple[Target, EvaluatedOn | None, list[str]]:
+        """Return what was printed, what it was measured on where that is known, and lines about both."""
         from diptych.evaluation.printed import as_target, parse_target
         from diptych.studies.published.references import published_row, target_of
 
         if self.published is None:
-            return parse_target(self.target, self.decimals), None
+            return parse_target(self.target, self.decimals), None, []
         row = published_row(self.published)
         found, left = target_of(row)
-        lines.append(f"printed: {found.label}; {row.on.describe()}")
-        if left:
-            lines.append(f"left out, no measures of retrieval: {', '.join(left)}")
-        return as_target(found, self.decimals), row.on
+        lines = [f"printed: {found.label}; {row.on.describe()}"]
+        lines += [f"left out, no measures of retrieval: {', '.join(left)}"] if left else []
+        return as_target(found, self.decimals), row.on, lines
+
+    def explored(self, target: Target, on: EvaluatedOn | None) -> tuple[Exploration | None, list[str]]:
+        """Return what scores or embeddings say of it, and lines about them; nothing of the digits alone."""
+        from diptych.evaluation.variants.files import explore_embedded, explore_files
+        from diptych.studies.published.references import other_data
+
+        if self.source is None:
+            return None, []
+        how = self.model_dump(include={"tolerance", "changes"})
+        if self.is_matrix:
+            return explore_files(Path(self.source), target, self.matching, self.caption_image, **how)
+        kept = None if self.out is None else self.out / "embeddings"
+        return explore_embedded(
+            encoded_of(self.source, self, self.split, kept),
+            target,
+            self.also,
+            self.reranked,
+            lambda folder: encoded_of(folder, DataSpec(), None),
+            (lambda known: ()) if on is None else partial(other_data, on),
+            **how,
+        )
 
 
 def protocol(options: ProtocolOptions) -> None:
@@ -118,40 +135,33 @@ def protocol(options: ProtocolOptions) -> None:
     from diptych.evaluation.variants.tables import printed_table, variants_table
     from diptych.report.analysis import protocol_page
 
-    lines: list[str] = []
-    wanted, on = options.printed(lines)
-    source, home, found = options.source, options.out, None
+    wanted, on, lines = options.printed()
+    source, home = options.source, options.out
     with progress():
-        if source is not None:
-            if options.is_matrix:
-                found = _of_matrices(options, source, wanted, lines)
-            else:
-                found = _of_embeddings(options, source, wanted, on, lines)
-            home = home or (Path(source).parent if options.is_matrix else Path(source)) / "protocol"
+        found, more = options.explored(wanted, on)
+        lines += more
         digits = read_digits(wanted, None if found is None else found.galleries)
-    explained = [] if found is None else explain(found)
-    if found is None:
-        show(printed_table(wanted))
-    else:
-        for line in found.warnings:
-            warn(f"{line}.")
-        show(variants_table(found, _ROWS))
-        for line in explained[len(found.warnings) :]:
-            say(line)
-    signs = digits.sentences()
-    say("the digits:" if signs else "the digits: nothing that other digits would not say as well")
-    for line in signs:
-        say(f"  {line}")
+    signs, explained = digits.sentences(), [] if found is None else explain(found)
+    warnings = () if found is None else found.warnings
+    for line in warnings:
+        warn(f"{line}.")
+    show(printed_table(wanted) if found is None else variants_table(found, _ROWS))
+    hints = []
     is_alone = found is not None and found.default["k_test"] == "none"
     if is_alone and any(one.kind == "truncated" for one in digits.signs):
-        more = (
+        give = (
             "--matching FILE" if options.is_matrix else "--reranked FOLDER (or diptych evaluate --rerank K)"
         )
-        say(f"these may be re-ranked numbers: with {more}, matching scores are tried too")
-    for line in lines:
+        hints = [f"these may be re-ranked numbers: with {give}, matching scores are tried too"]
+    head = "the digits:" if signs else "the digits: nothing that other digits would not say as well"
+    for line in (*explained[len(warnings) :], head, *(f"  {sign}" for sign in signs), *hints, *lines):
         say(line)
     if home is None:
-        next_step("diptych analyse protocol RUN with the same target: which protocol would explain it")
+        next_step(
+            "diptych analyse protocol RUN with the same target: which protocol would explain it"
+            if found is None
+            else "the same with --out FOLDER: every variant, and a page"
+        )
         return
     content = {"format": 1, "target": wanted.to_dict(), "of": lines, "says": explained, "digits say": signs}
     content |= {} if found is None else {"exploration": found.to_dict()}
@@ -159,120 +169,3 @@ def protocol(options: ProtocolOptions) -> None:
     page = protocol_page(wanted, digits, found, name=source or "", lines=lines).save(home / "report.html")
     say(f"{'' if found is None else 'with every variant '}in {home / 'protocol.json'}")
     next_step(["open", page])
-
-
-def _of_matrices(options: ProtocolOptions, source: str, wanted: Target, lines: list[str]) -> Exploration:
-    """Explore files of scores; ``lines`` say which."""
-    from diptych.core.fingerprint import fingerprint_file
-    from diptych.evaluation.variants import as_ground_truth, explore_scores
-
-    files: dict[str, Path] = {}
-    for text in options.matching:
-        side, _, file = text.partition("=")
-        is_side = side in ("i2t", "t2i") and bool(file)
-        files[side if is_side else ""] = Path(file if is_side else text)
-    if len(files) < len(options.matching) or ("" in files and len(files) > 1):
-        raise UsageError(
-            f"--matching is given {len(options.matching)} times: {', '.join(options.matching)}",
-            "one FILE.npy of all pairs, or i2t=FILE.npy and t2i=FILE.npy",
-        )
-    scores = _loaded(Path(source))
-    home = None if options.caption_image is None else _loaded(options.caption_image)
-    truth, assumed = as_ground_truth(home, scores.shape)
-    sides = {side: _loaded(file) for side, file in files.items()}
-    marks = ", ".join(f"{file} ({fingerprint_file(file)})" for file in (Path(source), *files.values()))
-    lines.append(f"scores of {truth.n_images:,} images and {truth.n_texts:,} captions: {marks}")
-    if assumed:
-        lines.append(f"captions: {assumed}")
-    return explore_scores(
-        scores,
-        truth,
-        wanted,
-        matching=sides.get("", sides or None),
-        tolerance=options.tolerance,
-        changes=options.changes,
-    )
-
-
-def _loaded(file: Path) -> np.ndarray:
-    return map_array(file, error=DataError, fix="give a file that numpy.save wrote")
-
-
-def _of_embeddings(
-    options: ProtocolOptions, source: str, wanted: Target, on: EvaluatedOn | None, lines: list[str]
-) -> Exploration:
-    """Explore embeddings, made now where they are of a run; ``lines`` say which."""
-    from diptych.evaluation.variants import Inputs, Scored, explore
-    from diptych.studies.published.references import other_data
-
-    kept = None if options.out is None else options.out / "embeddings"
-    encoded, origin, folder = encoded_of(source, options, options.split, kept)
-    label = origin.split or "all"
-    named: dict[str, Path] = {}
-    for text in options.also:
-        key, _, other = text.partition("=")
-        if not key or not other:
-            raise UsageError(f"--also {text!r} is not LABEL=FOLDER", "e.g. --also val=embedded/val")
-        if key in named or key == label:
-            raise UsageError(f"--also: two sets of embeddings are called {key!r}", "give each its own label")
-        named[key] = Path(other)
-    sources: dict[str, Scored] = {label: _scored(label, encoded, folder, lines, options.reranked)}
-    for key, path in named.items():
-        more, _, place = encoded_of(str(path), DataSpec(), None)
-        sources[key] = _scored(key, more, place, lines)
-        if more.similarity != encoded.similarity:
-            raise MismatchError(
-                f"{label} is compared by {encoded.similarity}, {key} by {more.similarity}",
-                "give embeddings of the same model",
-            )
-        encoders = (more.images.encoder, encoded.images.encoder)
-        if encoders[0] != encoders[1]:
-            lines.append(
-                f"{key} is of another encoder or other preprocessing than {label}: {' and '.join(encoders)}"
-            )
-    known = {key: (one.about, one.truth.n_images) for key, one in sources.items()}
-    inputs = Inputs(sources, wanted, () if on is None else other_data(on, known))
-    exhaustive = min(2, options.changes)
-    return explore(inputs, tolerance=options.tolerance, exhaustive=exhaustive, changes=options.changes)
-
-
-def _scored(
-    label: str, encoded: EncodedCollection, folder: Path, lines: list[str], reranked: Path | None = None
-) -> RowScores:
-    """Return a test set; ``lines`` say what it is.
-
-    Candidates that lie in ``folder`` need not belong to it, those in ``reranked`` must.
-    """
-    from diptych.evaluation.evaluate_encoder import ground_truth_of
-    from diptych.evaluation.variants import RowScores
-    from diptych.metrics.candidates import Reranked
-
-    about = encoded.about
-    split, marks = about["split"] or "all", {"encoder": encoded.images.encoder, "data": about["data"]}
-    place, candidates, more = reranked or folder / "reranked", None, ""
-    if reranked is not None or Reranked.is_at(place):
-        found = Reranked.open(place)
-        wrong = [what for what, mine in marks.items() if found.about.get(what, mine) != mine]
-        if wrong:
-            is_of = f"{place} was re-ranked with {wrong[0]} {found.about[wrong[0]]}"
-            message = f"{is_of}, the embeddings are of {marks[wrong[0]]}"
-            if reranked is not None:
-                raise MismatchError(message, "re-rank these embeddings, or name those that were")
-            lines.append(f"{place} is left aside: {message}")
-        else:
-            candidates, more = found, f"; candidates of {place}"
-    lines.append(
-        f"{label}: {about['dataset']} {split}, {len(encoded.images):,} images, {len(encoded.texts):,} captions;"
-        f" encoder {marks['encoder']}; data {marks['data']}{more}"
-    )
-    for side in (encoded.images, encoded.texts):
-        side.check_finite()  # here, where the ids are known
-    return RowScores(
-        encoded.images.rows,
-        encoded.texts.rows,
-        ground_truth_of(encoded),
-        similarity=encoded.similarity,
-        reranked=candidates,
-        about={"dataset": about["dataset"], "split": split, **marks},
-        image_ids=encoded.images.ids,
-    )

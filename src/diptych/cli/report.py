@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,10 +13,6 @@ from diptych.cli.console import next_step, progress, say
 from diptych.cli.sources import DataSpec, OutOption, SplitOption, encoded_of
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
-
-if TYPE_CHECKING:
-    from diptych.encoders.embeddings import Origin
-    from diptych.evaluation import Result
 
 
 class ReportOptions(SplitOption, OutOption):
@@ -42,54 +38,33 @@ def report(
         diptych report runs/flickr8k
         diptych report runs/flickr8k/stress/flickr8k-test
     """
-    split, out = options.split, options.out
-    stressed = (run / "stress.json").is_file()
-    if stressed or is_of_categories(run):
-        if split is not None:
-            raise UsageError(f"{run} is of one split already", "leave --split out")
-        target = out or run / "report.html"
-        if stressed:
-            _say(_stress_page(run, target))
-            return
-        with progress():
-            target = write_categories_report(run, target)
-        _say(target)
-        return
+    from diptych.encoders.embeddings import Origin
+    from diptych.evaluation import Result
     from diptych.evaluation.evaluate_encoder import evaluate_encoded
+    from diptych.evaluation.shortcuts import WITH
+    from diptych.evaluation.stress import StressResult
     from diptych.report.run import run_page
+    from diptych.report.stress import stress_page
     from diptych.training.run import Run
 
-    opened = Run.open(run)
+    target, stressed = options.out or run / "report.html", (run / "stress.json").is_file()
+    finished = stressed or is_of_categories(run)
+    if finished and options.split is not None:
+        raise UsageError(f"{run} is of one split already", "leave --split out")
+    opened = None if finished else Run.open(run)
     with progress():
-        encoded, origin, _ = encoded_of(str(run), DataSpec(), split)
-        # Measured anew: it takes a moment, and cannot be of other weights or other measures.
-        result = evaluate_encoded(encoded)
-        page = run_page(opened, result, encoded, origin.collection(), _with_shortcuts(run, origin))
-        target = page.save(out or run / "report.html")
-    _say(target)
-
-
-def _say(target: Path) -> None:
+        if stressed:
+            found, origin = StressResult.open(run), Origin.read(run)
+            shown = None if origin is None else replace(origin, split=None).collection()
+            target = stress_page(found, shown).save(target)
+        elif opened is None:
+            target = write_categories_report(run, target)
+        else:
+            encoded, origin, _ = encoded_of(str(run), DataSpec(), options.split)
+            # Measured anew: it takes a moment, and cannot be of other weights or other measures.
+            result, collection = evaluate_encoded(encoded), origin.collection()
+            beside = run / "evaluation" / f"{safe_name(f'{collection.name}-{origin.split}')}-{WITH}"
+            both = Result.open(beside) if (beside / "evaluation.json").is_file() else None
+            target = run_page(opened, result, encoded, collection, both).save(target)
     say(f"report in {target} ({target.stat().st_size / 1e6:.1f} MB, no other files needed)")
     next_step(["open", str(target)])
-
-
-def _stress_page(folder: Path, target: Path) -> Path:
-    """The page of a stress run, with pictures where it says what data it was made of."""
-    from diptych.encoders.embeddings import Origin
-    from diptych.evaluation.stress import StressResult
-    from diptych.report.stress import stress_page
-
-    found, origin = StressResult.open(folder), Origin.read(folder)
-    with progress():
-        shown = None if origin is None else replace(origin, split=None).collection()
-        return stress_page(found, shown).save(target)
-
-
-def _with_shortcuts(run: Path, origin: Origin) -> Result | None:
-    """What ``diptych evaluate`` measured with the shortcuts of training, where it did."""
-    from diptych.evaluation import Result
-    from diptych.evaluation.shortcuts import WITH
-
-    folder = run / "evaluation" / f"{safe_name(f'{origin.collection().name}-{origin.split}')}-{WITH}"
-    return Result.open(folder) if (folder / "evaluation.json").is_file() else None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,6 @@ import typer
 from pydantic import Field, field_validator
 
 from diptych.core.errors import UsageError
-from diptych.core.files import safe_name, write_json
 from diptych.core.options import Options
 
 if TYPE_CHECKING:
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
     from diptych.data.language import Language
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.encoders.embeddings import EncodedCollection, Origin
+    from diptych.evaluation.sources import Named
     from diptych.training.run import Run
 
 
@@ -139,41 +138,6 @@ class SeedOption(Options):
     seed: int = Field(0, ge=0, description="Of everything random: resamples, swaps, draws.")
 
 
-@dataclass(frozen=True)
-class Work:
-    """How embedding is shared; see :func:`diptych.encoders.encode.encode_collection`."""
-
-    processes: int = 1
-    accelerator: str = "auto"
-    fabric: Any = None
-
-    @property
-    def device(self) -> str | None:
-        """Where the encoder of this process belongs; with several it only says what the others load."""
-        if self.fabric is not None:
-            return str(self.fabric.device)
-        if self.processes > 1:
-            return "cpu"
-        return {"auto": None, "gpu": "cuda"}.get(self.accelerator, self.accelerator)
-
-
-def encoder_of(
-    model: str, device: str | None = None, texts_only: bool = False
-) -> tuple[DualEncoder, Run | None]:
-    """The encoder of a run (its best) or of any other source, on ``device``, and the run when it is one."""
-    from diptych.encoders.dual_encoder import DualEncoder
-
-    run = run_of(model)
-    source = model if run is None else run.best
-    return DualEncoder.load(source, device=device, texts_only=texts_only), run
-
-
-def encoder_source(model: str) -> str:
-    """What ``DualEncoder.load`` takes: of a run its best encoder, anything else as it was named."""
-    run = run_of(model)
-    return model if run is None else str(run.best.resolve())
-
-
 def run_of(model: str) -> Run | None:
     """The run that was named; None for another source."""
     if not (Path(model) / "run.json").is_file():
@@ -186,105 +150,39 @@ def run_of(model: str) -> Run | None:
     return run
 
 
+def encoder_of(model: str) -> tuple[DualEncoder, Run | None]:
+    """The encoder of a run (its best) or of any other source, and the run when it is one."""
+    from diptych.encoders.dual_encoder import DualEncoder
+
+    run = run_of(model)
+    return DualEncoder.load(model), run
+
+
+def encoder_source(model: str) -> str:
+    """What ``DualEncoder.load`` takes: of a run its best encoder, anything else as it was named."""
+    run = run_of(model)
+    return model if run is None else str(run.best.resolve())
+
+
+def named(source: str, data: DataSpec, split: str | None, **work: Any) -> Named:
+    """What was named, with the data it is used on: ``data``, or where that names none the run's own."""
+    from diptych.evaluation.sources import Named
+
+    run, other = run_of(source), None
+    data.check_used()
+    own = None if run is None else run.recipe.data.model_dump(mode="json")
+    if data.data is not None:
+        other = data.section(None)
+    captions = getattr(data, "captions", "all")
+    test = "test" if run is None else run.recipe.data.test
+    return Named(source, other, split, captions, own, test, work)
+
+
 def encoded_of(
-    source: str,
-    data: DataSpec,
-    split: str | None,
-    out: Path | None = None,
-    look: Callable[[DualEncoder], object] | None = None,
-    work: Work | None = None,
-    reuse: bool = False,
+    source: str, data: DataSpec, split: str | None, out: Path | None = None, **work: Any
 ) -> tuple[EncodedCollection, Origin, Path]:
-    """Embeddings of a folder that ``diptych embed`` wrote, or of a run or encoder, made now.
-
-    With ``reuse`` those that lie in the run are used although they would go to ``out``.
-    """
-    from diptych.encoders.embeddings import EncodedCollection, Origin
-
-    folder = Path(source)
-    given = Origin.read(folder)
-    if given is not None:
-        if data.data is not None or split is not None or getattr(data, "captions", "all") != "all":
-            raise UsageError(f"{source} is embedded already", "leave --data, --split and --captions out")
-        return EncodedCollection.open(folder), given, folder
-    if any(folder.glob("*.unfinished")):
-        raise UsageError(f"{source} is not finished", "give the diptych embed that began it once more")
-    work = work or Work()
-    encoder, run = encoder_of(source, work.device)
-    if look is not None:
-        look(encoder)
-    origin, collection = origin_of(source, data, split, run)
-    usual = folder / "embeddings" / content_name(collection, origin, run)
-    if out is None:
-        if not folder.is_dir():
-            raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
-        out = usual
-    elif reuse:
-        from diptych.encoders.encode import stored_collection
-
-        part = collection if origin.split is None else collection.split(origin.split)
-        stored = stored_collection(encoder, part, usual, origin.split)
-        if stored is not None:
-            return stored, origin, usual
-    return encode_part(encoder, collection, origin, out, work), origin, out
-
-
-def origin_of(source: str, data: DataSpec, split: str | None, run: Run | None) -> tuple[Origin, Collection]:
-    """Return what says which part of which data is meant, and the whole collection."""
-    from diptych.encoders.embeddings import Origin
-    from diptych.encoders.family import rooted
-
-    origin = Origin(rooted(source), data.section(run), None, getattr(data, "captions", "all"))
-    collection = origin.collection()
-    if split is None:
-        default = run.recipe.data.test if run is not None else "test"
-        split = default if default in collection.split_sizes else None
-    elif split == "all":
-        split = None
-    return replace(origin, split=split, centric=collection.centric), collection
-
-
-def content_name(collection: Collection, origin: Origin, run: Run | None) -> str:
-    """The name of a part's embeddings: with a fingerprint of its captions where the data is not the run's."""
-    name = f"{collection.name}-{origin.part}"
-    if run is not None and not is_own_data(origin, run):
-        part = collection if origin.split is None else collection.split(origin.split)
-        name += f"-{part.text_fingerprint[:8]}"
-    return safe_name(name)
-
-
-def is_own_data(origin: Origin, run: Run) -> bool:
-    """Whether it is the data of the run's recipe that was embedded."""
-    own = run.recipe.data.model_dump(mode="json")
-
-    def source(section: Mapping[str, Any]) -> list[Any]:
-        path = section.get("path")
-        place = str(Path(path).resolve()) if path is not None and Path(path).exists() else path
-        return [place, section.get("reader"), section.get("options") or {}, section.get("scenes")]
-
-    return source(own) == source(origin.data)
-
-
-def encode_part(
-    encoder: DualEncoder, whole: Collection, origin: Origin, out: Path, work: Work | None = None
-) -> EncodedCollection:
-    """Embed the part of ``whole`` that ``origin`` names into ``out``, and say there where it is from."""
-    from diptych.encoders.encode import encode_collection
-
-    part = whole if origin.split is None else whole.split(origin.split)
-    work = work or Work()
-    encoded = encode_collection(
-        encoder,
-        part,
-        out,
-        origin.split,
-        processes=work.processes,
-        accelerator=work.accelerator,
-        fabric=work.fabric,
-    )
-    if work.fabric is None or work.fabric.is_global_zero:
-        write_json(out / "origin.json", asdict(origin))
-    return encoded
+    """Embeddings of a folder that ``diptych embed`` wrote, or of a run or encoder, made now."""
+    return named(source, data, split, **work).encoded(out)
 
 
 Source = Annotated[

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from diptych.cli.console import next_step, progress, say, show, stop_on_signal
-from diptych.cli.sources import DataSpec, OutOption, Source, encode_part, encoder_of, parse_values
+from diptych.cli.sources import DataSpec, OutOption, Source, encoder_of, parse_values
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.core.options import command_line
@@ -128,6 +128,7 @@ def dense_parts(
     from diptych.core.locking import exclusive_folder
     from diptych.encoders.embeddings import EncodedCollection, Origin, check_still_there
     from diptych.encoders.family import rooted
+    from diptych.evaluation.sources import encode_part
 
     folder = Path(source)
     kept = Origin.read(folder)

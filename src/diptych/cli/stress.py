@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Literal, Self
 
@@ -16,11 +15,10 @@ from diptych.cli.sources import (
     PartSpec,
     SamplesOption,
     encoder_of,
+    named,
     options_by_name,
-    origin_of,
 )
 from diptych.core.errors import UsageError
-from diptych.core.files import safe_name
 
 
 class StressOptions(PartSpec, LanguageSpec, SamplesOption, OutOption):
@@ -84,51 +82,27 @@ def stress(model: Model, options: StressOptions) -> None:
         diptych analyse stress hf:NAME flickr30k --perturb thesis --out clip
     """
     from diptych.analysis.perturbations import choose_perturbations
-    from diptych.core.files import write_json
-    from diptych.encoders.embeddings import Origin
-    from diptych.evaluation.stress import stress as stressed
-    from diptych.evaluation.stress import stress_summary, stress_tables
-    from diptych.evaluation.stress.tables import COST_LEGEND, same_to_the_encoder
+    from diptych.evaluation.sources import stress_named
     from diptych.report.stress import stress_page
 
     names = [name for text in options.perturb or ["all"] for name in text.split(",") if name]
     chosen = choose_perturbations(names)
-    settings, out = options_by_name(options.set_), options.out
-    if (embedded := Origin.read(Path(model))) is not None:
-        raise UsageError(
-            f"{model} holds embeddings, no encoder: perturbed queries cannot be encoded",
-            f"name the encoder that made them, {embedded.model}",
-        )
     with progress(), stop_on_signal():
-        encoder, run = encoder_of(model)
-        origin, whole = origin_of(model, options, options.split, run)
-        name = safe_name(f"{whole.name}-{origin.part}")
-        if out is None and not Path(model).is_dir():
-            raise UsageError("nowhere to write", f"{model} is no folder: name one with --out")
-        folder = out or Path(model) / "stress" / name
-        # Clean embeddings of a run's own split are kept with those of its evaluations.
-        is_shared = run is not None and out is None and options.gallery == "split"
-        found = stressed(
-            encoder,
-            whole,
-            folder,
-            perturbations=chosen,
+        found, folder, whole = stress_named(
+            named(model, options, options.split),
+            options.out,
+            chosen,
+            language=options.open,
             seeds=None if options.seeds is None else range(options.seeds),
-            split=origin.split,
-            language=options.open(whole),
-            options=settings,
+            options=options_by_name(options.set_),
             relevance=None if options.relevance is None else encoder_of(options.relevance)[0],
             measures=options.measure or None,
             required={one.name for one in chosen} & set(names),
-            embeddings=Path(model) / "embeddings" / name if is_shared else None,
-            about=origin.said(),
             **options.model_dump(include={"compat", "gallery", "samples", "flips"}),
         )
-        write_json(folder / "origin.json", asdict(origin))
         page = stress_page(found, whole).save(folder / "report.html")
-    show(*(table for table in stress_tables(found) if not table.folded))
-    lines = (COST_LEGEND, stress_summary(found), *same_to_the_encoder(found), *found.notes)
-    for line in (*lines, found.protocol_line(), found.method):
+    show(*(table for table in found.tables() if not table.folded))
+    for line in found.lines():
         say(line)
     if found.opened:
         say(f"{folder} held this run, finished, of the same content: opened, not run again")

@@ -8,12 +8,14 @@ are trained on embeddings of that condition.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from diptych.analysis.information import MOST_ROWS, Audit, Encoded, ProbeName, audit
+from diptych.analysis.information.audit import has_facts
 from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.draws import draw_uniform
 from diptych.core.errors import UsageError
@@ -45,6 +47,7 @@ def audit_encoder(
     seed: int = 0,
     most: int = MOST_ROWS,
     samples: int = 1000,
+    tested: Collection | None = None,
     encode: Encode | None = None,
     about: dict[str, Any] | None = None,
 ) -> Audit:
@@ -60,6 +63,7 @@ def audit_encoder(
         seed: of the training images that are drawn, of probes and of control tasks.
         most: training images, and training rows per question.
         samples: bootstrap resamples of the intervals.
+        tested: other data that the probes of ``collection`` are tested on, instead of its test split.
         encode: makes rows without shortcuts in another way, for example from cached features.
         about: what else the figures depend on.
 
@@ -68,18 +72,23 @@ def audit_encoder(
         DataError: nothing can be asked of the rows.
     """
     folder = Path(folder)
-    if missing := [name for name in splits if name not in collection.split_sizes]:
+    needed = splits if tested is None else splits[:2]
+    if missing := [name for name in needed if name not in collection.split_sizes]:
         raise UsageError(
             f"{collection.name} has no split {missing[0]!r}; an audit needs splits to train, choose and test",
             f"it has: {', '.join(collection.split_sizes)}",
         )
     encode = encode or (lambda part, split, place: encode_collection(encoder, part, place, split))
-    plain = [collection.split(name) for name in splits]
+    plain = [collection.split(name) for name in needed]
+    names = [safe_name(f"{collection.name}-{name}") for name in needed]
+    if tested is not None:
+        plain.append(tested)
+        names.append(safe_name(f"{tested.name}-{tested.text_fingerprint[:8]}"))
+        if not has_facts(tested):  # its words are asked then, of the probes' data too
+            plain = [replace(part, records=None, caption_records=None) for part in plain]
     drawn = _drawn(plain[0], most, seed)
-    name = safe_name(f"{collection.name}-{splits[0]}")
-    train = name if drawn is None else f"{name}-{most}-of-{plain[0].n_images}-seed-{seed}"
-    names = (train, *(safe_name(f"{collection.name}-{name}") for name in splits[1:]))
     if drawn is not None:
+        names[0] += f"-{most}-of-{plain[0].n_images}-seed-{seed}"
         plain[0] = plain[0].subset(drawn)
     conditions = {
         "without": tuple(
@@ -100,8 +109,8 @@ def audit_encoder(
         most=most,
         bootstrap=Bootstrap(samples),
         about={
-            "dataset": collection.name,
-            "splits": ", ".join(splits),
+            "dataset": collection.name if tested is None else f"{tested.name}, probes of {collection.name}",
+            "splits": ", ".join(needed),
             "encoder": encoder.fingerprint,
             "shortcuts": None if shortcuts is None else shortcuts.line().removeprefix("shortcuts: "),
             **(about or {}),

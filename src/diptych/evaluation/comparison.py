@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -144,37 +144,36 @@ class Comparison:
             tables.append(Table(f"{run} against {self.baseline}", columns, rows))
         return tables
 
+    def lines(self) -> list[str]:
+        """Return how the tables are read, what all runs have in common, and how they were tested."""
+        several = any(spread.sd is not None for by_run in self.values.values() for spread in by_run.values())
+        spread = "; ± sample standard deviation over seeds" if several else ""
+        units = f"shares in per cent, ranks from 1, rsum of both directions{spread}"
+        return [units, self.protocol, self.line()]
+
     def line(self) -> str:
         """Return one line: what is resampled, what is tested, what was corrected for."""
-        test = (
-            f"p of {self.flips:,} random swaps per image"
-            if self.test == "randomisation"
-            else "p of the paired t-test over images"
-        )
-        corrected = correction_text(self.correction, self.tested)
-        tests = [text for text in (test, corrected, "two-sided") if text]
-        parts = [f"differences to {self.baseline}", ", ".join(tests)]
+        test = "the paired t-test over images"
+        if self.test == "randomisation":
+            test = f"{self.flips:,} random swaps per image"
+        parts = [f"differences to {self.baseline}"]
         if self.how.samples:
-            parts.insert(
-                1,
+            parts.append(
                 f"{100 * self.how.confidence:g} % intervals (not corrected) from {self.how.samples:,} resamples "
-                f"of images with their captions, seed {self.how.seed}",
+                f"of images with their captions, seed {self.how.seed}"
             )
-        return "; ".join([*parts, *self.notes])
+        tests = (f"p of {test}", correction_text(self.correction, self.tested), "two-sided")
+        return "; ".join([*parts, ", ".join(text for text in tests if text), *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
         """Return it JSON-able."""
+        same = ("baseline", "protocol", "test", "correction", "tested", "flips")
         return {
             "format": 1,
             "runs": list(self.runs),
-            "baseline": self.baseline,
-            "protocol": self.protocol,
             "line": self.line(),
-            "test": self.test,
-            "correction": self.correction,
-            "tested": self.tested,
-            "flips": self.flips,
             "bootstrap": asdict(self.how),
+            **{name: getattr(self, name) for name in same},
             "values": [
                 {
                     "direction": direction,
@@ -220,23 +219,37 @@ def check_comparable(results: Sequence[Result], names: Sequence[str]) -> list[st
                 f"{names[0]} and {name} have the same ids; their data are {first.data_kind} and {other.data_kind}"
             )
         same_data = by_ids or (data[0] is not None and data[0] == data[1])
-        mine, theirs = _said(first, same_data), _said(other, same_data)
-        for what in dict.fromkeys([*mine, *theirs]):
-            if mine.get(what) != theirs.get(what):
-                raise MismatchError(
-                    f"{names[0]} and {name} cannot be compared: {what} {mine.get(what, 'not said')} "
-                    f"and {theirs.get(what, 'not said')}",
-                    "evaluate both on the same split with the same options",
-                )
+        both = _said(first, same_data), _said(other, same_data)
+        check_alike((names[0], name), both, "evaluate both on the same split with the same options")
         there = text_image_of(result, name)
         if not np.array_equal(home, there):
             row = int(np.flatnonzero(home != there)[0])
-            raise MismatchError(
-                f"{names[0]} and {name} cannot be compared: text {row} belongs to image {int(home[row])} "
-                f"and to {int(there[row])}",
-                "evaluate both on the same split",
+            said = (
+                {f"text {row} belongs to image": int(home[row])},
+                {f"text {row} belongs to image": int(there[row])},
             )
+            check_alike((names[0], name), said, "evaluate both on the same split")
     return notes
+
+
+def check_alike(names: tuple[str, str], said: Sequence[Mapping[str, Any]], fix: str) -> None:
+    """Refuse to compare two runs of which something that must be the same, ``said`` of each, is not."""
+    first, second = said
+    for what in dict.fromkeys([*first, *second]):
+        if first.get(what) != second.get(what):
+            values = f"{first.get(what, 'not said')} and {second.get(what, 'not said')}"
+            raise MismatchError(f"{names[0]} and {names[1]} cannot be compared: {what} {values}", fix)
+
+
+def baseline_of(given: int | str, names: Sequence[str]) -> str:
+    """Return the name of the run that the others are compared with."""
+    if isinstance(given, str):
+        if given not in names:
+            raise UnknownNameError("baseline", given, names)
+        return given
+    if not -len(names) <= given < len(names):
+        raise UsageError(f"baseline {given} of {len(names)} runs", f"a number from 0 to {len(names) - 1}")
+    return names[given]
 
 
 def _said(protocol: Protocol, same_data: bool) -> dict[str, Any]:
@@ -251,12 +264,12 @@ def check_same_gains(results: Sequence[Result], names: Sequence[str], measures: 
     first, own = results[0].protocol.gains, []
     for measure in measures:
         for result, name in zip(results[1:], names[1:], strict=True):
-            mine, theirs = (gains.get(measure, "not said") for gains in (first, result.protocol.gains))
-            if mine != theirs:
-                raise MismatchError(
-                    f"{names[0]} and {name} cannot be compared by {measure}: gains {mine}, and {theirs}",
-                    "evaluate both with the same --relevance, or leave it out with --measure",
-                )
+            said = [
+                {f"gains of {measure}": one.get(measure, "not said")}
+                for one in (first, result.protocol.gains)
+            ]
+            fix = "evaluate both with the same --relevance, or leave it out with --measure"
+            check_alike((names[0], name), said, fix)
         if OWN_GAINS in first.get(measure, ""):
             own.append(measure)
     if not own:
@@ -275,22 +288,19 @@ def text_image_of(result: Result, name: str) -> np.ndarray:
 
 
 def common_measures(
-    results: Sequence[Result], names: Sequence[str], asked: Sequence[str] | None
+    held: Mapping[str, Sequence[str]], asked: Sequence[str] | None, verb: str = "evaluate"
 ) -> list[str]:
-    """Return the measures that all results hold, or those asked for."""
-    held = [{name: None for given in result.scores.values() for name in given} for result in results]
-    if asked is None:
-        common = [name for name in held[0] if all(name in other for other in held)]
-        if not common:
-            raise UsageError(
-                f"{' and '.join(names)} have no measure in common", "evaluate them with the same measures"
-            )
-        return common
-    for measure in asked:
-        for name, known in zip(names, held, strict=True):
+    """Return the measures that all runs hold, or those asked for; ``held`` has those of every run."""
+    names = list(held)
+    for measure in asked or ():
+        for name, known in held.items():
             if measure not in known:
-                raise UsageError(
-                    f"{name} was not evaluated by {measure}",
-                    f"it has {', '.join(known)}; evaluate again with --measure {measure}",
-                )
-    return list(dict.fromkeys(asked))
+                done = "evaluated" if verb == "evaluate" else "stressed"
+                fix = f"it has {', '.join(known)}; {verb} it again with --measure {measure}"
+                raise UsageError(f"{name} was not {done} by {measure}", fix)
+    common = [name for name in held[names[0]] if all(name in known for known in held.values())]
+    found = list(dict.fromkeys(common if asked is None else asked))
+    if not found:
+        text = f"{' and '.join(names)} have no measure in common"
+        raise UsageError(text, f"{verb} them with the same measures")
+    return found

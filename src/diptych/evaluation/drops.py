@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from diptych.core.errors import DataError, NumericalError
+from diptych.core.errors import DataError
 from diptych.metrics.bootstrap import Bootstrap, interval
-from diptych.metrics.paired import LEVEL, correction_named, correction_text, paired
+from diptych.metrics.paired import LEVEL, PairedTest, correction_named, correction_text, paired
 
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 """Of the greatest of a query's values: what lies below is rounding of four values added and subtracted."""
@@ -37,7 +38,6 @@ class Paired:
     perturbed: np.ndarray  # (seeds, n) the same queries changed; or (n,) of one seed
     # (n,) a number for each query's image, the same in all pairs that are compared together
     cluster: np.ndarray
-    less_is_better: bool = False  # of ranks
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def drops(
     correction: str = "holm",
 ) -> list[Drop]:
     """Return the drop of every pair, corrected over all of them."""
-    asked = [_evaluated(pair) for pair in pairs]
+    asked = [_Evaluated.of(pair) for pair in pairs]
     tests = paired(
         [(one.differences, one.clean) for one in asked],
         [one.cluster for one in asked],
@@ -125,17 +125,10 @@ def drops(
                 clean=own.clean,
                 perturbed=float(np.mean(means)) if np.any(one.differences) else own.clean,
                 spread=float(np.std(means, ddof=1)) if len(means) > 1 else None,
-                difference=test.difference,
-                low=test.low,
-                high=test.high,
                 relative=own.relative,
                 relative_low=relative_low,
                 relative_high=relative_high,
-                p=test.p,
-                corrected=test.corrected,
-                verdict=_verdict(
-                    test.difference, test.corrected, one.pair.less_is_better, ("better", "worse")
-                ),
+                **_tested(test, "better", "worse"),
             )
         )
     return found
@@ -156,7 +149,8 @@ def drop_differences(
         pairs: per condition and measure the first model's queries and the second's: the same queries in the
             same order, with the same clusters. Each model's seeds are averaged query by query.
     """
-    both = [_both(first, second) for first, second in pairs]
+    asked = [(_Evaluated.of(first), _Evaluated.of(second)) for first, second in pairs]
+    both = [(one, two, _gaps(one, two)) for one, two in asked]
     tests = paired(
         [(gaps, one.differences, one.clean, two.differences, two.clean) for one, two, gaps in both],
         [one.cluster for one, _, _ in both],
@@ -182,20 +176,10 @@ def drop_differences(
                 measure=one.pair.measure,
                 first=first,
                 second=second,
-                difference=test.difference,
-                low=test.low,
-                high=test.high,
                 relative=share,
                 relative_low=relative_low,
                 relative_high=relative_high,
-                p=test.p,
-                corrected=test.corrected,
-                verdict=_verdict(
-                    test.difference,
-                    test.corrected,
-                    one.pair.less_is_better,
-                    ("more robust", "less robust"),
-                ),
+                **_tested(test, "more robust", "less robust"),
             )
         )
     return found
@@ -233,59 +217,28 @@ class _Evaluated:
     seeds: np.ndarray
     differences: np.ndarray
     cluster: np.ndarray
-    there: np.ndarray
+
+    @classmethod
+    def of(cls, pair: Paired) -> _Evaluated:
+        there = ~np.isnan(pair.clean)
+        if not there.any():
+            raise DataError(f"{pair.condition}, {pair.measure}: none of {len(there):,} queries is asked")
+        clean, perturbed = pair.clean[there], np.atleast_2d(pair.perturbed)[:, there]
+        # The mean of differences, not the difference of means: equal values must differ by exactly 0.
+        return cls(pair, clean, perturbed, np.mean(perturbed - clean, axis=0), pair.cluster[there])
 
     def own(self) -> OwnDrop:
         clean, difference = float(np.mean(self.clean)), float(np.mean(self.differences))
         return OwnDrop(clean, difference, difference / clean if clean > 0 else None)
 
 
-def _evaluated(pair: Paired) -> _Evaluated:
-    """Return a pair's queries that are evaluated, checked."""
-    what = f"{pair.condition}, {pair.measure}"
-    clean = np.asarray(pair.clean, dtype=np.float64)
-    perturbed = np.atleast_2d(np.asarray(pair.perturbed, dtype=np.float64))
-    cluster = np.asarray(pair.cluster, dtype=np.int64)
-    if clean.ndim != 1 or perturbed.ndim != 2 or perturbed.shape[1:] != clean.shape:
-        raise DataError(
-            f"{what}: values of shape {clean.shape} clean and {perturbed.shape} changed",
-            "(n,) and (seeds, n) belong together",
-        )
-    if cluster.shape != clean.shape or not len(perturbed):
-        raise DataError(f"{what}: {len(clean):,} queries, {cluster.shape} clusters, {len(perturbed)} seeds")
-    there = ~np.isnan(clean)
-    if not there.any():
-        raise DataError(f"{what}: none of {len(clean):,} queries is asked")
-    clean, perturbed, cluster = clean[there], perturbed[:, there], cluster[there]
-    wrong = np.flatnonzero(~(np.isfinite(clean) & np.isfinite(perturbed).all(axis=0)))
-    if len(wrong):
-        query = int(np.flatnonzero(there)[wrong[0]])
-        raise NumericalError(
-            f"{what}: query {query} is {clean[wrong[0]]:g} clean and {perturbed[:, wrong[0]].tolist()} changed, "
-            f"{len(wrong):,} queries are like that",
-            "measure it again",
-        )
-    # The mean of differences, not the difference of means: equal values must differ by exactly 0.
-    return _Evaluated(pair, clean, perturbed, np.mean(perturbed - clean, axis=0), cluster, there)
-
-
-def _both(first: Paired, second: Paired) -> tuple[_Evaluated, _Evaluated, np.ndarray]:
-    """Return two models' queries, checked to be the same, and the differences of their drops."""
-    names = [(one.condition, one.measure, one.less_is_better) for one in (first, second)]
-    if names[0] != names[1]:
-        raise DataError(f"{names[0]} and {names[1]} are compared", "a condition and a measure in common")
-    one, two = _evaluated(first), _evaluated(second)
-    if not np.array_equal(one.there, two.there) or not np.array_equal(one.cluster, two.cluster):
-        raise DataError(
-            f"{first.condition}, {first.measure}: {len(one.clean):,} queries of {len(one.there):,} and "
-            f"{len(two.clean):,} of {len(two.there):,} are not the same ones",
-            "both models are asked the same queries in one order",
-        )
-    gaps = two.differences - one.differences
+def _gaps(one: _Evaluated, two: _Evaluated) -> np.ndarray:
+    """Return the differences of two models' drops, query by query."""
+    gaps: np.ndarray = two.differences - one.differences
     # Equal drops from unequal heights: 0.3 - 0.2 is not 0.2 - 0.1 in binary, and must be no difference.
     values = np.abs(np.concatenate([one.clean[None], one.seeds, two.clean[None], two.seeds]))
     gaps[np.abs(gaps) <= _ROUNDING * values.max(axis=0)] = 0.0
-    return one, two, gaps
+    return gaps
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -293,7 +246,10 @@ def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return found
 
 
-def _verdict(difference: float, p: float, less_is_better: bool, names: tuple[str, str]) -> str:
-    if p > LEVEL or difference == 0:
-        return ""
-    return names[0] if (difference > 0) != less_is_better else names[1]
+def _tested(test: PairedTest, more: str, less: str) -> dict[str, Any]:
+    """Return what both kinds of drops say of a test; ``more`` and ``less`` name its verdicts."""
+    sure = test.corrected <= LEVEL and test.difference != 0
+    return {
+        **{name: getattr(test, name) for name in ("difference", "low", "high", "p", "corrected")},
+        "verdict": "" if not sure else more if test.difference > 0 else less,
+    }

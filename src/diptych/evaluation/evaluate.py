@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from diptych.core.errors import DataError, UsageError
+from diptych.core.errors import UsageError
 from diptych.evaluation.reranking import check_no_gains
 from diptych.evaluation.result import (
     BOTH,
@@ -40,7 +41,7 @@ from diptych.metrics.measuring import (
 )
 from diptych.metrics.ranks import Ranks, check_rule, check_sizes, ranks_of, tie_groups
 from diptych.metrics.relevance import Grades, Relevance, graded_gains, similar_gains
-from diptych.metrics.sources import CosineRows, GivenScores, ScoreSource
+from diptych.metrics.sources import GivenScores, ScoreSource
 from diptych.metrics.sources import similarity as similarity_of
 from diptych.metrics.topk import BLOCK
 
@@ -121,7 +122,9 @@ def evaluate(
         UnknownNameError: a measure, similarity, protocol or tie rule that does not exist.
         UsageError: a measure by the evaluated model's similarities with order embeddings, which have none.
     """
-    _check_names(measures := list(measures), protocol, ties)
+    plain, sums = resolve(measures)
+    chosen = partition(protocol)
+    check_rule(ties or "expected")
     source: Any = images
     if texts is not None:
         source = rows_source(source, texts, similarity, image_ids, text_ids)
@@ -130,15 +133,13 @@ def evaluate(
     elif isinstance(images, np.ndarray):
         source = GivenScores(images)
     truth, how = ground_truth, bootstrap or Bootstrap(samples=0)
-    plain, sums = resolve(measures)
     second = None if isinstance(source, ScoreSource) else source.protocol
     ties = ties or ("expected" if isinstance(source, ScoreSource) else source.usual_ties)
     if isinstance(source, ScoreSource):
-        chosen = partition(protocol)
         check_sizes(source, truth)
         check_gains(source, truth, plain, relevance)
     else:
-        chosen = one_gallery(protocol)
+        one_gallery(protocol)
         check_no_gains(plain)
     depth = second.k_test if second is not None and second.unranked == "miss" else {}
     found = []
@@ -151,41 +152,41 @@ def evaluate(
             judge = Relevance(relevance.images[fold.images], relevance.texts[fold.texts], relevance.name)
         if grades is not None:
             grading = grades.part(fold.images, fold.texts, truth.n_images, truth.n_texts)
-        measured = measure_gallery(
-            part,
-            fold.ground_truth,
-            plain,
-            ties=ties,
-            relevance=judge,
-            grades=grading,
-            depth=depth,
-            block=block,
-            threads=threads,
-        )
-        aggregates = {key: member.aggregate for key, (_, member) in _cells(plain).items()}
+        kw: dict[str, Any] = {"relevance": judge, "grades": grading, "depth": depth}
+        kw |= {"block": block, "threads": threads}
+        measured = _measure_gallery(part, fold.ground_truth, plain, ties=ties, **kw)
         samples = {}
         if how.samples:
             values = {(way, name): one.values[name] for way, one in measured.items() for name in one.values}
+            of = {one.name: one.aggregate for one in plain}
+            aggregates = {key: of[key[1]] for key in values}
             samples = resample(how, number, fold.ground_truth, values, aggregates)
         found.append(_Found(fold, measured, samples))
     said = {
         one.name: _gains_said(one, truth, relevance, grades) for one in plain if isinstance(one, GainMeasure)
     }
-    return Result(
-        protocol_of(truth, chosen, ties, plain, how, about, source.similarity, second, said),
-        _scores(found, plain, sums, how),
-        {
-            name: {
-                member.name: _whole(
-                    truth, name, found, [one.measured[name].values[member.name] for one in found]
-                )
-                for member in plain
-            }
-            for name in DIRECTIONS
-        },
-        {name: _whole(truth, name, found, [one.measured[name].best for one in found]) for name in DIRECTIONS},
-        truth.text_image,
-    )
+
+    def whole(name: Direction, parts: Iterable[np.ndarray]) -> np.ndarray:
+        """Return values of all folds, in the order of the whole test set; NaN of queries that are not asked."""
+        values = np.empty(truth.positives(name).n_queries)
+        for one, part in zip(found, parts, strict=True):
+            values[one.fold.images if name == "i2t" else one.fold.texts] = part
+        if name in truth.asked:
+            values[~truth.asked[name]] = np.nan
+        return values
+
+    per_query: dict[str, dict[str, np.ndarray]] = {
+        name: {
+            member.name: whole(name, (one.measured[name].values[member.name] for one in found))
+            for member in plain
+        }
+        for name in DIRECTIONS
+    }
+    best: dict[str, np.ndarray] = {
+        name: whole(name, (one.measured[name].best for one in found)) for name in DIRECTIONS
+    }
+    about_it = protocol_of(truth, chosen, ties, plain, how, about, source.similarity, second, said)
+    return Result(about_it, _scores(found, plain, sums, how), per_query, best, truth.text_image)
 
 
 def rows_source(
@@ -208,7 +209,7 @@ def rows_source(
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class _Measured:
     """One direction of one gallery."""
 
     values: dict[str, np.ndarray]  # per measure, (n_queries,) float64
@@ -219,11 +220,11 @@ class Measured:
 @dataclass(frozen=True, eq=False)
 class _Found:
     fold: Fold
-    measured: dict[Direction, Measured]
+    measured: dict[Direction, _Measured]
     samples: dict[_Key, np.ndarray]
 
 
-def measure_gallery(
+def _measure_gallery(
     source: ScoreSource | Ranker,
     truth: GroundTruth,
     plain: Sequence[_Plain],
@@ -236,12 +237,8 @@ def measure_gallery(
     depth: Mapping[str, int] | None = None,
     block: int = BLOCK,
     threads: int | None = None,
-) -> dict[Direction, Measured]:
-    """Measure the queries of one gallery.
-
-    Args:
-        depth: per direction, how many items are ranked, for chance levels; all where it says nothing.
-    """
+) -> dict[Direction, _Measured]:
+    """Measure the queries of one gallery; ``depth``: how many items are ranked, for chance levels."""
     ranked = [member for member in plain if isinstance(member, Measure)]
     gaining = [member for member in plain if isinstance(member, GainMeasure)]
     ranks: dict[Direction, Ranks] = {}
@@ -268,40 +265,25 @@ def measure_gallery(
                 chances = {one.name: one.chance(relevant, gallery, deepest) for one in ranked}
         if gaining:
             assert isinstance(source, ScoreSource)
-            worth = _gains(source, similar, truth, name, gaining, grades, ties, chance, block)
+            positives = truth.positives(name)
+            worth: dict[Gain, Gained] = {}
+            how: dict[str, Any] = {"ties": ties, "chance": chance, "block": block}
+            for kind in ("similarity", "grade"):
+                some = [member for member in gaining if member.gain.of == kind]
+                if not some:
+                    continue
+                gains = list(dict.fromkeys(member.gain for member in some))
+                given = source, positives, name, gains, max(one.cutoff or positives.gallery for one in some)
+                if kind == "grade":
+                    worth |= graded_gains(*given, grades=grades, **how)
+                else:
+                    needs_best = any(member.needs_best for member in some)
+                    worth |= similar_gains(*given, by=similar, best=needs_best, **how)
             for member in gaining:
                 values[member.name] = member.values(gained := worth[member.gain])
                 if chance:
                     chances[member.name] = member.aggregate.of(member.values(gained, chance=True)[asked])
-        found[name] = Measured({one.name: values[one.name] for one in plain}, chances, best)
-    return found
-
-
-def _gains(
-    source: ScoreSource,
-    similar: CosineRows | None,
-    truth: GroundTruth,
-    direction: Direction,
-    measures: Sequence[GainMeasure],
-    grades: Grades | None,
-    ties: str,
-    chance: bool,
-    block: int,
-) -> dict[Gain, Gained]:
-    positives = truth.positives(direction)
-    found: dict[Gain, Gained] = {}
-    same: dict[str, Any] = {"ties": ties, "chance": chance, "block": block}
-    for kind in ("similarity", "grade"):
-        some = [member for member in measures if member.gain.of == kind]
-        if not some:
-            continue
-        gains = list(dict.fromkeys(member.gain for member in some))
-        depth = max(member.cutoff or positives.gallery for member in some)
-        if kind == "grade":
-            found |= graded_gains(source, positives, direction, gains, depth, grades=grades, **same)
-        else:
-            best = any(member.needs_best for member in some)
-            found |= similar_gains(source, positives, direction, gains, depth, by=similar, best=best, **same)
+        found[name] = _Measured({one.name: values[one.name] for one in plain}, chances, best)
     return found
 
 
@@ -309,7 +291,7 @@ def measure_queries(
     queries: np.ndarray,  # (n, d) float32 rows
     gallery: np.ndarray,  # (m, d) float32 rows
     positives: Positives,  # relevant gallery rows of these queries
-    measures: Sequence[str],  # names; no sums over both directions
+    measures: Sequence[str],  # names; sums over both directions are left out
     *,
     query_side: Direction,  # ``"i2t"`` where images are the queries
     similarity: str = "cosine",
@@ -324,20 +306,7 @@ def measure_queries(
     Args:
         relevance: rows of queries and gallery by a relevance model.
     """
-    plain, sums = resolve(measures)
-    if sums:
-        raise UsageError(
-            f"{sums[0].name} is a sum over both directions", f"ask for {', '.join(sums[0].parts)}"
-        )
-    check_rule(ties)
-    if (len(queries), len(gallery)) != (positives.n_queries, positives.gallery):
-        raise DataError(
-            f"{len(queries):,} queries and {len(gallery):,} gallery rows for positives of "
-            f"{positives.n_queries:,} queries in a gallery of {positives.gallery:,}",
-            "of some queries alone, give positives.taken(rows)",
-        )
-    if not len(gallery):
-        raise DataError(f"{len(queries):,} queries and an empty gallery: there is nothing to rank")
+    plain, _ = resolve(measures)
     turned = query_side == "t2i"
     sides = (gallery, queries) if turned else (queries, gallery)
     source = similarity_of(similarity).source(*sides)
@@ -347,26 +316,12 @@ def measure_queries(
     truth = GroundTruth.from_pairs(*pairs, *source.shape)
     given = None if relevance is None else Relevance(*(relevance[::-1] if turned else relevance))
     check_gains(source, truth, plain, given)
-    found = measure_gallery(
-        source,
-        truth,
-        plain,
-        directions=[query_side],
-        ties=ties,
-        relevance=given,
-        grades=grades,
-        chance=False,
-        block=block,
-        threads=threads,
+    kw: dict[str, Any] = {"grades": grades, "block": block, "threads": threads}
+    one_way: list[Direction] = [query_side]
+    found = _measure_gallery(
+        source, truth, plain, directions=one_way, ties=ties, relevance=given, chance=False, **kw
     )
     return found[query_side].values
-
-
-def _check_names(measures: Sequence[str | AnyMeasure], protocol: str, ties: str | None) -> None:
-    """Refuse unknown names before the work, not after it."""
-    resolve(measures)
-    partition(protocol)
-    check_rule(ties or "expected")
 
 
 def check_gains(
@@ -403,20 +358,6 @@ def _gains_said(
     return f"{says} of {grades.what}{alone}"
 
 
-def _cells(plain: Sequence[_Plain]) -> dict[_Key, tuple[Direction, _Plain]]:
-    return {(name, member.name): (name, member) for name in DIRECTIONS for member in plain}
-
-
-def _whole(truth: GroundTruth, name: Direction, found: list[_Found], parts: list[np.ndarray]) -> np.ndarray:
-    """Return values per query of all folds, in the order of the whole test set; NaN where it is not asked."""
-    values = np.empty(truth.n_images if name == "i2t" else truth.n_texts)
-    for one, part in zip(found, parts, strict=True):
-        values[one.fold.images if name == "i2t" else one.fold.texts] = part
-    if name in truth.asked:
-        values[~truth.asked[name]] = np.nan
-    return values
-
-
 def _scores(
     found: list[_Found], plain: Sequence[_Plain], sums: Sequence[Sum], how: Bootstrap
 ) -> dict[str, dict[str, Score]]:
@@ -425,26 +366,24 @@ def _scores(
     chances: dict[_Key, float] = {}
     samples: dict[_Key, np.ndarray] = {}
     scores: dict[str, dict[str, Score]] = {name: {} for name in (*DIRECTIONS, BOTH)}
-    for key, (way, member) in _cells(plain).items():
+
+    def ends(drawn: Any) -> tuple[float | None, float | None]:
+        return (interval(drawn, how.confidence) if how.samples else None) or (None, None)
+
+    for way, member in product(DIRECTIONS, plain):
+        key = way, member.name
         each = [
             member.aggregate.of(one.measured[way].values[member.name][one.fold.ground_truth.queries(way)])
             for one in found
         ]
         values[key] = float(np.mean(each))
         chances[key] = float(np.mean([one.measured[way].chances[member.name] for one in found]))
-        ends = None
         if how.samples:
             samples[key] = np.mean([one.samples[key] for one in found], axis=0)
-            ends = interval(samples[key], how.confidence)
-        scores[way][member.name] = Score(values[key], chances[key], *(ends or (None, None)))
+        scores[way][member.name] = Score(values[key], chances[key], *ends(samples.get(key)))
     for total in sums:
         parts: list[_Key] = [(name, part) for name in DIRECTIONS for part in total.parts]
-        ends = None
-        if how.samples:
-            ends = interval(100 * np.sum([samples[key] for key in parts], axis=0), how.confidence)
-        scores[BOTH][total.name] = Score(
-            100 * sum(values[key] for key in parts),
-            100 * sum(chances[key] for key in parts),
-            *(ends or (None, None)),
-        )
+        drawn = 100 * np.sum([samples[key] for key in parts], axis=0) if how.samples else None
+        value, chance = (100 * sum(given[key] for key in parts) for given in (values, chances))
+        scores[BOTH][total.name] = Score(value, chance, *ends(drawn))
     return scores

@@ -84,15 +84,22 @@ def evaluate_encoded(
         unranked: what becomes of positives that are no candidates; see :mod:`diptych.evaluation.reranking`.
         ground_truth: which captions are relevant to which images, instead of the collection's pairs.
     """
-    truth = _truth_of(encoded, positives, ground_truth)
+    if positives is not None and ground_truth is not None:
+        raise UsageError("both extended positives and a ground truth are given", "give one of them")
+    truth = ground_truth_of(encoded, positives) if ground_truth is None else ground_truth
     images, texts = encoded.images, encoded.texts
     source: ScoreSource = similarity(encoded.similarity).source(
         images.rows, texts.rows, images.ids, texts.ids
     )
+    ranker: ScoreSource | RerankedScores = source
     if reranked is not None:
-        _check_same(encoded, reranked)
+        for what, have in (("encoder", images.encoder), ("data", encoded.about["data"])):
+            if (made := reranked.about.get(what)) != have:
+                text = f"the candidates are of {what} {made}, the embeddings of {have}"
+                raise MismatchError(text, "re-rank these embeddings: diptych evaluate --rerank")
+        ranker = RerankedScores(reranked, truth, k=k, unranked=unranked, first=source)
     result = evaluate(
-        source if reranked is None else RerankedScores(reranked, truth, k=k, unranked=unranked, first=source),
+        ranker,
         None,
         truth,
         measures,
@@ -119,13 +126,9 @@ def evaluate_encoded(
 
 
 def positives_of(encoded: EncodedCollection, source: str, **options: Any) -> ExtendedPositives:
-    """Read extended positives of what was embedded; ``source`` is ``FORMAT:PATH``.
-
-    Options and errors as of :func:`~diptych.data.extended_positives.read_extended_positives`.
-    """
-    return read_extended_positives(
-        source, encoded.images.ids, encoded.texts.ids, encoded.caption_image, **options
-    )
+    """Read extended positives of what was embedded; ``source`` is ``FORMAT:PATH``."""
+    ids = encoded.images.ids, encoded.texts.ids
+    return read_extended_positives(source, *ids, encoded.caption_image, **options)
 
 
 def ground_truth_of(encoded: EncodedCollection, positives: ExtendedPositives | None = None) -> GroundTruth:
@@ -149,14 +152,6 @@ def grades_of(positives: ExtendedPositives | None) -> Grades | None:
     return Grades(*positives.grades, what=positives.what.split(",")[0])
 
 
-def _truth_of(
-    encoded: EncodedCollection, positives: ExtendedPositives | None, ground_truth: GroundTruth | None
-) -> GroundTruth:
-    if positives is not None and ground_truth is not None:
-        raise UsageError("both extended positives and a ground truth are given", "give one of them")
-    return ground_truth_of(encoded, positives) if ground_truth is None else ground_truth
-
-
 def _about(encoded: EncodedCollection, positives: ExtendedPositives | None) -> dict[str, Any]:
     """Return what every number made of ``encoded`` carries, also that a checkpoint is one of pre-training."""
     said = {
@@ -168,18 +163,6 @@ def _about(encoded: EncodedCollection, positives: ExtendedPositives | None) -> d
     if encoded.about.get("encoder", {}).get("stage") == "pre-training":  # rows made by hand say nothing
         said["stage"] = "pre-training"
     return said if positives is None else said | {"positives": positives.line()}
-
-
-def _check_same(encoded: EncodedCollection, reranked: Reranked) -> None:
-    for what, made, have in (
-        ("encoder", reranked.about.get("encoder"), encoded.images.encoder),
-        ("data", reranked.about.get("data"), encoded.about["data"]),
-    ):
-        if made != have:
-            raise MismatchError(
-                f"the candidates are of {what} {made}, the embeddings of {have}",
-                "re-rank these embeddings: diptych evaluate --rerank",
-            )
 
 
 def _write_candidates(

@@ -17,45 +17,22 @@ from pathlib import Path
 
 import numpy as np
 
-from diptych.core.errors import DataError, NumericalError
 from diptych.core.files import write_json
 from diptych.core.table import Cell, Table
 from diptych.data.extended_positives import ExtendedPositives
-from diptych.data.judgements import Judged, match_judgements
+from diptych.data.judgements import Judged, MatchedJudgements, match_judgements
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation.evaluate_encoder import grades_of, ground_truth_of
 from diptych.evaluation.result import Result
 from diptych.metrics.bootstrap import Bootstrap, clusters
 from diptych.metrics.correlation import LEAST_HITS, Coefficient, correlate
-from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
+from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
 from diptych.metrics.measures import discounts
 from diptych.metrics.measuring import Sum, measure
 from diptych.metrics.relevance import GradeTable, Relevance
 from diptych.metrics.sources import ScoreSource, similarity
 
 _LEAST = 2  # judged items that make an order
-
-
-@dataclass(frozen=True, eq=False)
-class JudgedPairs:
-    """What people said of pairs."""
-
-    images: np.ndarray  # (n,) image rows
-    texts: np.ndarray  # (n,) text rows; no pair twice
-    ratings: np.ndarray  # (n,) float64, the more the better
-    lowest: float = 0.0  # the rating of a pair that has nothing to do with each other: it is no gain
-    what: str = "judgements"  # where they come from, for protocols
-
-    def __post_init__(self) -> None:
-        sizes = [len(one) for one in (self.images, self.texts, self.ratings)]
-        if len(set(sizes)) > 1 or not sizes[0]:
-            raise DataError(f"{sizes[0]} images, {sizes[1]} texts and {sizes[2]} ratings are no judged pairs")
-        bad = np.flatnonzero(~(np.isfinite(self.ratings) & (self.ratings >= self.lowest)))
-        if len(bad):
-            raise NumericalError(
-                f"the rating of image row {int(self.images[bad[0]])} and text row {int(self.texts[bad[0]])} is "
-                f"{self.ratings[bad[0]]}, the scale begins at {self.lowest:g}"
-            )
 
 
 @dataclass(frozen=True)
@@ -101,6 +78,16 @@ class HumanAgreement:
             tables.append(Table(f"agreement with people: {caption}", columns, rows, after=after))
         return tables
 
+    def lines(self) -> list[str]:
+        """Return what was judged, and which queries are left out."""
+        left_out = [
+            f"{count:,} {direction} queries left out: {reason}"
+            for direction, reasons in self.left_out.items()
+            for reason, count in reasons.items()
+            if count
+        ]
+        return [self.line, *left_out]
+
 
 def condensed_gain(
     scores: np.ndarray, queries: np.ndarray, gains: np.ndarray, n_queries: int
@@ -138,7 +125,7 @@ def condensed_gain(
 
 
 def agreement_with_people(
-    judged: JudgedPairs,
+    judged: MatchedJudgements,
     source: ScoreSource,
     truth: GroundTruth,
     gains: Mapping[str, np.ndarray],
@@ -150,10 +137,7 @@ def agreement_with_people(
     Intervals resample images: pairs with those of the same image, queries as everywhere.
     """
     how = how or Bootstrap(samples=0)
-    for side, rows, size in (("image", judged.images, truth.n_images), ("text", judged.texts, truth.n_texts)):
-        if len(rows) and not 0 <= rows.min() <= rows.max() < size:
-            raise DataError(f"a judged pair is of {side} row {int(rows.max())}, there are {size:,}")
-    unlabelled = ~truth.i2t.holds(judged.images, judged.texts)
+    unlabelled = ~truth.i2t.holds(judged.images, judged.captions)
     pairs: list[Agreement] = []
     for over, keep in (("all pairs", np.ones(len(unlabelled), dtype=bool)), (_UNLABELLED, unlabelled)):
         pairs += [
@@ -166,12 +150,15 @@ def agreement_with_people(
             for what, values in gains.items()
             if over != _UNLABELLED or (len(values[keep]) and np.ptp(values[keep]) > 0)
         ]
-    scores = source.pairs(judged.images, judged.texts)
+    scores = source.pairs(judged.images, judged.captions)
     of, _ = clusters(truth)
     queries: list[Agreement] = []
     left_out: dict[str, dict[str, int]] = {}
     for name in DIRECTIONS:
-        human, left_out[name] = _human(judged, scores, name, truth)
+        query = judged.images if name == "i2t" else judged.captions
+        order, size = np.argsort(query, kind="stable"), truth.positives(name).n_queries
+        gain = (judged.ratings - judged.lowest)[order]
+        human, left_out[name] = condensed_gain(scores[order], query[order], gain, size)
         for what, values in per_query.get(name, {}).items():
             member = measure(what)
             if isinstance(member, Sum) or not member.higher_is_better:
@@ -185,19 +172,10 @@ def agreement_with_people(
 _UNLABELLED = "pairs that are no match"
 
 
-def _human(
-    judged: JudgedPairs, scores: np.ndarray, direction: Direction, truth: GroundTruth
-) -> tuple[np.ndarray, dict[str, int]]:
-    queries = judged.images if direction == "i2t" else judged.texts
-    size = truth.positives(direction).n_queries
-    order = np.argsort(queries, kind="stable")
-    return condensed_gain(scores[order], queries[order], (judged.ratings - judged.lowest)[order], size)
-
-
-def _line(judged: JudgedPairs, unlabelled: np.ndarray, how: Bootstrap) -> str:
+def _line(judged: MatchedJudgements, unlabelled: np.ndarray, how: Bootstrap) -> str:
     images, labelled = len(np.unique(judged.images)), int(np.sum(~unlabelled))
     parts = [
-        judged.what,
+        judged.line(),
         f"{len(unlabelled):,} judged pairs of {images:,} images, {labelled:,} labelled",
         "queries by nDCG of their judged items alone",
     ]
@@ -235,30 +213,25 @@ def judge_encoded(
         encoded.caption_image,
         in_order=not chosen.startswith("random"),
     )
-    pairs = JudgedPairs(found.images, found.captions, found.ratings, found.lowest, found.line())
     truth = ground_truth_of(encoded, positives)
     images, texts = encoded.images.rows, encoded.texts.rows
     scores = similarity(encoded.similarity).source(images, texts, encoded.images.ids, encoded.texts.ids)
     pair = found.images, found.captions
     label = truth.i2t.holds(*pair).astype(np.float64)
     gains = {"label": label}
-    similar: np.ndarray | None
+    judge, by = scores.cosines(), "the evaluated model"
     if relevance is not None:
-        similar = relevance.source(truth.n_images, truth.n_texts).pairs(*pair)
-        by = relevance.name
-    else:
-        own = scores.cosines()
-        similar = None if own is None else own.pairs(*pair)
-        by = "the evaluated model"
-    if similar is not None:
+        judge, by = relevance.source(truth.n_images, truth.n_texts), relevance.name
+    if judge is not None:
+        similar = judge.pairs(*pair)
         gains["label or similarity (DCG_CM)"] = np.where(label > 0, 1.0, np.clip(similar, 0.0, 1.0))
         gains[f"similarity by {by}"] = similar
-    if relevance is not None or similar is None:
+    if relevance is not None or judge is None:
         gains["score of the evaluated model"] = scores.pairs(*pair)
     grades = grades_of(positives)
     if grades is not None:
         gains["grade"] = GradeTable(truth.i2t, "i2t", grades).of(*pair)
-    agreement = agreement_with_people(pairs, scores, truth, gains, result.per_query, Bootstrap(samples))
+    agreement = agreement_with_people(found, scores, truth, gains, result.per_query, Bootstrap(samples))
     if folder is not None:
         write_json(Path(folder) / JUDGEMENTS_FILE, asdict(agreement))
     return agreement

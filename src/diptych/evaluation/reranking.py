@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,6 +43,18 @@ def check_unranked(rule: str) -> None:
     """Refuse a rule that does not exist."""
     if rule not in UNRANKED_RULES:
         raise UnknownNameError("rule for unranked candidates", rule, UNRANKED_RULES)
+
+
+def check_candidates(reranked: Reranked, truth: GroundTruth) -> None:
+    """Refuse candidates of another test set, and corrupt ones."""
+    have, want = (reranked.n_images, reranked.n_texts), (truth.n_images, truth.n_texts)
+    if have != want:
+        raise DataError(
+            f"candidates of {have[0]:,} images and {have[1]:,} texts for a ground truth of {want[0]:,} images "
+            f"and {want[1]:,} texts",
+            "give the candidates of the same split",
+        )
+    reranked.check()
 
 
 def check_no_gains(measures: Sequence[object]) -> None:
@@ -81,13 +94,6 @@ class RerankedScores:
         first: ScoreSource | None = None,
     ) -> None:
         check_unranked(unranked)
-        have, want = (reranked.n_images, reranked.n_texts), (truth.n_images, truth.n_texts)
-        if have != want:
-            raise DataError(
-                f"candidates of {have[0]:,} images and {have[1]:,} texts for a ground truth of {want[0]:,} images "
-                f"and {want[1]:,} texts",
-                "evaluate the split that was re-ranked",
-            )
         if unranked == "contrastive" and first is None:
             raise UsageError(
                 "unranked 'contrastive' continues with the first stage's order, and its rows were not given",
@@ -96,7 +102,7 @@ class RerankedScores:
         if first is not None:
             check_sizes(first, truth)
         cut = reranked if k is None else reranked.first(k)
-        cut.check()
+        check_candidates(cut, truth)
         self._truth, self._unranked, self._first = truth, unranked, first
         self._held = {
             name: CandidateRanks(cut.candidates(name), cut.adds_contrastive, truth.positives(name))
@@ -104,7 +110,19 @@ class RerankedScores:
         }
         self.similarity = "" if first is None else first.similarity
         self.usual_ties = "compat" if unranked == "published" else "expected"
-        self.protocol: Reranking | None = self._protocol(cut)
+        asked = {name: truth.queries(name) for name in DIRECTIONS}
+        missed = {
+            name: (truth.positives(name).counts > 0)[queries] & ~self._held[name].has_ranked[queries]
+            for name, queries in asked.items()
+        }
+        self.protocol: Reranking | None = Reranking(
+            k_test={name: cut.candidates(name).k for name in DIRECTIONS},
+            gallery={name: truth.positives(name).gallery for name in DIRECTIONS},
+            score="matching + contrastive" if cut.adds_contrastive else "matching",
+            unranked=unranked,
+            queries={name: len(queries) for name, queries in asked.items()},
+            without_ranked_positive={name: int(np.sum(lost)) for name, lost in missed.items()},
+        )
 
     def ranks(self, every: bool, block: int = BLOCK, threads: int | None = None) -> dict[Direction, Ranks]:
         """Return the ranks of both directions."""
@@ -114,22 +132,6 @@ class RerankedScores:
             ranks = ranks_of(self._first, self._truth, every=True, block=block, threads=threads)
             first = first_stages(self._first, self._truth, ranks)
         return {name: one.ranks(self._unranked, every, first.get(name)) for name, one in self._held.items()}
-
-    def _protocol(self, cut: Reranked) -> Reranking:
-        truth = self._truth
-        missed = {}
-        for name in DIRECTIONS:
-            asked = truth.queries(name)
-            has = truth.positives(name).counts > 0
-            missed[str(name)] = int(np.sum(has[asked] & ~self._held[name].has_ranked[asked]))
-        return Reranking(
-            k_test={name: cut.candidates(name).k for name in DIRECTIONS},
-            gallery={name: truth.positives(name).gallery for name in DIRECTIONS},
-            score="matching + contrastive" if cut.adds_contrastive else "matching",
-            unranked=self._unranked,
-            queries={name: len(truth.queries(name)) for name in DIRECTIONS},
-            without_ranked_positive=missed,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +155,7 @@ def first_stages(
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Entries:
+class _Entries(NamedTuple):
     """Positives with a place: what stands above each and what ties with it."""
 
     query: np.ndarray
@@ -243,7 +244,7 @@ class CandidateRanks:
         same = entries.score == UNSCORED
         later = entries.later.copy()
         later[same] += self._unscored_after(entries.query[same], entries.row[same])
-        return _Entries(entries.query, entries.row, entries.score, above, entries.tied + others * same, later)
+        return entries._replace(above=above, tied=entries.tied + others * same, later=later)
 
     def _unscored_after(self, query: np.ndarray, row: np.ndarray) -> np.ndarray:
         """Count the negatives after ``row`` in the gallery that are no candidates of ``query``."""
@@ -278,10 +279,7 @@ class CandidateRanks:
 
     def _assembled(self, inside: _Entries, outside: _Entries | None, unranked: str, every: bool) -> Ranks:
         parts = [inside] if outside is None else [inside, outside]
-        query, row, score, above, tied, later = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("query", "row", "score", "above", "tied", "later")
-        )
+        query, row, score, above, tied, later = map(np.concatenate, zip(*parts, strict=True))
         second = np.arange(len(query)) >= len(inside.query)
         if unranked == "published":  # one matrix: what was not scored stands where -100 stands
             second = np.zeros(len(query), dtype=bool)

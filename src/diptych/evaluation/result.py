@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,25 +31,23 @@ class Fold:
     ground_truth: GroundTruth
 
 
-def _accept(ground_truth: GroundTruth) -> None:
-    """Take any test set."""
-
-
 @dataclass(frozen=True)
 class Partition:
-    """A declared protocol."""
+    """A protocol: into how many galleries of equal size the images are cut, in their order."""
 
-    name: str  # as it is asked for and printed
-    description: str  # one line of what it is
-    citation: str  # where it comes from
-    # into how many galleries of equal size the images are cut, in their order; values are averaged over them
+    name: str
     count: int = 1
-    # refuses a test set that is not the protocol's
-    check: Callable[[GroundTruth], None] = field(default=_accept, repr=False)
+    of_coco: bool = False  # whether it is for the COCO test split alone
 
     def folds(self, ground_truth: GroundTruth) -> Iterator[Fold]:
         """Yield the galleries, each with its ground truth."""
-        self.check(ground_truth)
+        # 25,010 captions in all; 25,000 with the first five of each image.
+        if self.of_coco and (ground_truth.n_images != 5_000 or ground_truth.n_texts < 25_000):
+            raise DataError(
+                "the COCO test split has 5,000 images and at least 25,000 captions, "
+                f"got {ground_truth.n_images:,} images and {ground_truth.n_texts:,} captions",
+                "give the whole Karpathy test split, or use the protocol 'full' or 'folds(n)'",
+            )
         if self.count == 1:
             yield Fold(slice(0, ground_truth.n_images), slice(0, ground_truth.n_texts), ground_truth)
             return
@@ -78,59 +76,31 @@ def neighbours(rows: np.ndarray) -> Rows:
     return rows
 
 
-def _check_coco(ground_truth: GroundTruth) -> None:
-    # 25,010 captions in all; 25,000 with the first five of each image.
-    if ground_truth.n_images != 5_000 or ground_truth.n_texts < 25_000:
-        raise DataError(
-            "the COCO test split has 5,000 images and at least 25,000 captions, "
-            f"got {ground_truth.n_images:,} images and {ground_truth.n_texts:,} captions",
-            "give the whole Karpathy test split, or use the protocol 'full' or 'folds(n)'",
-        )
-
-
-_KARPATHY = "Karpathy and Fei-Fei, CVPR 2015"
-_COCO = f"{_KARPATHY}; Faghri et al., VSE++, BMVC 2018"
-
 PARTITIONS = {
     one.name: one
     for one in (
-        Partition(
-            "coco-1k",
-            "the COCO test images in their order, cut into 5 galleries of 1,000; values averaged",
-            _COCO,
-            5,
-            _check_coco,
-        ),
-        Partition(
-            "coco-5k", "all 5,000 COCO test images and their captions are one gallery", _COCO, 1, _check_coco
-        ),
-        Partition(
-            "full",
-            "the whole test set is one gallery",
-            f"{_KARPATHY} (Flickr8k and Flickr30k: 1,000 images)",
-        ),
-        Partition(
-            _FAMILY,
-            "the images in their order, cut into n galleries of equal size; values averaged",
-            f"{_KARPATHY} (as for COCO 1K)",
-        ),
+        Partition("coco-1k", 5, of_coco=True),
+        Partition("coco-5k", of_coco=True),
+        Partition("full"),
+        Partition(_FAMILY),
     )
 }
-"""The protocols by name."""
+"""The protocols by name; values of several galleries are averaged.
+
+Sources: Karpathy and Fei-Fei, CVPR 2015; of COCO in five galleries of 1,000 Faghri et al., VSE++, BMVC 2018.
+"""
 
 
 def partition(name: str) -> Partition:
     """Return the protocol called ``name``: ``"full"``, ``"coco-1k"``, ``"coco-5k"``, ``"folds(10)"``, ..."""
     found = _FOLDS.fullmatch(name)
-    if found is None:
-        if name == _FAMILY:
-            raise UsageError(f"protocol {name!r} needs a number", "for example folds(5)")
-        if name not in PARTITIONS:
-            raise UnknownNameError("protocol", name, PARTITIONS)
-        return PARTITIONS[name]
-    if int(found["count"]) < 1:
-        raise UsageError(f"protocol {name!r}: at least one fold is needed")
-    return replace(PARTITIONS[_FAMILY], name=name, count=int(found["count"]))
+    if found is not None and int(found["count"]):
+        return Partition(name, int(found["count"]))
+    if found is not None or name == _FAMILY:
+        raise UsageError(f"protocol {name!r} needs a number of at least one fold", "for example folds(5)")
+    if name not in PARTITIONS:
+        raise UnknownNameError("protocol", name, PARTITIONS)
+    return PARTITIONS[name]
 
 
 def one_gallery(protocol: str) -> Partition:
@@ -273,9 +243,7 @@ def protocol_of(
         counts = truth.positives(direction).counts[truth.queries(direction)]
         return int(counts.min()), int(counts.max())
 
-    def size(direction: str) -> tuple[int, int]:
-        return len(truth.queries(direction)), truth.positives(direction).n_queries
-
+    asked = {name: len(truth.queries(name)) for name in DIRECTIONS}
     published = ["ties"] if ties == "compat" else []
     if reranking is not None and reranking.unranked == "published":
         published.append("unranked")
@@ -296,7 +264,7 @@ def protocol_of(
         seed=how.seed,
         about=dict(about or {}),
         similarity=similarity,
-        asked={name: size(name)[0] for name in DIRECTIONS if size(name)[0] < size(name)[1]},
+        asked={name: n for name, n in asked.items() if n < truth.positives(name).n_queries},
         reranking=reranking,
         gains=dict(gains or {}),
     )
@@ -354,17 +322,15 @@ class Result(Artifact, kind="evaluation", version=2, recreate="diptych evaluate"
         """Return the measures with their intervals and chance; shares in per cent."""
         rows = []
         for name in dict.fromkeys(name for given in self.scores.values() for name in given):
-            show, found = (
-                measure(name).show,
-                {way: given[name] for way, given in self.scores.items() if name in given},
-            )
+            show = measure(name).show
+            found = {way: given[name] for way, given in self.scores.items() if name in given}
             cells = []
-            for way in DIRECTIONS if BOTH not in found else (BOTH, ""):
-                score = found.get(way)
-                ends = (
-                    "" if score is None or score.low is None else f"{show(score.low)}–{show(score.high or 0)}"
-                )
-                cells.append(Cell("") if score is None else Cell(show(score.value), ends, value=score.value))
+            for score in (found.get(way) for way in ((BOTH, "") if BOTH in found else DIRECTIONS)):
+                if score is None:
+                    cells.append(Cell(""))
+                    continue
+                ends = "" if score.low is None else f"{show(score.low)}–{show(score.high or 0)}"
+                cells.append(Cell(show(score.value), ends, value=score.value))
             chances = dict.fromkeys(show(score.chance) for score in found.values())
             head = Cell(name, "both directions" if BOTH in found else "")
             rows.append([head, *cells, Cell(" / ".join(chances))])

@@ -56,13 +56,6 @@ class BothConditions:
         return f"{line}; with shortcuts: {self.shortcuts}" if self.with_shortcuts is not None else line
 
 
-def encode_with_shortcuts(
-    encoder: DualEncoder, part: Collection, shortcuts: Shortcuts, folder: Path | str, split: str | None = None
-) -> EncodedCollection:
-    """Embed ``part`` with its shortcuts; arguments and errors as of :func:`encode_collection`."""
-    return encode_collection(encoder, shortcuts.injected(part, encoder.with_endings), folder, split)
-
-
 def evaluate_both(
     encoder: DualEncoder,
     collection: Collection,
@@ -93,7 +86,9 @@ def evaluate_both(
     if shortcuts is None:
         return BothConditions(without)
     name = f"{name}-{WITH}"
-    carrying = encode_with_shortcuts(encoder, part, shortcuts, embeddings / name, split)
+    carrying = encode_collection(
+        encoder, shortcuts.injected(part, encoder.with_endings), embeddings / name, split
+    )
     line = shortcuts.line().removeprefix("shortcuts: ")
     result = evaluate_encoded(
         carrying, evaluations / name, measures, about={**(about or {}), "shortcuts": line}, **options

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from diptych.evaluation.comparison import (
     Comparison,
     Difference,
     Spread,
+    baseline_of,
     check_comparable,
     check_same_gains,
     common_measures,
@@ -27,7 +30,7 @@ from diptych.evaluation.comparison import (
 from diptych.evaluation.result import BOTH, Fold, Result, partition
 from diptych.metrics.bootstrap import MEAN, Aggregate, Bootstrap, clusters, interval, resample
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
-from diptych.metrics.measuring import GainMeasure, Measure, resolve
+from diptych.metrics.measuring import resolve
 from diptych.metrics.paired import (
     LEVEL,
     Shares,
@@ -39,169 +42,148 @@ from diptych.metrics.paired import (
     t_test,
 )
 
+Part = tuple[Direction, str]
+"""A direction and a measure."""
 
-class PairedRuns:
+
+class _PairedRuns:
     """The runs' values per query, cut into folds and clusters of queries."""
 
     def __init__(
         self,
         groups: dict[str, list[Result]],
         baseline: str,
-        results: list[Result],
         called: list[str],
         measures: list[str],
         how: Bootstrap,
     ) -> None:
         self.groups, self.baseline, self.how = groups, baseline, how
-        self.plain, self.sums = resolve(measures)
-        self.asked = measures
+        self.plain, sums = resolve(measures)
+        self.aggregates: dict[str, Aggregate] = {one.name: one.aggregate for one in self.plain}
+        # What is printed, in the order asked for: its scale, and what it adds up.
+        self.cells: dict[tuple[str, str], tuple[float, list[Part]]] = {}
+        of_sums = {one.name: one for one in sums}
+        for name in measures:
+            if name in of_sums:
+                parts: list[Part] = [(way, part) for way in DIRECTIONS for part in of_sums[name].parts]
+                self.cells[BOTH, name] = 100.0, parts
+            else:
+                self.cells |= {(way, name): (1.0, [(way, name)]) for way in DIRECTIONS}
+        results = [one for group in groups.values() for one in group]
         protocol = results[0].protocol
-        home = text_image_of(results[0], called[0])
-        cells: list[tuple[Direction, Measure | GainMeasure]] = [
-            (way, one) for way in DIRECTIONS for one in self.plain
-        ]
-        masks = {}
+        asked = {}
         for way in DIRECTIONS:
             first = next(iter(results[0].per_query[way].values()))
-            masks[way] = ~np.isnan(first) if way in protocol.asked else np.ones(len(first), dtype=bool)
-        for result, name in zip(results, called, strict=True):
-            for way, one in cells:
-                _check(result.per_query[way], one.name, masks[way], f"{name}, {way}")
-        pairs: tuple[list[int], list[int]] = ([], [])
+            asked[way] = ~np.isnan(first) if way in protocol.asked else np.ones(len(first), dtype=bool)
+            for result, name in zip(results, called, strict=True):
+                for one in self.plain:
+                    _check(result.per_query[way], one.name, asked[way], f"{name}, {way}")
         truth = GroundTruth.from_directions(
-            pairs,
-            pairs,
+            ([], []),
+            ([], []),
             protocol.n_images,
             protocol.n_texts,
-            text_image=home,
-            asked={way: np.flatnonzero(masks[way]) for way in DIRECTIONS if not masks[way].all()},
+            text_image=text_image_of(results[0], called[0]),
+            asked={way: np.flatnonzero(mask) for way, mask in asked.items() if not mask.all()},
         )
         self.folds: list[Fold] = list(partition(protocol.name).folds(truth))
-        self.aggregates: dict[str, Aggregate] = {one.name: one.aggregate for one in self.plain}
-
-    def cells(self) -> list[tuple[str, str]]:
-        """What is printed, in the order asked for."""
-        sums = {one.name for one in self.sums}
-        return [(way, name) for name in self.asked for way in ((BOTH,) if name in sums else DIRECTIONS)]
 
     def values(self) -> dict[tuple[str, str], dict[str, Spread]]:
-        """Per cell and run, the values over its seeds."""
+        """Return per cell and run the values over its seeds."""
         return {
             (way, name): {
                 run: Spread(tuple(one.value(name, way) for one in group))
                 for run, group in self.groups.items()
             }
-            for way, name in self.cells()
+            for way, name in self.cells
         }
 
-    def _mean_per_query(self, run: str, way: Direction, name: str, fold: Fold) -> np.ndarray:
-        """Values of the fold's queries, the mean over the run's seeds."""
+    def _per_query(self, run: str, part: Part, fold: Fold) -> list[np.ndarray]:
+        """Return values of a fold's queries: their mean over the run's seeds, of what is no mean each seed's."""
+        way, name = part
         rows = fold.images if way == "i2t" else fold.texts
-        mean: np.ndarray = np.mean([one.per_query[way][name][rows] for one in self.groups[run]], axis=0)
-        return mean
+        each = [one.per_query[way][name][rows] for one in self.groups[run]]
+        return [np.mean(each, axis=0)] if self.aggregates[name] is MEAN else each
 
-    def _samples(self) -> dict[tuple[str, str, str], np.ndarray]:
-        """Per run, direction and measure, its value in every resample; the same draws for all runs."""
-        found: dict[tuple[str, str, str], list[np.ndarray]] = {}
+    def _samples(self) -> dict[tuple[str, Part], np.ndarray]:
+        """Return per run and part its value in every resample; the same draws for all runs."""
+        found: dict[tuple[str, Part], list[np.ndarray]] = {}
         for number, fold in enumerate(self.folds):
-            values: dict[tuple[Direction, str], np.ndarray] = {}
-            aggregates: dict[tuple[Direction, str], Aggregate] = {}
-            origin: dict[tuple[Direction, str], tuple[str, str, str]] = {}
-            for run, group in self.groups.items():
-                for way in DIRECTIONS:
-                    for name, aggregate in self.aggregates.items():
-                        rows = fold.images if way == "i2t" else fold.texts
-                        if aggregate is MEAN:
-                            each = [self._mean_per_query(run, way, name, fold)]
-                        else:
-                            each = [one.per_query[way][name][rows] for one in group]
-                        for seed, one in enumerate(each):
-                            key = (way, f"{run}\0{name}\0{seed}")
-                            values[key], aggregates[key], origin[key] = one, aggregate, (run, way, name)
-            drawn = resample(self.how, number, fold.ground_truth, values, aggregates)
-            mean: dict[tuple[str, str, str], list[np.ndarray]] = {}
-            for key, given in drawn.items():
-                mean.setdefault(origin[key], []).append(given)
-            for cell, seeds in mean.items():
-                found.setdefault(cell, []).append(np.mean(seeds, axis=0))
-        return {cell: np.mean(folds, axis=0) for cell, folds in found.items()}
+            values: dict[Part, np.ndarray] = {}
+            homes: dict[Part, tuple[str, Part]] = {}
+            for run, way, name in product(self.groups, DIRECTIONS, self.aggregates):
+                for seed, one in enumerate(self._per_query(run, (way, name), fold)):
+                    key = (way, f"{run}\0{name}\0{seed}")
+                    values[key], homes[key] = one, (run, (way, name))
+            aggregates = {key: self.aggregates[homes[key][1][1]] for key in values}
+            seeds: dict[tuple[str, Part], list[np.ndarray]] = {}
+            for key, drawn in resample(self.how, number, fold.ground_truth, values, aggregates).items():
+                seeds.setdefault(homes[key], []).append(drawn)
+            for home, each in seeds.items():
+                found.setdefault(home, []).append(np.mean(each, axis=0))
+        return {home: np.mean(folds, axis=0) for home, folds in found.items()}
 
-    def _shares(self, run: str, way: Direction, name: str) -> list[Shares]:
-        """Per fold, what each image adds to the difference from the baseline."""
-        shares = []
+    def _shares(self, run: str, cell: tuple[str, str]) -> list[Shares] | None:
+        """Return per fold what each image adds to the difference from the baseline; None where it is no mean."""
+        scale, parts = self.cells[cell]
+        if any(self.aggregates[name] is not MEAN for _, name in parts):
+            return None
+        found = []
         for fold in self.folds:
             of, size = clusters(fold.ground_truth)
-            rows = fold.ground_truth.queries(way)
-            mine, theirs = (self._mean_per_query(one, way, name, fold)[rows] for one in (run, self.baseline))
-            shares.append(shares_of(mine - theirs, of[way][rows], size))
-        return shares
-
-    def _cell_shares(self, run: str, cell: tuple[str, str]) -> list[Shares] | None:
-        """The same for a cell that may be a sum over directions; None where it is no mean."""
-        way, name = cell
-        member = next((one for one in self.sums if one.name == name), None)
-        parts = [(way, name)] if member is None else [(d, part) for d in DIRECTIONS for part in member.parts]
-        if any(self.aggregates[part] is not MEAN for _, part in parts):
-            return None
-        scale = 1.0 if member is None else 100.0
-        several = [self._shares(run, "i2t" if d == "i2t" else "t2i", part) for d, part in parts]
-        return [
-            Shares(
-                scale * np.sum([one.parts for one in folds], axis=0),
-                scale * np.sum([one.residuals for one in folds], axis=0),
-                np.any([one.used for one in folds], axis=0),
-            )
-            for folds in zip(*several, strict=True)
-        ]
-
-    def differences(self, flips: int) -> list[Difference]:
-        """All differences, their p-values not yet corrected."""
-        cells = self.cells()
-        samples = self._samples() if self.how.samples else {}
-        values = self.values()
-        others = [run for run in self.groups if run != self.baseline]
-        shares = {(run, cell): self._cell_shares(run, cell) for run in others for cell in cells}
-        tested = [(key, given) for key, given in shares.items() if given is not None]
-        randomised: dict[tuple[str, tuple[str, str]], float] = {}
-        if tested:
-            columns = [np.concatenate([one.parts for one in given]) / len(given) for _, given in tested]
-            p = sign_flip_tests(np.stack(columns, axis=1), flips, self.how.seed)
-            randomised = {key: float(value) for (key, _), value in zip(tested, p, strict=True)}
-        found = []
-        for run in others:
-            for cell in cells:
-                of_run, of_base = (values[cell][one].mean for one in (run, self.baseline))
-                given = shares[run, cell]
-                ends = self._interval(samples, run, cell)
-                less = next((one.kind == "rank" for one in self.plain if one.name == cell[1]), False)
-                gap = of_run - of_base
-                found.append(
-                    Difference(
-                        run=run,
-                        direction=cell[0],
-                        measure=cell[1],
-                        difference=gap,
-                        low=ends[0],
-                        high=ends[1],
-                        p_randomisation=randomised.get((run, cell)),
-                        p_t=None if given is None else t_test(given),
-                        p=None,
-                        better=None if gap == 0 else (gap < 0) == less,
-                    )
+            each = []
+            for way, name in parts:
+                rows = fold.ground_truth.queries(way)
+                mine, theirs = (
+                    self._per_query(one, (way, name), fold)[0][rows] for one in (run, self.baseline)
                 )
+                each.append(shares_of(mine - theirs, of[way][rows], size))
+            found.append(
+                Shares(
+                    scale * np.sum([one.parts for one in each], axis=0),
+                    scale * np.sum([one.residuals for one in each], axis=0),
+                    np.any([one.used for one in each], axis=0),
+                )
+            )
         return found
 
-    def _interval(
-        self, samples: dict[tuple[str, str, str], np.ndarray], run: str, cell: tuple[str, str]
-    ) -> tuple[float | None, float | None]:
-        if not samples:
-            return None, None
-        way, name = cell
-        member = next((one for one in self.sums if one.name == name), None)
-        parts = [(way, name)] if member is None else [(d, part) for d in DIRECTIONS for part in member.parts]
-        scale = 1.0 if member is None else 100.0
-        gaps = sum(samples[run, *part] - samples[self.baseline, *part] for part in parts)
-        return interval(scale * np.asarray(gaps), self.how.confidence) or (None, None)
+    def differences(self, flips: int) -> list[Difference]:
+        """Return all differences, their p-values not yet corrected."""
+        samples = self._samples() if self.how.samples else {}
+        values, ranks = self.values(), {one.name for one in self.plain if one.kind == "rank"}
+        pairs = [(run, cell) for run in self.groups if run != self.baseline for cell in self.cells]
+        shares = {pair: self._shares(*pair) for pair in pairs}
+        tested = {pair: given for pair, given in shares.items() if given is not None}
+        p: dict[tuple[str, tuple[str, str]], float] = {}
+        if tested:
+            columns = [np.concatenate([one.parts for one in given]) / len(given) for given in tested.values()]
+            found = sign_flip_tests(np.stack(columns, axis=1), flips, self.how.seed)
+            p = dict(zip(tested, map(float, found), strict=True))
+        differences = []
+        for run, cell in pairs:
+            scale, parts = self.cells[cell]
+            ends = None
+            if samples:
+                gaps = sum(samples[run, part] - samples[self.baseline, part] for part in parts)
+                ends = interval(scale * np.asarray(gaps), self.how.confidence)
+            low, high = ends or (None, None)
+            gap = values[cell][run].mean - values[cell][self.baseline].mean
+            given = shares[run, cell]
+            differences.append(
+                Difference(
+                    run=run,
+                    direction=cell[0],
+                    measure=cell[1],
+                    difference=gap,
+                    low=low,
+                    high=high,
+                    p_randomisation=p.get((run, cell)),
+                    p_t=None if given is None else t_test(given),
+                    p=None,
+                    better=None if gap == 0 else (gap < 0) == (cell[1] in ranks),
+                )
+            )
+        return differences
 
 
 def _check(given: Mapping[str, np.ndarray], name: str, asked: np.ndarray, where: str) -> None:
@@ -253,22 +235,26 @@ def compare(
     names = list(groups)
     if len(names) < 2 or not all(groups.values()):
         raise UsageError(f"{len(names)} runs: at least two are needed", "give two evaluations or more")
-    base = _baseline(baseline, names)
+    base = baseline_of(baseline, names)
     if test not in TESTS:
         raise UnknownNameError("test", test, TESTS)
     correct = correction_named(correction)
     check_flips(flips)
-    called = [
-        name if len(group) == 1 else f"{name} (seed {number})"
+    seeds = {
+        name if len(group) == 1 else f"{name} (seed {number})": one
         for name, group in groups.items()
-        for number in range(len(group))
-    ]
-    results = [one for group in groups.values() for one in group]
+        for number, one in enumerate(group)
+    }
+    called, results = list(seeds), list(seeds.values())
     notes = check_comparable(results, called)
     how = Bootstrap(samples, confidence, seed)
-    compared = common_measures(results, called, measures)
+    held = {
+        name: list({measure: None for given in one.scores.values() for measure in given})
+        for name, one in seeds.items()
+    }
+    compared = common_measures(held, measures)
     notes += check_same_gains(results, called, compared)
-    work = PairedRuns(groups, base, results, called, compared, how)
+    work = _PairedRuns(groups, base, called, compared, how)
     found = work.differences(flips)
     p_chosen = [one.p_randomisation if test == "randomisation" else one.p_t for one in found]
     tested = sum(p is not None for p in p_chosen)
@@ -298,30 +284,14 @@ def compare(
     )
 
 
-def _baseline(given: int | str, names: list[str]) -> str:
-    if isinstance(given, str):
-        if given not in names:
-            raise UnknownNameError("baseline", given, names)
-        return given
-    if not -len(names) <= given < len(names):
-        raise UsageError(f"baseline {given} of {len(names)} runs", f"a number from 0 to {len(names) - 1}")
-    return names[given]
-
-
 def _common_line(results: list[Result], measures: set[str]) -> str:
     """The protocol without what differs from run to run, and of the compared measures alone."""
     protocols = [one.protocol for one in results]
     first = protocols[0]
-    return replace(
-        first,
-        about={
-            key: value
-            for key, value in first.about.items()
-            if all(key in other.about and other.about[key] == value for other in protocols)
-        },
-        any_of_k=tuple(name for name in first.any_of_k if name in measures),
-        all_positives=tuple(name for name in first.all_positives if name in measures),
-        compat=tuple(what for what in first.compat if what in measures or what == "ties"),
-        gains={name: said for name, said in first.gains.items() if name in measures},
-        samples=0,
-    ).line()
+    shared = [item for item in first.about.items() if all(item in other.about.items() for other in protocols)]
+    kept: dict[str, Any] = {
+        name: tuple(one for one in getattr(first, name) if one in measures or one == "ties")
+        for name in ("any_of_k", "all_positives", "compat")
+    }
+    gains = {name: said for name, said in first.gains.items() if name in measures}
+    return replace(first, about=dict(shared), gains=gains, samples=0, **kept).line()

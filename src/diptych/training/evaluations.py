@@ -104,6 +104,7 @@ def audit_run(
     run: Run | Path | str,
     collection: Collection | None = None,
     folder: Path | str | None = None,
+    own_probes: bool = False,
     **options: Any,
 ) -> Audit:
     """Audit a run's best encoder on the splits it was trained, chosen and tested on, or on other data.
@@ -112,14 +113,10 @@ def audit_run(
     that data. Its splits are those that the run's data has, or train, val and test where it lacks one.
 
     Args:
-        run: the run or its folder.
         collection: all splits; the run's own data when not given.
         folder: where embeddings are kept; the run's own ``embeddings`` when not given.
+        own_probes: probes are of the run's own data, and ``collection`` is tested: its test split, or all of it.
         options: as of :func:`audit_encoder`.
-
-    Raises:
-        UsageError: the run has no trained encoder yet, or the data lacks a split.
-        MismatchError: its shortcuts' pictures of digits are others than in training.
     """
     if not isinstance(run, Run):
         run = Run.open(run)
@@ -130,10 +127,13 @@ def audit_run(
     data, recipe = run.recipe.data, run.recipe
     whole = collection_of(data) if collection is None else collection
     splits = (data.train, data.validation, data.test)
+    if own_probes and collection is not None:
+        part = collection.split(data.test) if data.test in collection.split_sizes else collection
+        options, collection, whole = {**options, "tested": part}, None, collection_of(data)
     if collection is not None and not set(splits) <= set(collection.split_sizes):
         splits = USUAL
     shortcuts = None
-    if recipe.shortcuts is not None and recipe.shortcuts.setup != "none":
+    if recipe.shortcuts is not None and recipe.shortcuts.setup != "none" and not own_probes:
         shortcuts = Shortcuts.of(recipe.shortcuts, whole, splits[0], recipe.seed)
         check_digits(shortcuts, run.begun_with.get("shortcuts"))
     return audit_encoder(

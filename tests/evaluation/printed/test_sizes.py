@@ -103,7 +103,6 @@ def test_expected_by_chance_is_what_random_digits_show() -> None:
 @pytest.mark.parametrize(
     ("values", "rule", "candidates", "message"),
     [
-        ([Printed(10, 0)], "floor", [10], "'floor' is none of round, truncate"),
         ([], "round", [10], "0 values"),
         ([Printed(10, 0)], "round", [], "0 numbers of queries"),
         ([Printed(10, 0)], "round", [0], "nothing to try"),

@@ -111,7 +111,7 @@ def test_what_cannot_be(model: TwoStage, truth: GroundTruth) -> None:
     stranger, plain = stored(TwoStage(40), 4), RowScores(images, texts, truth)
     few = RowScores(images, texts, truth, reranked=some)
     both: dict[str, Any] = {"matching": model.matching, "reranked": some}
-    of_40 = "candidates of 40 images and 200 texts for 100 images and 500 texts"
+    of_40 = "candidates of 40 images and 200 texts for a ground truth of 100 images and 500 texts"
     refused(DataError, of_40, RowScores, images, texts, truth, reranked=stranger)
     refused(DataError, "40 image rows for a ground truth of 100", RowScores, images[:40], texts, truth)
     refused(DataError, "500 image rows for a ground truth of 100", MatrixScores, scores.T, truth)

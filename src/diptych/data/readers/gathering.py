@@ -313,3 +313,21 @@ def _lists(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]
         given = (values,) if isinstance(values, str) else tuple(values)
         if given:
             yield name, given
+
+
+def named_columns(
+    columns: Iterable[str],
+    given: Mapping[str, str | None],
+    known: Mapping[str, Sequence[str]],
+    where: object,
+) -> list[str]:
+    """Return the column of each kind, named or known; all that are missing are named in one message."""
+    there = list(map(str, columns))
+    wanted = {what: (name,) if name else known[what] for what, name in given.items()}
+    found = {what: [name for name in names if name in there] for what, names in wanted.items()}
+    if missing := [what for what, names in found.items() if not names]:
+        texts = [f"no {what} column" + (f" {given[what]!r}" if given[what] else "") for what in missing]
+        flags = " ".join(f"--reader-option {what}_column=NAME" for what in missing)
+        fix = f"its columns: {', '.join(there)}; name them with {flags}"
+        raise UsageError(f"{where} has {' and '.join(texts)}", fix)
+    return [names[0] for names in found.values()]

@@ -19,7 +19,7 @@ from diptych.data.collection import Centric, Collection
 from diptych.data.images import decode_image, read_image, read_image_bytes
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
-from diptych.data.readers.gathering import Gathering
+from diptych.data.readers.gathering import Gathering, named_columns
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -97,14 +97,9 @@ def read_huggingface(
     for split, table in tables.items():
         columns = table.column_names
         found = [name for name, feature in table.features.items() if isinstance(feature, datasets.Image)]
-        image_name = image_column or (found[0] if found else "")
-        caption_name = caption_column or next((name for name in _CAPTION_COLUMNS if name in columns), "")
-        for what, name in (("image", image_name), ("caption", caption_name)):
-            if name not in columns:
-                raise UsageError(
-                    f"{path} has no {what} column {name!r}",
-                    f"its columns: {', '.join(columns)}; name one with --reader-option {what}_column=NAME",
-                )
+        given = {"image": image_column, "caption": caption_column}
+        known = {"image": found, "caption": _CAPTION_COLUMNS}
+        image_name, caption_name = named_columns(columns, given, known, path)
         if split_column is not None and split_column not in columns:
             raise UsageError(f"{path} has no column {split_column!r}", f"its columns: {', '.join(columns)}")
         texts = table.select_columns([caption_name] + ([split_column] if split_column else []))

@@ -11,16 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from diptych.core.errors import DataError, UsageError
+from diptych.core.errors import DataError
 from diptych.core.reading import open_text, read_jsonl
 from diptych.data.captions import assigned_split, check_shares
 from diptych.data.collection import Centric, Collection
 from diptych.data.known import centric_of
 from diptych.data.readers.declaration import READERS, Reader
-from diptych.data.readers.gathering import Gathering, image_folder
+from diptych.data.readers.gathering import Gathering, image_folder, named_columns
 
-_IMAGE_COLUMNS = ("image", "filename", "file_name", "image_path", "filepath", "path")
-_CAPTION_COLUMNS = ("caption", "text", "sentence", "title", "description")
+_COLUMNS = {
+    "image": ("image", "filename", "file_name", "image_path", "filepath", "path"),
+    "caption": ("caption", "text", "sentence", "title", "description"),
+}
 _SUFFIXES = (".csv", ".tsv", ".jsonl")
 
 
@@ -37,20 +39,6 @@ def _rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         reader = csv.DictReader(handle, delimiter=delimiter, restkey="")
         for row in reader:
             yield reader.line_num, row
-
-
-def _column(fields: dict[str, Any], given: str | None, known: tuple[str, ...], what: str, file: Path) -> str:
-    if given is not None:
-        if given in fields:
-            return given
-    else:
-        for name in known:
-            if name in fields:
-                return name
-    raise UsageError(
-        f"{file} has no {what} column {given!r}" if given else f"{file} has no {what} column",
-        f"its columns: {', '.join(map(str, fields))}; name one with --reader-option {what}_column=NAME",
-    )
 
 
 def _find_file(path: Path) -> Path:
@@ -84,13 +72,11 @@ def read_pairs(
     captions: dict[str, list[str]] = {}
     splits: dict[str, str] = {}
     records: dict[str, dict[str, Any]] = {}
-    columns: tuple[str, str] | None = None
+    columns: list[str] = []
     for number, fields in _rows(file):
-        if columns is None:
-            columns = (
-                _column(fields, image_column, _IMAGE_COLUMNS, "image", file),
-                _column(fields, caption_column, _CAPTION_COLUMNS, "caption", file),
-            )
+        if not columns:
+            given = {"image": image_column, "caption": caption_column}
+            columns = named_columns(fields, given, _COLUMNS, file)
         image, raw = str(fields.get(columns[0]) or ""), str(fields.get(columns[1]) or "")
         if not image:
             raise DataError(f"{file}, line {number}: no image name", f"fill column {columns[0]!r}")

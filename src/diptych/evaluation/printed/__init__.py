@@ -6,44 +6,20 @@ Nothing here sees an embedding; see :mod:`diptych.evaluation.variants` for what 
 from __future__ import annotations
 
 from diptych.evaluation.printed.digits import (
-    ALL_CELLS,
-    KNOWN_SIZES,
     DigitReport,
-    KnownSize,
-    PossibleSizes,
-    Size,
     chance_of_size,
     names_of,
     possible_sizes,
     read_digits,
 )
-from diptych.evaluation.printed.signs import COMPARED, LEAST_GAIN, Sign, Truncation, signs, truncation
-from diptych.evaluation.printed.target import (
-    MOST_DECIMALS,
-    RULES,
-    Printed,
-    Target,
-    as_target,
-    cell_name,
-    cell_parts,
-    parse_target,
-)
+from diptych.evaluation.printed.signs import Sign, signs, truncation
+from diptych.evaluation.printed.target import Printed, Target, as_target, cell_name, cell_parts, parse_target
 
 __all__ = [
-    "ALL_CELLS",
-    "COMPARED",
-    "KNOWN_SIZES",
-    "LEAST_GAIN",
-    "MOST_DECIMALS",
-    "RULES",
     "DigitReport",
-    "KnownSize",
-    "PossibleSizes",
     "Printed",
     "Sign",
-    "Size",
     "Target",
-    "Truncation",
     "as_target",
     "cell_name",
     "cell_parts",

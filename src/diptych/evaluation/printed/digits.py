@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -25,42 +25,28 @@ from diptych.metrics.ground_truth import DIRECTIONS, Direction
 # the counts of CUB-200, ABO and Fashion200k are those of the files behind Hendriksen et al., ECIR 2023.
 
 
-@dataclass(frozen=True)
-class KnownSize:
-    """One number of queries."""
-
-    n: int  # how many
-    kind: Literal["images", "captions"]  # whether they are images or captions
-    what: str  # of which part of which dataset
-
-
 KNOWN_SIZES = (
-    KnownSize(1_000, "images", "Flickr30k test"),
-    KnownSize(5_000, "captions", "Flickr30k test"),
-    KnownSize(1_014, "images", "Flickr30k val"),
-    KnownSize(5_070, "captions", "Flickr30k val"),
-    KnownSize(1_000, "images", "Flickr8k test"),
-    KnownSize(1_000, "images", "a COCO 1K fold"),
-    KnownSize(5_000, "images", "COCO test or val"),
-    KnownSize(25_010, "captions", "COCO test or val"),
-    KnownSize(25_000, "captions", "COCO test, five each"),
-    KnownSize(2_938, "images", "CUB-200 val (ECIR 2023)"),
-    KnownSize(2_856, "images", "CUB-200 test (ECIR 2023)"),
-    KnownSize(10_127, "images", "ABO val (ECIR 2023)"),
-    KnownSize(10_210, "images", "ABO test (ECIR 2023)"),
-    KnownSize(5_000, "images", "small test files of ABO and Fashion200k (ECIR 2023)"),
+    (1_000, "images of Flickr30k test"),
+    (5_000, "captions of Flickr30k test"),
+    (1_014, "images of Flickr30k val"),
+    (5_070, "captions of Flickr30k val"),
+    (1_000, "images of Flickr8k test"),
+    (1_000, "images of a COCO 1K fold"),
+    (5_000, "images of COCO test or val"),
+    (25_010, "captions of COCO test or val"),
+    (25_000, "captions of COCO test, five each"),
+    (2_938, "images of CUB-200 val (ECIR 2023)"),
+    (2_856, "images of CUB-200 test (ECIR 2023)"),
+    (10_127, "images of ABO val (ECIR 2023)"),
+    (10_210, "images of ABO test (ECIR 2023)"),
+    (5_000, "images of small test files of ABO and Fashion200k (ECIR 2023)"),
 )
 """The test sets by size; several have the same."""
 
-_NAMES = {
-    n: tuple(f"{one.kind} of {one.what}" for one in KNOWN_SIZES if one.n == n)
-    for n in {one.n for one in KNOWN_SIZES}
-}
-
 
 def names_of(n: int) -> tuple[str, ...]:
-    """What is known to have ``n`` queries, e.g. ``"images of Flickr30k val"``."""
-    return _NAMES.get(n, ())
+    """Return what is known to have ``n`` queries, e.g. ``"images of Flickr30k val"``."""
+    return tuple(what for size, what in KNOWN_SIZES if size == n)
 
 
 @dataclass(frozen=True)
@@ -112,8 +98,6 @@ def possible_sizes(
 ) -> PossibleSizes:
     """Numbers of queries of which every value is a share, in per cent."""
     given = list(values)
-    if rule not in RULES:
-        raise UsageError(f"rule {rule!r} is none of {', '.join(RULES)}", "choose one of them")
     tried = np.unique(np.fromiter(candidates, dtype=np.int64))
     if not given or not len(tried) or tried[0] < 1:
         raise UsageError(
@@ -126,12 +110,10 @@ def possible_sizes(
             raise UsageError(f"{one} is no share in per cent", "give values from 0 to 100")
         fits &= _fits(one, tried, rule)
     chance = np.broadcast_to(chance_of_size(tried, given), tried.shape)
-    sizes = tuple(
-        Size(int(n), names_of(int(n)), float(by_luck))
-        for n, by_luck in zip(tried[fits], chance[fits], strict=True)
-    )
+    fitting = zip(tried[fits].tolist(), chance[fits].tolist(), strict=True)
+    sizes = tuple(Size(n, names_of(n), by_luck) for n, by_luck in fitting)
     distinct = len({(one.value, one.decimals) for one in given})
-    is_known = np.isin(tried, [one.n for one in KNOWN_SIZES])
+    is_known = np.isin(tried, [n for n, _ in KNOWN_SIZES])
     chances = dict(zip(tried[is_known].tolist(), chance[is_known].tolist(), strict=True))
     return PossibleSizes(rule, sizes, len(tried), float(chance.sum()), distinct, chances)
 
@@ -281,9 +263,7 @@ def _known_line(
         )
         return [f"Of {len(among.chances)} sizes of known test sets, {who} fit {said}."]
     smallest = [(rule, one.sizes[0]) for rule, one in by_rule.items() if one.sizes]
-    if told or not smallest:
-        return []
-    if min(size.chance for _, size in smallest) >= _TELLING:
+    if told or not smallest or min(size.chance for _, size in smallest) >= _TELLING:
         return []
     said = " and ".join(f"{size.n:,} {_WORDS[rule]}" for rule, size in smallest)
     return [
@@ -293,20 +273,21 @@ def _known_line(
 
 
 def _given_line(direction: str, n: int, by_rule: Mapping[str, PossibleSizes] | None) -> list[str]:
-    """Whether the recalls are shares of the queries at hand."""
+    """Return whether the recalls are shares of the queries at hand."""
     if by_rule is None:
         return []
-    fitting = {rule: next((size for size in one.sizes if size.n == n), None) for rule, one in by_rule.items()}
-    rules = [_WORDS[rule] for rule, size in fitting.items() if size is not None]
-    if not rules:
+    fitting = {
+        _WORDS[rule]: size.chance for rule, one in by_rule.items() for size in one.sizes if size.n == n
+    }
+    if not fitting:
         return [
             f"The {direction} recalls cannot be shares of the {n:,} queries given, neither rounded nor cut off: "
             "other queries were scored, or R@K is no share of them."
         ]
-    chance = next(size.chance for size in fitting.values() if size is not None)
+    chance = next(iter(fitting.values()))
     if chance > 0.5:
         return []
     return [
-        f"The {direction} recalls can be shares of the {n:,} queries given ({' or '.join(rules)}); digits of "
+        f"The {direction} recalls can be shares of the {n:,} queries given ({' or '.join(fitting)}); digits of "
         f"anything else could with probability {chance:.2g}."
     ]

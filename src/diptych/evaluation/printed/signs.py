@@ -115,7 +115,7 @@ def signs(
                 )
         if all(cutoff in recalls for cutoff in (1, 5, 10)):
             found += _truncated(direction, recalls, (galleries or {}).get(direction))
-    return tuple([*found, *_sums(target), *_directions(target), *_fractions(target)])
+    return tuple([*found, *_sums(target), *_unusual(target)])
 
 
 def _truncated(
@@ -152,46 +152,25 @@ def _sums(target: Target) -> list[Sign]:
         # Cut-off digits all fall to one side, so a whole unit of each; rounded ones half a unit.
         slack = sum(part.unit for part in parts) + cell.unit
         if abs(total - cell.value) > slack + 1e-9:
-            found.append(
-                Sign(
-                    "impossible",
-                    (name, *names),
-                    f"{name} {cell} is not the sum of its recalls, {total:.{cell.decimals}f}",
-                )
-            )
+            text = f"{name} {cell} is not the sum of its recalls, {total:.{cell.decimals}f}"
+            found.append(Sign("impossible", (name, *names), text))
     return found
 
 
-def _directions(target: Target) -> list[Sign]:
-    cells = target.cells
-    if "i2t R@1" not in cells or "t2i R@1" not in cells:
-        return []
-    i2t, t2i = cells["i2t R@1"], cells["t2i R@1"]
-    if t2i.value < 10 or i2t.value >= _LEAST_RATIO * t2i.value:
-        return []
-    return [
-        Sign(
-            "unusual",
-            ("i2t R@1", "t2i R@1"),
+def _unusual(target: Target) -> list[Sign]:
+    cells, found = target.cells, []
+    i2t, t2i = cells.get("i2t R@1"), cells.get("t2i R@1")
+    if i2t is not None and t2i is not None and t2i.value >= 10 and i2t.value < _LEAST_RATIO * t2i.value:
+        text = (
             f"i2t R@1 {i2t} is {i2t.value / t2i.value:.2f} times t2i R@1 {t2i}; with five captions per image, "
             f"of which any counts, 128 of 130 printed tables have {_LEAST_RATIO} times or more: one caption "
-            "per image may have been used, or the directions swapped",
+            "per image may have been used, or the directions swapped"
         )
-    ]
-
-
-def _fractions(target: Target) -> list[Sign]:
+        found.append(Sign("unusual", ("i2t R@1", "t2i R@1"), text))
     shares = {f"{side} R@{k}": cell for side in DIRECTIONS for k, cell in target.recalls(side).items()}
-    if (
-        not shares
-        or any(cell.value > 1 for cell in shares.values())
-        or not any(0 < cell.value < 1 for cell in shares.values())
+    if max((cell.value for cell in shares.values()), default=2) <= 1 and any(
+        0 < cell.value < 1 for cell in shares.values()
     ):
-        return []
-    return [
-        Sign(
-            "unusual",
-            tuple(shares),
-            "no recall is above 1 %; if these are fractions of 1, give them in per cent",
-        )
-    ]
+        text = "no recall is above 1 %; if these are fractions of 1, give them in per cent"
+        found.append(Sign("unusual", tuple(shares), text))
+    return found

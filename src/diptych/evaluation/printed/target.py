@@ -35,9 +35,8 @@ class Printed:
 
     def __post_init__(self) -> None:
         if not 0 <= self.decimals <= MOST_DECIMALS:
-            raise UsageError(
-                f"{self.value} with {self.decimals} digits after the point", f"0 to {MOST_DECIMALS} are read"
-            )
+            text = f"{self.value} with {self.decimals} digits after the point"
+            raise UsageError(text, f"0 to {MOST_DECIMALS} are read")
 
     @property
     def unit(self) -> float:
@@ -193,34 +192,29 @@ def parse_target(texts: Iterable[str], decimals: int | None = None, label: str =
     """
     values: list[tuple[str, object]] = []
     for text in texts:
-        name, equals, value = text.rpartition("=")
-        if not equals or not name.strip() or _number(value) is None:
+        name, _, value = text.rpartition("=")
+        if not name.strip() or _number(value) is None:
             raise UsageError(f"target {text!r} is not NAME=NUMBER", _FORM)
         values.append((name, value))
     return _of_numbers(values, decimals, label)
 
 
 def _flat(given: Mapping[Any, Any]) -> list[tuple[str, object]]:
-    """Names and values of a mapping; of directions with several values each, one after the other."""
+    """Return names and values of a mapping; of directions with several values each, one after the other."""
     found: list[tuple[str, object]] = []
     for key, value in given.items():
         name = " ".join(map(str, key)) if isinstance(key, tuple) else str(key)
-        if isinstance(value, Mapping):
-            found += [(f"{name} {inner}", number) for inner, number in value.items()]
-        elif _is_list(value):
+        if getattr(value, "shape", ()) != () or (isinstance(value, Sequence) and not isinstance(value, str)):
             if len(value) != len(SUM_PARTS):
                 raise UsageError(
                     f"{name} has {len(value)} values, not {', '.join(SUM_PARTS)}", "name each cell instead"
                 )
-            found += [(f"{name} {part}", number) for part, number in zip(SUM_PARTS, value, strict=True)]
+            value = dict(zip(SUM_PARTS, value, strict=True))
+        if isinstance(value, Mapping):
+            found += [(f"{name} {inner}", number) for inner, number in value.items()]
         else:
             found.append((name, value))
     return found
-
-
-def _is_list(value: object) -> bool:
-    is_array = hasattr(value, "shape") and value.shape != ()
-    return is_array or (isinstance(value, Sequence) and not isinstance(value, str))
 
 
 def _of_numbers(given: Iterable[tuple[str, object]], decimals: int | None, label: str) -> Target:

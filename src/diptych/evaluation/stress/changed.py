@@ -114,88 +114,61 @@ _LOOKED_AT = 16
 
 
 def look_alike(one: Collection, other: Collection) -> bool:
-    """Whether the first pictures of two perturbed views are the same: then all of them may be."""
+    """Return whether the first pictures of two perturbed views are the same: then all of them may be."""
     first = range(min(_LOOKED_AT, one.n_images))
-    return _looked_at(one, first).digests == _looked_at(other, first).digests
+    mine, theirs = ([digest for digest, *_ in _looked_at(view, first)] for view in (one, other))
+    return mine == theirs
 
 
 def changed_pictures(perturbed: Collection, options: Mapping[str, Any]) -> Change:
-    """Which pictures of a perturbed view are changed; each is made once, none is encoded."""
-    return _looked_at(perturbed, range(perturbed.n_images)).change(options)
+    """Return which pictures of a perturbed view are changed; each is made once, none is encoded."""
+    found = _looked_at(perturbed, range(perturbed.n_images))
+    return _change([(digest, reason) for digest, reason, _ in found], options)
 
 
 def encode_pictures(
     encoder: DualEncoder, perturbed: Collection, options: Mapping[str, Any], what: str
 ) -> tuple[Change, np.ndarray]:
-    """Every picture of a perturbed view is made once; those that are changed are encoded.
-
-    Returns:
-        What was changed, and (q, d) rows of those.
-    """
-    seen, blocks = _Seen(perturbed), []
-    with task(what, perturbed.n_images, "images") as bar:
-        for names, items in _batches(encoder, perturbed, seen):
-            blocks.append(encoder.encode_prepared(items, names))
-            bar.advance(len(items))
-            check_stop()
-    empty = np.empty((0, encoder.width), dtype=np.float32)
-    return seen.change(options), np.concatenate(blocks) if blocks else empty
-
-
-def _batches(
-    encoder: DualEncoder, perturbed: Collection, seen: _Seen
-) -> Iterator[tuple[list[str], list[Any]]]:
-    def made(row: int) -> tuple[str, str, Any]:
-        item, name = perturbed.item(row), perturbed.image_ids[row]
-        reason = seen.reason(row)
-        return _digest(item), reason, None if reason else encoder.prepared(item, name)
-
+    """Make every picture of a perturbed view once; return what was changed, and (q, d) rows of that."""
+    seen, blocks, n = [], [np.empty((0, encoder.width), dtype=np.float32)], perturbed.n_images
     names: list[str] = []
     items: list[Any] = []
-    for row, (digest, reason, prepared) in enumerate(read_ahead(made, range(perturbed.n_images))):
-        seen.note(digest, reason)
-        if not reason:
-            names.append(perturbed.image_ids[row])
-            items.append(prepared)
-        if len(items) == _BATCH:
-            yield names, items
-            names, items = [], []
-    if items:
-        yield names, items
+    with task(what, n, "images") as bar:
+        for row, (digest, reason, prepared) in enumerate(_looked_at(perturbed, range(n), encoder)):
+            seen.append((digest, reason))
+            if not reason:
+                names.append(perturbed.image_ids[row])
+                items.append(prepared)
+            if items and (len(items) == _BATCH or row == n - 1):
+                blocks.append(encoder.encode_prepared(items, names))
+                bar.advance(len(items))
+                check_stop()
+                names, items = [], []
+    return _change(seen, options), np.concatenate(blocks)
 
 
-class _Seen:
-    """What was seen of a view's pictures, in order."""
+def _looked_at(
+    perturbed: Collection, rows: Iterable[int], encoder: DualEncoder | None = None
+) -> Iterator[tuple[str, str, Any]]:
+    """Yield a view's pictures: digest, why it stays as it is (empty when changed), and as prepared for an encoder."""
+    source, places = perturbed.source, perturbed.source_rows
+    assert isinstance(source, PerturbedSource)
 
-    def __init__(self, perturbed: Collection) -> None:
-        assert isinstance(perturbed.source, PerturbedSource)
-        self._source, self._rows = perturbed.source, perturbed.source_rows
-        self.digests: list[str] = []
-        self._reasons: list[str] = []
+    def look(row: int) -> tuple[str, str, Any]:
+        item = perturbed.item(row)
+        reason = source.outcome(int(places[row]))
+        if encoder is None or reason:
+            return _digest(item), reason, None
+        return _digest(item), reason, encoder.prepared(item, perturbed.image_ids[row])
 
-    def reason(self, row: int) -> str:
-        """Why a picture that was read stays as it is; empty when it is changed."""
-        return self._source.outcome(int(self._rows[row]))
-
-    def note(self, digest: str, reason: str) -> None:
-        self.digests.append(digest)
-        self._reasons.append(reason)
-
-    def change(self, options: Mapping[str, Any]) -> Change:
-        changed = np.array([not reason for reason in self._reasons], dtype=bool)
-        reasons = Counter(reason for reason in self._reasons if reason)
-        return Change(changed, fingerprint(self.digests), options, dict(reasons.most_common()))
+    return read_ahead(look, rows)
 
 
-def _looked_at(perturbed: Collection, rows: Iterable[int]) -> _Seen:
-    seen = _Seen(perturbed)
-
-    def look(row: int) -> tuple[str, str]:
-        return _digest(perturbed.item(row)), seen.reason(row)
-
-    for digest, reason in read_ahead(look, rows):
-        seen.note(digest, reason)
-    return seen
+def _change(seen: Sequence[tuple[str, str]], options: Mapping[str, Any]) -> Change:
+    reasons = Counter(reason for _, reason in seen if reason)
+    changed = np.array([not reason for _, reason in seen], dtype=bool)
+    digests = [digest for digest, _ in seen]
+    return Change(changed, fingerprint(digests), options, dict(reasons.most_common()))
 
 
 def _digest(item: Any) -> str:

@@ -8,13 +8,16 @@ all runs have is compared with the baseline's, query by query
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
+from diptych.core.fingerprint import fingerprint
+from diptych.core.table import Table
+from diptych.evaluation.comparison import baseline_of, check_alike, common_measures
 from diptych.evaluation.drops import DropDifference, OwnDrop, Paired, drop_differences, drops_line
 from diptych.evaluation.stress.conditions import RECREATE, Clean, Condition, open_condition
 from diptych.evaluation.stress.queries import RSUM
@@ -26,168 +29,19 @@ LANGUAGE = "language"
 
 _OWN = ("encoder", "dataset", LANGUAGE, GAIN)  # of the data its content says more than its name
 _DEFAULT = (RSUM, "nDCG_CM@10")
-_GAINS = "DCG_CM"
-
-
-@dataclass(frozen=True, eq=False)
-class Stressed:
-    """A finished stress run."""
-
-    name: str  # what tables call it
-    folder: Path  # where it lies
-    result: StressResult  # what it found
-    clean: Clean  # values of its clean queries
-    seeds: tuple[int, ...]  # of every perturbation
-
-    def conditions(self, row: StressRow) -> list[Condition]:
-        """What lies behind a row, one per seed."""
-        found = [open_condition(self.folder, row.name, seed) for seed in self.seeds]
-        for measure in self.result.measures:
-            mean = float(np.mean([np.mean(one.values.get(measure, np.nan)) for one in found]))
-            if not np.isclose(mean, row.drop(measure).perturbed, rtol=1e-9, atol=1e-12):
-                raise StorageError(
-                    f"{self.folder}: {row.name} has {measure} {row.drop(measure).perturbed:g} in the result "
-                    f"and {mean:g} in its conditions: they are of different runs",
-                    f"give {RECREATE}",
-                )
-        return found
-
-
-def open_stressed(name: str, folder: Path | str) -> Stressed:
-    """Read a folder that ``diptych analyse stress`` wrote."""
-    result = StressResult.open(folder)
-    try:
-        seeds = tuple(int(seed) for seed in str(result.protocol["seeds"]).split(", "))
-    except (KeyError, ValueError) as error:
-        raise StorageError(f"{folder} does not say which seeds it has: {error}", f"give {RECREATE}") from None
-    return Stressed(name, Path(folder), result, Clean.open(Path(folder) / CLEAN, of=result.key), seeds)
-
-
-def check_comparable(runs: Sequence[Stressed]) -> None:
-    """Refuse runs that were not asked the same queries over the same gallery; encoders may differ."""
-    first = runs[0]
-    said = _said(first)
-    for run in runs[1:]:
-        other = _said(run)
-        for what in dict.fromkeys([*said, *other]):
-            if said.get(what) != other.get(what):
-                raise _mismatch(
-                    (first, run),
-                    f"{what} {said.get(what, 'not said')} and {other.get(what, 'not said')}",
-                    "stress both on the same data with the same options",
-                )
-        for way in dict.fromkeys([*first.clean.queries, *run.clean.queries]):
-            mine, theirs = first.clean.queries.get(way), run.clean.queries.get(way)
-            same = np.array_equal(first.clean.cluster.get(way, ()), run.clean.cluster.get(way, ()))
-            if mine != theirs or not same:
-                raise _mismatch(
-                    (first, run), f"{way} queries {mine} and {theirs}", "stress both on the same data"
-                )
-
-
-def check_same_change(
-    runs: Sequence[Stressed], rows: Sequence[StressRow], conditions: Sequence[Sequence[Condition]]
-) -> None:
-    """Refuse a perturbation that did not make the same of the same queries."""
-    first, name = runs[0], rows[0].name
-    for run, row, found in zip(runs[1:], rows[1:], conditions[1:], strict=True):
-        if dict(rows[0].options) != dict(row.options):
-            raise _mismatch(
-                (first, run),
-                f"{name} with {_options(rows[0])} and with {_options(row)}",
-                "stress both with the same --set",
-            )
-        for mine, theirs in zip(conditions[0], found, strict=True):
-            if mine.content == theirs.content:
-                continue
-            languages = [str(one.result.protocol.get(LANGUAGE, "not said")) for one in (first, run)]
-            what = f"{name}, seed {mine.seed}, made other queries, {mine.content} and {theirs.content}"
-            if languages[0] != languages[1]:
-                what += f", by language {languages[0]} and {languages[1]}"
-            raise _mismatch(
-                (first, run), what, "stress both with the same --language, --wordnet and --nltk-data"
-            )
-
-
-def common_perturbations(runs: Sequence[Stressed]) -> tuple[list[str], dict[str, str]]:
-    """Perturbations that all runs have, in the order of the first, and why each other one is left out."""
-    held = [{row.name: row for row in run.result.rows} for run in runs]
-    common = [name for name in held[0] if all(name in other for other in held)]
-    left_out = {}
-    for name in dict.fromkeys(name for rows in held for name in rows):
-        if name not in common:
-            missing = [run for run, rows in zip(runs, held, strict=True) if name not in rows]
-            left_out[name] = "; ".join(
-                f"{run.name}: {run.result.left_out.get(name, 'not run')}" for run in missing
-            )
-    if not common:
-        both = " and ".join(", ".join(rows) or "none" for rows in held)
-        names = " and ".join(run.name for run in runs)
-        raise MismatchError(
-            f"{names} have no perturbation in common: {both}", "stress both with the same --perturb"
-        )
-    return common, left_out
-
-
-def common_measures(runs: Sequence[Stressed], asked: Sequence[str] | None) -> tuple[list[str], list[str]]:
-    """The measures that are compared, and what a reader should know of them.
-
-    Without any asked for: rsum and nDCG_CM@10 where all have them, else all that are held in common.
-    """
-    held = [list(run.result.measures) for run in runs]
-    names = " and ".join(run.name for run in runs)
-    common = [name for name in held[0] if all(name in other for other in held)]
-    for measure in asked or ():
-        for run, known in zip(runs, held, strict=True):
-            if measure not in known:
-                raise UsageError(
-                    f"{run.name} was not stressed by {measure}",
-                    f"it has {', '.join(known)}; stress it again with --measure {measure}",
-                )
-    chosen = list(dict.fromkeys(asked or [name for name in _DEFAULT if name in common] or common))
-    gains = [name for name in chosen if _GAINS in name]
-    models = [str(run.result.protocol.get(GAIN, "not said")) for run in runs]
-    notes = []
-    if gains and len(set(models)) > 1:
-        said = f"{', '.join(gains)}: {GAIN} is {' and '.join(dict.fromkeys(models))}"
-        if asked:
-            raise MismatchError(f"{names} cannot be compared by {said}", "stress all with one --relevance")
-        notes.append(f"left out {said}")
-        chosen = [name for name in chosen if name not in gains]
-    elif gains and models[0] == "the encoder's own similarity":
-        notes.append(f"{', '.join(gains)} by each model's own similarity: a difference may be one of scale")
-    if not chosen:
-        raise UsageError(f"{names} have no measure in common", "stress them with the same --measure")
-    return chosen, notes
-
-
-def _said(run: Stressed) -> Mapping[str, Any]:
-    """What runs must have in common of their protocols."""
-    return {name: value for name, value in run.result.protocol.items() if name not in _OWN}
-
-
-def _options(row: StressRow) -> str:
-    return ", ".join(f"{key} {value}" for key, value in row.options.items()) or "no options"
-
-
-def _mismatch(runs: tuple[Stressed, Stressed], what: str, fix: str) -> MismatchError:
-    return MismatchError(f"{runs[0].name} and {runs[1].name} cannot be compared: {what}", fix)
+_MARKER = "stress.json"
 
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One perturbation, measured one way, of all models.
-
-    Attributes:
-        name, description, group, keeps_meaning, direction: of the perturbation.
-    """
+    """One perturbation, measured one way, of all models; its own fields are those of a stress run's row."""
 
     name: str
     description: str
     group: str
     keeps_meaning: bool
     direction: str
-    options: Mapping[str, Any]  # it was run with
+    options: Mapping[str, Any]
     measure: str  # what was measured
     # per model, share of changed queries that it gives the very row of the clean one
     unseen: Mapping[str, float]
@@ -231,6 +85,73 @@ class StressComparison:
         """One line, to be printed with every number."""
         return "; ".join(f"{name} {value}" for name, value in self.protocol.items())
 
+    def tables(self) -> list[Table]:
+        """Return per measure and model what it and the baseline lose, and the difference."""
+        from diptych.evaluation.stress.tables import comparison_tables
+
+        return comparison_tables(self)
+
+    def lines(self) -> list[str]:
+        """Return how the tables are read, what they say in a sentence, and how they were made."""
+        from diptych.evaluation.stress.tables import COMPARISON_LEGEND, comparison_summary
+
+        return [
+            COMPARISON_LEGEND,
+            comparison_summary(self),
+            *self.notes,
+            self.protocol_line(),
+            self.method,
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it JSON-able."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """A finished stress run."""
+
+    name: str
+    folder: Path
+    result: StressResult
+    clean: Clean
+    seeds: tuple[int, ...]  # of every perturbation
+
+    @classmethod
+    def open(cls, name: str, folder: Path | str) -> _Run:
+        result = StressResult.open(folder)
+        try:
+            seeds = tuple(int(seed) for seed in str(result.protocol["seeds"]).split(", "))
+        except (KeyError, ValueError) as error:
+            text = f"{folder} does not say which seeds it has: {error}"
+            raise StorageError(text, f"give {RECREATE}") from None
+        return cls(name, Path(folder), result, Clean.open(Path(folder) / CLEAN, of=result.key), seeds)
+
+    def conditions(self, row: StressRow) -> list[Condition]:
+        """Return what lies behind a row, one per seed."""
+        found = [open_condition(self.folder, row.name, seed) for seed in self.seeds]
+        for measure in self.result.measures:
+            mean = float(np.mean([np.mean(one.values.get(measure, np.nan)) for one in found]))
+            if not np.isclose(mean, row.drop(measure).perturbed, rtol=1e-9, atol=1e-12):
+                raise StorageError(
+                    f"{self.folder}: {row.name} has {measure} {row.drop(measure).perturbed:g} in the result "
+                    f"and {mean:g} in its conditions: they are of different runs",
+                    f"give {RECREATE}",
+                )
+        return found
+
+
+def is_stressed(runs: Sequence[Path]) -> bool:
+    """Return whether folders are of stress runs: all or none."""
+    stressed = [run for run in runs if (run / _MARKER).is_file()]
+    others = [run for run in runs if run not in stressed]
+    if stressed and others:
+        inside = sorted(others[0].glob(f"stress/*/{_MARKER}"))
+        fix = f"give {inside[0].parent}" if inside else f"run: diptych analyse stress {others[0]}"
+        raise UsageError(f"{stressed[0]} is a stress run and {others[0]} is not", fix)
+    return bool(stressed)
+
 
 def compare_stress(
     folders: Mapping[str, Path | str],
@@ -246,40 +167,64 @@ def compare_stress(
     names = list(folders)
     if len(names) < 2:
         raise UsageError(f"{len(names)} stress run: at least two are needed", "give two folders or more")
-    if not -len(names) <= baseline < len(names):
-        raise UsageError(f"baseline {baseline} of {len(names)} runs", f"a number from 0 to {len(names) - 1}")
-    base = names[baseline]
-    runs = [open_stressed(name, folders[name]) for name in [base, *(one for one in names if one != base)]]
-    check_comparable(runs)
-    perturbations, left_out = common_perturbations(runs)
-    chosen, notes = common_measures(runs, measures)
-    rows: list[tuple[list[StressRow], str]] = []
+    base = baseline_of(baseline, names)
+    runs = [_Run.open(name, folders[name]) for name in [base, *(one for one in names if one != base)]]
+    for run in runs[1:]:
+        _check_comparable(runs[0], run)
+    perturbations, left_out = _common_perturbations(runs)
+    chosen, notes = _common_measures(runs, measures)
+    unpaired: list[dict[str, Any]] = []
     pairs: list[tuple[Paired, Paired]] = []
     for name in perturbations:
-        of_runs = [run.result.row(name) for run in runs]
-        paired = _paired(runs, of_runs, chosen)
+        rows = [run.result.row(name) for run in runs]
+        conditions = [run.conditions(row) for run, row in zip(runs, rows, strict=True)]
+        for other in range(1, len(runs)):
+            _check_same_change(*((runs[one], rows[one], conditions[one]) for one in (0, other)))
+        first = rows[0]
+        about = {
+            "name": name,
+            "description": first.description,
+            "group": first.group,
+            "keeps_meaning": first.keeps_meaning,
+            "direction": first.direction,
+            "options": dict(first.options),
+            "unseen": {run.name: row.same_share for run, row in zip(runs, rows, strict=True)},
+        }
         for measure in chosen:
-            rows.append((of_runs, measure))
-            pairs += [(paired[0][measure], other[measure]) for other in paired[1:]]
+            unpaired.append({**about, "measure": measure})
+            baselines, *others = (
+                Paired(
+                    name,
+                    measure,
+                    run.clean.values[first.direction][measure],
+                    np.stack([one.values[measure] for one in found]),
+                    run.clean.cluster[first.direction],
+                )
+                for run, found in zip(runs, conditions, strict=True)
+            )
+            pairs += [(baselines, other) for other in others]
     how: dict[str, Any] = {"samples": samples, "flips": flips, "seed": seed, "correction": correction}
-    found = iter(drop_differences(pairs, **how))
-    made = tuple(
-        _row(runs, of_runs, measure, {run.name: next(found) for run in runs[1:]}) for of_runs, measure in rows
+    tested = iter(drop_differences(pairs, **how))
+    compared = tuple(
+        ComparedRow(**one, differences={run.name: next(tested) for run in runs[1:]}) for one in unpaired
     )
-    languages = {run.name: str(run.result.protocol.get(LANGUAGE, "")) for run in runs}
+    protocols = {run.name: run.result.protocol for run in runs}
+    languages = {name: str(said.get(LANGUAGE, "")) for name, said in protocols.items()}
     if len(set(languages.values())) > 1:
         said = "; ".join(f"{name} {line}" for name, line in languages.items())
         notes.append(f"languages differ, the changed queries do not: {said}")
+    models = {run.name: run.result.model for run in runs}
     return StressComparison(
         models=tuple(names),
-        encoders={
-            run.name: f"{run.result.model} {run.result.protocol.get('encoder', '')}".strip()
-            for run in sorted(runs, key=lambda run: names.index(run.name))
-        },
+        encoders={name: f"{models[name]} {protocols[name].get('encoder', '')}".strip() for name in names},
         baseline=base,
         measures=tuple(chosen),
-        protocol=_protocol(runs),
-        rows=made,
+        protocol={
+            name: value
+            for name, value in protocols[base].items()
+            if name != "encoder" and all(said.get(name) == value for said in protocols.values())
+        },
+        rows=compared,
         left_out=left_out,
         method=drops_line(len(pairs), what="differences of two models' drops", **how)
         + "; of one training of each model, which says nothing of others",
@@ -287,52 +232,83 @@ def compare_stress(
     )
 
 
-def _paired(
-    runs: Sequence[Stressed], rows: Sequence[StressRow], measures: Sequence[str]
-) -> list[dict[str, Paired]]:
-    """Of every run its queries under one perturbation, by measure."""
-    conditions = [run.conditions(row) for run, row in zip(runs, rows, strict=True)]
-    check_same_change(runs, rows, conditions)
-    return [
-        {
-            measure: Paired(
-                row.name,
-                measure,
-                run.clean.values[row.direction][measure],
-                np.stack([one.values[measure] for one in found]),
-                run.clean.cluster[row.direction],
-            )
-            for measure in measures
-        }
-        for run, row, found in zip(runs, rows, conditions, strict=True)
+def _check_comparable(first: _Run, run: _Run) -> None:
+    """Refuse runs that were not asked the same queries over the same gallery; encoders may differ."""
+    names = first.name, run.name
+    said = [
+        {name: value for name, value in one.result.protocol.items() if name not in _OWN}
+        for one in (first, run)
     ]
+    check_alike(names, said, "stress both on the same data with the same options")
+    queries = [{f"{way} queries": mark for way, mark in one.clean.queries.items()} for one in (first, run)]
+    clusters = [
+        {f"images of {way} queries": fingerprint(of.tolist()) for way, of in one.clean.cluster.items()}
+        for one in (first, run)
+    ]
+    for both in (queries, clusters):
+        check_alike(names, both, "stress both on the same data")
 
 
-def _row(
-    runs: Sequence[Stressed],
-    rows: Sequence[StressRow],
-    measure: str,
-    differences: Mapping[str, DropDifference],
-) -> ComparedRow:
-    first = rows[0]
-    return ComparedRow(
-        name=first.name,
-        description=first.description,
-        group=first.group,
-        keeps_meaning=first.keeps_meaning,
-        direction=first.direction,
-        options=dict(first.options),
-        measure=measure,
-        unseen={run.name: row.same_share for run, row in zip(runs, rows, strict=True)},
-        differences=dict(differences),
-    )
+def _check_same_change(*both: tuple[_Run, StressRow, Sequence[Condition]]) -> None:
+    """Refuse a perturbation that did not make the same of the same queries."""
+    (first, row, mine), (run, other, theirs) = both
+    names = first.name, run.name
+    options = [
+        {
+            row.name: f"with {', '.join(f'{key} {value}' for key, value in one.options.items()) or 'no options'}"
+        }
+        for one in (row, other)
+    ]
+    check_alike(names, options, "stress both with the same --set")
+    for one, two in zip(mine, theirs, strict=True):
+        if one.content == two.content:
+            continue
+        what = f"{row.name}, seed {one.seed}, made other queries,"
+        languages = [str(each.result.protocol.get(LANGUAGE, "not said")) for each in (first, run)]
+        by = f", by language {' and '.join(languages)}" if languages[0] != languages[1] else ""
+        fix = "stress both with the same --language, --wordnet and --nltk-data"
+        check_alike(names, ({what: one.content}, {what: f"{two.content}{by}"}), fix)
 
 
-def _protocol(runs: Sequence[Stressed]) -> dict[str, Any]:
-    """What all runs say alike."""
-    first, *others = (run.result.protocol for run in runs)
-    return {
-        name: value
-        for name, value in first.items()
-        if name != "encoder" and all(other.get(name) == value for other in others)
+def _common_perturbations(runs: Sequence[_Run]) -> tuple[list[str], dict[str, str]]:
+    """Return perturbations that all runs have, in the order of the first, and why each other one is left out."""
+    held = {run.name: {row.name for row in run.result.rows} for run in runs}
+    each = dict.fromkeys(row.name for run in runs for row in run.result.rows)
+    common = [name for name in each if all(name in rows for rows in held.values())]
+    left_out = {
+        name: "; ".join(
+            f"{run.name}: {run.result.left_out.get(name, 'not run')}"
+            for run in runs
+            if name not in held[run.name]
+        )
+        for name in each
+        if name not in common
     }
+    if not common:
+        both = " and ".join(", ".join(row.name for row in run.result.rows) or "none" for run in runs)
+        names = " and ".join(held)
+        raise MismatchError(
+            f"{names} have no perturbation in common: {both}", "stress both with the same --perturb"
+        )
+    return common, left_out
+
+
+def _common_measures(runs: Sequence[_Run], asked: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """Return the measures that are compared, and what a reader should know of them.
+
+    Without any asked for: rsum and nDCG_CM@10 where all have them, else all that are held in common.
+    """
+    common = common_measures({run.name: run.result.measures for run in runs}, asked, "stress")
+    chosen = common if asked else [name for name in _DEFAULT if name in common] or common
+    gains = [name for name in chosen if "DCG_CM" in name]
+    models = [str(run.result.protocol.get(GAIN, "not said")) for run in runs]
+    if not gains or len(set(models)) == 1:
+        own = gains and models[0] == "the encoder's own similarity"
+        note = f"{', '.join(gains)} by each model's own similarity: a difference may be one of scale"
+        return chosen, [note] if own else []
+    said = f"{', '.join(gains)}: {GAIN} is {' and '.join(dict.fromkeys(models))}"
+    chosen = [name for name in chosen if name not in gains]
+    if asked or not chosen:
+        names = " and ".join(run.name for run in runs)
+        raise MismatchError(f"{names} cannot be compared by {said}", "stress all with one --relevance")
+    return chosen, [f"left out {said}"]

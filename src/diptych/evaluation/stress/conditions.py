@@ -100,17 +100,6 @@ class Clean(Artifact, kind="clean", recreate=RECREATE):
     cluster: Mapping[str, np.ndarray]  # per direction, (n,) the image that each query belongs to
     queries: Mapping[str, str]  # per direction, a fingerprint of the ids of queries and gallery
 
-    @classmethod
-    def of(
-        cls, sides: Mapping[Direction, Queries], values: Mapping[Direction, Mapping[str, np.ndarray]]
-    ) -> Clean:
-        """Return those of a run."""
-        return cls(
-            {str(way): dict(given) for way, given in values.items()},
-            {str(way): np.asarray(side.cluster, dtype=np.int64) for way, side in sides.items()},
-            {str(way): fingerprint_lists(side.ids, side.gallery_ids) for way, side in sides.items()},
-        )
-
 
 @dataclass(frozen=True)
 class StressJob(Artifact, kind="conditions", recreate=RECREATE):
@@ -121,17 +110,14 @@ Rows = tuple[np.ndarray, np.ndarray | None]
 """Embeddings of changed queries, and those by a relevance model that reads them too."""
 
 
-def measured(
+def _measured(
     side: Queries,
     clean: Mapping[str, np.ndarray],
     measures: Sequence[str],
     change: Change,
-    rows: np.ndarray,  # (q, d) of those
-    relevant: np.ndarray | None,  # (q, e) of those by a relevance model that reads changed queries; else None
-    *,
-    perturbation: str,
-    seed: int,
-    key: str,
+    rows: np.ndarray,  # (q, d) of changed queries
+    relevant: np.ndarray | None,  # (q, e) of those by a relevance model that reads changed queries
+    **made_of: Any,
 ) -> Condition:
     """Rank changed queries against the gallery; all others keep their clean values, bit for bit."""
     places = change.places
@@ -157,9 +143,7 @@ def measured(
     if len(worst):
         first[:, 0], first[:, 1] = side.best(side.rows[worst]), side.best(rows[among])
     return Condition(
-        perturbation=perturbation,
-        seed=seed,
-        key=key,
+        **made_of,
         content=change.content,
         options=change.options,
         reasons=change.reasons,
@@ -223,6 +207,14 @@ class Conditions:
         """Values of the clean queries."""
         return {direction: side.measured(self.measures) for direction, side in self.sides.items()}
 
+    def stored_clean(self) -> Clean:
+        """Return the same as it is kept."""
+        return Clean(
+            {str(way): dict(given) for way, given in self.clean.items()},
+            {str(way): np.asarray(side.cluster, dtype=np.int64) for way, side in self.sides.items()},
+            {str(way): fingerprint_lists(side.ids, side.gallery_ids) for way, side in self.sides.items()},
+        )
+
     @cached_property
     def _tags(self) -> list[list[str]]:
         return tag_captions(self.asking.captions, self.language.need_tagger("tagging captions"))
@@ -270,7 +262,7 @@ class Conditions:
         if isinstance(rows, Condition):
             return replace(rows, seed=seed, key=key, reasons=change.reasons)
         said: dict[str, Any] = {"perturbation": perturbation.name, "seed": seed, "key": key}
-        return measured(side, self.clean[direction], self.measures, change, *rows, **said)
+        return _measured(side, self.clean[direction], self.measures, change, *rows, **said)
 
     def _captions(
         self, perturbation: TextPerturbation, seed: int, before: Mapping[int, Condition]

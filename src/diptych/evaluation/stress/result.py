@@ -8,6 +8,7 @@ from typing import Any
 
 from diptych.core.artifact import Artifact
 from diptych.core.errors import UnknownNameError
+from diptych.core.table import Table
 from diptych.evaluation.drops import Drop
 
 CLEAN = "clean.npz"
@@ -165,3 +166,16 @@ class StressResult(
     def protocol_line(self) -> str:
         """One line, to be printed with every number."""
         return "; ".join(f"{name} {value}" for name, value in self.protocol.items())
+
+    def tables(self) -> list[Table]:
+        """Return everything that was found; what is long is folded."""
+        from diptych.evaluation.stress.tables import stress_tables
+
+        return stress_tables(self)
+
+    def lines(self) -> list[str]:
+        """Return how the tables are read, what they say in a sentence, and how they were made."""
+        from diptych.evaluation.stress.tables import COST_LEGEND, same_to_the_encoder, stress_summary
+
+        notes = (*same_to_the_encoder(self), *self.notes)
+        return [COST_LEGEND, stress_summary(self), *notes, self.protocol_line(), self.method]

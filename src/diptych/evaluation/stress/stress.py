@@ -10,15 +10,15 @@ Source: Hendriksen's thesis, chapter 5, sections 5.4 and 5.5.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from diptych.analysis.perturbations import Perturbation, TextPerturbation
 from diptych.analysis.perturbations.declaration import options_of
 from diptych.analysis.perturbations.perturb import COMPATS, PUBLISHED_SEED
-from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UnknownNameError, UsageError
 from diptych.core.files import check_replaceable
 from diptych.core.fingerprint import fingerprint
@@ -35,8 +35,6 @@ from diptych.evaluation.stress.queries import RSUM, Part, part_of, queries_of
 from diptych.evaluation.stress.result import CLEAN, StressResult
 from diptych.evaluation.stress.summary import agreements, rows_of
 from diptych.metrics import measure
-
-A = TypeVar("A", bound=Artifact)
 
 STRESS_MEASURES = ("R@1", "R@5", "R@10", RSUM, "DCG_CM@10", "nDCG_CM@10")
 """What is measured unless something else is asked for."""
@@ -100,10 +98,8 @@ def stress(
     folder, language = Path(folder), language or Language("none")
     for one in (encoder, relevance):
         if isinstance(one, GivenRows):
-            raise UsageError(
-                f"{one.folder} holds rows, no encoder: perturbed queries cannot be encoded",
-                "name the encoder that made them",
-            )
+            text = f"{one.folder} holds rows, no encoder: perturbed queries cannot be encoded"
+            raise UsageError(text, "name the encoder that made them")
     if compat not in COMPATS:
         raise UsageError(f"compat is {compat!r}", f"one of {', '.join(COMPATS)}")
     if seeds is None:
@@ -114,7 +110,15 @@ def stress(
     perturbations = list({one.name: one for one in perturbations}.values())
     measures = list(dict.fromkeys(measures))  # what is named twice is tested once
     check_asked(perturbations, seeds, measures, options or {})
-    possible, left_out = possible_of(perturbations, encoder, collection, language, compat, required)
+    errors = {one.name: obstacle(one, encoder, collection, language, compat) for one in perturbations}
+    left_out = {name: str(error) for name, error in errors.items() if error is not None}
+    for name in left_out:
+        if name in set(required) and (error := errors[name]) is not None:
+            raise error
+    possible = [one for one in perturbations if one.name not in left_out]
+    if not possible:
+        first = next(iter(left_out.values()))
+        raise UsageError(f"none of {len(left_out)} perturbations can be run: {first}")
     part = part_of(collection, split, gallery)
     check_replaceable(folder, "conditions")
     with exclusive_folder(folder):
@@ -148,10 +152,12 @@ def stress(
         keys = [conditions.key(one, seed) for one in possible for seed in conditions.seeds]
         key = fingerprint(keys, left_out, how, protocol)
         made = conditions.of(possible)  # also of a finished run: what is missing or corrupt is mended
-        finished = _kept(StressResult, folder, key)
-        if finished is not None:
-            if _kept(Clean, folder / CLEAN, key) is None:
-                Clean.of(conditions.sides, conditions.clean).save(folder / CLEAN, of=key)
+        try:
+            Clean.open(folder / CLEAN, of=key)
+        except StorageError:  # missing, corrupt or of other content
+            conditions.stored_clean().save(folder / CLEAN, of=key)
+        with suppress(StorageError):
+            finished = StressResult.open(folder, of=key)
             object.__setattr__(finished, "opened", True)
             return finished
         clean = conditions.clean
@@ -170,7 +176,6 @@ def stress(
             agreement=agreements(made, clean),
             notes=tuple(part.encoded.notes),
         )
-        Clean.of(conditions.sides, clean).save(folder / CLEAN, of=key)
         result.write_header(folder, of=key)
         return StressResult.open(folder)  # the same object as of a later call
 
@@ -186,13 +191,10 @@ def _protocol(
     """What the numbers depend on, by name, in the order it is printed."""
     asking, pictures = part.asking, len(encoded.images)
     which = "of the split" if gallery == "split" else "of the whole collection"
-    if relevant is None:
-        gain = "the encoder's own similarity"
-    else:
-        query = "changed" if conditions.relevance is not None else "clean"
-        gain = f"similarity to the {query} query by {relevant.about['encoder'].get('name', '')} "
-        gain += relevant.images.encoder
-    seeds = ", ".join(map(str, conditions.seeds))
+    gain = "the encoder's own similarity"
+    if relevant is not None:
+        query, name = conditions.content["relevance of"], relevant.about["encoder"].get("name", "")
+        gain = f"similarity to the {query} query by {name} {relevant.images.encoder}"
     without = asking.n_images - len(np.unique(asking.caption_image))
     counted = f", {without:,} without a caption of their own, which count as 0" if without else ""
     return {
@@ -200,7 +202,7 @@ def _protocol(
         "split": encoded.about["split"] or "all",
         "captions asking": f"{asking.n_captions:,} over a gallery of {pictures:,} pictures {which}",
         "pictures asking": f"{asking.n_images:,} over a gallery of {asking.n_captions:,} captions{counted}",
-        "seeds": seeds,
+        "seeds": ", ".join(map(str, conditions.seeds)),
         "compat": conditions.compat,
         "language": conditions.language.line(),
         **({"gain of DCG_CM": gain} if any("DCG_CM" in name for name in conditions.measures) else {}),
@@ -209,14 +211,6 @@ def _protocol(
         "data": encoded.about["data"],
         **about,
     }
-
-
-def _kept(kind: type[A], path: Path, key: str) -> A | None:
-    """Return what is there of the same content; None where it is missing, corrupt or of other content."""
-    try:
-        return kind.open(path, of=key)
-    except StorageError:
-        return None
 
 
 def obstacle(
@@ -267,27 +261,3 @@ def check_asked(
         if name not in by_name:
             raise UnknownNameError("perturbation with options", name, by_name)
         options_of(by_name[name], given)
-
-
-def possible_of(
-    perturbations: Sequence[Perturbation],
-    encoder: DualEncoder,
-    collection: Collection,
-    language: Language,
-    compat: str,
-    required: Iterable[str],
-) -> tuple[list[Perturbation], dict[str, str]]:
-    """What can be run, and why the others cannot."""
-    possible, left_out, must = [], {}, set(required)
-    for one in perturbations:
-        error = obstacle(one, encoder, collection, language, compat)
-        if error is None:
-            possible.append(one)
-        elif one.name in must:
-            raise error
-        else:
-            left_out[one.name] = str(error)
-    if not possible:
-        first = next(iter(left_out.values()))
-        raise UsageError(f"none of {len(left_out)} perturbations can be run: {first}", "")
-    return possible, left_out

@@ -16,17 +16,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from diptych.analysis.perturbations import Perturbation
-from diptych.core.errors import DataError, NumericalError
 from diptych.data.collection import Collection
 from diptych.data.language import words_of
-from diptych.evaluation.drops import Drop, Paired, drops
+from diptych.evaluation.drops import Paired, drops
 from diptych.evaluation.stress.conditions import Condition, direction_of
 from diptych.evaluation.stress.queries import RANK, RSUM, Queries
 from diptych.evaluation.stress.result import Agreement, ChangedDrop, Example, LengthBin, Preference, StressRow
@@ -36,98 +34,26 @@ CHANGE_GROUPS: Mapping[str, int] = {"decreased": -1, "increased": 1, "unchanged"
 """The groups in the order of Table 5.4, and the number that stands for each."""
 
 
-@dataclass(frozen=True)
-class JaccardPair:
-    """How far two conditions change the same queries."""
-
-    first: str  # a condition
-    second: str  # another
-    decreased: float | None  # Jaccard similarity of the queries that decrease; None where none does in either
-    increased: float | None  # of those that increase
-    unchanged: float | None  # of those that stay
-
-
-@dataclass(frozen=True)
-class JaccardOver:
-    """Agreement over all pairs of conditions."""
-
-    n: int  # number of queries
-    # per condition, how many queries are in each of :data:`CHANGE_GROUPS`
-    sizes: Mapping[str, Mapping[str, int]]
-    pairs: tuple[JaccardPair, ...]  # every pair of conditions, in their order
-    decreased: float | None  # mean over the pairs that have a similarity; None where no pair has
-    increased: float | None  # the same of queries that increase
-    unchanged: float | None  # the same of queries that stay
-    left_out: Mapping[str, int]  # per group, the pairs without a similarity: no query of that group in either
-
-
-def change_groups(clean: np.ndarray, perturbed: np.ndarray) -> np.ndarray:
-    """Which queries lose and gain.
+def jaccard(groups: np.ndarray) -> dict[str, list[float | None]]:
+    """Return how far conditions change the same queries.
 
     Args:
-        clean: (n,) R@1 + R@5 + R@10 of each clean query, or any score of which more is better.
-        perturbed: (n,) the same of the changed queries.
+        groups: (conditions, n) −1 where the changed query scores less, 1 where more, 0 where the same.
 
     Returns:
-        (n,) int8: −1 where the changed query scores less, 1 where more, 0 where the same.
+        Per group the similarity of every pair of conditions, in their order; None where both sets are empty.
     """
-    clean, perturbed = np.asarray(clean, dtype=np.float64), np.asarray(perturbed, dtype=np.float64)
-    if clean.ndim != 1 or clean.shape != perturbed.shape:
-        raise DataError(f"values of shape {clean.shape} clean and {perturbed.shape} changed, (n,) expected")
-    wrong = np.flatnonzero(np.isnan(clean) | np.isnan(perturbed))
-    if len(wrong):
-        row = int(wrong[0])
-        raise NumericalError(
-            f"query {row} is {clean[row]:g} clean and {perturbed[row]:g} changed, {len(wrong):,} are like that",
-            "give the queries that are asked alone",
-        )
-    groups: np.ndarray = np.sign(perturbed - clean).astype(np.int8)
-    return groups
-
-
-def jaccard_over(conditions: Mapping[str, np.ndarray]) -> JaccardOver:
-    """How far conditions change the same queries.
-
-    Args:
-        conditions: per condition, the (n,) groups of the same queries, of :func:`change_groups`.
-    """
-    if not conditions:
-        raise DataError("no condition: at least one is needed, two for a similarity")
-    sizes = {name: len(groups) for name, groups in conditions.items()}
-    if len(set(sizes.values())) > 1:
-        (first, one), (other, two) = min(sizes.items(), key=_size), max(sizes.items(), key=_size)
-        raise DataError(f"{one:,} queries of {first} and {two:,} of {other}: the same ones are needed")
-    names, found = list(conditions), {}
-    counts: dict[str, dict[str, int]] = {name: {} for name in names}
+    found = {}
     for group, number in CHANGE_GROUPS.items():
-        members = np.stack([conditions[name] == number for name in names]).astype(np.float64)
+        members = (groups == number).astype(np.float64)
         both = members @ members.T
         own = np.diag(both)
         either = own[:, None] + own[None, :] - both
-        found[group] = np.divide(both, either, out=np.full_like(both, np.nan), where=either > 0)
-        for name, size in zip(names, own, strict=True):
-            counts[name][group] = int(size)
-    places = list(combinations(range(len(names)), 2))
-    of = {
-        group: [None if np.isnan(value := float(table[pair])) else value for pair in places]
-        for group, table in found.items()
-    }
-    present = {group: [value for value in values if value is not None] for group, values in of.items()}
-    means = {group: sum(values) / len(values) if values else None for group, values in present.items()}
-    return JaccardOver(
-        n=next(iter(sizes.values())),
-        sizes=counts,
-        pairs=tuple(
-            JaccardPair(names[one], names[two], **{group: of[group][row] for group in CHANGE_GROUPS})
-            for row, (one, two) in enumerate(places)
-        ),
-        **means,
-        left_out={group: len(places) - len(values) for group, values in present.items()},
-    )
-
-
-def _size(item: tuple[str, int]) -> int:
-    return item[1]
+        found[group] = [
+            float(both[pair] / either[pair]) if either[pair] else None
+            for pair in combinations(range(len(groups)), 2)
+        ]
+    return found
 
 
 Made = Sequence[tuple[Perturbation, Sequence[Condition]]]
@@ -136,33 +62,8 @@ Made = Sequence[tuple[Perturbation, Sequence[Condition]]]
 Clean = Mapping[Direction, Mapping[str, np.ndarray]]
 """Values of clean queries per direction and measure."""
 
-_PREFERENCE = "preference"
 
-
-def drops_of(
-    made: Made,
-    clean: Clean,
-    sides: Mapping[Direction, Queries],
-    measures: Sequence[str],
-    how: Mapping[str, Any],
-) -> dict[tuple[str, str], Drop]:
-    """Drops over all queries by perturbation and measure, corrected over all of them; arguments as of
-    :func:`~diptych.evaluation.stress.summary.rows_of`."""
-    pairs = [
-        Paired(
-            one.name,
-            measure,
-            clean[direction_of(one)][measure],
-            np.stack([condition.values[measure] for condition in conditions]),
-            sides[direction_of(one)].cluster,
-        )
-        for one, conditions in made
-        for measure in measures
-    ]
-    return {(drop.condition, drop.measure): drop for drop in drops(pairs, **how)}
-
-
-def changed_drops_of(
+def _changed_drops(
     name: str,
     conditions: Sequence[Condition],
     clean: Mapping[str, np.ndarray],
@@ -170,7 +71,7 @@ def changed_drops_of(
     measures: Sequence[str],
     how: Mapping[str, Any],
 ) -> dict[str, ChangedDrop]:
-    """Drops per measure over the queries that one perturbation changed, a query of another seed being another."""
+    """Return drops over the queries that one perturbation changed, a query of another seed being another."""
     changed = np.stack([condition.changed for condition in conditions])
     if not changed.any():
         return {}
@@ -186,18 +87,14 @@ def changed_drops_of(
         for measure in measures
     ]
     found = drops(pairs, **{**how, "flips": 1})  # p-values are those of all queries
-    return {
-        drop.measure: ChangedDrop(
-            drop.clean, drop.perturbed, drop.difference, drop.low, drop.high, drop.relative
-        )
-        for drop in found
-    }
+    fields = ("clean", "perturbed", "difference", "low", "high", "relative")
+    return {drop.measure: ChangedDrop(*(getattr(drop, field) for field in fields)) for drop in found}
 
 
-def preferences_of(
+def _preferences(
     made: Made, sides: Mapping[Direction, Queries], how: Mapping[str, Any]
 ) -> dict[str, Preference]:
-    """Of perturbations after which a good model should prefer the clean caption, where any was changed."""
+    """Return those of perturbations after which a good model should prefer the clean caption."""
     pairs, ties = [], {}
     for one, conditions in made:
         if direction_of(one) != "t2i" or one.keeps_meaning:
@@ -207,15 +104,11 @@ def preferences_of(
         asked = there.any(axis=0)
         if not asked.any():
             continue
-        mean = np.divide(
-            np.where(there, each, 0.0).sum(axis=0),
-            there.sum(axis=0),
-            out=np.full(len(asked), 0.5),
-            where=asked,
-        )
+        total, count = np.where(there, each, 0.0).sum(axis=0), there.sum(axis=0)
+        mean = np.divide(total, count, out=np.full(len(asked), 0.5), where=asked)
         blind = np.where(asked, 0.5, np.nan)
         ties[one.name] = float(np.mean(each[there] == 0.5))
-        pairs.append(Paired(one.name, _PREFERENCE, blind, mean, sides["t2i"].cluster))
+        pairs.append(Paired(one.name, "preference", blind, mean, sides["t2i"].cluster))
     return {
         drop.condition: Preference(
             captions=int((~np.isnan(pair.clean)).sum()),
@@ -229,6 +122,7 @@ def preferences_of(
     }
 
 
+_DECLARED = ("name", "description", "group", "source", "keeps_meaning")
 _EXAMPLES = 5
 _BINS = 4
 
@@ -241,9 +135,20 @@ def rows_of(
     measures: Sequence[str],
     how: Mapping[str, Any],
 ) -> tuple[StressRow, ...]:
-    """One row per perturbation."""
-    found = drops_of(made, clean, sides, measures, how)
-    preferences = preferences_of(made, sides, how)
+    """Return one row per perturbation, p-values corrected over all rows and measures."""
+    pairs = [
+        Paired(
+            one.name,
+            measure,
+            clean[direction_of(one)][measure],
+            np.stack([condition.values[measure] for condition in conditions]),
+            sides[direction_of(one)].cluster,
+        )
+        for one, conditions in made
+        for measure in measures
+    ]
+    found = {(drop.condition, drop.measure): drop for drop in drops(pairs, **how)}
+    preferences = _preferences(made, sides, how)
     words = np.array([len(words_of(caption)) for caption in collection.captions], dtype=np.int64)
     rows = []
     for perturbation, conditions in made:
@@ -252,11 +157,7 @@ def rows_of(
         groups = _groups(conditions, before)
         rows.append(
             StressRow(
-                name=name,
-                description=perturbation.description,
-                group=perturbation.group,
-                source=perturbation.source,
-                keeps_meaning=perturbation.keeps_meaning,
+                **{field: getattr(perturbation, field) for field in _DECLARED},
                 direction=direction,
                 options=dict(conditions[0].options),
                 queries=len(side),
@@ -265,7 +166,7 @@ def rows_of(
                 draws=len({one.content for one in conditions}),
                 reasons=dict(sum((Counter(one.reasons) for one in conditions), Counter()).most_common()),
                 drops={measure: found[name, measure] for measure in measures},
-                changed_drops=changed_drops_of(name, conditions, before, side, measures, how),
+                changed_drops=_changed_drops(name, conditions, before, side, measures, how),
                 sizes={group: float(np.mean(groups == number)) for group, number in CHANGE_GROUPS.items()},
                 preference=preferences.get(name),
                 lengths=_lengths(conditions, before, groups, words) if direction == "t2i" else (),
@@ -276,33 +177,30 @@ def rows_of(
 
 
 def agreements(made: Made, clean: Clean) -> dict[str, Agreement]:
-    """How far perturbations change the same queries, per direction with two of them or more."""
+    """Return how far perturbations change the same queries, per direction with two of them or more."""
     found = {}
     for direction in clean:
         some = [(one.name, conditions) for one, conditions in made if direction_of(one) == direction]
         if len(some) < 2:
             continue
-        groups = {name: _groups(conditions, clean[direction]) for name, conditions in some}
-        seeds = len(some[0][1])
-        each = [jaccard_over({name: given[seed] for name, given in groups.items()}) for seed in range(seeds)]
+        groups = np.stack([_groups(conditions, clean[direction]) for _, conditions in some], axis=1)
+        each = [jaccard(seed) for seed in groups]
+        pairs = [
+            {"first": first, "second": second}
+            | {group: _mean([one[group][place] for one in each]) for group in CHANGE_GROUPS}
+            for place, (first, second) in enumerate(combinations([name for name, _ in some], 2))
+        ]
         found[str(direction)] = Agreement(
-            **{group: _mean([getattr(one, group) for one in each]) for group in CHANGE_GROUPS},
-            pairs=tuple(
-                {
-                    "first": pairs[0].first,
-                    "second": pairs[0].second,
-                    **{group: _mean([getattr(one, group) for one in pairs]) for group in CHANGE_GROUPS},
-                }
-                for pairs in zip(*(one.pairs for one in each), strict=True)
-            ),
-            left_out={group: sum(one.left_out[group] for one in each) for group in CHANGE_GROUPS},
+            **{group: _mean([_mean(one[group]) for one in each]) for group in CHANGE_GROUPS},
+            pairs=tuple(pairs),
+            left_out={group: sum(one[group].count(None) for one in each) for group in CHANGE_GROUPS},
         )
     return found
 
 
 def _groups(conditions: Sequence[Condition], clean: Mapping[str, np.ndarray]) -> np.ndarray:
     """(seeds, n) −1, 0, 1: what became of every query's R@1 + R@5 + R@10."""
-    return np.stack([change_groups(clean[RSUM], condition.values[RSUM]) for condition in conditions])
+    return np.stack([np.sign(condition.values[RSUM] - clean[RSUM]) for condition in conditions])
 
 
 def _lengths(
@@ -331,7 +229,7 @@ def _lengths(
 def _examples(
     conditions: Sequence[Condition], clean: Mapping[str, np.ndarray], side: Queries, collection: Collection
 ) -> tuple[Example, ...]:
-    """The worst hit over all seeds, each picture once."""
+    """Return the worst hit over all seeds, each picture once."""
     found = []
     for condition in conditions:
         texts = list(condition.worst_texts) or [""] * len(condition.worst)

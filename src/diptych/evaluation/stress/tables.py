@@ -185,23 +185,23 @@ def preference_tables(rows: Iterable[StressRow]) -> list[Table]:
         cells.append([Cell(row.name), *numbers, Cell(verdict, words=True)])
     columns = ("perturbation", "captions", "clean, %", "ties, %", "p", "preferred")
     after = "Ties count one half; 50 % is an encoder that cannot tell them apart."
-    return (
-        [Table("The caption that its own image scores higher", columns, cells, after=after)] if cells else []
-    )
+    caption = "The caption that its own image scores higher"
+    return [Table(caption, columns, cells, after=after)] if cells else []
 
 
 def stress_charts(found: StressResult) -> list[Chart]:
     """Return the preference of the clean caption with its interval, beside the 50 % of chance."""
-    names = [row.name for row in found.rows if row.preference is not None]
-    each = [row.preference for row in found.rows if row.preference is not None]
+    each = {row.name: row.preference for row in found.rows if row.preference is not None}
     if not each:
         return []
-    low, high = ([None if end is None else 100 * end for end in ends] for ends in
-                 ([one.low for one in each], [one.high for one in each]))  # fmt: skip
-    shares = [100 * one.share for one in each]
+    low, high = (
+        [None if end is None else 100 * end for end in ends]
+        for ends in zip(*((one.low, one.high) for one in each.values()), strict=True)
+    )
+    shares = [100 * one.share for one in each.values()]
     points = Series("clean", shares, low=low, high=high, mark="point")
     blind = Series("blind", [50.0], mark="level")
-    return [Chart("Clean caption preferred", [points, blind], "% of pairs", "", names, across=True)]
+    return [Chart("Clean caption preferred", [points, blind], "% of pairs", "", list(each), across=True)]
 
 
 def length_tables(rows: Sequence[StressRow]) -> list[Table]:

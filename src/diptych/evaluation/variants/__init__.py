@@ -7,29 +7,14 @@ embeddings, :func:`explore` from several test sets (:class:`RowScores`, :class:`
 
 from __future__ import annotations
 
-from diptych.evaluation.variants.arrays import (
-    already_cut,
-    as_ground_truth,
-    as_matching,
-    explore_rows,
-    explore_scores,
-)
-from diptych.evaluation.variants.exploration import (
-    NEAR,
-    Change,
-    Exploration,
-    Refusal,
-    SingleChange,
-    Variant,
-    explain,
-)
+from diptych.evaluation.variants.arrays import explore_rows, explore_scores
+from diptych.evaluation.variants.exploration import Change, Exploration, Variant, explain
 from diptych.evaluation.variants.explore import TOLERANCE, explore
 from diptych.evaluation.variants.recompute import MatrixScores, Recompute, RowScores, Scored
-from diptych.evaluation.variants.settings import AXES, Axis, Choice, Inputs, NotPossible, Settings, Step
+from diptych.evaluation.variants.settings import AXES, Axis, Choice, Inputs, NotPossible, Settings
 
 __all__ = [
     "AXES",
-    "NEAR",
     "TOLERANCE",
     "Axis",
     "Change",
@@ -39,16 +24,10 @@ __all__ = [
     "MatrixScores",
     "NotPossible",
     "Recompute",
-    "Refusal",
     "RowScores",
     "Scored",
     "Settings",
-    "SingleChange",
-    "Step",
     "Variant",
-    "already_cut",
-    "as_ground_truth",
-    "as_matching",
     "explain",
     "explore",
     "explore_rows",

@@ -73,22 +73,22 @@ def explore_scores(
         NumericalError: a score that is not finite.
         UnknownNameError: a cell of a measure, or an axis, that does not exist.
     """
-    wanted = as_target(target, label=label)
-    matrix = np.asarray(scores)
+    wanted, matrix = as_target(target, label=label), np.asarray(scores)
     truth, assumed = as_ground_truth(ground_truth, matrix.shape)
     whole, reranked = as_matching(matching, matrix, adds_contrastive)
-    about: dict[str, Any] = {"ground truth": assumed} if assumed else {}
     source = MatrixScores(
         matrix,
         truth,
         matching=whole,
         reranked=reranked,
         adds_contrastive=adds_contrastive,
-        about=about,
+        about={"ground truth": assumed} if assumed else {},
         image_ids=image_ids,
     )
     inputs = Inputs({GIVEN: source, **(also or {})}, wanted, already_cut(matrix))
-    return explore(inputs, tolerance=tolerance, axes=axes, **_depth(changes), threads=threads)
+    exhaustive = max(1, min(2, changes))
+    how: dict[str, Any] = {"tolerance": tolerance, "axes": axes, "threads": threads}
+    return explore(inputs, exhaustive=exhaustive, changes=changes, **how)
 
 
 def explore_rows(
@@ -119,18 +119,14 @@ def explore_rows(
     Raises:
         UsageError, DataError, NumericalError, UnknownNameError: as :func:`explore_scores`.
     """
-    wanted = as_target(target, label=label)
     truth, assumed = as_ground_truth(ground_truth, (len(images), len(texts)))
-    about: dict[str, Any] = {"ground truth": assumed} if assumed else {}
-    source = RowScores(
-        images, texts, truth, similarity=similarity, reranked=reranked, about=about, image_ids=image_ids
-    )
-    inputs = Inputs({GIVEN: source, **(also or {})}, wanted)
-    return explore(inputs, tolerance=tolerance, axes=axes, **_depth(changes), threads=threads)
-
-
-def _depth(changes: int) -> dict[str, int]:
-    return {"exhaustive": max(1, min(2, changes)), "changes": changes}
+    about = {"ground truth": assumed} if assumed else {}
+    kw: dict[str, Any] = {"similarity": similarity, "reranked": reranked, "about": about}
+    source = RowScores(images, texts, truth, image_ids=image_ids, **kw)
+    inputs = Inputs({GIVEN: source, **(also or {})}, as_target(target, label=label))
+    exhaustive = max(1, min(2, changes))
+    how: dict[str, Any] = {"tolerance": tolerance, "axes": axes, "threads": threads}
+    return explore(inputs, exhaustive=exhaustive, changes=changes, **how)
 
 
 _FORMS = (
@@ -213,13 +209,10 @@ def as_matching(
         if set(sides) != set(DIRECTIONS):
             raise UsageError(f"matching scores of {', '.join(map(str, sides))}", "give i2t and t2i")
         i2t, t2i = (np.asarray(sides[name]) for name in DIRECTIONS)
-        n_images, n_texts = scores.shape
-        for name, one, shape in (("i2t", i2t, (n_images, n_texts)), ("t2i", t2i, (n_texts, n_images))):
+        for name, one, shape in (("i2t", i2t, scores.shape), ("t2i", t2i, scores.shape[::-1])):
             if one.shape != shape:
-                raise DataError(
-                    f"matching scores {name} of shape {one.shape}",
-                    f"{shape} is expected: a row for each query",
-                )
+                text = f"matching scores {name} of shape {one.shape}"
+                raise DataError(text, f"{shape} is expected: a row for each query")
         if not _unscored(i2t).any() and np.array_equal(i2t, t2i.T):
             return i2t, None
         both = (_candidates(i2t, scores, "i2t"), _candidates(t2i, scores.T, "t2i"))
@@ -250,11 +243,7 @@ def _candidates(matching: np.ndarray, scores: np.ndarray, what: str) -> Candidat
             "score as many of each",
         )
     items = np.nonzero(there)[1].reshape(-1, k)
-    first = np.take_along_axis(scores, items, axis=1)
-    order = np.argsort(-first, axis=1, kind="stable")
-    items = np.take_along_axis(items, order, axis=1)
-    return Candidates(
-        items.astype(np.int64),
-        np.take_along_axis(first, order, axis=1).astype(np.float32),
-        np.take_along_axis(matching, items, axis=1).astype(np.float32),
-    )
+    order = np.argsort(-np.take_along_axis(scores, items, axis=1), axis=1, kind="stable")
+    items = np.take_along_axis(items, order, axis=1).astype(np.int64)
+    both = (np.take_along_axis(of, items, axis=1).astype(np.float32) for of in (scores, matching))
+    return Candidates(items, *both)

@@ -27,15 +27,11 @@ _FIVE = 5
 _THOUSAND, _FOLDS, _LEAST = 1_000, 5, 50  # a fold has at least 50 images
 
 
-def _set(settings: Settings, **fields: Any) -> Settings:
-    return replace(settings, **fields)
-
-
 def _choice(
     name: str, words: str, applies: Callable[[Settings], bool] = lambda settings: True, **fields: Any
 ) -> Choice:
     """Return the choice that sets some fields."""
-    return Choice(name, words, partial(_set, **fields), applies)
+    return Choice(name, words, lambda settings: replace(settings, **fields), applies)
 
 
 def place_within_image(truth: GroundTruth) -> np.ndarray:
@@ -66,28 +62,19 @@ def _random(truth: GroundTruth, keys: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _captions(inputs: Inputs) -> Sequence[Choice]:
-    def keep(name: str, words: str, of: Keep) -> Choice:
-        return _choice(name, words, keep=Step(name, of))
-
     most = max(
         int(np.bincount(truth.text_image[truth.text_image >= 0], minlength=1).max())
         for truth in (source.truth for source in inputs.sources.values())
     )
-    found = [_choice("all", "every caption of an image", keep=None)]
+    kept: list[tuple[str, str, Keep]] = []
     if most > _FIVE:
-        five = partial(_first, count=_FIVE)
-        found.append(keep("first five", "the first five captions of each image", five))
+        kept.append(("first five", "the first five captions of each image", partial(_first, count=_FIVE)))
     if most > 1:
-        found.append(keep("first", "the first caption of each image alone", partial(_first, count=1)))
-        found += [
-            keep(
-                f"random, seed {seed}",
-                "one caption of each image, drawn at random",
-                partial(_random, seed=seed),
-            )
-            for seed in RANDOM_SEEDS
-        ]
-    return found
+        words = "one caption of each image, drawn at random"
+        kept.append(("first", "the first caption of each image alone", partial(_first, count=1)))
+        kept += [(f"random, seed {seed}", words, partial(_random, seed=seed)) for seed in RANDOM_SEEDS]
+    every = _choice("all", "every caption of an image", keep=None)
+    return [every, *(_choice(name, words, keep=Step(name, of)) for name, words, of in kept)]
 
 
 def _rotated(cells: Mapping[str, float], directions: tuple[str, ...], by: int) -> dict[str, float]:
@@ -123,15 +110,10 @@ def _columns(inputs: Inputs) -> Sequence[Choice]:
     return [*found, _choice("directions swapped", words, rewrite=Step("swapped", _swapped))]
 
 
-def _of_all(groups: TieGroups, cutoff: int) -> np.ndarray:
+def _shares(groups: TieGroups, cutoff: int, *, possible: bool) -> np.ndarray:
+    """Return hits over all positives, or over those that could be among the first ``cutoff``."""
     hits = groups.hits(np.full(groups.n_queries, cutoff))
-    shares: np.ndarray = hits / np.maximum(groups.relevant, 1)
-    return shares
-
-
-def _of_possible(groups: TieGroups, cutoff: int) -> np.ndarray:
-    hits = groups.hits(np.full(groups.n_queries, cutoff))
-    shares: np.ndarray = hits / np.clip(groups.relevant, 1, cutoff)
+    shares: np.ndarray = hits / np.clip(groups.relevant, 1, cutoff if possible else None)
     return shares
 
 
@@ -164,27 +146,16 @@ def _counting(inputs: Inputs) -> Sequence[Choice]:
     )
     if not several:
         return [any_of_k]
-    return [
-        any_of_k,
-        _choice(
-            "share of all",
-            "R@K is the share of a query's positives that are found",
-            _several_stay,
-            counting=Step("share of all", _of_all),
-        ),
-        _choice(
-            "share of possible",
-            "R@K is positives found over min(K, positives)",
-            _several_stay,
-            counting=Step("share of possible", _of_possible),
-        ),
-        _choice(
-            "first caption",
-            "of an image's captions the first alone counts, all others stay in the gallery",
-            _several_stay,
-            relevance=Step("first caption", _first_of_image),
-        ),
-    ]
+    counted = [any_of_k]
+    for name, words, possible in (
+        ("share of all", "R@K is the share of a query's positives that are found", False),
+        ("share of possible", "R@K is positives found over min(K, positives)", True),
+    ):
+        step: Step[Any] = Step(name, partial(_shares, possible=possible))
+        counted.append(_choice(name, words, _several_stay, counting=step))
+    first = "first caption"
+    words = "of an image's captions the first alone counts, all others stay in the gallery"
+    return [*counted, _choice(first, words, _several_stay, relevance=Step(first, _first_of_image))]
 
 
 def _digits(inputs: Inputs) -> Sequence[Choice]:
@@ -213,9 +184,8 @@ def _galleries(inputs: Inputs) -> Sequence[Choice]:
 def _candidates(depth: Depth, matched: bool, stored: bool = False) -> Choice:
     fields: dict[str, Any] = {"depth": depth, "matched": matched, "shrinks": stored}
     if depth == "everything":
-        if matched:
-            return _choice("everything", "the matching score ranks the whole gallery", **fields)
-        return _choice("none", "the contrastive score ranks the whole gallery", **fields)
+        name, score = ("everything", "matching") if matched else ("none", "contrastive")
+        return _choice(name, f"the {score} score ranks the whole gallery", **fields)
     cutoffs = [f"R@{cutoff}" for cutoff in (5, 10) if cutoff > depth]
     beyond = ""  # what that makes of the cut-offs that are printed
     if cutoffs:
@@ -223,17 +193,15 @@ def _candidates(depth: Depth, matched: bool, stored: bool = False) -> Choice:
             f", so that {' and '.join(cutoffs)} {'are' if len(cutoffs) > 1 else 'is'} R@{depth} and chance"
         )
     some = "only the best candidate" if depth == 1 else f"only the {depth} best candidates"
-    verb = "is" if depth == 1 else "are"
+    verb, end = "is" if depth == 1 else "are", ""
     if stored:
-        words = f"all {depth} stored candidates of each query are re-ranked{beyond}"
-        return _choice(
-            str(depth), f"{words}; in a smaller gallery as many as every query has there", **fields
-        )
-    if matched:
+        words = f"all {depth} stored candidates of each query are re-ranked"
+        end = "; in a smaller gallery as many as every query has there"
+    elif matched:
         words = f"{some} of each query {verb} re-ranked, all others tie at -100 as in published evaluations"
     else:
         words = f"{some} of each query {verb} ranked, all others are missed"
-    return _choice(str(depth), f"{words}{beyond}", **fields)
+    return _choice(str(depth), f"{words}{beyond}{end}", **fields)
 
 
 def _k_test(inputs: Inputs) -> Sequence[Choice]:
@@ -257,17 +225,16 @@ def _k_test(inputs: Inputs) -> Sequence[Choice]:
 _PLAIN = re.compile(r"mAP@([0-9]+)")
 
 
-def _over_hits(name: str) -> str:
-    return _PLAIN.sub(r"mAP-hits@\1", name)
-
-
 def _average_precision(inputs: Inputs) -> Sequence[Choice]:
     words = "mAP@k is divided by all positives that could be among the first k"
     own = _choice("over positives", words, precision=None)
     if not any(_PLAIN.fullmatch(cell_parts(name)[1]) for name in inputs.target.cells):
         return [own]
     words = "mAP@k is divided by the positives that are found among the first k, as published code does"
-    return [own, _choice("over hits", words, precision=Step("over hits", _over_hits))]
+    return [
+        own,
+        _choice("over hits", words, precision=Step("over hits", partial(_PLAIN.sub, r"mAP-hits@\1"))),
+    ]
 
 
 def _source(inputs: Inputs) -> Sequence[Choice]:
@@ -308,51 +275,37 @@ def _two_scores(settings: Settings) -> bool:
 
 
 def _unranked(inputs: Inputs) -> Sequence[Choice]:
-    after = "what was not ranked follows in the order of the contrastive score"
-    tied = "what was not ranked ties at -100, later gallery rows first"
-    missed = "what was not ranked is found by no cut-off"
     return [
         _choice("usual", "as k_test says", unranked=""),
-        _choice("miss", missed, _rule_differs, unranked="miss"),
-        _choice("published", tied, _rule_differs, unranked="published"),
-        _choice("contrastive", after, _two_scores, unranked="contrastive"),
+        *(
+            _choice(rule, f"what was not ranked {words}", applies, unranked=rule)
+            for rule, words, applies in (
+                ("miss", "is found by no cut-off", _rule_differs),
+                ("published", "ties at -100, later gallery rows first", _rule_differs),
+                ("contrastive", "follows in the order of the contrastive score", _two_scores),
+            )
+        ),
     ]
 
 
-for _name, _description, _choices in (
-    (
-        "mAP",
-        "whether an average precision is divided by all positives or by those that were found",
-        _average_precision,
-    ),
-    (
-        "captions",
-        "which captions of each image are queries and gallery: all, the first, one at random",
-        _captions,
-    ),
-    ("columns", "whether R@1, R@5, R@10 or the directions were exchanged in print", _columns),
-    (
-        "counting",
-        "what R@K counts where a query has several positives: any of them, their share, the first",
-        _counting,
-    ),
-    (
-        "digits",
-        "whether printed numbers are rounded or cut off; it decides on agreement to the digit alone",
-        _digits,
-    ),
-    ("galleries", "one gallery, or folds of it whose values are averaged (COCO 1K)", _galleries),
-    (
-        "k_test",
-        "how many candidates of each query are ranked, and whether a matching score ranks them",
-        _k_test,
-    ),
-    ("source", "which embeddings of the same model: split, text cut, prompt, as named with --also", _source),
-    ("ties", "what stands where when scores are equal", _ties),
-    (
-        "unranked",
-        "what becomes of items that are no candidates: missed, tied at -100 as published, or after them",
-        _unranked,
-    ),
+_COUNTING = "what R@K counts where a query has several positives: any of them, their share, the first"
+_DIGITS = "whether printed numbers are rounded or cut off; it decides on agreement to the digit alone"
+_UNRANKED = "what becomes of items that are no candidates: missed, tied at -100 as published, or after them"
+_PRECISION = "whether an average precision is divided by all positives or by those that were found"
+_K_TEST = "how many candidates of each query are ranked, and whether a matching score ranks them"
+_SOURCE = "which embeddings of the same model: split, text cut, prompt, as named with --also"
+_CAPTIONS = "which captions of each image are queries and gallery: all, the first, one at random"
+
+for _axis in (
+    Axis("mAP", _PRECISION, _average_precision),
+    Axis("captions", _CAPTIONS, _captions),
+    Axis("columns", "whether R@1, R@5, R@10 or the directions were exchanged in print", _columns),
+    Axis("counting", _COUNTING, _counting),
+    Axis("digits", _DIGITS, _digits),
+    Axis("galleries", "one gallery, or folds of it whose values are averaged (COCO 1K)", _galleries),
+    Axis("k_test", _K_TEST, _k_test),
+    Axis("source", _SOURCE, _source),
+    Axis("ties", "what stands where when scores are equal", _ties),
+    Axis("unranked", _UNRANKED, _unranked),
 ):
-    AXES.add(Axis(_name, _description, _choices))
+    AXES.add(_axis)

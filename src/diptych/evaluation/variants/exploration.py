@@ -9,14 +9,13 @@ from typing import Any
 
 from diptych.core.artifact import encode
 from diptych.evaluation.printed.digits import DigitReport, read_digits
-from diptych.evaluation.printed.signs import Sign
 from diptych.evaluation.printed.target import Target
 from diptych.metrics.ground_truth import Direction
 
 NEAR = 0.1
 """Share of the tolerance within which a cell is near: what rounding and the order of ties leave."""
 
-_LUCKY = 0.05  # what more made-up targets than these meet as nearly is not put before what is simpler
+_RARE = 0.05  # what more made-up targets than these meet as nearly is not put before what is simpler
 
 
 @dataclass(frozen=True, order=True)
@@ -150,8 +149,6 @@ class Exploration:
 
     def sentences(self) -> list[str]:
         """The verdict, what speaks for it and what it leaves open, then what the digits say."""
-        from diptych.evaluation.variants.exploration import explain
-
         return [*explain(self), *self.digits.sentences()]
 
     def __str__(self) -> str:
@@ -186,6 +183,10 @@ class Exploration:
         rest = tuple(one for one in variant.changes if one != change)
         return next((one for one in self.variants if one.changes == rest), None)
 
+    def meaning(self, variant: Variant) -> str:
+        """Return what a variant changes, in words."""
+        return "; ".join(self.words[change.axis, change.choice] for change in variant.changes)
+
     def to_dict(self) -> dict[str, Any]:
         """Return it JSON-able, with what follows from it; of variants that explain nothing their cells alone."""
         derived = ("explanations", "exact_explanations", "single_changes", "out_of_reach")
@@ -207,15 +208,9 @@ class Exploration:
 
 def is_telling(variants: Sequence[Variant], near_luck: float | None, exhaustive: int) -> bool:
     """Whether near variants of few changes come before what explains with fewer; see :class:`Exploration`."""
-    near = min((len(one.changes) for one in variants if one.is_near), default=None)
-    fewest = min((len(one.changes) for one in variants if one.explains), default=None)
-    return (
-        near is not None
-        and fewest is not None
-        and fewest < near <= exhaustive
-        and near_luck is not None
-        and near_luck <= _LUCKY
-    )
+    near = min((len(one.changes) for one in variants if one.is_near), default=exhaustive + 1)
+    fewest = min((len(one.changes) for one in variants if one.explains), default=near)
+    return fewest < near <= exhaustive and near_luck is not None and near_luck <= _RARE
 
 
 def _minimal(some: list[Variant]) -> tuple[Variant, ...]:
@@ -232,22 +227,38 @@ _LUCKY = 0.2  # share of made-up targets from which on an explanation says littl
 
 
 def explain(found: Exploration) -> list[str]:
-    """The verdict, what speaks for it and what it leaves open, one sentence or two each."""
+    """Return the verdict, what speaks for it and what it leaves open, one sentence or two each."""
+    default, cells, cut = found.as_given, len(found.target.cells), found.default.get("k_test", "")
     lines = [f"{warning}." for warning in found.warnings]
-    lines += [_as_given(found), *_cut_by_default(found)]
+    lines.append(
+        f"Under the default protocol {len(default.within)} of {cells} printed cells are within "
+        f"{_percent(found.tolerance)}, {_percent(default.mean_error)} off on average and "
+        f"{_percent(default.worst_error)} at worst."
+    )
+    if cut.isdigit() and int(cut) < _DEEPEST:  # few candidates are given, and everything starts from there
+        lines.append(f"By default {found.words['k_test', cut]}.")
+    truncated = [one for one in found.digits.signs if one.kind == "truncated"]
     if found.explanations and found.explanations[0].changes:
-        if found.as_given.explains:
+        if default.explains:
             lines.append("That would do, but a change of protocol comes much nearer.")
         lines += _explained(found)
-    elif found.as_given.explains:
+    elif default.explains:
         lines.append(
             "The default protocol gives such numbers."
             if found.warnings
             else "No change of protocol is needed to explain what is printed."
         )
-        lines += [line for one in _truncated(found) for line in _of_the_gain(found, one)]
+        for before, after in (sign.cells for sign in truncated):  # gains that nothing but chance explains
+            printed = found.target.cells
+            gain = printed[after].value - printed[before].value
+            here = default.values[after] - default.values[before]
+            if here > 2 * gain + printed[after].unit:
+                lines.append(
+                    f"But {after} − {before.split()[1]} is {gain:.{printed[after].decimals}f} in print and "
+                    f"{here:.2f} under the default protocol."
+                )
     else:
-        lines += _unexplained(found)
+        lines += _unexplained(found, bool(truncated))
     return [*lines, *_exactly(found), _tried(found)]
 
 
@@ -255,44 +266,6 @@ def _percent(share: float) -> str:
     if share < 5e-6:
         return "0 %"
     return f"{100 * share:.0f} %" if share >= 0.095 else f"{100 * share:.2g} %"
-
-
-def _as_given(found: Exploration) -> str:
-    one, cells = found.as_given, len(found.target.cells)
-    return (
-        f"Under the default protocol {len(one.within)} of {cells} printed cells are within "
-        f"{_percent(found.tolerance)}, {_percent(one.mean_error)} off on average and "
-        f"{_percent(one.worst_error)} at worst."
-    )
-
-
-def _cut_by_default(found: Exploration) -> list[str]:
-    """What is given may hold few candidates itself, and everything starts from there."""
-    default = found.default.get("k_test", "")
-    if not default.isdigit() or int(default) >= _DEEPEST:
-        return []
-    return [f"By default {found.words['k_test', default]}."]
-
-
-def _meaning(found: Exploration, one: Variant) -> str:
-    return "; ".join(found.words[change.axis, change.choice] for change in one.changes)
-
-
-def _truncated(found: Exploration) -> list[Sign]:
-    return [one for one in found.digits.signs if one.kind == "truncated"]
-
-
-def _of_the_gain(found: Exploration, sign: Sign) -> list[str]:
-    """What the default protocol makes of a gain in print that nothing but chance explains."""
-    before, after = sign.cells
-    printed, given = found.target.cells, found.as_given.values
-    gain, here = printed[after].value - printed[before].value, given[after] - given[before]
-    if here <= 2 * gain + printed[after].unit:
-        return []
-    return [
-        f"But {after} − {before.split()[1]} is {gain:.{printed[after].decimals}f} in print and {here:.2f} under the "
-        "default protocol."
-    ]
 
 
 def _explained(found: Exploration) -> list[str]:
@@ -303,7 +276,7 @@ def _explained(found: Exploration) -> list[str]:
     if found.warnings:  # nothing here can say why they were printed
         told = f"{best.line()} would give such numbers{' together' if together else ''}"
     lines = [
-        f"{told}: {_meaning(found, best)}. All {cells} cells come within {_percent(found.tolerance)} "
+        f"{told}: {found.meaning(best)}. All {cells} cells come within {_percent(found.tolerance)} "
         f"({_percent(best.mean_error)} off on average, {len(best.exact)} of {cells} to the printed digit)."
     ]
     if together:
@@ -322,24 +295,19 @@ def _explained(found: Exploration) -> list[str]:
             f"It does not come near (within {_percent(NEAR * found.tolerance)} of every cell), as the same weights "
             "and data under the right protocol would but for ties: something else may differ too."
         )
-    return [*lines, *_as_simple(found, best, others)]
-
-
-def _as_simple(found: Exploration, best: Variant, others: list[Variant]) -> list[str]:
-    """Explanations of no more changes than the one that is named, and whether they can be told from it."""
+    # Explanations of no more changes than the one that is named, and whether they can be told from it.
     rivals = [one for one in others if one.changes and len(one.changes) <= len(best.changes)]
-    if not rivals:
-        return []
-    shown = "; ".join(f"{one.line()} ({_percent(one.mean_error)} off)" for one in rivals[:_NAMED])
-    more = f"; and {len(rivals) - _NAMED} more" if len(rivals) > _NAMED else ""
-    if best.is_near and not any(one.is_near for one in rivals):
-        apart = f"None of these comes as near as {best.line()}."
-    else:
+    if rivals:
+        shown = "; ".join(f"{one.line()} ({_percent(one.mean_error)} off)" for one in rivals[:_NAMED])
+        more = f"; and {len(rivals) - _NAMED} more" if len(rivals) > _NAMED else ""
         apart = f"A tolerance of {_percent(found.tolerance)} cannot tell them apart."
-    return [f"As few changes would also do it: {shown}{more}. {apart}"]
+        if best.is_near and not any(one.is_near for one in rivals):
+            apart = f"None of these comes as near as {best.line()}."
+        lines.append(f"As few changes would also do it: {shown}{more}. {apart}")
+    return lines
 
 
-def _unexplained(found: Exploration) -> list[str]:
+def _unexplained(found: Exploration, truncated: bool) -> list[str]:
     nearest, cells = found.nearest, len(found.target.cells)
     lines = [
         f"Nothing that was tried explains it. Nearest comes {nearest.line()}: {len(nearest.within)} of {cells} "
@@ -348,7 +316,7 @@ def _unexplained(found: Exploration) -> list[str]:
     ]
     if found.out_of_reach:
         lines.append(f"No variant comes within tolerance of {', '.join(found.out_of_reach)}.")
-    if _truncated(found) and found.default.get("k_test") == "none":
+    if truncated and found.default.get("k_test") == "none":
         lines.append(
             "The digits look like those of a few re-ranked candidates (below), which can be tried with contrastive "
             "and matching scores, not with one of them."
@@ -368,7 +336,7 @@ def _exactly(found: Exploration) -> list[str]:
     if not best.changes or (found.explanations and best.changes == found.explanations[0].changes):
         told = "It prints every cell alike"
     else:
-        told = f"Every cell is printed alike under {best.line()}: {_meaning(found, best)}"
+        told = f"Every cell is printed alike under {best.line()}: {found.meaning(best)}"
     if also:
         told += f" (and under {'; '.join(one.line() for one in also[:_NAMED])})"
     if found.exact_luck is None:

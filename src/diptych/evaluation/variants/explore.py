@@ -7,14 +7,14 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 
 from diptych.core.context import report_to, task
-from diptych.core.errors import DataError, NumericalError, UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.printed.target import Target
 from diptych.evaluation.variants.axes import DEPTHS
 from diptych.evaluation.variants.exploration import NEAR, Change, Exploration, Refusal, Variant, is_telling
@@ -38,54 +38,23 @@ def distinct(variants: Sequence[Variant]) -> list[Variant]:
     return list(found.values())
 
 
-def luck_within(variants: Sequence[Variant], target: Target, tolerance: float) -> float | None:
-    """Share of made-up targets that come within tolerance with as few changes as the simplest explanation.
+def luck(variants: Sequence[Variant], target: Target, tolerance: float, met: str) -> float | None:
+    """Return the share of made-up targets that some variant meets too; None where nothing meets the real one.
 
-    None without an explanation, or where no two variants are far enough apart.
+    None also where no two variants are far enough apart. Halfway is the geometric mean, cell by cell.
+
+    Args:
+        met: how: ``explains`` and ``is_near`` of :class:`Variant`, with as few changes as the simplest that does,
+            or ``is_exact``.
     """
-    meeting = [one for one in variants if one.explains]
-    return _met_as_simply(variants, meeting, target, tolerance, tolerance)
-
-
-def luck_near(variants: Sequence[Variant], target: Target, tolerance: float) -> float | None:
-    """Share of made-up targets that some variant of as few changes as the simplest near one is near to.
-
-    None where no variant is near, or no two are far enough apart.
-    """
-    meeting = [one for one in variants if one.is_near]
-    return _met_as_simply(variants, meeting, target, tolerance, NEAR * tolerance)
-
-
-def luck_to_the_digit(variants: Sequence[Variant], target: Target, tolerance: float) -> float | None:
-    """Share of made-up targets of which some variant prints every cell alike.
-
-    None where none prints the real one alike, or where no two variants are far enough apart.
-    """
-    if not any(one.is_exact for one in variants):
-        return None
-    half = _half_units(target)
-    return _met(variants, tolerance, lambda _: half)
-
-
-def _half_units(target: Target) -> np.ndarray:
-    return np.array([cell.unit / 2 for cell in target.cells.values()])
-
-
-def _met_as_simply(
-    variants: Sequence[Variant], meeting: Sequence[Variant], target: Target, tolerance: float, allowed: float
-) -> float | None:
+    meeting = [one for one in variants if getattr(one, met)]
     if not meeting:
         return None
-    fewest = max(1, min(len(one.changes) for one in meeting))
-    simple = [one for one in variants if len(one.changes) <= fewest]
-    half = _half_units(target)
-    return _met(simple, tolerance, lambda made_up: np.maximum(allowed * made_up, half))
-
-
-def _met(
-    variants: Sequence[Variant], tolerance: float, allowed: Callable[[np.ndarray], np.ndarray]
-) -> float | None:
-    """Halfway is the geometric mean, cell by cell."""
+    if met != "is_exact":
+        fewest = max(1, min(len(one.changes) for one in meeting))
+        variants = [one for one in variants if len(one.changes) <= fewest]
+    allowed = {"explains": tolerance, "is_near": NEAR * tolerance, "is_exact": 0.0}[met]
+    half = np.array([cell.unit / 2 for cell in target.cells.values()])
     values = np.array([list(one.values.values()) for one in distinct(variants)])
     one, other = np.triu_indices(len(values), 1)
     apart = np.abs(values[one] - values[other]) > tolerance * np.maximum(values[one], values[other])
@@ -93,11 +62,11 @@ def _met(
     if not len(pairs):
         return None
     pairs = pairs[:: -(-len(pairs) // _PAIRS)]
-    made_up = np.sqrt(values[one[pairs]] * values[other[pairs]])
-    met = [
-        bool(np.any(np.all(np.abs(values - target) <= allowed(target) + 1e-9, axis=1))) for target in made_up
-    ]
-    return float(np.mean(met))
+    hits = []
+    for made_up in np.sqrt(values[one[pairs]] * values[other[pairs]]):
+        near = np.abs(values - made_up) <= np.maximum(allowed * made_up, half) + 1e-9
+        hits.append(bool(np.any(np.all(near, axis=1))))
+    return float(np.mean(hits))
 
 
 TOLERANCE = 0.05
@@ -122,11 +91,6 @@ def explore(
     """
     if not 0 < tolerance < 1:
         raise UsageError(f"tolerance is {tolerance}, it must lie between 0 and 1", "0.05 is 5 %")
-    if exhaustive < 1 or changes < exhaustive or beam < 1:
-        raise UsageError(
-            f"exhaustive {exhaustive}, changes {changes}, beam {beam} cannot be",
-            "1 <= exhaustive <= changes, and a beam of at least 1",
-        )
     for label, source in inputs.sources.items():
         if not source.truth.n_images or not source.truth.n_texts:
             raise DataError(f"{label} has {source.truth.n_images} images and {source.truth.n_texts} texts")
@@ -177,11 +141,13 @@ class _Search:
 
     def try_all(self, count: int) -> None:
         """Every variant of ``count`` changes; those of one view together, so that its candidates serve all."""
-        wanted = []
-        for names in combinations(self._options, count):
-            for choices in product(*(self._options[name] for name in names)):
-                wanted.append(tuple(zip(names, choices, strict=True)))
-        self._try(wanted)
+        self._try(
+            [
+                tuple(zip(names, choices, strict=True))
+                for names in combinations(self._options, count)
+                for choices in product(*(self._options[name] for name in names))
+            ]
+        )
 
     def widen(self, beam: int) -> None:
         """One more change for the nearest, and for those with most cells printed alike."""
@@ -244,22 +210,18 @@ class _Search:
 
     def _judged(self, changes: tuple[Change, ...], values: dict[str, float], rule: str) -> Variant:
         cells = self._target.cells
-        bad = [name for name, value in values.items() if not np.isfinite(value)]
-        if bad:
-            raise NumericalError(f"{bad[0]} is {values[bad[0]]}", "ask for cells that every variant has")
-        return Variant(
-            changes,
-            values,
-            {name: cell.error(values[name]) for name, cell in cells.items()},
-            tuple(name for name, cell in cells.items() if cell.within(values[name], self._tolerance)),
-            tuple(name for name, cell in cells.items() if cell.within(values[name], NEAR * self._tolerance)),
-            tuple(name for name, cell in cells.items() if cell.is_print_of(values[name], rule)),
+        errors = {name: cell.error(values[name]) for name, cell in cells.items()}
+        within, near = (
+            tuple(name for name, cell in cells.items() if cell.within(values[name], tolerance))
+            for tolerance in (self._tolerance, NEAR * self._tolerance)
         )
+        exact = tuple(name for name, cell in cells.items() if cell.is_print_of(values[name], rule))
+        return Variant(changes, values, errors, within, near, exact)
 
     def result(self, exhaustive: int) -> Exploration:
         """What was tried, sorted."""
         some = list(self.found.values())
-        near_luck = luck_near(some, self._target, self._tolerance)
+        near_luck = luck(some, self._target, self._tolerance, "is_near")
         telling = is_telling(some, near_luck, exhaustive)
         variants = sorted(
             some,
@@ -273,10 +235,8 @@ class _Search:
                 one.changes,
             ),
         )
-        defaults = {(name, choice.name): choice.words for name, choice in self._defaults.items()}
-        others = {
-            (name, choice.name): choice.words for name, options in self._options.items() for choice in options
-        }
+        words = {(name, choice.name): choice.words for name, choice in self._defaults.items()}
+        words |= {(name, one.name): one.words for name, options in self._options.items() for one in options}
         refused = [
             Refusal(reason, len(some), min(some, key=lambda one: (len(one), one)))
             for reason, some in self._refused.items()
@@ -285,13 +245,13 @@ class _Search:
             target=self._target,
             tolerance=self._tolerance,
             default={name: choice.name for name, choice in self._defaults.items()},
-            words={**defaults, **others},
+            words=words,
             variants=tuple(variants),
             refused=tuple(sorted(refused, key=lambda one: (-one.count, one.reason))),
             exhaustive=exhaustive,
-            luck=luck_within(variants, self._target, self._tolerance),
+            luck=luck(variants, self._target, self._tolerance, "explains"),
             near_luck=near_luck,
-            exact_luck=luck_to_the_digit(variants, self._target, self._tolerance),
+            exact_luck=luck(variants, self._target, self._tolerance, "is_exact"),
             warnings=tuple(self._inputs.warnings),
             galleries=self._recompute.sizes(self._default),
             about={label: dict(source.about) for label, source in self._inputs.sources.items()},

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 
 from diptych.core.draws import keys_of
 from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.printed.target import SUM_PARTS, cell_parts
-from diptych.evaluation.reranking import CandidateRanks, FirstStage, first_stages
-from diptych.evaluation.result import partition
+from diptych.evaluation.reranking import CandidateRanks, FirstStage, check_candidates, first_stages
+from diptych.evaluation.result import Fold, neighbours, partition
 from diptych.evaluation.variants.settings import LEAST_SHRUNK, NotPossible, Settings, View
 from diptych.metrics.candidates import Candidates, Reranked
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
@@ -64,14 +64,7 @@ class Scored:
         if image_ids is not None and len(image_ids) != truth.n_images:
             raise DataError(f"{len(image_ids):,} image ids for {truth.n_images:,} images")
         if reranked is not None:
-            have, want = (reranked.n_images, reranked.n_texts), (truth.n_images, truth.n_texts)
-            if have != want:
-                raise DataError(
-                    f"candidates of {have[0]:,} images and {have[1]:,} texts for {want[0]:,} images and "
-                    f"{want[1]:,} texts",
-                    "give the candidates of the same split",
-                )
-            reranked.check()
+            check_candidates(reranked, truth)
         self.truth = truth
         self.about: Mapping[str, Any] = dict(about or {})
         self.image_keys = np.arange(truth.n_images) if image_ids is None else keys_of(image_ids)
@@ -178,15 +171,6 @@ _KEPT = 6  # views whose candidates are kept
 _Both = dict[Direction, Ranks]
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """One gallery of a view, in rows of its source."""
-
-    images: Rows
-    texts: Rows
-    truth: GroundTruth
-
-
 class Recompute:
     """Cells of variants."""
 
@@ -202,17 +186,19 @@ class Recompute:
             if isinstance(member, Measure)
         ]
         self._every = any(member.positives == "all" for member in self._measures)
-        self._parts: dict[View, list[_Part]] = {}
+        self._parts: dict[View, list[Fold]] = {}
         self._ranks: dict[tuple[View, bool, bool], list[_Both]] = {}
         self._second: dict[tuple[View, int, bool, bool, str], list[_Both]] = {}
         self._candidates: OrderedDict[tuple[View, bool], list[dict[Direction, tuple[Candidates, bool]]]]
         self._candidates = OrderedDict()
         self._values: dict[Settings, dict[str, float]] = {}
-        self._refused: dict[Settings, NotPossible] = {}
 
     def cells(self, settings: Settings) -> dict[str, float]:
         """The wanted cells, shares in per cent, with all their digits."""
-        values = self._measured(replace(settings, rewrite=None, rule="round"))
+        key = replace(settings, rewrite=None, rule="round")
+        if key not in self._values:
+            self._values[key] = self._compute(key)
+        values = self._values[key]
         if settings.rewrite is not None:
             values = settings.rewrite.of(values)
         found = {}
@@ -230,21 +216,10 @@ class Recompute:
         parts = self._view(settings.view)
         found: dict[Direction, tuple[int, float, int]] = {}
         for name in DIRECTIONS:
-            positives = [part.truth.positives(name) for part in parts]
+            positives = [part.ground_truth.positives(name) for part in parts]
             counts = np.concatenate([one.counts for one in positives])
             found[name] = positives[0].gallery, float(counts.mean()), len(counts)
         return found
-
-    def _measured(self, settings: Settings) -> dict[str, float]:
-        if settings in self._refused:
-            raise self._refused[settings]
-        if settings not in self._values:
-            try:
-                self._values[settings] = self._compute(settings)
-            except NotPossible as error:
-                self._refused[settings] = error
-                raise
-        return self._values[settings]
 
     def _compute(self, settings: Settings) -> dict[str, float]:
         parts = self._view(settings.view)
@@ -253,9 +228,11 @@ class Recompute:
         for part, both in zip(parts, ranked, strict=True):
             for name in DIRECTIONS:
                 groups = tie_groups(both[name], settings.tie_rule)
-                asked = part.truth.queries(name)
+                asked = part.ground_truth.queries(name)
                 for printed in self._measures:
-                    member = _meant(printed, settings)
+                    member = printed
+                    if settings.precision is not None:  # the measure that the printed name stands for
+                        member = cast(Measure, measure(settings.precision.of(printed.name)))
                     if settings.counting is not None and member.name.startswith(_RECALL):
                         values = settings.counting.of(groups, member.cutoff or 1)
                     else:
@@ -265,7 +242,7 @@ class Recompute:
                     totals.setdefault(f"{name} {printed.name}", []).append(value)
         return {name: float(np.mean(values)) for name, values in totals.items()}
 
-    def _view(self, view: View) -> list[_Part]:
+    def _view(self, view: View) -> list[Fold]:
         if view not in self._parts:
             label, keep, cut, relevance = view
             truth = self._sources[label].truth
@@ -281,7 +258,7 @@ class Recompute:
             if relevance is not None:
                 truth = relevance.of(truth)
             self._parts[view] = [
-                _Part(_rows(images[fold.images]), _rows(texts[fold.texts]), fold.ground_truth)
+                Fold(neighbours(images[fold.images]), neighbours(texts[fold.texts]), fold.ground_truth)
                 for fold in partition(cut).folds(truth)
             ]
         return self._parts[view]
@@ -297,7 +274,7 @@ class Recompute:
             least = min(LEAST_SHRUNK, depth) if settings.shrinks else depth
             for part, both in zip(parts, chosen, strict=True):
                 for name in DIRECTIONS:
-                    if both[name][0].k < min(least, part.truth.positives(name).gallery):
+                    if both[name][0].k < min(least, part.ground_truth.positives(name).gallery):
                         raise NotPossible(
                             "some query has too few stored candidates left in the smaller gallery",
                             "re-rank more candidates",
@@ -308,7 +285,7 @@ class Recompute:
                     name: CandidateRanks(
                         both[name][0].first(min(depth, both[name][0].k)),
                         both[name][1],
-                        part.truth.positives(name),
+                        part.ground_truth.positives(name),
                     ).ranks(settings.unranked_rule, True, None if first is None else first[number][name])
                     for name in DIRECTIONS
                 }
@@ -324,7 +301,10 @@ class Recompute:
         source = self._sources[view[0]]
         self._ranks[view, matched, every] = [
             ranks_of(
-                source.part(part.images, part.texts, matched), part.truth, every=every, threads=self._threads
+                source.part(part.images, part.texts, matched),
+                part.ground_truth,
+                every=every,
+                threads=self._threads,
             )
             for part in self._view(view)
         ]
@@ -351,22 +331,6 @@ class Recompute:
         """The contrastive order of everything, to follow the candidates."""
         source = self._sources[view[0]]
         return [
-            first_stages(source.part(part.images, part.texts, False), part.truth, both)
+            first_stages(source.part(part.images, part.texts, False), part.ground_truth, both)
             for part, both in zip(self._view(view), self._whole(view, False, True), strict=True)
         ]
-
-
-def _meant(printed: Measure, settings: Settings) -> Measure:
-    """The measure that a printed name stands for."""
-    if settings.precision is None:
-        return printed
-    found = measure(settings.precision.of(printed.name))
-    assert isinstance(found, Measure)  # a renaming names no sum
-    return found
-
-
-def _rows(rows: np.ndarray) -> Rows:
-    """Neighbouring rows as a slice."""
-    if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
-        return slice(int(rows[0]), int(rows[-1]) + 1)
-    return rows

@@ -42,18 +42,18 @@ def variants_table(found: Exploration, most: int) -> Table:
             mark = " =" if name in one.exact else " ✓" if name in one.within else ""
             text, is_in = f"{one.values[name]:.{cell.decimals}f}{mark}", name in one.within
             row.append(Cell(text, shade=0.4 if is_in else 0.0, colour="green", value=one.values[name]))
-        rows.append([*row, Cell.number(100 * one.mean_error), Cell(_meaning(found, one), words=True)])
+        rows.append(
+            [
+                *row,
+                Cell.number(100 * one.mean_error),
+                Cell(found.meaning(one) or "nothing is changed", words=True),
+            ]
+        )
     return Table(
         found.target.label or "Variants",
         ("variant", *cells, "off, %", "what it means"),
         rows,
         after=f"✓ within {100 * found.tolerance:g} % of what is printed, = printed alike; off: mean relative distance.",
-    )
-
-
-def _meaning(found: Exploration, one: Variant) -> str:
-    return (
-        "; ".join(found.words[change.axis, change.choice] for change in one.changes) or "nothing is changed"
     )
 
 
@@ -64,7 +64,15 @@ def changes_table(found: Exploration) -> Table:
         within = Cell(f"{len(one.within)} of {len(found.target.cells)}", value=len(one.within))
         choices = Cell(f"{tried:,}" if tried else "–", value=tried)
         distances = Cell.number(100 * one.mean_error), Cell.number(100 * one.worst_error)
-        rows.append([Cell(one.line()), choices, within, *distances, Cell(_meaning(found, one), words=True)])
+        rows.append(
+            [
+                Cell(one.line()),
+                choices,
+                within,
+                *distances,
+                Cell(found.meaning(one) or "nothing is changed", words=True),
+            ]
+        )
     cells = f"cells within {100 * found.tolerance:g} %"
     columns = ("best single change", "choices", cells, "off, %", "worst, %", "what it means")
     return Table("Single changes", columns, rows)

@@ -1,0 +1,336 @@
+"""From the name of a run, an encoder or embeddings, and data, to embeddings and everything measured on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from diptych.analysis.perturbations import Perturbation
+from diptych.analysis.shortcuts import Shortcuts
+from diptych.core.errors import StorageError, UsageError
+from diptych.core.files import safe_name, write_json
+from diptych.core.table import Table
+from diptych.data.collection import Collection
+from diptych.data.judgements import read_judgements
+from diptych.data.language import Language
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.embeddings import ORIGIN_FILE, EncodedCollection, Origin, check_still_there
+from diptych.encoders.encode import encode_collection, stored_collection
+from diptych.encoders.family import resolve, rooted
+from diptych.encoders.rerank import require_matching, rerank, stored_candidates
+from diptych.evaluation.evaluate_encoder import evaluate_encoded, positives_of, relevance_of
+from diptych.evaluation.judgements import HumanAgreement, judge_encoded
+from diptych.evaluation.result import Result
+from diptych.evaluation.shortcuts import BothConditions, evaluate_both
+from diptych.evaluation.stress.result import StressResult
+from diptych.evaluation.stress.stress import stress
+from diptych.metrics import Relevance, Reranked
+
+
+@dataclass(frozen=True)
+class Named:
+    """A run, an encoder or embeddings, as it was named, and the part of the data that it is used on."""
+
+    name: str  # a folder, or a name such as hf:NAME
+    data: Mapping[str, Any] | None = None  # a recipe's data section; None for the run's own
+    split: str | None = None  # all for everything; None for the test split where there is one
+    captions: str = "all"
+    own: Mapping[str, Any] | None = None  # the data section of the run's recipe; None for what is no run
+    test: str = "test"
+    # how embedding is shared, as ``encode_collection`` takes it: processes, accelerator, fabric
+    work: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def opened(self) -> tuple[Origin, Collection]:
+        """Which part of which data is meant, and the whole collection."""
+        resolve(self.name)  # a wrong name is found before the data is read, the data before weights are
+        section = self.own if self.data is None else self.data
+        if section is None:
+            raise UsageError("no data given", "give a dataset with --data")
+        origin = Origin(rooted(self.name), dict(section), None, self.captions)
+        collection = origin.collection()
+        split = None if self.split == "all" else self.split
+        if self.split is None and self.test in collection.split_sizes:
+            split = self.test
+        return replace(origin, split=split, centric=collection.centric), collection
+
+    @cached_property
+    def encoder(self) -> DualEncoder:
+        """The encoder; of a run the best."""
+        accelerator, fabric = self.work.get("accelerator", "auto"), self.work.get("fabric")
+        device = {"auto": None, "gpu": "cuda"}.get(accelerator, accelerator)
+        if self.work.get("processes", 1) > 1:
+            device = "cpu"  # it only says what the others load
+        return DualEncoder.load(self.name, device=device if fabric is None else str(fabric.device))
+
+    def is_own(self, origin: Origin) -> bool:
+        """Return whether an origin is the run's own data."""
+
+        def source(section: Mapping[str, Any]) -> list[Any]:
+            path = section.get("path")
+            place = str(Path(path).resolve()) if path is not None and Path(path).exists() else path
+            return [place, section.get("reader"), section.get("options") or {}, section.get("scenes")]
+
+        return self.own is not None and source(self.own) == source(origin.data)
+
+    def encoded(
+        self, out: Path | None = None, *, reuse: bool = False
+    ) -> tuple[EncodedCollection, Origin, Path]:
+        """Return embeddings, their origin and their folder: as they lie in it, or made now.
+
+        With ``reuse`` those that lie in the run are used although they would go to ``out``.
+        """
+        folder = Path(self.name)
+        given = Origin.read(folder)
+        if given is not None:
+            if self.data is not None or self.split is not None or self.captions != "all":
+                raise UsageError(
+                    f"{self.name} is embedded already", "leave --data, --split and --captions out"
+                )
+            return EncodedCollection.open(folder), given, folder
+        if any(folder.glob("*.unfinished")):
+            raise UsageError(f"{self.name} is not finished", "give the diptych embed that began it once more")
+        origin, collection = self.opened
+        part = collection if origin.split is None else collection.split(origin.split)
+        name = f"{collection.name}-{origin.part}"
+        if self.own is not None and not self.is_own(origin):
+            name += f"-{part.text_fingerprint[:8]}"
+        usual = folder / "embeddings" / safe_name(name)
+        if out is None and not folder.is_dir():
+            raise UsageError("nowhere to write", f"{self.name} is no folder: name one with --out")
+        if out is not None and reuse:
+            stored = stored_collection(self.encoder, part, usual, origin.split)
+            if stored is not None:
+                return stored, origin, usual
+        out = out or usual
+        return encode_part(self.encoder, collection, origin, out, **self.work), origin, out
+
+    def result_folder(self, encoded: EncodedCollection, origin: Origin) -> Path:
+        """Return where an evaluation goes: named by its data where that is not the run's own.
+
+        What is there of other data of the same name is left alone.
+        """
+        name, data = safe_name(f"{encoded.about['dataset']}-{origin.part}"), str(encoded.about["data"])
+        base, other = (
+            Path(self.name) / "evaluation" / one for one in (name, safe_name(f"{name}-{data[:8]}"))
+        )
+        if self.own is not None and not self.is_own(origin):
+            return other
+        try:
+            there = Result.open(base).protocol.about.get("data", data)
+        except StorageError:
+            return base
+        return base if there == data else other
+
+    def check_matching(self) -> None:
+        """See before the work that an encoder has a matching head; embeddings are asked when it is needed."""
+        if Origin.read(Path(self.name)) is None:
+            _ = self.opened
+            require_matching(self.encoder)
+
+    def candidates(
+        self, encoded: EncodedCollection, origin: Origin, folder: Path, kept: Path, k: int
+    ) -> Reranked:
+        """Return candidates stored with the embeddings in ``folder`` or in ``kept``; score them into it else."""
+        for place in dict.fromkeys((folder, kept)):
+            found = stored_candidates(place / "reranked", encoded, k)
+            if found is not None:
+                return found
+        check_still_there(origin.model, folder)
+        encoder = self.encoder if Origin.read(Path(self.name)) is None else DualEncoder.load(origin.model)
+        require_matching(encoder)
+        return rerank(encoder, origin.collection(), encoded, k, folder=kept / "reranked")
+
+
+def encode_part(
+    encoder: DualEncoder, whole: Collection, origin: Origin, out: Path, *, fabric: Any = None, **work: Any
+) -> EncodedCollection:
+    """Embed the part of ``whole`` that ``origin`` names into ``out``, and say there where it is from."""
+    part = whole if origin.split is None else whole.split(origin.split)
+    encoded = encode_collection(encoder, part, out, origin.split, fabric=fabric, **work)
+    if fabric is None or fabric.is_global_zero:
+        write_json(out / ORIGIN_FILE, asdict(origin))
+    return encoded
+
+
+def named_relevance(name: str, encoded: EncodedCollection, origin: Origin, folder: Path) -> Relevance:
+    """Return the relevance model called ``name``: embeddings, or an encoder whose embeddings go beside ``folder``."""
+    if EncodedCollection.is_at(name):
+        return relevance_of(encoded, EncodedCollection.open(name))
+    encoder = DualEncoder.load(name)
+    home = folder.with_name(f"{folder.name}-relevance-{encoder.fingerprint[:8]}")
+    part = replace(origin, model=name)
+    return relevance_of(encoded, encode_part(encoder, replace(part, split=None).collection(), part, home))
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """One evaluation of several: what is evaluated, where it lies, and how far people agree with it."""
+
+    title: str
+    folder: Path
+    result: Result
+    agreement: HumanAgreement | None = None
+
+    def tables(self) -> list[Table]:
+        """Return the measures, and how they correlate with what people said."""
+        own = [replace(table, caption=self.title) for table in self.result.tables()]
+        return own + ([] if self.agreement is None else self.agreement.tables())
+
+    def lines(self) -> list[str]:
+        """Return the protocol, the folder, and what judgements are of."""
+        lines = [
+            self.result.protocol_line(),
+            f"with values per query and TREC files in {self.folder}",
+        ]
+        return lines + ([] if self.agreement is None else self.agreement.lines())
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluations:
+    """What :func:`evaluate_named` returns."""
+
+    each: list[Evaluated]  # per format of positives the first stage, and the second where there is one
+    folder: Path  # of the embeddings
+    encoded: EncodedCollection
+    origin: Origin
+    measures: Sequence[str]
+    options: Mapping[str, Any]  # of the first stage
+
+    def with_shortcuts(
+        self, source: Named, out: Path | None, shortcuts: Callable[[Collection], Shortcuts | None]
+    ) -> BothConditions | None:
+        """Evaluate the same with the shortcuts of training; None where nothing can carry them.
+
+        Embeddings and results lie beside those of :func:`evaluate_named`.
+        """
+        first, home, collection = self.each[0], out or Path(source.name), source.opened[1]
+        if self.origin.split is None or first.result.protocol.about.get("positives"):
+            return None
+        both = evaluate_both(
+            source.encoder,
+            collection,
+            self.origin.split,
+            home / "embeddings",
+            home / "evaluation",
+            self.measures,
+            shortcuts=shortcuts(collection),
+            name=first.folder.name if out is None else None,
+            without=first.result,
+            **self.options,
+        )
+        return None if both.with_shortcuts is None else both
+
+
+def evaluate_named(
+    source: Named,
+    measures: Sequence[str],
+    out: Path | None = None,
+    *,
+    usual: bool = False,  # nobody asked for these measures: gains are added where judgements are given
+    positives: Sequence[str] = (),
+    positives_options: Mapping[str, Any] | None = None,
+    rerank: int | None = None,
+    unranked: str = "miss",
+    relevance: str | None = None,
+    judgements: str | None = None,
+    ties: str | None = None,
+    protocol: str = "full",
+    samples: int = 1000,
+) -> Evaluations:
+    """Evaluate what was named: against every format of positives, in one stage and in two, beside what people said.
+
+    Results go to ``out/evaluation``, embeddings to ``out/embeddings`` where the source has none; without ``out``
+    to folders of the source.
+    """
+    judged = None if judgements is None else read_judgements(judgements)
+    kinds = [kind.partition(":")[0] for kind in positives]
+    if len(set(kinds)) < len(kinds):
+        raise UsageError(
+            f"--positives names one format twice: {', '.join(positives)}",
+            "evaluate one after the other with --out",
+        )
+    if rerank is not None:
+        source.check_matching()
+    kept = None if out is None else out / "embeddings"
+    encoded, origin, folder = source.encoded(kept, reuse=True)
+    kept = kept or folder  # a run that cannot be written is evaluated with --out
+    candidates = None if rerank is None else source.candidates(encoded, origin, folder, kept, rerank)
+    judge = None if relevance is None else named_relevance(relevance, encoded, origin, kept)
+    if usual and judged is not None and rerank is None:
+        measures = (*measures, *gains_beside(encoded, judge))
+    base = source.result_folder(encoded, origin) if out is None else out / "evaluation"
+    targets = [base.with_name(f"{base.name}-{kind}") for kind in kinds] or [base]
+    how: dict[str, Any] = {"protocol": protocol, "samples": samples}
+    first: dict[str, Any] = {**how, "ties": ties or "expected", "relevance": judge}
+    found = []
+    for kind, target in zip_longest(positives, targets):
+        extended = None if kind is None else positives_of(encoded, kind, **(positives_options or {}))
+        of: dict[str, Any] = {"positives": extended, "about": origin.said()}
+        result = evaluate_encoded(encoded, target, measures, **first, **of)
+        agreement = None
+        if judged is not None:
+            agreement = judge_encoded(
+                encoded, result, judged, target, positives=extended, relevance=judge, samples=samples
+            )
+        title = "" if rerank is None else "contrastive: the first stage alone"
+        found.append(Evaluated(title, target, result, agreement))
+        if candidates is not None:
+            ranked: dict[str, Any] = {"reranked": candidates, "ties": ties, "k": rerank, "unranked": unranked}
+            again = target.with_name(f"{target.name}-reranked-{rerank}-{unranked}")
+            result = evaluate_encoded(encoded, again, measures, **how, **of, **ranked)
+            title = f"re-ranked: the best {rerank:,} of each query, scored again by the matching head"
+            found.append(Evaluated(title, again, result))
+    return Evaluations(found, folder, encoded, origin, measures, first)
+
+
+def gains_beside(encoded: EncodedCollection, relevance: Relevance | None) -> tuple[str, ...]:
+    """Return the gains that are measured beside the default measures where people's judgements are given."""
+    if encoded.similarity != "cosine" and relevance is None:
+        return ("nDCG@10",)  # penalties are no gains
+    return ("nDCG@10", "DCG_CM@10", "nDCG_CM@10")
+
+
+def stress_named(
+    source: Named,
+    out: Path | None,
+    perturbations: Sequence[Perturbation],
+    *,
+    gallery: str,
+    language: Callable[[Collection], Language],
+    **options: Any,
+) -> tuple[StressResult, Path, Collection]:
+    """Stress what was named; return the result, its folder (``out``, or one of the run) and the whole collection.
+
+    Options as of :func:`~diptych.evaluation.stress.stress`; ``language`` is that of the collection's captions.
+    """
+    if (embedded := Origin.read(Path(source.name))) is not None:
+        raise UsageError(
+            f"{source.name} holds embeddings, no encoder: perturbed queries cannot be encoded",
+            f"name the encoder that made them, {embedded.model}",
+        )
+    if out is None and not Path(source.name).is_dir():
+        raise UsageError("nowhere to write", f"{source.name} is no folder: name one with --out")
+    origin, whole = source.opened
+    name = safe_name(f"{whole.name}-{origin.part}")
+    folder = out or Path(source.name) / "stress" / name
+    # Clean embeddings of a run's own split are kept with those of its evaluations.
+    is_shared = source.own is not None and out is None and gallery == "split"
+    found = stress(
+        source.encoder,
+        whole,
+        folder,
+        perturbations=perturbations,
+        split=origin.split,
+        language=language(whole),
+        gallery=gallery,
+        embeddings=Path(source.name) / "embeddings" / name if is_shared else None,
+        about=origin.said(),
+        **options,
+    )
+    write_json(folder / ORIGIN_FILE, asdict(origin))
+    return found, folder, whole
