@@ -39,20 +39,14 @@ _DAMAGE: tuple[type[Exception], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Weights by the names of the published code.
-
-    Attributes:
-        state: the weights, on the CPU.
-        name: the file's name, as reports print it.
-        folder: where files that belong to it may lie; None for weights that come from no file.
-    """
+    """Weights by the names of the published code, on the CPU; ``folder`` may hold files that belong to them."""
 
     state: Mapping[str, Tensor]
     name: str
     folder: Path | None = None
 
     def config(self) -> dict[str, Any]:
-        """The ``config.json`` beside the file; empty where there is none."""
+        """Return the ``config.json`` beside the file; empty where there is none."""
         file = self.folder / "config.json" if self.folder is not None else None
         if file is None or not file.is_file():
             return {}
@@ -62,8 +56,17 @@ class Checkpoint:
         return content
 
 
+_PRE_TRAINING = "pretraining:"
+
+
+def split_stage(source: str | Path) -> tuple[Stage, Path]:
+    """Split ``pretraining:PATH``, which is so called on purpose, or ``PATH``."""
+    stage: Stage = "pre-training" if str(source).startswith(_PRE_TRAINING) else "fine-tuned"
+    return stage, Path(str(source).removeprefix(_PRE_TRAINING)).expanduser()
+
+
 def find_checkpoint(source: str | Path) -> Path:
-    """The checkpoint file that ``source`` is, or the only one in the folder that it is."""
+    """Return the checkpoint file that ``source`` is, or the only one in the folder that it is."""
     path = Path(source).expanduser()
     if path.is_file():
         return path
@@ -109,7 +112,7 @@ def _unpickled(file: Path) -> Mapping[str, Any]:
         wants = _GLOBAL.search(str(error))
         if wants is None:
             raise StorageError(
-                f"{file} is refused: it holds what PyTorch does not read without running code, or is damaged",
+                f"{file} is refused: it holds what PyTorch does not read without running code, or is corrupt",
                 _AGAIN,
             ) from error
         raise StorageError(
@@ -123,7 +126,7 @@ def _unpickled(file: Path) -> Mapping[str, Any]:
         first = (str(error).strip().splitlines() or ["no reason given"])[0].partition(". ")[0]
         reason = f"{type(error).__name__}: {first}"
         raise StorageError(
-            f"{file} is not a checkpoint of PyTorch, or is damaged: {reason}", _AGAIN
+            f"{file} is not a checkpoint of PyTorch, or is corrupt: {reason}", _AGAIN
         ) from error
     if not isinstance(content, Mapping):
         raise StorageError(
@@ -133,7 +136,7 @@ def _unpickled(file: Path) -> Mapping[str, Any]:
 
 
 def _is_archive(file: Path) -> bool:
-    """Whether ``file`` is an archive, as PyTorch writes since 1.6; else it is a pickle, or nothing of PyTorch's."""
+    """Return whether a file is an archive, as PyTorch writes since 1.6, or else a pickle."""
     with file.open("rb") as opened:
         begin = opened.read(16)
     if not begin.startswith((b"PK", b"\x80")):
@@ -151,7 +154,7 @@ def _is_archive(file: Path) -> bool:
 
 
 def _weights(content: Mapping[str, Any], source: str) -> dict[str, Tensor]:
-    """The named tensors of a file's content, without wrapping and without what parallel training adds."""
+    """Return the named tensors of a file's content, without wrapping and without what parallel training adds."""
     for wrapper in _WRAPPERS:
         if isinstance(content.get(wrapper), Mapping):
             content = content[wrapper]
@@ -174,7 +177,7 @@ def _weights(content: Mapping[str, Any], source: str) -> dict[str, Tensor]:
 
 
 def _is_short(value: Tensor) -> bool:
-    """Whether a tensor repeats few numbers: weights never do, and copied they would be of any size."""
+    """Return whether a tensor repeats few numbers: weights never do, and copied they would be of any size."""
     if value.is_meta or value.layout != torch.strided:
         return False
     return value.numel() * value.element_size() > value.untyped_storage().nbytes()
@@ -195,23 +198,16 @@ _PRE_TRAINING_HEADS = re.compile(r"text_encoder\.cls\.|(bbox|mlm|mim)_head\.|tex
 
 @dataclass(frozen=True)
 class Layout:
-    """The names of one model.
+    """The names of one model."""
 
-    Attributes:
-        model: what papers call it.
-        family: what ``DualEncoder.load`` calls it.
-        vision: before the names of the image encoder.
-        pre_training: before names that only a checkpoint of pre-training has.
-    """
-
-    model: str
-    family: str
-    vision: str
-    pre_training: str
+    model: str  # what papers call it
+    family: str  # what ``DualEncoder.load`` calls it
+    vision: str  # before the names of the image encoder
+    pre_training: str  # before names that only a checkpoint of pre-training has
 
     @property
     def named(self) -> str:
-        """The model with its article."""
+        """Return the model with its article."""
         return f"a {self.model}" if self.model == "BLIP" else f"an {self.model}"
 
 
@@ -224,7 +220,7 @@ LAYOUTS = {
 
 
 def looks_like(names: Mapping[str, object]) -> str:
-    """What a file with these weights is: ``"albef"``, ``"xvlm"``, ``"blip"``, ``"clip"``, ``"blip of
+    """Return what a file with these weights is: ``"albef"``, ``"xvlm"``, ``"blip"``, ``"clip"``, ``"blip of
     transformers"``, ``"vit"``, ``"swin"``, ``"bert"``, or ``""``."""
 
     def some(pattern: str) -> bool:
@@ -260,25 +256,37 @@ _ADVICE = {
 
 
 def advice(found: str, file: str | Path = "FILE") -> tuple[str, str]:
-    """What a checkpoint is that :func:`looks_like` says ``found`` of, and how to load ``file``."""
+    """Return what a checkpoint is that :func:`looks_like` says ``found`` of, and how to load ``file``."""
     what, fix = _ADVICE.get(found, ("none that is known", "only checkpoints of ALBEF, X-VLM and BLIP are"))
     return what, fix.replace("FILE", str(file))
 
 
 def is_pre_training(names: Mapping[str, object], family: str) -> bool:
-    """Whether a checkpoint of ``family`` is one that fine-tuning starts from."""
+    """Return whether a checkpoint of ``family`` is one that fine-tuning starts from."""
     return any(name.startswith(LAYOUTS[family].pre_training) for name in names)
 
 
 def listed(names: list[str], most: int = 3) -> str:
-    """How many names, and the first of them."""
+    """Return how many names there are, and the first of them."""
     return f"{len(names)} ({', '.join(names[:most])}{', …' if len(names) > most else ''})"
+
+
+def check_names(state: Mapping[str, Tensor], wanted: set[str], layout: Layout, source: str) -> None:
+    """Raise StorageError unless a checkpoint holds the weights that are wanted, and no others."""
+    missing = sorted(wanted - state.keys())
+    strange = sorted(name for name in state.keys() - wanted - {"temp"} if not FOLLOWING.match(name))
+    if missing or strange:
+        raise StorageError(
+            f"{source} does not hold the weights of {layout.model}: "
+            f"missing {listed(missing)}, unexpected {listed(strange)}",
+            "it is corrupt, cut off, or a checkpoint of another task: compare it with the published one",
+        )
 
 
 def retrieval_weights(
     state: Mapping[str, Tensor], layout: Layout, stage: Stage, source: str
 ) -> dict[str, Tensor]:
-    """The weights that retrieval uses and what follows from them, by the names of a fine-tuned checkpoint."""
+    """Return the weights that retrieval uses and what follows from them, by the names of a fine-tuned checkpoint."""
     found = looks_like(state)
     if found != layout.family:
         what, fix = advice(found)
