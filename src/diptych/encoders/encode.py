@@ -62,8 +62,7 @@ class _Half:
     kind: str
     store: RowStore
     ids: Sequence[str]
-    embedded: dict[str, Any]
-    """Further fields of the embeddings."""
+    embedded: dict[str, Any]  # further fields of the embeddings
 
     @property
     def noun(self) -> str:
@@ -120,10 +119,7 @@ def encode_collection(
     with exclusive_folder(folder) if context.is_main_process else nullcontext():
         if context.is_main_process:
             (folder / EncodedCollection.marker()).unlink(missing_ok=True)
-        if isinstance(encoder, GivenRows):
-            if context.is_main_process:
-                _copy(encoder, collection, folder, metadata)
-        elif processes == 1:
+        if processes == 1 or isinstance(encoder, GivenRows):
             _finish(_encode_share(context, encoder, collection, folder, metadata), context)
         else:
             halves = _halves(encoder, collection, folder, metadata)
@@ -212,24 +208,6 @@ def _finish(halves: Sequence[_Half], context: DistributedContext) -> None:
         half.finish()
 
 
-def _copy(given: GivenRows, collection: Collection, folder: Path, metadata: dict[str, Any]) -> None:
-    for kind, ids, blocks in (
-        ("image", collection.image_ids, given.image_blocks(collection)),
-        ("text", collection.caption_ids, given.text_blocks(collection)),
-    ):
-        Embeddings.stream(
-            folder / f"{kind}s",
-            ids,
-            given.width,
-            blocks,
-            encoder=given.fingerprint,
-            data=metadata["data"],
-            kind=kind,
-            about=metadata,
-            similarity=given.similarity,
-        )
-
-
 def _encode_share(
     context: DistributedContext,
     encoder: DualEncoder,
@@ -268,9 +246,14 @@ def encode_blocks(
     threads: int | None = None,
 ) -> Iterator[int]:
     """Encode blocks of a collection's images or captions and write them, until a stop is asked for."""
-    encoded = _images if kind == "image" else _captions
-    with store, closing(encoded(encoder, collection, store.plan, blocks, threads)) as work:
-        for block, found in work:
+    if isinstance(encoder, GivenRows):
+        work = encoder.blocks(collection, kind, map(store.plan.rows_of, blocks))
+    elif kind == "image":
+        work = _images(encoder, collection, store.plan, blocks, threads)
+    else:
+        work = _captions(encoder, collection, store.plan, blocks)
+    with store, closing(work):
+        for block, found in zip(blocks, work, strict=True):
             store.write(block, found)
             yield len(found)
             if stopping():
@@ -279,7 +262,7 @@ def encode_blocks(
 
 def _images(
     encoder: DualEncoder, collection: Collection, plan: RowPlan, blocks: Sequence[int], threads: int | None
-) -> Generator[tuple[int, np.ndarray], None, None]:
+) -> Generator[np.ndarray, None, None]:
     def prepared(row: int) -> tuple[str, Any]:
         name = collection.image_ids[row]
         try:
@@ -297,24 +280,22 @@ def _images(
     for block in blocks:
         names, items = zip(*islice(ahead, len(plan.rows_of(block))), strict=True)
         try:
-            found = encoder.encode_prepared(items, names)
+            yield encoder.encode_prepared(items, names)
         except (ImageError, NumericalError) as error:
             raise _naming(error, f"among images {names[0]} to {names[-1]}", names) from None
-        yield block, found
 
 
 def _captions(
-    encoder: DualEncoder, collection: Collection, plan: RowPlan, blocks: Sequence[int], threads: int | None
-) -> Generator[tuple[int, np.ndarray], None, None]:
+    encoder: DualEncoder, collection: Collection, plan: RowPlan, blocks: Sequence[int]
+) -> Generator[np.ndarray, None, None]:
     for block in blocks:
         places = plan.rows_of(block)
         texts = list(collection.captions[places.start : places.stop])
         try:
-            found = encoder.encode_texts(texts)
+            yield encoder.encode_texts(texts)
         except (CaptionError, NumericalError) as error:
             first = collection.caption_ids[places.start]
             raise _naming(error, f"of the captions from {first} on", [first]) from None
-        yield block, found
 
 
 def _has_gpu() -> bool:
@@ -329,27 +310,6 @@ def _naming(error: Any, what: str, names: Sequence[str]) -> Any:
     return type(error)(f"{what}: {error.message}", error.fix)
 
 
-@dataclass(frozen=True)
-class _Share:
-    """What every one of several processes gets once."""
-
-    encoder: Path
-    fingerprint: str
-    collection: Collection
-    device: str
-    threads: int
-
-
-@dataclass(frozen=True)
-class _Blocks:
-    """Some blocks of a half that lie together."""
-
-    kind: str
-    target: Path
-    plan: RowPlan
-    blocks: list[int]
-
-
 def _encode_in_processes(
     encoder: DualEncoder, collection: Collection, halves: Sequence[_Half], processes: int, accelerator: str
 ) -> None:
@@ -362,49 +322,52 @@ def _encode_in_processes(
         raise UsageError(
             f"the collection cannot be sent to other processes: {error}", "use one process"
         ) from error
-    tasks: list[list[_Blocks]] = []
+    tasks = []
     for half in halves:
         missing = half.store.missing()
         size = max(1, min(_BLOCKS_PER_TASK, -(-len(missing) // processes)))
-        parts = (missing[start : start + size].tolist() for start in range(0, len(missing), size))
-        tasks.append([_Blocks(half.kind, half.store.target, half.store.plan, part) for part in parts])
+        parts = [missing[start : start + size].tolist() for start in range(0, len(missing), size)]
+        tasks.append([(half.kind, half.store.target, half.store.plan, part) for part in parts])
     flat = [one for part in tasks for one in part]
     if not flat:
         return
-    folder = halves[0].store.target.parent
+    target = halves[0].store.target
     # Under a name that the next use of the folder removes where a kill leaves it.
-    with tempfile.TemporaryDirectory(
-        prefix=f".{halves[0].store.target.name}.", suffix=".tmp", dir=folder
-    ) as home:
-        share = _Share(
-            encoder.save(Path(home) / "encoder"),
-            encoder.fingerprint,
-            collection,
-            device,
-            max(1, default_workers() // processes),
-        )
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent) as home:
+        saved = encoder.save(Path(home) / "encoder")
+        threads = max(1, default_workers() // processes)
+        share = (saved, encoder.fingerprint, collection, device, threads)
         begun = [half.store.done() for half in halves]  # before any process writes
-        counts = in_processes(flat, _encode_task, processes, _worker, (share,), ordered=True)
+        counts = in_processes(flat, _encode_task, processes, _worker, share, ordered=True)
         for half, part, done in zip(halves, tasks, begun, strict=True):
             with task(f"embedding {half.noun}", half.store.plan.count, half.noun, done) as bar:
                 for _ in part:
                     bar.advance(next(counts, 0))
 
 
-def _worker(share: _Share) -> tuple[DualEncoder, _Share]:
+def _worker(
+    saved: Path, fingerprint: str, collection: Collection, device: str, threads: int
+) -> tuple[DualEncoder, Collection, int]:
     """Load the encoder, in each of several processes."""
     import torch
 
     if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(share.threads)
-    device = share.device if share.device == "cpu" else f"cuda:{_free_gpu(share.encoder.parent)}"
-    encoder = DualEncoder.load(share.encoder, device=device)
-    if encoder.fingerprint != share.fingerprint:
+        torch.set_num_threads(threads)
+    encoder = DualEncoder.load(saved, device=device if device == "cpu" else f"cuda:{_free_gpu(saved.parent)}")
+    if encoder.fingerprint != fingerprint:
         raise MismatchError(
-            f"the encoder was {share.fingerprint}, saved and loaded it is {encoder.fingerprint}",
+            f"the encoder was {fingerprint}, saved and loaded it is {encoder.fingerprint}",
             "its family does not save all that matters: use one process",
         )
-    return encoder, share
+    return encoder, collection, threads
+
+
+def _encode_task(
+    worker: tuple[DualEncoder, Collection, int], blocks: tuple[str, Path, RowPlan, list[int]]
+) -> int:
+    encoder, collection, threads = worker
+    kind, target, plan, part = blocks
+    return sum(encode_blocks(encoder, collection, kind, RowStore(target, plan), part, threads))
 
 
 def _free_gpu(folder: Path) -> int:
@@ -420,12 +383,6 @@ def _free_gpu(folder: Path) -> int:
             continue
         return number
     raise UsageError("there are more processes than GPUs", "use fewer processes")
-
-
-def _encode_task(worker: tuple[DualEncoder, _Share], blocks: _Blocks) -> int:
-    encoder, share = worker
-    store = RowStore(blocks.target, blocks.plan)
-    return sum(encode_blocks(encoder, share.collection, blocks.kind, store, blocks.blocks, share.threads))
 
 
 def without_bad_images(collection: Collection) -> tuple[Collection, list[str]]:
