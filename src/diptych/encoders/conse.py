@@ -33,7 +33,7 @@ from diptych.core.reading import read_json, read_text
 from diptych.data.images import split_overlay
 from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader, unit_rows
 from diptych.encoders.hub import LOADING_ERRORS, loading_failure
-from diptych.encoders.inputs import as_picture, check_texts, load_tensors, pick_device, save_tensors
+from diptych.encoders.inputs import as_picture, check_texts, load_fitting, pick_device, save_tensors
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.targets import TargetModel, TargetOptions, open_target_model
 from diptych.encoders.targets.contract import TargetHeader
@@ -59,11 +59,7 @@ class ClassifierConfig(Options):
 
 
 class Classifier:
-    """Pictures to one number per class; open one with :meth:`open`.
-
-    Args:
-        network: (n, 3, size, size) → (n, classes).
-    """
+    """Images to one number per class; open one with :meth:`open`."""
 
     def __init__(self, network: torch.nn.Module, config: ClassifierConfig) -> None:
         if config.preprocessing is None:
@@ -87,17 +83,22 @@ class Classifier:
             fix = "name a file of weights (weights), and check network_options"
             raise loading_failure(config.network, None, error, fix) from error
         if config.weights is not None:
-            _load(network, folder / Path(config.weights).expanduser())
+            load_fitting(
+                network,
+                folder / Path(config.weights).expanduser(),
+                "the network",
+                "check weights, network and network_options; the weights have to include the classifier",
+            )
         return cls(network.to(pick_device(device)), config)
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Return where the weights are."""
         return next(self.network.parameters()).device
 
     @cached_property
     def classes(self) -> int:
-        """How many numbers there are per picture."""
+        """Count the numbers per image."""
         size = self.preprocessing.size
         return int(self.logits(np.zeros((1, 3, size, size), dtype=np.float32)).shape[1])
 
@@ -108,9 +109,7 @@ class Classifier:
         return fingerprint(options, self.preprocessing.model_dump(mode="json"), fingerprint_arrays(weights))
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
-        """A picture, with its overlay where it has one, as (3, size, size) float32; ``position`` is what
-        errors call it.
-        """
+        """Return an image, with its overlay where it has one, as (3, size, size) float32."""
         picture, overlay = split_overlay(item)
         return self.preprocessing(as_picture(picture, position), overlay)
 
@@ -147,27 +146,6 @@ def _as_timm_says(network: torch.nn.Module, name: str) -> Preprocessing:
     )
 
 
-def _load(network: torch.nn.Module, path: Path) -> None:
-    """Load a state dict whose names and shapes are the network's."""
-    state = load_tensors(path, "check the path under weights")
-    wanted = network.state_dict()
-    missing, surplus = sorted(set(wanted) - set(state)), sorted(set(state) - set(wanted))
-    other = sorted(name for name in set(state) & set(wanted) if state[name].shape != wanted[name].shape)
-    if missing or surplus or other:
-        example = (missing or surplus or other)[0]
-        raise MismatchError(
-            f"{path} does not fit the network: {len(missing)} tensors missing, {len(surplus)} unknown, "
-            f"{len(other)} of another shape (e.g. {example})",
-            "check network and network_options; the weights have to include the classifier",
-        )
-    network.load_state_dict({name: value.to(wanted[name].dtype) for name, value in state.items()})
-
-
-# The texts that a classifier's classes stand for: names, or names with their definitions.
-#
-# ImageNet's come with timm, in the order of the usual classifiers' outputs; those of another classifier are
-# a file with one text per line.
-
 DEFINITIONS = "-definitions"
 """What is put behind the name of a set of classes to have WordNet's definition after each name."""
 
@@ -175,7 +153,7 @@ _PLACE = "{name}"
 
 
 def class_texts(names: str, folder: Path, template: str = _PLACE) -> list[str]:
-    """One text per class, in the order of the network's outputs."""
+    """Return one text per class, in the order of the network's outputs: of a file with one per line, or timm's."""
     if _PLACE not in template:
         raise UsageError(f"template {template!r} has no place for a name", f"e.g. 'a photo of a {_PLACE}'")
     file = folder / names

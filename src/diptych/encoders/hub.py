@@ -48,7 +48,7 @@ What its numbers depend on:
 
 
 def model_card(encoder: DualEncoder) -> str:
-    """The README of a saved encoder, in the hub's format."""
+    """Return the README of a saved encoder, in the hub's format."""
     description = encoder.describe()
     return _CARD.format(
         name=Path(str(description.get("name", encoder.family))).name,
@@ -63,19 +63,12 @@ def push(encoder: DualEncoder, repo_id: str, *, private: bool, message: str) -> 
     library = require("huggingface_hub", *_EXTRA)
     with tempfile.TemporaryDirectory() as temporary:
         folder = encoder.save(Path(temporary) / "encoder")
-        # Beside OSError and ValueError the client lets errors of its HTTP library through, which is
-        # a matter of its version; its own error class inherits from their root.
-        unreachable = (
-            OSError,
-            ValueError,
-            *require("huggingface_hub.errors", *_EXTRA).HfHubHTTPError.__bases__,
-        )
         try:
             repository = library.create_repo(repo_id, private=private, exist_ok=True)
             commit = library.upload_folder(
                 repo_id=repository.repo_id, folder_path=str(folder), commit_message=message
             )
-        except unreachable as error:
+        except _client_errors() as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise UsageError(
                 f"cannot upload to {repo_id}: {reason}",
@@ -94,14 +87,14 @@ LOADING_ERRORS = (
     SafetensorError,
     pickle.UnpicklingError,
 )
-"""What the libraries raise on missing, damaged or unfitting files and on hubs out of reach."""
+"""What the libraries raise on missing, corrupt or unfitting files and on hubs out of reach."""
 
 
 def loading_failure(source: str, folder: Path | None, error: BaseException, fix: str) -> DiptychError:
-    """Our error for a library's, raised while it loaded ``source``."""
+    """Return our error for a library's, raised while it loaded ``source``."""
     if isinstance(error, pickle.UnpicklingError):
         return StorageError(
-            f"the weights of {source} hold more than tensors (pickled code), or are damaged, and are refused",
+            f"the weights of {source} hold more than tensors (pickled code), or are corrupt, and are refused",
             "use a copy of the model in safetensors",
         )
     lines = str(error).strip().splitlines()
@@ -111,6 +104,24 @@ def loading_failure(source: str, folder: Path | None, error: BaseException, fix:
     return UsageError(f"{source} could not be loaded, neither from its hub nor from the cache: {reason}", fix)
 
 
+def sentence_model_folder(name: str, **patterns: list[str]) -> Path:
+    """Return the folder of the hub's cache that holds a sentence-transformers model, filled when it can be."""
+    hub = require("huggingface_hub", "hub", "reading models from the hub")
+    full = name if "/" in name else f"sentence-transformers/{name}"
+    try:
+        return Path(hub.snapshot_download(full, **patterns))
+    except (*LOADING_ERRORS, *_client_errors()) as error:
+        fix = f"run `hf download {full} --local-dir FOLDER` where there is network; pass FOLDER"
+        raise loading_failure(name, None, error, fix) from error
+
+
+def _client_errors() -> tuple[type[Exception], ...]:
+    """Return what the client lets through of its HTTP library, which is a matter of its version: its own error
+    class inherits from their root."""
+    bases: Any = require("huggingface_hub.errors", *_EXTRA).HfHubHTTPError.__bases__
+    return (OSError, ValueError, *bases)
+
+
 @contextmanager
 def hub_within_reach() -> Iterator[None]:
     """Let the block load from the hub; from its cache alone, at once, where the hub does not answer.
@@ -118,14 +129,12 @@ def hub_within_reach() -> Iterator[None]:
     Asked by its clients, a hub out of reach costs half a minute of retries per file.
     """
     from huggingface_hub import constants, get_session
-    from huggingface_hub.errors import HfHubHTTPError
 
     offline = constants.HF_HUB_OFFLINE
-    errors: Any = (OSError, *HfHubHTTPError.__bases__)  # those of its HTTP library
     try:
         if not offline:
             get_session().head(constants.ENDPOINT, timeout=_PATIENCE)
-    except errors:
+    except _client_errors():
         constants.HF_HUB_OFFLINE = True
     try:
         yield
@@ -138,19 +147,19 @@ _PATIENCE = 5.0
 
 
 def saved_settings(folder: Path) -> dict[str, Any]:
-    """The settings that ``DualEncoder.save`` kept in ``folder``; empty where it did not write it."""
+    """Return the settings that ``DualEncoder.save`` kept in ``folder``; empty where it did not write it."""
     return EncoderHeader.open(folder).settings if EncoderHeader.is_at(folder) else {}
 
 
 def without_keys(config: Any, keys: Collection[str]) -> Any:
-    """A nested configuration without ``keys``, at every depth."""
+    """Return a nested configuration without ``keys``, at every depth."""
     if isinstance(config, dict):
         return {key: without_keys(value, keys) for key, value in config.items() if key not in keys}
     return config
 
 
 def tokenizer_content(tokenizer: Any) -> dict[str, Any]:
-    """What a transformers tokenizer does, without where it came from or how it was last called."""
+    """Return what a transformers tokenizer does, without where it came from or how it was last called."""
     content: dict[str, Any] = {
         "class": type(tokenizer).__name__,
         "special": {name: str(token) for name, token in tokenizer.special_tokens_map.items()},
@@ -196,7 +205,7 @@ def quiet(bars: bool) -> Iterator[None]:
 
 
 def weights_format(folder: Path) -> bool:
-    """True for safetensors, False for a pytorch_model.bin."""
+    """Return True for safetensors, False for a pytorch_model.bin."""
     for name, safe in (("model.safetensors", True), ("pytorch_model.bin", False)):
         if (folder / name).is_file() or (folder / f"{name}.index.json").is_file():
             return safe

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.extras import require
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.data.images import Overlay
@@ -24,6 +23,7 @@ from diptych.encoders.hub import (
     loading_failure,
     quiet,
     saved_settings,
+    sentence_model_folder,
     tokenizer_content,
     weights_format,
     without_keys,
@@ -36,10 +36,11 @@ MODULES_FILE = "modules.json"
 
 logger = logging.getLogger(__name__)
 
-_ORGANISATION = "sentence-transformers"
 _WRAPPERS = ("CLIPModel", "Transformer")
-_NEEDED = ("*.json", "*.txt", "*.safetensors", "*.bin")
-_NOT_NEEDED = ("onnx/*", "openvino/*")
+_FILES = {
+    "allow_patterns": ["*.json", "*.txt", "*.safetensors", "*.bin"],
+    "ignore_patterns": ["onnx/*", "openvino/*"],
+}
 
 
 class HuggingFaceEncoder(PretrainedEncoder):
@@ -226,7 +227,7 @@ class SentenceTransformersEncoder(HuggingFaceEncoder):
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
         given = Path(source).expanduser()
-        folder = given if given.is_dir() else _from_hub(source)
+        folder = given if given.is_dir() else sentence_model_folder(source, **_FILES)
         inner = first_module(folder, source)
         model, tokenizer, processor = _load(cls, inner, str(inner))
         settings = saved_settings(folder) or {"prefix": _default_prompt(folder)}
@@ -332,20 +333,6 @@ def first_module(folder: Path, source: str) -> Path:
     if not (inner / "config.json").is_file():
         raise StorageError(f"{inner} holds no config.json", "download the model again, all files")
     return inner
-
-
-def _from_hub(source: str) -> Path:
-    """The folder of a model on the hub, or in its cache."""
-    hub = require("huggingface_hub", "hub", "reading models from the hub")
-    name = source if "/" in source else f"{_ORGANISATION}/{source}"
-    try:
-        found: str = hub.snapshot_download(
-            name, allow_patterns=list(_NEEDED), ignore_patterns=list(_NOT_NEEDED)
-        )
-        return Path(found)
-    except LOADING_ERRORS as error:
-        fix = f"run `hf download {name} --local-dir FOLDER` where there is network; pass FOLDER"
-        raise loading_failure(source, None, error, fix) from error
 
 
 def _default_prompt(folder: Path) -> str:

@@ -15,12 +15,12 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from diptych.core.errors import MismatchError, RecipeError, UnknownNameError
+from diptych.core.errors import RecipeError, UnknownNameError
 from diptych.core.options import Options
 from diptych.core.reading import file_errors
 from diptych.data.images import split_overlay
 from diptych.encoders.hub import LOADING_ERRORS, hub_within_reach, loading_failure
-from diptych.encoders.inputs import as_picture, load_tensors
+from diptych.encoders.inputs import as_picture, load_fitting
 from diptych.encoders.preprocessing import Augmentation, Preprocessing
 from diptych.encoders.tower import Tower, make_head, unit_rows
 
@@ -82,7 +82,13 @@ class ImageTower(Tower):
         self.config = config
         self.backbone = _make_backbone(config, config.pretrained and config.weights is None and load_weights)
         if config.weights is not None and load_weights:
-            _load_backbone(self.backbone, Path(config.weights))
+            load_fitting(
+                self.backbone,
+                Path(config.weights),
+                "the backbone",
+                "check model.image.weights, backbone and backbone_options in the recipe",
+                ignore=("classifier.", "fc.", "head."),
+            )
         self.feature_width = int(self.backbone.num_features)
         if hasattr(self.backbone, "head_hidden_size") and self.backbone.head_hidden_size:
             self.feature_width = int(self.backbone.head_hidden_size)
@@ -185,22 +191,3 @@ def _map_channels(backbone: Any, config: ImageTowerConfig) -> int:
             "leave grid out, or choose a convolutional backbone",
         )
     return int(shape[1])
-
-
-def _load_backbone(backbone: nn.Module, path: Path) -> None:
-    """Load a safetensors state dict; a classifier that the tower does not have is left out."""
-    state = load_tensors(path, "check model.image.weights in the recipe")
-    wanted = backbone.state_dict()
-    missing = sorted(set(wanted) - set(state))
-    surplus = sorted(
-        key for key in set(state) - set(wanted) if not key.startswith(("classifier.", "fc.", "head."))
-    )
-    wrong = [key for key in wanted if key in state and state[key].shape != wanted[key].shape]
-    if missing or surplus or wrong:
-        example = (missing or surplus or wrong)[0]
-        raise MismatchError(
-            f"{path} does not fit the backbone: {len(missing)} tensors missing, {len(surplus)} unknown, "
-            f"{len(wrong)} of another shape (e.g. {example})",
-            "check model.image.backbone and backbone_options",
-        )
-    backbone.load_state_dict({key: state[key].to(wanted[key].dtype) for key in wanted})

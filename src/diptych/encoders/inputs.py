@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diptych.core.errors import CaptionError, ImageError, StorageError, UsageError
+from diptych.core.errors import CaptionError, ImageError, MismatchError, StorageError, UsageError
 from diptych.core.reading import file_errors, open_regular
 from diptych.data.images import OverlaidPicture
 
@@ -156,6 +156,23 @@ def load_tensors(path: Path, fix: str) -> dict[str, Tensor]:
             return load_file(str(path))
     except SafetensorError as error:
         raise StorageError(f"{path} is not a safetensors file: {error}", fix) from None
+
+
+def load_fitting(
+    network: torch.nn.Module, path: Path, what: str, fix: str, ignore: tuple[str, ...] = ()
+) -> None:
+    """Load a state dict whose names and shapes are the network's, but for names that begin as in ``ignore``."""
+    state, wanted = load_tensors(path, fix), network.state_dict()
+    missing = sorted(wanted.keys() - state.keys())
+    surplus = sorted(name for name in state.keys() - wanted.keys() if not name.startswith(ignore))
+    other = sorted(name for name in state.keys() & wanted.keys() if state[name].shape != wanted[name].shape)
+    if missing or surplus or other:
+        raise MismatchError(
+            f"{path} does not fit {what}: {len(missing)} tensors missing, {len(surplus)} unknown, "
+            f"{len(other)} of another shape (e.g. {(missing or surplus or other)[0]})",
+            fix,
+        )
+    network.load_state_dict({name: state[name].to(value.dtype) for name, value in wanted.items()})
 
 
 def pick_device(device: str | None) -> torch.device:

@@ -1,8 +1,6 @@
 """Latent targets: what a caption means, as a vector that another model made."""
 
 from diptych.encoders.targets.contract import (
-    TARGETS,
-    TargetKind,
     TargetModel,
     TargetOptions,
     make_target_model,
@@ -11,8 +9,6 @@ from diptych.encoders.targets.contract import (
 )
 
 __all__ = [
-    "TARGETS",
-    "TargetKind",
     "TargetModel",
     "TargetOptions",
     "make_target_model",

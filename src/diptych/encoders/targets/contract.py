@@ -6,9 +6,10 @@ is trained with it: what is opened again later is the same model or an error, ne
 
 from __future__ import annotations
 
+import importlib
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -18,12 +19,13 @@ from pydantic import Field
 
 from diptych.core.artifact import Artifact
 from diptych.core.context import task
-from diptych.core.errors import MismatchError, UsageError
+from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.core.files import atomic_folder
 from diptych.core.options import Options
-from diptych.core.registry import Registry
 from diptych.encoders.dual_encoder import unit_rows
 from diptych.encoders.row_store import keyed_rows, text_keys
+
+logger = logging.getLogger(__name__)
 
 
 class TargetOptions(Options):
@@ -59,27 +61,23 @@ BATCH_SIZE = 64
 
 
 class TargetModel(ABC):
-    """Captions to latent targets.
-
-    Attributes:
-        kind: its name in the registry.
-    """
+    """Captions to latent targets."""
 
     kind: ClassVar[str]
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """Length of a target."""
+        """Return the length of a target."""
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """Of everything a row depends on: weights, vocabulary, settings."""
+        """Return the fingerprint of everything a row depends on: weights, vocabulary, settings."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What it is, JSON-able, for a run's records."""
+        """Describe it, JSON-able, for a run's records."""
 
     @abstractmethod
     def _rows(self, texts: list[str]) -> np.ndarray:
@@ -87,10 +85,10 @@ class TargetModel(ABC):
 
     @abstractmethod
     def _write(self, folder: Path) -> dict[str, Any]:
-        """Write the files that opening needs, if any, and give the settings that it needs."""
+        """Write the files that opening needs, if any, and return the settings that it needs."""
 
     def encode(self, texts: Sequence[str], batch_size: int = BATCH_SIZE) -> np.ndarray:
-        """(n, width) float32 unit rows, each distinct text computed once.
+        """Return (n, width) float32 unit rows, each distinct text computed once.
 
         A text that the model knows nothing of has a row of zeros; see the kind.
         """
@@ -105,7 +103,7 @@ class TargetModel(ABC):
     def encode_batches(
         self, texts: Sequence[str], batch_size: int = BATCH_SIZE
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Positions in ``texts`` and their unit rows, batch by batch, long texts first.
+        """Yield positions in ``texts`` and their unit rows, batch by batch, long texts first.
 
         Texts of similar length share a batch, so that little of it is padding.
         """
@@ -126,38 +124,27 @@ class TargetModel(ABC):
         return folder
 
 
-@dataclass(frozen=True)
-class TargetKind:
-    """A way to make latent targets.
-
-    Attributes:
-        name: what a recipe calls it.
-        description: one line.
-        citation: where it is from.
-        make: from a recipe's options and the training captions.
-        open: from a folder and the settings that were saved in it.
-    """
-
-    name: str
-    description: str
-    citation: str
-    make: Callable[[TargetOptions, Sequence[str]], TargetModel]
-    open: Callable[[Path, dict[str, Any]], TargetModel]
+_KINDS = {"dual": "DualTexts", "lsa": "LatentSemanticAnalysis", "sentence": "SentenceEncoder"}
 
 
-TARGETS: Registry[TargetKind] = Registry("kind of target", "diptych.encoders.targets.kinds")
+def _class_of(kind: str) -> Any:
+    """Return a class with ``make(options, captions)`` and ``reopen(folder, settings)``."""
+    if kind not in _KINDS:
+        raise UnknownNameError("kind of target", kind, _KINDS)
+    return getattr(importlib.import_module(f"diptych.encoders.targets.kinds.{kind}"), _KINDS[kind])
 
 
 def make_target_model(options: TargetOptions, training_captions: Sequence[str]) -> TargetModel:
-    """The model that a recipe asks for."""
-    return TARGETS.get(options.kind).make(options, training_captions)
+    """Make the model that a recipe asks for."""
+    made: TargetModel = _class_of(options.kind).make(options, training_captions)
+    return made
 
 
 def open_target_model(folder: Path | str) -> TargetModel:
-    """What :meth:`TargetModel.save` wrote."""
+    """Open what :meth:`TargetModel.save` wrote."""
     folder = Path(folder)
     header = TargetHeader.open(folder)
-    model = TARGETS.get(header.kind).open(folder, header.settings)
+    model: TargetModel = _class_of(header.kind).reopen(folder, header.settings)
     if model.fingerprint != header.fingerprint:
         raise MismatchError(
             f"the {model.kind} model of {folder} was {header.fingerprint} when it was saved "
@@ -167,13 +154,10 @@ def open_target_model(folder: Path | str) -> TargetModel:
     return model
 
 
-logger = logging.getLogger(__name__)
-
-
 def targets_of(
     model: TargetModel, captions: Sequence[str], root: Path | str, batch_size: int = BATCH_SIZE
 ) -> np.ndarray:
-    """(n, width) float32 unit rows, one per caption, memory-mapped for reading."""
+    """Return (n, width) float32 unit rows, one per caption, memory-mapped for reading."""
     if not captions:
         return np.empty((0, model.width), dtype=np.float32)
 

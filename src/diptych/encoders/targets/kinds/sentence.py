@@ -28,21 +28,18 @@ from diptych.encoders.hub import (
     NO_EFFECT,
     loading_failure,
     quiet,
+    sentence_model_folder,
     tokenizer_content,
     without_keys,
 )
-from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel, TargetOptions
+from diptych.encoders.targets.contract import TargetModel, TargetOptions
 
 _EXTRA = ("targets", "making targets with a sentence encoder")
-_OTHER_FORMATS = ("onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.mlmodel", "*.gguf")
+_OTHER_FORMATS = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.mlmodel", "*.gguf"]
 
 
 class SentenceEncoder(TargetModel):
-    """A sentence-transformers model; open one with :meth:`load`.
-
-    Args:
-        precision: ``float32``, or ``bfloat16`` arithmetic where PyTorch's autocast takes it.
-    """
+    """A sentence-transformers model; open one with :meth:`load`."""
 
     kind: ClassVar[str] = "sentence"
 
@@ -54,10 +51,10 @@ class SentenceEncoder(TargetModel):
 
     @classmethod
     def load(cls, source: str, precision: str = "float32", device: str | None = None) -> SentenceEncoder:
-        """From a folder, or by name from the hub or its cache."""
+        """Load from a folder, or by name from the hub or its cache."""
         library = require("sentence_transformers", *_EXTRA)
         given = Path(source).expanduser()
-        folder = given if given.is_dir() else _from_hub(source)
+        folder = given if given.is_dir() else sentence_model_folder(source, ignore_patterns=_OTHER_FORMATS)
         if not (folder / "modules.json").is_file():
             raise StorageError(
                 f"{source} is no sentence-transformers model: it has no modules.json",
@@ -77,6 +74,14 @@ class SentenceEncoder(TargetModel):
             raise loading_failure(source, folder, error, "download the model again, all files") from error
         name = str(given.resolve()) if given.is_dir() else source
         return cls(model, name, unused, precision)
+
+    @classmethod
+    def make(cls, options: TargetOptions, captions: Sequence[str]) -> SentenceEncoder:
+        return cls.load(options.model, options.precision)
+
+    @classmethod
+    def reopen(cls, folder: Path, settings: dict[str, Any]) -> SentenceEncoder:
+        return cls.load(settings["model"], settings["precision"])
 
     @property
     def width(self) -> int:
@@ -124,21 +129,8 @@ class SentenceEncoder(TargetModel):
         return {"model": self.source, "precision": self.precision}
 
 
-def _from_hub(name: str) -> Path:
-    """The folder of the hub's cache that holds the model, filled when it can be."""
-    hub = require("huggingface_hub", *_EXTRA)
-    # Errors of the client's HTTP library pass through it; its own error class inherits from their root.
-    unreachable = (*LOADING_ERRORS, *require("huggingface_hub.errors", *_EXTRA).HfHubHTTPError.__bases__)
-    full = name if "/" in name else f"sentence-transformers/{name}"
-    try:
-        return Path(hub.snapshot_download(full, ignore_patterns=list(_OTHER_FORMATS)))
-    except unreachable as error:
-        fix = "give the model's folder: `hf download NAME --local-dir FOLDER` where there is network"
-        raise loading_failure(name, None, error, fix) from error
-
-
 def _random_weights(model: Any, folder: Path, source: str) -> frozenset[str]:
-    """Names of weights that the files lack, when no row depends on them."""
+    """Return names of weights that the files lack, when no row depends on them."""
     inner = getattr(model[0], "auto_model", None)
     if inner is None:
         return frozenset()
@@ -165,22 +157,3 @@ def _tokenizer_content(tokenizer: Any) -> Any:
     if hasattr(tokenizer, "to_str"):
         return json.loads(tokenizer.to_str())
     return [type(tokenizer).__name__, list(tokenizer.get_vocab())]
-
-
-def _make(options: TargetOptions, captions: Sequence[str]) -> TargetModel:
-    return SentenceEncoder.load(options.model, options.precision)
-
-
-def _open(folder: Path, settings: dict[str, Any]) -> TargetModel:
-    return SentenceEncoder.load(settings["model"], settings["precision"])
-
-
-TARGETS.add(
-    TargetKind(
-        "sentence",
-        "a sentence encoder of the sentence-transformers library",
-        "Reimers and Gurevych 2019",
-        _make,
-        _open,
-    )
-)
