@@ -30,52 +30,58 @@ from diptych.encoders.tower import TokenInputs, Tower, needs_head, text_head, wo
 logger = logging.getLogger(__name__)
 
 
-class CaptionTowerConfig(Options):
-    """What a caption tower is made of.
+class WordTowerConfig(Options):
+    """What towers of words have in common.
 
     Attributes:
-        kind: ``gru``.
-        word_width: length of a word embedding.
         word_vectors: an .npz file with ``words`` and ``vectors`` that word embeddings start from.
         word_vector_scale: ``matched`` scales the file as a whole to the spread of fresh embeddings;
             ``given`` takes it as it is and draws all other words from N(0, 1), as published.
-        bidirectional: read captions in both directions, half the state each.
-        layers: GRU layers.
-        hidden_state: length of the GRU's state (both directions together); the shared space's width
-            when not given.
-        pool: ``last``, ``mean`` or ``max`` over tokens.
+        head: ``none`` takes the state as it is (VSE++), ``linear`` and ``mlp`` put a head on it.
         hidden: width of the MLP head's hidden layer.
         bias: whether the head's layers have one.
         batch_norm: normalise the head's output over the batch, before unit length.
-        head: ``none`` takes the state as it is (VSE++), ``linear`` and ``mlp`` put a head on it.
-        dropout: of word embeddings and of the pooled state, in training.
-        word_dropout: probability that a word becomes ``<unk>``, in training.
-        max_tokens: longer captions are cut, start and end included.
+        dropout: of word embeddings (``gru``) and of the pooled state, in training.
         min_count: words seen less often in the vocabulary's captions are unknown.
         vocabulary_splits: the splits whose captions the vocabulary is built from.
-        compat: ``last-token`` gathers both directions at the last token, as published.
     """
 
-    kind: Literal["gru"] = "gru"
-    word_width: int = Field(300, ge=1)
     word_vectors: str | None = None
     word_vector_scale: Literal["matched", "given"] = "matched"
-    bidirectional: bool = False
-    layers: int = Field(1, ge=1)
-    hidden_state: int | None = Field(None, ge=2)
-    pool: Literal["last", "mean", "max"] = "last"
     head: Literal["none", "linear", "mlp"] = "none"
     hidden: int = Field(1024, ge=1)
     bias: bool = True
     batch_norm: bool = False
     dropout: float = Field(0.0, ge=0, lt=1)
-    word_dropout: float = Field(0.0, ge=0, lt=1)
-    max_tokens: int = Field(100, ge=3)
     min_count: int = Field(4, ge=1)
     vocabulary_splits: tuple[str, ...] = ("train",)
-    compat: Literal["none", "last-token"] = "none"
 
     _head = model_validator(mode="after")(needs_head)
+
+
+class CaptionTowerConfig(WordTowerConfig):
+    """What a caption tower is made of.
+
+    Attributes:
+        bidirectional: read captions in both directions, half the state each.
+        layers: GRU layers.
+        hidden_state: length of the GRU's state (both directions together); the shared space's width
+            when not given.
+        pool: ``last``, ``mean`` or ``max`` over tokens.
+        word_dropout: probability that a word becomes ``<unk>``, in training.
+        max_tokens: longer captions are cut, start and end included.
+        compat: ``last-token`` gathers both directions at the last token, as published.
+    """
+
+    kind: Literal["gru"] = "gru"
+    word_width: int = Field(300, ge=1)
+    bidirectional: bool = False
+    layers: int = Field(1, ge=1)
+    hidden_state: int | None = Field(None, ge=2)
+    pool: Literal["last", "mean", "max"] = "last"
+    word_dropout: float = Field(0.0, ge=0, lt=1)
+    max_tokens: int = Field(100, ge=3)
+    compat: Literal["none", "last-token"] = "none"
 
 
 _PUBLISHED = {"fc.projector.0": "head.1", "fc.projector.2": "head.4", "bn": "head.5"}
@@ -126,7 +132,7 @@ class CaptionTower(Tower):
         self.head = text_head(config, state, self.base, config.hidden)
 
     def inputs(self, texts: Sequence[str]) -> TokenInputs:
-        """``texts`` as token ids, ready to be batched; those that reach the limit are counted and logged."""
+        """Return ``texts`` as token ids, ready to be batched; those that reach the limit are counted and logged."""
         flat, starts = self.vocabulary.encode_all(texts, self.config.max_tokens)
         inputs = TokenInputs(flat, starts, self.vocabulary, self.config.max_tokens)
         cut = int(np.count_nonzero(inputs.lengths == self.config.max_tokens))
@@ -135,8 +141,8 @@ class CaptionTower(Tower):
         return inputs
 
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
-        """Texts with their endings after a blank; :meth:`inputs` makes the same tokens of them as of
-        ``texts`` that are batched with ``endings``. Those that lose words for it are counted and logged.
+        """Return texts with their endings after a blank: :meth:`inputs` makes the same tokens of them as of
+        ``texts`` that are batched with ``endings``.
         """
         cut = 0
         ended = list(texts)
@@ -203,44 +209,19 @@ class CaptionTower(Tower):
         return outputs.masked_fill(~inside[:, :, None], -math.inf).amax(dim=1)
 
 
-class BagTowerConfig(Options):
-    """What a bag-of-words tower is made of.
-
-    Attributes:
-        kind: ``bag``.
-        word_width: length of a word embedding; the shared space's width when not given.
-        word_vectors, word_vector_scale: as for a GRU tower.
-        head: ``none`` takes the mean as it is, ``linear`` and ``mlp`` put a head on it.
-        hidden: width of the MLP head's hidden layer.
-        bias: whether the head's layers have one.
-        batch_norm: normalise the head's output over the batch, before unit length.
-        dropout: of the mean, in training.
-        min_count: words seen less often in the vocabulary's captions are unknown.
-        vocabulary_splits: the splits whose captions the vocabulary is built from.
-    """
+class BagTowerConfig(WordTowerConfig):
+    """What a bag-of-words tower is made of; ``word_width`` is the shared space's when not given."""
 
     kind: Literal["bag"] = "bag"
     word_width: int | None = Field(None, ge=1)
-    word_vectors: str | None = None
-    word_vector_scale: Literal["matched", "given"] = "matched"
-    head: Literal["none", "linear", "mlp"] = "none"
-    hidden: int = Field(1024, ge=1)
-    bias: bool = True
-    batch_norm: bool = False
-    dropout: float = Field(0.0, ge=0, lt=1)
-    min_count: int = Field(4, ge=1)
-    vocabulary_splits: tuple[str, ...] = ("train",)
-
-    _head = model_validator(mode="after")(needs_head)
 
 
 class BagTower(Tower):
-    """Token ids to unit rows, the same for the same words in any order.
+    """Token ids to unit rows, the same for the same words in any order, to the last bit.
 
-    It is a control. Whatever it scores, it scores without knowing who does what to whom, and a change of the
-    order of words changes nothing, to the last bit: words are added in the order of their ids, all of them count
-    (no caption is cut, or other words would fall off the end of a shuffled one), and in evaluation a caption's
-    dense layers are computed by themselves, for the last bits of a matrix product depend on how many rows it has.
+    Words are added in the order of their ids, all of them count (no caption is cut, or other words would fall off the
+    end of a shuffled one), and in evaluation a caption's dense layers are computed by themselves, for the last bits
+    of a matrix product depend on how many rows it has.
 
     Source: the control is ours; Yuksekgonul et al., When and Why Vision-Language Models Behave like Bags-of-Words,
     ICLR 2023, for the question.
@@ -270,7 +251,7 @@ class BagTower(Tower):
         self.head = text_head(config, words, self.base, config.hidden)
 
     def inputs(self, texts: Sequence[str]) -> TokenInputs:
-        """``texts`` as token ids, start and end included, ready to be batched; none is cut."""
+        """Return ``texts`` as token ids, start and end included, ready to be batched; none is cut."""
         return TokenInputs(*self.vocabulary.encode_all(texts), self.vocabulary)
 
     def describe(self) -> dict[str, Any]:
