@@ -25,15 +25,10 @@ from diptych.encoders.given_rows import GivenRows
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
-    """x ↦ (x − mean) · matrix.
+    """x ↦ (x − mean) · matrix."""
 
-    Attributes:
-        matrix: (d, k) float32.
-        mean: (d,) float32.
-    """
-
-    matrix: np.ndarray
-    mean: np.ndarray
+    matrix: np.ndarray  # (d, k) float32
+    mean: np.ndarray  # (d,) float32
 
     def __post_init__(self) -> None:
         if self.matrix.ndim != 2 or self.mean.shape != self.matrix.shape[:1]:

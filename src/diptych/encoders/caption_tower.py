@@ -34,27 +34,20 @@ class WordTowerConfig(Options):
     """What towers of words have in common.
 
     Attributes:
-        word_vectors: an .npz file with ``words`` and ``vectors`` that word embeddings start from.
         word_vector_scale: ``matched`` scales the file as a whole to the spread of fresh embeddings;
             ``given`` takes it as it is and draws all other words from N(0, 1), as published.
         head: ``none`` takes the state as it is (VSE++), ``linear`` and ``mlp`` put a head on it.
-        hidden: width of the MLP head's hidden layer.
-        bias: whether the head's layers have one.
-        batch_norm: normalise the head's output over the batch, before unit length.
-        dropout: of word embeddings (``gru``) and of the pooled state, in training.
-        min_count: words seen less often in the vocabulary's captions are unknown.
-        vocabulary_splits: the splits whose captions the vocabulary is built from.
     """
 
-    word_vectors: str | None = None
+    word_vectors: str | None = None  # an .npz file with words and vectors that word embeddings start from
     word_vector_scale: Literal["matched", "given"] = "matched"
     head: Literal["none", "linear", "mlp"] = "none"
-    hidden: int = Field(1024, ge=1)
-    bias: bool = True
-    batch_norm: bool = False
-    dropout: float = Field(0.0, ge=0, lt=1)
-    min_count: int = Field(4, ge=1)
-    vocabulary_splits: tuple[str, ...] = ("train",)
+    hidden: int = Field(1024, ge=1)  # width of the MLP head's hidden layer
+    bias: bool = True  # whether the head's layers have one
+    batch_norm: bool = False  # normalise the head's output over the batch, before unit length
+    dropout: float = Field(0.0, ge=0, lt=1)  # of word embeddings (gru) and of the pooled state, in training
+    min_count: int = Field(4, ge=1)  # words seen less often in the vocabulary's captions are unknown
+    vocabulary_splits: tuple[str, ...] = ("train",)  # the splits whose captions the vocabulary is built from
 
     _head = model_validator(mode="after")(needs_head)
 
@@ -63,24 +56,19 @@ class CaptionTowerConfig(WordTowerConfig):
     """What a caption tower is made of.
 
     Attributes:
-        bidirectional: read captions in both directions, half the state each.
-        layers: GRU layers.
-        hidden_state: length of the GRU's state (both directions together); the shared space's width
-            when not given.
-        pool: ``last``, ``mean`` or ``max`` over tokens.
-        word_dropout: probability that a word becomes ``<unk>``, in training.
-        max_tokens: longer captions are cut, start and end included.
+        hidden_state: length of the GRU's state (both directions together); the shared space's width when
+            not given.
         compat: ``last-token`` gathers both directions at the last token, as published.
     """
 
     kind: Literal["gru"] = "gru"
     word_width: int = Field(300, ge=1)
-    bidirectional: bool = False
-    layers: int = Field(1, ge=1)
+    bidirectional: bool = False  # read captions in both directions, half the state each
+    layers: int = Field(1, ge=1)  # GRU layers
     hidden_state: int | None = Field(None, ge=2)
-    pool: Literal["last", "mean", "max"] = "last"
-    word_dropout: float = Field(0.0, ge=0, lt=1)
-    max_tokens: int = Field(100, ge=3)
+    pool: Literal["last", "mean", "max"] = "last"  # last, mean or max over tokens
+    word_dropout: float = Field(0.0, ge=0, lt=1)  # probability that a word becomes <unk>, in training
+    max_tokens: int = Field(100, ge=3)  # longer captions are cut, start and end included
     compat: Literal["none", "last-token"] = "none"
 
 

@@ -44,7 +44,6 @@ class ClassifierConfig(Options):
     """Which network, and where its weights are.
 
     Attributes:
-        network: a timm model name (``timm.list_models()``).
         network_options: keyword arguments for ``timm.create_model``, e.g. ``{"pad_type": "same"}``.
         weights: a safetensors file of the network's whole state dict, its classifier included; timm's
             pretrained ones, from its hub or cache, when not given.
@@ -52,7 +51,7 @@ class ClassifierConfig(Options):
             another source may want another one.
     """
 
-    network: str
+    network: str  # a timm model name (timm.list_models())
     network_options: dict[str, Any] = Field(default_factory=dict)
     weights: str | None = None
     preprocessing: Preprocessing | None = None
@@ -193,17 +192,13 @@ class ConseConfig(ClassifierConfig):
     """What ``conse.json`` says; paths are from its folder.
 
     Attributes:
-        names: see :func:`~diptych.encoders.conse.class_texts`.
-        template: what is made of a name before the sentence encoder reads it.
-        sentences: a sentence-transformers folder or name.
-        top: T, classes per picture.
         temperature: τ of the soft-max; above 1 the less probable classes count for more.
     """
 
-    names: str = f"imagenet-1k{DEFINITIONS}"
-    template: str = "{name}"
-    sentences: str = TargetOptions().model
-    top: int = Field(10, ge=1)
+    names: str = f"imagenet-1k{DEFINITIONS}"  # see :func:`~diptych.encoders.conse.class_texts`
+    template: str = "{name}"  # what is made of a name before the sentence encoder reads it
+    sentences: str = TargetOptions().model  # a sentence-transformers folder or name
+    top: int = Field(10, ge=1)  # T, classes per picture
     temperature: float = Field(1.5, gt=0, allow_inf_nan=False)
 
 

@@ -38,17 +38,11 @@ CONFIG_FILE = "diptych.json"
 
 @dataclass(frozen=True)
 class EncoderHeader(Artifact, kind="diptych", version=2, recreate="save the encoder again"):
-    """The header of a saved encoder.
+    """The header of a saved encoder."""
 
-    Attributes:
-        family: in the registry.
-        fingerprint: of the encoder.
-        settings: what its other files do not hold.
-    """
-
-    family: str
-    fingerprint: str
-    settings: dict[str, Any]
+    family: str  # in the registry
+    fingerprint: str  # of the encoder
+    settings: dict[str, Any]  # what its other files do not hold
 
 
 class DualEncoder(ABC):
@@ -289,13 +283,9 @@ class Towers(Protocol):
 
 
 class TrainableEncoder(DualEncoder):
-    """A dual encoder whose weights can be trained in place.
+    """A dual encoder whose weights can be trained in place."""
 
-    Attributes:
-        name: what reports call it.
-    """
-
-    name: str
+    name: str  # what reports call it
 
     @abstractmethod
     def to(self, device: torch.device) -> None:

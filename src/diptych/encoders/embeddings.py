@@ -139,19 +139,12 @@ class EncodedCollection(
     mapped=("caption_image",),
     parts=("images", "texts"),
 ):
-    """A collection as embeddings: images, captions, and which describes which.
+    """A collection as embeddings: images, captions, and which describes which."""
 
-    Attributes:
-        images: one row per image.
-        texts: one row per caption.
-        caption_image: (n_captions,) int64, the image of each caption.
-        about: metadata of evaluations: dataset, split, encoder.
-    """
-
-    images: Embeddings
-    texts: Embeddings
-    caption_image: np.ndarray
-    about: dict[str, Any]
+    images: Embeddings  # one row per image
+    texts: Embeddings  # one row per caption
+    caption_image: np.ndarray  # (n_captions,) int64, the image of each caption
+    about: dict[str, Any]  # metadata of evaluations: dataset, split, encoder
 
     def __post_init__(self) -> None:
         for what in ("encoder", "similarity"):
@@ -179,21 +172,13 @@ ORIGIN_FILE = "origin.json"
 
 @dataclass(frozen=True)
 class Origin:
-    """Where embeddings came from, so that a search can show what it found.
+    """Where embeddings came from, so that a search can show what it found."""
 
-    Attributes:
-        model: the run or encoder, as it was named.
-        data: the recipe's data section.
-        split: the part that was embedded; None for all.
-        captions: which captions of each image, as ``--captions`` takes it.
-        centric: what the images show, ``scene`` or ``object``; None where it is unknown.
-    """
-
-    model: str
-    data: dict[str, Any]
-    split: str | None
-    captions: str = "all"
-    centric: str | None = None
+    model: str  # the run or encoder, as it was named
+    data: dict[str, Any]  # the recipe's data section
+    split: str | None  # the part that was embedded; None for all
+    captions: str = "all"  # which captions of each image, as --captions takes it
+    centric: str | None = None  # what the images show, scene or object; None where it is unknown
 
     @property
     def part(self) -> str:

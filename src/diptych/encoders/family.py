@@ -23,21 +23,16 @@ class Family:
     """One kind of encoder and how it is found and loaded.
 
     Attributes:
-        name: what ``diptych.json`` and ``DualEncoder.load(family=...)`` call it.
-        description: one line.
-        forms: how its sources are written, for help texts and errors.
-        prefix: ``PREFIX:rest`` names a source of this family; None when it has folders only.
-        recognises: whether a folder without ``diptych.json`` is one of this family's.
         load: (source without prefix, device) to an encoder; imports the library it needs.
         load_texts: the same without what images need, where that is possible: a search by words loads it.
         matches: whether its encoders also have a matching head; see :mod:`diptych.encoders.matching`.
     """
 
-    name: str
-    description: str
-    forms: tuple[str, ...]
-    prefix: str | None
-    recognises: Callable[[Path], bool]
+    name: str  # what diptych.json and DualEncoder.load(family=...) call it
+    description: str  # one line
+    forms: tuple[str, ...]  # how its sources are written, for help texts and errors
+    prefix: str | None  # PREFIX:rest names a source of this family; None when it has folders only
+    recognises: Callable[[Path], bool]  # whether a folder without diptych.json is one of this family's
     load: Callable[[str, str | None], DualEncoder]
     matches: bool = False
     load_texts: Callable[[str, str | None], DualEncoder] | None = None

@@ -29,35 +29,25 @@ class ImageTowerConfig(Options):
     """What an image tower is made of.
 
     Attributes:
-        kind: ``pictures``.
-        backbone: a timm model name (``timm.list_models()``).
         backbone_options: keyword arguments for ``timm.create_model``, e.g. ``{pad_type = "same"}``.
-        pretrained: let timm fetch its pretrained weights from the hub.
-        weights: a safetensors file of the backbone's own state dict, instead of the hub.
-        grid: rows and columns of cells over which the backbone's last map is averaged, the cells'
-            means end to end instead of the backbone's own pooling: features that keep where things are.
-        preprocessing: what the backbone sees.
-        normalise_features: divide the pooled features by their length before the head (VSE++).
-        hidden: width of the MLP head's hidden layer; a linear head when not given.
-        dropout: before each linear layer of the head.
-        bias: whether the head's layers have one.
-        batch_norm: normalise the head's output over the batch, before unit length.
-        freeze_batch_norm: keep batch-norm statistics as they are even when the backbone is trained;
-            needed where they are folded away or batches are small.
+        grid: rows and columns of cells over which the backbone's last map is averaged, the cells' means end
+            to end instead of the backbone's own pooling: features that keep where things are.
+        freeze_batch_norm: keep batch-norm statistics as they are even when the backbone is trained; needed
+            where they are folded away or batches are small.
     """
 
     kind: Literal["pictures"] = "pictures"
-    backbone: str = "resnet50"
+    backbone: str = "resnet50"  # a timm model name (timm.list_models())
     backbone_options: dict[str, Any] = Field(default_factory=dict)
-    pretrained: bool = False
-    weights: str | None = None
+    pretrained: bool = False  # let timm fetch its pretrained weights from the hub
+    weights: str | None = None  # a safetensors file of the backbone's own state dict, instead of the hub
     grid: tuple[int, int] | None = None
-    preprocessing: Preprocessing = Preprocessing()
-    normalise_features: bool = True
-    hidden: int | None = None
-    dropout: float = Field(0.0, ge=0, lt=1)
-    bias: bool = True
-    batch_norm: bool = False
+    preprocessing: Preprocessing = Preprocessing()  # what the backbone sees
+    normalise_features: bool = True  # divide the pooled features by their length before the head (VSE++)
+    hidden: int | None = None  # width of the MLP head's hidden layer; a linear head when not given
+    dropout: float = Field(0.0, ge=0, lt=1)  # before each linear layer of the head
+    bias: bool = True  # whether the head's layers have one
+    batch_norm: bool = False  # normalise the head's output over the batch, before unit length
     freeze_batch_norm: bool = False
 
     @property

@@ -32,20 +32,17 @@ class Augmentation(Options):
 
     Attributes:
         scale: smallest and largest share of the picture's area that a crop covers.
-        ratio: narrowest and widest crop, width over height.
         flip: probability of a horizontal flip. Captions that say "left" then lie: set 0 for those.
-        erasing: probability that a rectangle is set to 0, the mean colour, after normalisation
-            (Zhong et al. 2020).
-        erasing_area: smallest and largest share of the crop that is erased.
-        erasing_ratio: flattest and tallest rectangle, height over width.
+        erasing: probability that a rectangle is set to 0, the mean colour, after normalisation (Zhong et
+            al. 2020).
     """
 
     scale: tuple[float, float] = (0.08, 1.0)
-    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)  # narrowest and widest crop, width over height
     flip: float = Field(0.5, ge=0, le=1)
     erasing: float = Field(0.0, ge=0, le=1)
-    erasing_area: tuple[float, float] = (0.02, 1 / 3)
-    erasing_ratio: tuple[float, float] = (0.3, 3.3)
+    erasing_area: tuple[float, float] = (0.02, 1 / 3)  # smallest and largest share of the crop that is erased
+    erasing_ratio: tuple[float, float] = (0.3, 3.3)  # flattest and tallest rectangle, height over width
 
     @model_validator(mode="after")
     def _ranges(self) -> Augmentation:
@@ -60,14 +57,12 @@ class Preprocessing(Options):
     """How a picture becomes a (3, size, size) float32 array.
 
     Attributes:
-        size: side of the square the tower sees, in pixels.
-        resize: length the shorter side is resized to before the central crop.
         interpolation: ``bilinear`` or ``bicubic``, with Pillow's antialiasing.
         mean, std: per channel, of values in [0, 1].
     """
 
-    size: int = Field(224, ge=8, le=4096)
-    resize: int = Field(256, ge=8, le=8192)
+    size: int = Field(224, ge=8, le=4096)  # side of the square the tower sees, in pixels
+    resize: int = Field(256, ge=8, le=8192)  # length the shorter side is resized to before the central crop
     interpolation: Literal["bilinear", "bicubic"] = "bicubic"
     mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)

@@ -30,24 +30,18 @@ class RegionTowerConfig(Options):
     picture is ``regions = 1``, ``layers = 0``, ``fusion = "mean"``.
 
     Attributes:
-        kind: ``regions``.
-        regions: how many each picture has.
-        feature_width: length of a region's features.
-        layers: graph convolutions.
-        fusion: how regions become one row: the last state of a ``gru`` that reads them in order, or
-            their ``mean``.
-        normalise_input: unit length before the graph convolutions.
-        batch_norm: normalise the fused row over the batch.
+        fusion: how regions become one row: the last state of a ``gru`` that reads them in order, or their
+            ``mean``.
         compat: ``region-axis`` takes unit length over the regions, as published.
     """
 
     kind: Literal["regions"] = "regions"
-    regions: int = Field(36, ge=1)
-    feature_width: int = Field(2048, ge=1)
-    layers: int = Field(4, ge=0)
+    regions: int = Field(36, ge=1)  # how many each picture has
+    feature_width: int = Field(2048, ge=1)  # length of a region's features
+    layers: int = Field(4, ge=0)  # graph convolutions
     fusion: Literal["gru", "mean"] = "gru"
-    normalise_input: bool = True
-    batch_norm: bool = False
+    normalise_input: bool = True  # unit length before the graph convolutions
+    batch_norm: bool = False  # normalise the fused row over the batch
     compat: Literal["none", "region-axis"] = "none"
 
     @property

@@ -40,19 +40,15 @@ class FeatureOptions(Options):
     """How features are cached.
 
     Attributes:
-        views: random crops stored per picture beside the central one.
-        augmentation: what a random view is.
-        precision: ``float32``, or ``bfloat16`` arithmetic in the backbone: faster on processors that
-            have it, with two to three significant digits.
-        storage: ``float32`` or ``float16`` on disk.
-        seed: of the random views.
+        precision: ``float32``, or ``bfloat16`` arithmetic in the backbone: faster on processors that have
+            it, with two to three significant digits.
     """
 
-    views: int = Field(0, ge=0, le=1000)
-    augmentation: Augmentation = Augmentation()
+    views: int = Field(0, ge=0, le=1000)  # random crops stored per picture beside the central one
+    augmentation: Augmentation = Augmentation()  # what a random view is
     precision: Literal["float32", "bfloat16"] = "float32"
-    storage: Literal["float32", "float16"] = "float32"
-    seed: int = 0
+    storage: Literal["float32", "float16"] = "float32"  # float32 or float16 on disk
+    seed: int = 0  # of the random views
 
 
 @dataclass(frozen=True, eq=False)

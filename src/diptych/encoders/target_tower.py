@@ -23,20 +23,16 @@ class TargetTowerConfig(Options):
     """What a target tower is made of.
 
     Attributes:
-        kind: ``targets``.
-        targets: the model that makes the vectors.
         head: ``none`` takes them as they are; ``linear`` and ``mlp`` put a head on them.
         hidden: width of the MLP head's hidden layer; the targets' own when not given.
-        bias: whether the head's layers have one.
-        batch_norm: normalise the head's output over the batch, before unit length.
     """
 
     kind: Literal["targets"] = "targets"
-    targets: TargetOptions = TargetOptions()
+    targets: TargetOptions = TargetOptions()  # the model that makes the vectors
     head: Literal["none", "linear", "mlp"] = "none"
     hidden: int | None = Field(None, ge=1)
-    bias: bool = False
-    batch_norm: bool = False
+    bias: bool = False  # whether the head's layers have one
+    batch_norm: bool = False  # normalise the head's output over the batch, before unit length
 
     _head = model_validator(mode="after")(needs_head)
 

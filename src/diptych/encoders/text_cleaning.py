@@ -12,21 +12,13 @@ from diptych.core.errors import MismatchError
 
 @dataclass(frozen=True)
 class Cleaning:
-    """One model's rule.
+    """One model's rule."""
 
-    Attributes:
-        name: whose it is.
-        marks: the characters that are taken out of a text.
-        substitute: what stands in the place of each.
-        replaced: texts that are replaced after that, in order.
-        words: how many words are kept; more are cut.
-    """
-
-    name: str
-    marks: str
-    substitute: str
-    replaced: tuple[tuple[str, str], ...] = ()
-    words: int = 30
+    name: str  # whose it is
+    marks: str  # the characters that are taken out of a text
+    substitute: str  # what stands in the place of each
+    replaced: tuple[tuple[str, str], ...] = ()  # texts that are replaced after that, in order
+    words: int = 30  # how many words are kept; more are cut
 
     def whole(self, text: str) -> str:
         """``text`` cleaned, however long it is."""
@@ -71,19 +63,12 @@ _ENCODE_TOKEN = "[ENC]"
 
 @dataclass(frozen=True)
 class TextRule:
-    """Padding and length of the texts of one model type.
+    """Padding and length of the texts of one model type."""
 
-    Attributes:
-        padding: ``"longest"`` of the batch, or always ``"max_length"``.
-        limit: tokens the model was trained with, where its configuration does not say so.
-        mask: whether the model takes the attention mask.
-        reserved: position rows that no token uses (RoBERTa numbers positions from pad id + 1).
-    """
-
-    padding: Literal["longest", "max_length"]
-    limit: int | None = None
-    mask: bool = True
-    reserved: int = 0
+    padding: Literal["longest", "max_length"]  # "longest" of the batch, or always "max_length"
+    limit: int | None = None  # tokens the model was trained with, where its configuration does not say so
+    mask: bool = True  # whether the model takes the attention mask
+    reserved: int = 0  # position rows that no token uses (RoBERTa numbers positions from pad id + 1)
 
 
 TEXT_RULES: dict[str, TextRule] = {

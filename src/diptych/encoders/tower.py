@@ -85,17 +85,12 @@ class ProjectionConfig(Options):
     Linear(base, hidden) → ReLU → Linear(hidden, width). The towers below are then those of a model
     of width ``base`` without projection, so that a trained one's weights fit (ConVSE's warm start).
 
-    Attributes:
-        base: d of the towers' own output.
-        hidden: width of the hidden layer.
-        bias: whether the second layer has one, as in the published code; the first has none.
-
     Source: Jain and Verma, Contrastive Learning of Visual-Semantic Embeddings, 2021, IV-A2.
     """
 
-    base: int = Field(1024, ge=2)
-    hidden: int = Field(2048, ge=1)
-    bias: bool = True
+    base: int = Field(1024, ge=2)  # d of the towers' own output
+    hidden: int = Field(2048, ge=1)  # width of the hidden layer
+    bias: bool = True  # whether the second layer has one, as in the published code; the first has none
 
 
 class Tower(nn.Module):
@@ -151,11 +146,10 @@ class CaptionInputs(ABC):
     """Captions as a tower takes them.
 
     Attributes:
-        lengths: (n,) int64; captions of like length make batches without padding.
         wordless: why no word can be unknown or left out, and what to do, where that is so.
     """
 
-    lengths: np.ndarray
+    lengths: np.ndarray  # (n,) int64; captions of like length make batches without padding
     wordless: ClassVar[tuple[str, str]]
 
     @abstractmethod

@@ -34,17 +34,15 @@ class ModelConfig(Options):
     """What a two-tower model is made of.
 
     Attributes:
-        width: d, the length of a row in the shared space.
         image: the image tower: ``kind = "pictures"`` (a backbone) or ``"regions"`` (VSRN).
         text: the caption tower: ``kind = "gru"``, ``"targets"`` (a sentence encoder's vectors) or ``"bag"``
             (words without their order).
-        projection: a non-linear projection on both towers; none when not given.
-        similarity: ``cosine``; ``order``: rows without signs, scored by order violation (Vendrov et
-            al., Order-Embeddings of Images and Language, ICLR 2016); ``order-root`` trains on the root
-            of the violation, as VSE++'s published code does, and ranks as ``order``.
+        similarity: ``cosine``; ``order``: rows without signs, scored by order violation (Vendrov et al.,
+            Order-Embeddings of Images and Language, ICLR 2016); ``order-root`` trains on the root of the
+            violation, as VSE++'s published code does, and ranks as ``order``.
     """
 
-    width: int = Field(1024, ge=2)
+    width: int = Field(1024, ge=2)  # d, the length of a row in the shared space
     image: Annotated[
         ImageTowerConfig | RegionTowerConfig,
         BeforeValidator(choose_kind(ImageTowerConfig, RegionTowerConfig)),
@@ -53,7 +51,7 @@ class ModelConfig(Options):
         CaptionTowerConfig | TargetTowerConfig | BagTowerConfig,
         BeforeValidator(choose_kind(CaptionTowerConfig, TargetTowerConfig, BagTowerConfig)),
     ] = CaptionTowerConfig()
-    projection: ProjectionConfig | None = None
+    projection: ProjectionConfig | None = None  # a non-linear projection on both towers; none when not given
     similarity: Literal["cosine", "order", "order-root"] = "cosine"
 
 

@@ -34,14 +34,12 @@ class Configuration:
 
     Attributes:
         vision, text: of its two encoders.
-        width: of its rows; None where it does not say.
-        text_limit: tokens a text is cut to; None where it does not say.
     """
 
     vision: dict[str, Any] = field(default_factory=dict)
     text: dict[str, Any] = field(default_factory=dict)
-    width: int | None = None
-    text_limit: int | None = None
+    width: int | None = None  # of its rows; None where it does not say
+    text_limit: int | None = None  # tokens a text is cut to; None where it does not say
 
 
 def configured(
@@ -118,11 +116,10 @@ class Squashed:
     """From a picture to (3, size, size) float32; the numbers are those of torchvision's transforms.
 
     Attributes:
-        size: side of the square, in pixels; the picture's own shape is lost.
         mean, std: per channel, of values in [0, 1].
     """
 
-    size: int
+    size: int  # side of the square, in pixels; the picture's own shape is lost
     mean: tuple[float, float, float] = (0.48145466, 0.4578275, 0.40821073)
     std: tuple[float, float, float] = (0.26862954, 0.26130258, 0.27577711)
 

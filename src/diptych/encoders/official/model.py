@@ -148,9 +148,6 @@ class MatchingConfig(Options):
 
     Attributes:
         head: ALBEF's linear matching head, or X-VLM's two layers with ``head_width`` between them.
-        temperature: the learned one, where the checkpoint has it.
-        trained_size: side of the images that its tables were made for; others are interpolated.
-        text_limit: tokens a text is cut to.
     """
 
     vision: VitConfig | SwinConfig
@@ -158,11 +155,11 @@ class MatchingConfig(Options):
     width: int
     head: Literal["linear", "mlp"]
     head_width: int = 0
-    temperature: float | None = None
+    temperature: float | None = None  # the learned one, where the checkpoint has it
     stage: Stage = "fine-tuned"
     checkpoint: str = ""
-    trained_size: int
-    text_limit: int
+    trained_size: int  # side of the images that its tables were made for; others are interpolated
+    text_limit: int  # tokens a text is cut to
 
 
 class MatchingModel(nn.Module):

@@ -32,19 +32,19 @@ class TargetOptions(Options):
     """Which model makes the vectors.
 
     Attributes:
-        kind: ``sentence``, a sentence-transformers model; ``lsa``, TF-IDF and a truncated SVD learned
-            from the training captions, for where there is no sentence encoder; ``dual``, the text side of a
-            dual encoder.
-        model: of ``sentence``: a folder, or a name on the hub; of ``dual``: what ``DualEncoder.load`` takes.
-        precision: of ``sentence``: ``float32``, or ``bfloat16`` arithmetic: two to three times as fast
-            on processors that have it; all-MiniLM-L6-v2's rows turn by up to 2e-5 in 1 − cosine.
-        width: of ``lsa``: length of a vector.
+        kind: ``sentence``, a sentence-transformers model; ``lsa``, TF-IDF and a truncated SVD learned from
+            the training captions, for where there is no sentence encoder; ``dual``, the text side of a dual
+            encoder.
+        model: of ``sentence``: a folder, or a name on the hub; of ``dual``: what ``DualEncoder.load``
+            takes.
+        precision: of ``sentence``: ``float32``, or ``bfloat16`` arithmetic: two to three times as fast on
+            processors that have it; all-MiniLM-L6-v2's rows turn by up to 2e-5 in 1 − cosine.
     """
 
     kind: str = "sentence"
     model: str = "sentence-transformers/all-MiniLM-L6-v2"
     precision: Literal["float32", "bfloat16"] = "float32"
-    width: int = Field(384, ge=2)
+    width: int = Field(384, ge=2)  # of lsa: length of a vector
 
 
 @dataclass(frozen=True)
