@@ -112,11 +112,11 @@ def test_parquet_of_another_kind_is_refused(tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet(tmp_path, ["a"], ["b"])
     pq.write_table(pa.table({"id": ["a"], "emb": [1.0]}), tmp_path / "img_embs.parquet")
-    with pytest.raises(StorageError, match="not lists of numbers"):
+    with pytest.raises(StorageError, match="cannot be read"):
         GivenRows.open(tmp_path)
     pq.write_table(pa.table({"name": ["a"], "emb": [[1.0]]}), tmp_path / "img_embs.parquet")
     with pytest.raises(StorageError, match="columns id and emb"):
         GivenRows.open(tmp_path)
     pq.write_table(pa.table({"id": ["a", "b"], "emb": [[1.0], [1.0, 2.0]]}), tmp_path / "img_embs.parquet")
-    with pytest.raises(StorageError, match=r"different lengths|ids"):
+    with pytest.raises(StorageError, match="not of one length"):
         GivenRows.open(tmp_path)

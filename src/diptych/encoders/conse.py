@@ -185,7 +185,6 @@ def _lines(file: Path) -> list[str]:
 
 
 CONSE_FILE = "conse.json"
-"""The file that makes a folder such an encoder."""
 
 
 class ConseConfig(ClassifierConfig):
@@ -207,8 +206,6 @@ def convex_combination(logits: np.ndarray, rows: np.ndarray, top: int, temperatu
 
     Of classes that are equally probable the first are taken.
     """
-    if top > logits.shape[1]:
-        raise UsageError(f"top {top} of {logits.shape[1]} classes", "take at most as many as there are")
     exact = np.asarray(logits, dtype=np.float64) / temperature
     chosen = np.argsort(-exact, axis=1, kind="stable")[:, :top]
     values = np.take_along_axis(exact, chosen, axis=1)
@@ -237,13 +234,9 @@ class ConseEncoder(DualEncoder):
                 f"{classifier.config.network} has {classifier.classes:,} outputs, there are {len(texts):,} names",
                 "give one name per output, in their order (a background class has one too)",
             )
-        strange = next((text for text in texts if text.strip().splitlines() != [text]), None)
-        if strange is not None:
-            raise UsageError(f"the name {strange!r} is not one line", "strip names, and leave none empty")
-        if not 1 <= top <= classifier.classes or not 0 < temperature < float("inf"):
+        if top > classifier.classes:
             raise UsageError(
-                f"top {top} of {classifier.classes} classes at temperature {temperature}",
-                f"1 to {classifier.classes} classes, a temperature above 0",
+                f"top {top} of {classifier.classes} classes", "take at most as many as there are"
             )
         self.classifier = classifier
         self.texts = list(texts)

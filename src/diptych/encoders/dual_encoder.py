@@ -241,17 +241,6 @@ class DualEncoder(ABC):
             )
         return encoder
 
-    def push_to_hub(self, repo_id: str, *, private: bool = False, message: str = "Add encoder") -> str:
-        """Save and upload to the Hugging Face hub; returns the address.
-
-        Raises:
-            MissingExtraError: huggingface_hub is not installed.
-            UsageError: the hub refused or could not be reached.
-        """
-        from diptych.encoders.hub import push
-
-        return push(self, repo_id, private=private, message=message)
-
 
 def unit_rows(
     rows: np.ndarray, kind: str, positions: Sequence[int] | Sequence[str] | np.ndarray

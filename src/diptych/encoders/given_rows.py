@@ -176,25 +176,14 @@ def _parquet(file: Path) -> _Table:
     arrow = require("pyarrow", "datasets", "reading Parquet files")
     try:
         table = pq.read_table(file, columns=["id", "emb"])
-    except (OSError, ValueError, KeyError) as error:  # pyarrow's errors are of these
-        raise StorageError(f"{file} cannot be read: {error}", "expected columns id and emb") from None
-    lists, types = table.column("emb").combine_chunks(), arrow.types
-    listed = any(kind(lists.type) for kind in (types.is_list, types.is_large_list, types.is_fixed_size_list))
-    if not listed or not len(lists) or not _is_number(types, lists.type.value_type):
+        lists = table.column("emb").combine_chunks().cast(arrow.large_list(arrow.float32()))
+    except (OSError, ValueError, KeyError, NotImplementedError) as error:  # pyarrow's errors are of these
         raise StorageError(
-            f"{file}: column emb holds {len(lists)} values of {lists.type}, not lists of numbers",
-            "expected one list of floats per id",
-        )
-    compute = require("pyarrow.compute", "datasets", "reading Parquet files")
-    lengths = compute.list_value_length(lists).unique().to_pylist()
-    if len(lengths) != 1 or lengths[0] is None:
+            f"{file} cannot be read: {error}", "expected columns id and emb, one list of floats per id"
+        ) from None
+    if len(set(np.diff(lists.offsets.to_numpy()).tolist())) != 1:
         raise StorageError(
-            f"{file}: rows of column emb have different lengths", "expected lists of one length"
+            f"{file}: column emb holds {len(lists)} rows, not of one length", "expected lists of one length"
         )
-    flat = lists.flatten().to_numpy(zero_copy_only=False)
-    ids = [str(name) for name in table.column("id").to_pylist()]
-    return _table(ids, flat.reshape(len(lists), -1).astype(np.float32, copy=False), file)
-
-
-def _is_number(types: Any, kind: Any) -> bool:
-    return bool(types.is_floating(kind) or types.is_integer(kind))
+    rows = lists.flatten().to_numpy(zero_copy_only=False).reshape(len(lists), -1)
+    return _table([str(name) for name in table.column("id").to_pylist()], rows, file)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
 
 
-_EXTRA = ("hub", "uploading an encoder")
+_EXTRA = ("hub", "reading models from the hub")
 
 _CARD = """---
 library_name: diptych
@@ -58,25 +57,6 @@ def model_card(encoder: DualEncoder) -> str:
     )
 
 
-def push(encoder: DualEncoder, repo_id: str, *, private: bool, message: str) -> str:
-    """Save ``encoder`` to a temporary folder, upload it, and return the address of the upload."""
-    library = require("huggingface_hub", *_EXTRA)
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = encoder.save(Path(temporary) / "encoder")
-        try:
-            repository = library.create_repo(repo_id, private=private, exist_ok=True)
-            commit = library.upload_folder(
-                repo_id=repository.repo_id, folder_path=str(folder), commit_message=message
-            )
-        except _client_errors() as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise UsageError(
-                f"cannot upload to {repo_id}: {reason}",
-                "sign in with `hf auth login`, and check the name and the network",
-            ) from error
-    return str(commit)
-
-
 LOADING_ERRORS = (
     OSError,
     ValueError,
@@ -106,7 +86,7 @@ def loading_failure(source: str, folder: Path | None, error: BaseException, fix:
 
 def sentence_model_folder(name: str, **patterns: list[str]) -> Path:
     """Return the folder of the hub's cache that holds a sentence-transformers model, filled when it can be."""
-    hub = require("huggingface_hub", "hub", "reading models from the hub")
+    hub = require("huggingface_hub", *_EXTRA)
     full = name if "/" in name else f"sentence-transformers/{name}"
     try:
         return Path(hub.snapshot_download(full, **patterns))

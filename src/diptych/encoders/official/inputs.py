@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from diptych.core.errors import DiptychError, StorageError, UsageError
+from diptych.core.errors import StorageError, UsageError
 from diptych.core.reading import read_json
 from diptych.data.images import Overlay, pasted
-from diptych.encoders.hub import LOADING_ERRORS, quiet
+from diptych.encoders.hub import LOADING_ERRORS, loading_failure, quiet
 from diptych.encoders.inputs import ByteTable
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Configuration:
 def configured(
     beside: Mapping[str, Any], config: Given = None, vision: Given = None, text: Given = None
 ) -> Configuration:
-    """What is said of a checkpoint."""
+    """Return what is said of a checkpoint."""
     given = _content(config, "configuration")
     said = read_configuration(beside if given is None else given)
     seen = _content(vision, "image encoder's configuration")
@@ -59,13 +59,13 @@ def configured(
 
 
 def _content(given: Given, what: str) -> dict[str, Any] | None:
-    if given is None:
-        return None
     if isinstance(given, str | Path):
         content = read_json(Path(given).expanduser())
         if not isinstance(content, dict):
             raise StorageError(f"{given} is not a JSON object", f"give the file of the {what}")
         return content
+    if given is None:
+        return None
     if not isinstance(given, Mapping):
         raise UsageError(
             f"the {what} is a {type(given).__name__}", "give a dictionary, or the path of a JSON file"
@@ -161,24 +161,15 @@ def find_tokenizer(given: str | Path | None, beside: Path | None) -> Any:
             tokenizer = transformers.BertTokenizer.from_pretrained(
                 where, local_files_only=folder is not None, trust_remote_code=False
             )
+        if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
+            # What transformers makes of files that it does not find, without a word.
+            raise ValueError(f"a vocabulary of {tokenizer.vocab_size} special tokens")
+        return tokenizer
     except LOADING_ERRORS as error:
-        lines = str(error).strip().splitlines()
-        raise _failure(
-            where, folder, f"{type(error).__name__}: {lines[0] if lines else 'no reason'}"
-        ) from error
-    if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
-        # What transformers makes of files that it does not find, without a word.
-        raise _failure(where, folder, f"a vocabulary of {tokenizer.vocab_size} special tokens")
-    return tokenizer
-
-
-def _failure(where: str, folder: Path | None, reason: str) -> DiptychError:
-    if folder is not None:
-        return StorageError(
-            f"the tokenizer in {folder} cannot be read: {reason}", f"give a folder with {' or '.join(_FILES)}"
-        )
-    return UsageError(
-        f"the tokenizer {where} could not be loaded, neither from its hub nor from the cache: {reason}",
-        f"run `hf download {TOKENIZER} vocab.txt tokenizer_config.json --local-dir FOLDER` where there is "
-        "network, and put the files beside the checkpoint, or give tokenizer=FOLDER",
-    )
+        fix = f"give a folder with {' or '.join(_FILES)}"
+        if folder is None:
+            fix = (
+                f"run `hf download {TOKENIZER} vocab.txt tokenizer_config.json --local-dir FOLDER` where there "
+                "is network, and put the files beside the checkpoint, or give tokenizer=FOLDER"
+            )
+        raise loading_failure(f"the tokenizer {where}", folder, error, fix) from error
