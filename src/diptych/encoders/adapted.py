@@ -25,7 +25,7 @@ from diptych.encoders.given_rows import GivenRows
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
-    """x ↦ (x − mean) · matrix."""
+    """x ↦ (x − mean) · matrix, with (d, k) and (d,) float32."""
 
     matrix: np.ndarray  # (d, k) float32
     mean: np.ndarray  # (d,) float32
@@ -58,11 +58,7 @@ class LinearMap:
 
 @dataclass(frozen=True, eq=False)
 class LinearMaps(Artifact, kind="linear_maps", recreate="diptych adapt"):
-    """The maps of both sides, into one space.
-
-    Attributes:
-        image, text: of each side.
-    """
+    """The maps of both sides, into one space."""
 
     image: LinearMap
     text: LinearMap

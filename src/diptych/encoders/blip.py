@@ -27,10 +27,7 @@ _ARCHITECTURE = "BlipForImageTextRetrieval"
 
 
 class BlipEncoder(HuggingFaceEncoder, TwoStageEncoder):
-    """A ``BlipForImageTextRetrieval``; make one with :meth:`open` or ``DualEncoder.load``.
-
-    ``stage`` is fine-tuned for retrieval or of pre-training, where its checkpoint said so.
-    """
+    """A ``BlipForImageTextRetrieval``; ``stage`` is that of its checkpoint, where that said so."""
 
     family: ClassVar[str] = "blip"
     rules: ClassVar[Mapping[str, TextRule]] = {"blip": TextRule("max_length", limit=35)}

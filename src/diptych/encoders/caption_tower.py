@@ -129,9 +129,7 @@ class CaptionTower(Tower):
         return inputs
 
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
-        """Return texts with their endings after a blank: :meth:`inputs` makes the same tokens of them as of
-        ``texts`` that are batched with ``endings``.
-        """
+        """Return texts with their endings: :meth:`inputs` makes the tokens of them that ``batch`` makes of both."""
         cut = 0
         ended = list(texts)
         for place, (text, ending) in enumerate(zip(texts, endings, strict=True)):

@@ -202,10 +202,7 @@ class ConseConfig(ClassifierConfig):
 
 
 def convex_combination(logits: np.ndarray, rows: np.ndarray, top: int, temperature: float) -> np.ndarray:
-    """(n, classes) logits and (classes, d) rows of the classes → (n, d), of any length.
-
-    Of classes that are equally probable the first are taken.
-    """
+    """(n, classes) logits and (classes, d) rows → (n, d), of any length; of equally probable classes the first."""
     exact = np.asarray(logits, dtype=np.float64) / temperature
     chosen = np.argsort(-exact, axis=1, kind="stable")[:, :top]
     values = np.take_along_axis(exact, chosen, axis=1)

@@ -17,14 +17,7 @@ _MACHINE_RANKS = ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID")
 
 
 class DistributedContext:
-    """A launched Fabric's processes; without one, this process alone.
-
-    They make the same calls in the same order.
-
-    Attributes:
-        rank: of this process, from 0.
-        world_size: how many there are.
-    """
+    """A launched Fabric's processes, which make the same calls in the same order; without one, this process alone."""
 
     def __init__(self, fabric: Any = None) -> None:
         self._fabric = fabric

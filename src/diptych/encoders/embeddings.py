@@ -69,11 +69,7 @@ class Embeddings(
         return int(self.rows.shape[1])
 
     def check_finite(self) -> None:
-        """Read every row once, in blocks.
-
-        Raises:
-            NumericalError: a row holds NaN or infinity; the message names its id.
-        """
+        """Read every row once, in blocks; raise NumericalError, with the id, for NaN or infinity."""
         for start in range(0, len(self), _CHECK_ROWS):
             bad = np.flatnonzero(~np.isfinite(self.rows[start : start + _CHECK_ROWS]).all(axis=1))
             if len(bad):
@@ -107,12 +103,7 @@ class Embeddings(
         about: dict[str, Any],
         similarity: str = "cosine",
     ) -> Embeddings:
-        """Write ``blocks`` of rows as they come, holding one at a time, and open the result.
-
-        Raises:
-            DataError: the blocks do not add up to one row per id.
-            StorageError: the write failed; an older version in ``folder`` is untouched.
-        """
+        """Write ``blocks`` of rows as they come, holding one at a time, and open the result; all or nothing."""
         folder = Path(folder)
         with atomic_folder(folder, cls.marker()) as temporary:
             rows = create_array(temporary / "rows.npy", "float32", (len(ids), width))

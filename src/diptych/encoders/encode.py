@@ -94,8 +94,6 @@ def encode_collection(
         fabric: a launched Lightning Fabric whose processes all make this call, with one shared folder.
 
     Raises:
-        UsageError: the folder holds other things.
-        MismatchError: images for an encoder of region features, or the reverse.
         ImageError, CaptionError, NumericalError: one of them cannot be encoded; the message names it.
         Interrupted: a stop was asked for; finished blocks are kept.
     """
@@ -386,10 +384,7 @@ def _free_gpu(folder: Path) -> int:
 
 
 def without_bad_images(collection: Collection) -> tuple[Collection, list[str]]:
-    """Return the collection without images that cannot be read, and what was wrong with each.
-
-    Reads every image once; for collections that are known to be corrupt, when asked for.
-    """
+    """Return the collection without images that cannot be read, and what was wrong with each; reads every image."""
 
     def problem(row: int) -> str | None:
         try:

@@ -211,10 +211,9 @@ def _of_folder(folder: Path) -> Family:
 
 
 def resolve(name_or_folder: str | Path, family: str | None = None) -> tuple[Family, str]:
-    """Find the family of a source, and the source without its prefix.
+    """Find the family of a source, and the source without its prefix; a run stands for its best encoder.
 
-    A folder with ``diptych.json`` says its family; one that several families recognise (the hub
-    has folders in both layouts) goes to the first by name. A run stands for its best encoder.
+    Of several families that recognise a folder (the hub has some in both layouts), the first by name is taken.
     """
     source = str(name_or_folder)
     if (Path(source) / "run.json").is_file() and (Path(source) / "best").is_dir():

@@ -96,18 +96,14 @@ def sentence_model_folder(name: str, **patterns: list[str]) -> Path:
 
 
 def _client_errors() -> tuple[type[Exception], ...]:
-    """Return what the client lets through of its HTTP library, which is a matter of its version: its own error
-    class inherits from their root."""
+    """Return what the hub's client lets through of its HTTP library; its own error inherits from that one's root."""
     bases: Any = require("huggingface_hub.errors", *_EXTRA).HfHubHTTPError.__bases__
     return (OSError, ValueError, *bases)
 
 
 @contextmanager
 def hub_within_reach() -> Iterator[None]:
-    """Let the block load from the hub; from its cache alone, at once, where the hub does not answer.
-
-    Asked by its clients, a hub out of reach costs half a minute of retries per file.
-    """
+    """Let the block load from the hub; where that does not answer, at once from its cache (a file costs 30 s else)."""
     from huggingface_hub import constants, get_session
 
     offline = constants.HF_HUB_OFFLINE

@@ -213,11 +213,10 @@ class HuggingFaceEncoder(PretrainedEncoder):
 
 
 class SentenceTransformersEncoder(HuggingFaceEncoder):
-    """A CLIP-like model of sentence-transformers: a transformers model in a folder of modules.
+    """A CLIP-like model of sentence-transformers, e.g. ``clip-ViT-L-14``: a transformers model in a folder of modules.
 
-    The rows are those of ``SentenceTransformer(...).encode``: images are prepared by torchvision there, which
-    gives slightly other pixels than Pillow, and a default prompt stands before every text. The library itself is
-    not needed. Make one with :meth:`open` or ``DualEncoder.load``; ``clip-ViT-L-14`` is a name.
+    The rows are those of ``SentenceTransformer(...).encode``, which is not needed: images are prepared by torchvision
+    there, which gives slightly other pixels than Pillow, and a default prompt stands before every text.
     """
 
     family: ClassVar[str] = "sentence_transformers"
@@ -313,10 +312,7 @@ def _pooled(output: Any) -> torch.Tensor:
 
 
 def first_module(folder: Path, source: str) -> Path:
-    """The folder of a model's first module, when it is all there is.
-
-    Modules that divide rows by their length may follow, for ours are of unit length anyway.
-    """
+    """Return the folder of a model's first module, when nothing but a division by length follows it."""
     listed = read_json(folder / MODULES_FILE)
     try:
         kinds = [str(module["type"]).rpartition(".")[2] for module in listed]

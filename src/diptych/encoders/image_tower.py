@@ -89,9 +89,7 @@ class ImageTower(Tower):
         )
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
-        """A picture, with its overlay where it has one, as (3, size, size) float32; ``position`` is what
-        errors call it.
-        """
+        """Return an image, with its overlay where it has one, as (3, size, size) float32."""
         picture, overlay = split_overlay(item)
         return self.config.preprocessing(as_picture(picture, position), overlay)
 
@@ -132,10 +130,9 @@ class ImageTower(Tower):
         return self.project(self.features(pictures))
 
     def train(self, mode: bool = True) -> ImageTower:
-        """Training mode for what is trained: a frozen backbone stays as it was evaluated.
+        """Set training mode for what is trained: a frozen backbone stays as it was evaluated.
 
-        (Published VSE++ code leaves a frozen backbone in training mode, so its batch-norm statistics
-        drift; here they do not.)
+        (In published VSE++ code its batch-norm statistics drift.)
         """
         super().train(mode)
         frozen = not any(parameter.requires_grad for parameter in self.backbone.parameters())

@@ -102,11 +102,7 @@ def check_texts(texts: Sequence[str]) -> Sequence[str]:
 
 
 class ByteTable:
-    """(height, width, 3) uint8 pixels → (3, height, width) float32.
-
-    Args:
-        values: (3, 256) float32, what each byte of each channel becomes.
-    """
+    """(height, width, 3) uint8 pixels → (3, height, width) float32, by (3, 256) values of each byte of each channel."""
 
     def __init__(self, values: np.ndarray) -> None:
         self.values = np.ascontiguousarray(values, dtype=np.float32)

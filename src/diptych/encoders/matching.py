@@ -35,21 +35,10 @@ class MatchingEncoder(ABC):
 
     @abstractmethod
     def match(self, images: PairInputs, texts: PairInputs) -> np.ndarray:
-        """Score pairs: item i of ``images`` with item i of ``texts``.
-
-        Returns:
-            (n,) float32: the head's raw output for "they belong together".
-        """
+        """Score image i with text i: (n,) float32, the head's raw output for "they belong together"."""
 
     def match_rows(self, images: PairInputs, rows: np.ndarray, texts: PairInputs) -> np.ndarray:
-        """Score image ``rows[i]`` of ``images`` with text i; a head may read each image only once for it.
-
-        Args:
-            rows: (n,) rows of them, not decreasing.
-
-        Returns:
-            (n,) float32, as of :meth:`match`.
-        """
+        """Score image ``rows[i]``, which do not decrease, with text i; a head may read each image only once for it."""
         return self.match({name: values[rows] for name, values in images.items()}, texts)
 
 

@@ -85,10 +85,7 @@ class Preprocessing(Options):
         random: np.random.Generator,
         overlay: Overlay | None = None,
     ) -> np.ndarray:
-        """A random crop and flip, resized, normalised, perhaps erased in part: (3, size, size).
-
-        The overlay is pasted last, whole and unflipped.
-        """
+        """Return a random crop and flip, perhaps erased in part; the overlay is pasted last, whole and unflipped."""
         box = _random_box(picture.size, augmentation, random)
         pixels = self._normalised(self._cut(picture, box, flip=bool(random.random() < augmentation.flip)))
         # Nothing is drawn without erasing: crops and flips are those of before it was known.
@@ -127,10 +124,7 @@ def _table(mean: tuple[float, ...], std: tuple[float, ...]) -> ByteTable:
 
 
 def randomly_cut(picture: Image, augmentation: Augmentation, random: np.random.Generator) -> Image:
-    """A random crop of a picture, perhaps flipped, in its own pixels: for preprocessing of other libraries.
-
-    The crop's edges are rounded to whole pixels; nothing is resized or erased.
-    """
+    """Crop an image at random, to whole pixels of its own, perhaps flipped: for preprocessing of other libraries."""
     from PIL import Image as pillow
 
     left, top, right, bottom = (round(edge) for edge in _random_box(picture.size, augmentation, random))

@@ -85,11 +85,7 @@ class PretrainedInputs(CaptionInputs):
 
 
 class PretrainedImages(nn.Module):
-    """The image side: pictures to unit rows.
-
-    Attributes:
-        backbone: empty: no part of the model is frozen unless a stage says so.
-    """
+    """The image side: images to unit rows; ``backbone`` is empty: nothing is frozen unless a stage says so."""
 
     takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
 

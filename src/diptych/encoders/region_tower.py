@@ -76,8 +76,7 @@ class GraphConvolution(nn.Module):
 
 
 class RegionHead(nn.Module):
-    """Region features to one row, under the names of the published weights: ``fc``, ``Rs_GCN_1`` …,
-    ``img_rnn``, ``bn``; a published state dict is loaded by ``tower.head.load_state_dict``."""
+    """Region features to one row, under the names of the published weights."""
 
     def __init__(self, config: RegionTowerConfig, width: int) -> None:
         super().__init__()
@@ -113,11 +112,7 @@ class RegionHead(nn.Module):
 
 
 class RegionTower(Tower):
-    """Region features to unit rows.
-
-    Attributes:
-        backbone: empty: the detector that made the features is not part of the model.
-    """
+    """Region features to unit rows; ``backbone`` is empty: the detector is not part of the model."""
 
     takes: ClassVar[Literal["pictures", "regions"]] = "regions"
 

@@ -174,10 +174,7 @@ class RowStore:
         self._recorded = time.monotonic()
 
     def finish(self, make: Callable[[np.ndarray], Result]) -> Result:
-        """Give the rows a header and their name; ``make`` gets them memory-mapped and returns the artifact.
-
-        An older version of the target is replaced.
-        """
+        """Give the rows the header that ``make`` returns of them, memory-mapped, and their name in place of an older one."""
         if len(missing := self.missing()):
             raise DataError(f"{len(missing)} of {self.plan.blocks} blocks of {self.plan.noun} are missing")
         with _storage_errors(self.folder):

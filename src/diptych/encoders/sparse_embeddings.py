@@ -30,10 +30,7 @@ def term_fingerprint(terms: Sequence[str]) -> str:
 
 
 def canonical_rows(rows: Any, what: str = "sparse") -> csr_array:
-    """``rows`` as a ``csr_array`` of float32: columns ascending and once, no stored zeros.
-
-    Columns and row starts are int32 (int64 beyond 2**31 weights).
-    """
+    """Return a ``csr_array`` of float32: columns ascending and once, no stored zeros, int32 indices up to 2**31."""
     if np.ndim(rows) != 2 and getattr(rows, "ndim", 2) != 2:
         raise DataError(f"{what} vectors must have shape (n, terms), got {np.shape(rows)}")
     matrix = csr_array(rows)

@@ -53,10 +53,7 @@ class FeatureOptions(Options):
 
 @dataclass(frozen=True, eq=False)
 class FeatureStore(Artifact, kind="features", version=2, mapped=("rows",)):
-    """(n, 1 + views, features) backbone features; view 0 is the central crop.
-
-    Open one with :meth:`FeatureStore.of`.
-    """
+    """(n, 1 + views, features) backbone features; view 0 is the central crop. Open one with :meth:`of`."""
 
     options: FeatureOptions
     rows: np.ndarray

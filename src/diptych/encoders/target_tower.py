@@ -60,10 +60,7 @@ class TargetTower(Tower):
         self.head = text_head(config, targets.width, self.base, config.hidden or targets.width)
 
     def inputs(self, texts: Sequence[str]) -> TargetInputs:
-        """The targets of ``texts``, ready to be batched.
-
-        Those asked for last are kept: validation asks for the same ones after every epoch.
-        """
+        """Return the targets of ``texts``; the last are kept, for validation asks for the same after every epoch."""
         key = fingerprint(list(texts))
         if self._last is None or self._last[0] != key:
             self._last = key, TargetInputs(self.targets.encode(texts))

@@ -42,8 +42,7 @@ class Cleaning:
         return len(self.whole(text).split(" ")) > self.words
 
     def counts(self, texts: Sequence[str], tokens: Sequence[int], limit: int) -> list[int]:
-        """How many tokens each text has, of which it has ``tokens`` after it is cut: above ``limit`` where words
-        were lost."""
+        """Return how many of ``tokens`` each cut text has; above ``limit`` where words were lost."""
         return [limit + 1 if self.cuts(text) else count for text, count in zip(texts, tokens, strict=True)]
 
     def describe(self) -> dict[str, Any]:
@@ -85,10 +84,7 @@ TEXT_RULES: dict[str, TextRule] = {
 
 
 def encode_token(tokenizer: Any, vocabulary: int, name: str) -> int:
-    """The id of [ENC], which stands first where BLIP reads a text with a picture.
-
-    It is the tokenizer's, else the model's last row, which the published code added last.
-    """
+    """Return the id of [ENC], first where BLIP reads text with image: the tokenizer's, else the model's last row."""
     known = tokenizer.get_vocab()
     if _ENCODE_TOKEN in known:
         return int(known[_ENCODE_TOKEN])

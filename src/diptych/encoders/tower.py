@@ -94,11 +94,7 @@ class ProjectionConfig(Options):
 
 
 class Tower(nn.Module):
-    """Base of all towers: ``projection`` and the way to unit rows.
-
-    Attributes:
-        base: d of what the tower's own layers have to give.
-    """
+    """Base of all towers: ``projection`` and the way to unit rows; their own layers give rows of width ``base``."""
 
     def __init__(
         self, width: int, *, projection: ProjectionConfig | None = None, absolute: bool = False
@@ -121,7 +117,7 @@ class Tower(nn.Module):
 
 
 def choose_kind(*kinds: type[Options]) -> Callable[[Any], Any]:
-    """A validator that reads a table by its key ``kind``, the first kind when the key is missing.
+    """Return a validator that reads a table by its key ``kind``, the first kind when the key is missing.
 
     Other than pydantic's tagged unions it keeps the tag out of the places that errors name.
     """
@@ -171,12 +167,7 @@ class CaptionInputs(ABC):
 
 
 class TokenInputs(CaptionInputs):
-    """Token ids of captions, end to end.
-
-    Args:
-        flat: (n_tokens,) ids.
-        starts: (n + 1,) int64, where each caption starts.
-    """
+    """Token ids of captions, end to end; ``starts`` are (n + 1,) int64."""
 
     def __init__(
         self,
@@ -253,11 +244,7 @@ class TokenInputs(CaptionInputs):
 
 
 class TargetInputs(CaptionInputs):
-    """Captions' vectors from a sentence encoder or an LSA.
-
-    Args:
-        vectors: (n, d) float32.
-    """
+    """(n, d) float32 vectors of captions, from a sentence encoder or an LSA."""
 
     wordless = (
         "captions are vectors of sentences: no word can be unknown or left out",

@@ -200,10 +200,7 @@ class TwoTowerEncoder(TrainableEncoder):
 
     @property
     def fingerprint(self) -> str:
-        """Name by content: weights, preprocessing, vocabulary or target model, and text cut.
-
-        Computed anew each time, for weights in training change.
-        """
+        """Return the name by content, computed anew each time, for weights in training change."""
         return self._stored_fingerprint or self._fingerprint_of(self.model.state_dict())
 
     def _fingerprint_of(self, weights: dict[str, torch.Tensor]) -> str:

@@ -88,8 +88,7 @@ def find_checkpoint(source: str | Path) -> Path:
 def read_checkpoint(source: str | Path | Mapping[str, Any]) -> Checkpoint:
     """Read a checkpoint file, the only one of a folder, or take weights that are in memory already.
 
-    Only tensors and plain values are read from a file of PyTorch (``weights_only=True``); a file that
-    wants code to be run is refused.
+    Only tensors and plain values are read from a file of PyTorch; one that wants code to be run is refused.
     """
     if isinstance(source, Mapping):
         return Checkpoint(_weights(source, "the weights given"), "weights in memory")
@@ -220,8 +219,7 @@ LAYOUTS = {
 
 
 def looks_like(names: Mapping[str, object]) -> str:
-    """Return what a file with these weights is: ``"albef"``, ``"xvlm"``, ``"blip"``, ``"clip"``, ``"blip of
-    transformers"``, ``"vit"``, ``"swin"``, ``"bert"``, or ``""``."""
+    """Return the key of ``_ADVICE`` for a file with these weights; ``""`` for none."""
 
     def some(pattern: str) -> bool:
         return any(re.match(pattern, name) for name in names)

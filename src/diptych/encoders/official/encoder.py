@@ -260,24 +260,14 @@ class OfficialEncoder(TwoStageEncoder):
 
 
 class AlbefEncoder(OfficialEncoder):
-    """ALBEF (Li et al., NeurIPS 2021) from a checkpoint of its authors.
-
-    >>> encoder = AlbefEncoder.from_checkpoint("flickr30k.pth")  # doctest: +SKIP
-    >>> encoder.encode_texts(["two dogs on a beach"])  # doctest: +SKIP
-    """
+    """ALBEF (Li et al., NeurIPS 2021) from a checkpoint of its authors."""
 
     family: ClassVar[str] = "albef"
     published_limit: ClassVar[int] = 30
 
 
 class XvlmEncoder(OfficialEncoder):
-    """X-VLM (Zeng et al., ICML 2022) from a checkpoint of its authors.
-
-    The first token of an image is the mean of the others, which the matching head reads with them.
-
-    >>> encoder = XvlmEncoder.from_checkpoint("itr_coco.th")  # doctest: +SKIP
-    >>> encoder.encode_texts(["two dogs on a beach"])  # doctest: +SKIP
-    """
+    """X-VLM (Zeng et al., ICML 2022) from a checkpoint of its authors; an image's first token is the others' mean."""
 
     family: ClassVar[str] = "xvlm"
     published_limit: ClassVar[int] = 40

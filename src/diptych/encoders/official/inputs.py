@@ -30,11 +30,7 @@ _SIZES = ("image_res", "img_size", "image_size")
 
 @dataclass(frozen=True)
 class Configuration:
-    """What such a file says of a model.
-
-    Attributes:
-        vision, text: of its two encoders.
-    """
+    """What such a file says of a model; None where it does not say."""
 
     vision: dict[str, Any] = field(default_factory=dict)
     text: dict[str, Any] = field(default_factory=dict)
@@ -113,11 +109,7 @@ _FILES = ("tokenizer.json", "vocab.txt")
 
 @dataclass(frozen=True)
 class Squashed:
-    """From a picture to (3, size, size) float32; the numbers are those of torchvision's transforms.
-
-    Attributes:
-        mean, std: per channel, of values in [0, 1].
-    """
+    """From an image to (3, size, size) float32; the numbers are those of torchvision's transforms."""
 
     size: int  # side of the square, in pixels; the picture's own shape is lost
     mean: tuple[float, float, float] = (0.48145466, 0.4578275, 0.40821073)

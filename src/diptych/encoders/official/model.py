@@ -313,10 +313,7 @@ def from_weights(
     text_limit: int | None,
     published_limit: int,
 ) -> tuple[MatchingModel, MatchingConfig]:
-    """Build the model that a checkpoint holds, its tables fitted to the images asked for.
-
-    Sizes are taken from the weights, and what ``said`` says of them is only compared.
-    """
+    """Build the model that a checkpoint holds; what ``said`` says of sizes is only compared with the weights."""
     source = checkpoint.name
     if stage not in ("fine-tuned", "pre-training"):
         raise UsageError(f"stage {stage!r}", "known: 'fine-tuned', 'pre-training'")

@@ -192,10 +192,7 @@ def vit_config(
 
 
 class SwinConfig(Options):
-    """The sizes of a Swin Transformer, whose every further stage has twice the width of the one before.
-
-    A stage that is smaller than the window has one window.
-    """
+    """The sizes of a Swin Transformer; a stage that is smaller than the window has one window."""
 
     image_size: int
     patch_size: int

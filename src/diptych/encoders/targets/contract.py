@@ -88,10 +88,7 @@ class TargetModel(ABC):
         """Write the files that opening needs, if any, and return the settings that it needs."""
 
     def encode(self, texts: Sequence[str], batch_size: int = BATCH_SIZE) -> np.ndarray:
-        """Return (n, width) float32 unit rows, each distinct text computed once.
-
-        A text that the model knows nothing of has a row of zeros; see the kind.
-        """
+        """Return (n, width) float32 unit rows, each distinct text computed once; zeros for an unknown one."""
         place = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         rows = np.empty((len(place), self.width), dtype=np.float32)
         with task("encoding captions", len(place), "captions") as bar:
@@ -103,10 +100,7 @@ class TargetModel(ABC):
     def encode_batches(
         self, texts: Sequence[str], batch_size: int = BATCH_SIZE
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield positions in ``texts`` and their unit rows, batch by batch, long texts first.
-
-        Texts of similar length share a batch, so that little of it is padding.
-        """
+        """Yield positions in ``texts`` and their unit rows, batch by batch, long texts first: little is padding."""
         if batch_size < 1:
             raise UsageError(f"batch size {batch_size}", "give one of at least 1")
         order = np.argsort([-len(text) for text in texts], kind="stable")
