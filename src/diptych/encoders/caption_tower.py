@@ -1,10 +1,8 @@
 """Caption tower: word embeddings and a GRU, one- or two-directional.
 
-The published one-directional tower takes the output at a caption's last token (VSE++). A
-two-directional one has two ends: ``pool="last"`` takes each direction where it has read the whole
-caption, the forward half at the last token and the backward half at the first. The published code
-took both at the last token, where the backward half has seen one word (``compat="last-token"``).
-``mean`` and ``max`` pool over all tokens instead.
+``pool="last"`` takes each direction where it has read the whole caption, the forward half at the last token and the
+backward half at the first. The published code took both at the last token, where the backward half has seen one
+word (``compat="last-token"``). ``mean`` and ``max`` pool over all tokens instead.
 
 Sources: Faghri et al., VSE++, BMVC 2018; Bleeker, Yates, de Rijke, 2022, for the bidirectional tower.
 """

@@ -1,16 +1,12 @@
 """ConSE: a dual encoder without any training on pairs, of a classifier and a sentence encoder.
 
-A picture's row is the mean of the sentence encoder's rows of the T most probable classes' names, weighted
-by their probabilities; a text's row is the sentence encoder's own. So a picture can be found by anything
-that means about the same as what a classifier takes it for.
-
-::
+An image's row is the mean of the sentence encoder's rows of the T most probable classes' names, weighted by their
+probabilities; a text's row is the sentence encoder's own::
 
     f(x) = Σ_{t ≤ T} p(ŷ_t | x) s(ŷ_t) / Σ_{t ≤ T} p(ŷ_t | x),    p = softmax(logits / τ)
 
 Source: Norouzi et al., Zero-Shot Learning by Convex Combination of Semantic Embeddings, ICLR 2014. There
-τ = 1, T = 10 did best, and s are word vectors of the names. The defaults here were chosen on validation
-splits; ``docs/results.md`` has the figures.
+τ = 1, T = 10 did best, and s are word vectors of the names; the defaults here were chosen on validation splits.
 """
 
 from __future__ import annotations

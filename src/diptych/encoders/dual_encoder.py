@@ -129,7 +129,7 @@ class DualEncoder(ABC):
 
     @property
     def similarity(self) -> Literal["cosine", "order"]:
-        """Return how rows are compared: by ``"cosine"``, or by ``"order"`` violation of rows without negative entries."""
+        """Return how rows are compared: by ``"cosine"``, or by ``"order"`` violation of rows without signs."""
         return "cosine"
 
     @property

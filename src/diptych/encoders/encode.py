@@ -1,12 +1,8 @@
 """From a collection and an encoder to embeddings on disk.
 
-Encode once: evaluation, index and analysis work on what is stored here. Rows are written block by block
-(:mod:`diptych.encoders.row_store`), so that a run that was killed resumes, and can be shared by several processes;
-the numbers are the same. A block's content depends on its number alone, so that it does not matter which process
-encodes it, or when.
-
-Everything an image needs before the network is done ahead in threads, beside a GPU while it computes: the file is
-read, decoded, cropped, resized and turned into numbers.
+Rows are written block by block (:mod:`diptych.encoders.row_store`), so that a run that was killed resumes, and can be
+shared by several processes: a block's content depends on its number alone. Everything an image needs before the
+network is done ahead in threads, beside a GPU while it computes.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,6 +120,21 @@ def hub_within_reach() -> Iterator[None]:
 
 _PATIENCE = 5.0
 """Seconds."""
+
+
+def check_complete(source: str, missing: Iterable[str], tokenizer: Any) -> None:
+    """Raise StorageError for what a library would make up: weights, or a tokenizer of special tokens alone."""
+    lost = sorted(missing)
+    if lost:
+        raise StorageError(
+            f"{source} lacks {len(lost)} of the model's weights, which would be random: {', '.join(lost[:3])}",
+            "download the model again, all files, or use the one that holds both towers",
+        )
+    if tokenizer is not None and tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
+        raise StorageError(
+            f"{source} holds no tokenizer: a vocabulary of {tokenizer.vocab_size} special tokens",
+            "add the model's tokenizer.json (or vocab.json and merges.txt)",
+        )
 
 
 def saved_settings(folder: Path) -> dict[str, Any]:

@@ -15,11 +15,11 @@ import torch
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
-from diptych.data.images import Overlay
 from diptych.encoders.direct_pixels import ProcessorPixels
 from diptych.encoders.hub import (
     LOADING_ERRORS,
     NO_EFFECT,
+    check_complete,
     loading_failure,
     quiet,
     saved_settings,
@@ -75,7 +75,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
         super().__init__(model, name, int(limit), device, characters)
         self.prefix = prefix
         self._vocabulary_size = int(config.vocab_size)
-        self._prepare_pixels = ProcessorPixels(image_processor)
+        self._pixels = ProcessorPixels(image_processor)
         self._text_inputs = self._accepted()
         if not self.rule.mask:
             self._text_inputs.discard("attention_mask")
@@ -137,12 +137,9 @@ class HuggingFaceEncoder(PretrainedEncoder):
                 "the tokenizer files are another model's: use its own",
             )
 
-    def _pixels(self, picture: Any, overlay: Overlay | None) -> np.ndarray:
-        return self._prepare_pixels(picture, overlay)
-
     @property
     def prepares(self) -> bool:
-        return self._prepare_pixels.one_size
+        return self._pixels.one_size
 
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
         return self._picture_rows(pixel_values=pixels)
@@ -282,23 +279,12 @@ def _load(encoder: type[HuggingFaceEncoder], where: Path | str, source: str) -> 
 
 def _check_loaded(source: str, loading: dict[str, Any], tokenizer: Any) -> None:
     """See that transformers made nothing up."""
-    missing = sorted(loading["missing_keys"])
-    if missing:
-        raise StorageError(
-            f"{source} lacks {len(missing)} of the model's weights, which would be random: "
-            + ", ".join(missing[:3]),
-            "download the model again, or use the one that holds both towers",
-        )
+    check_complete(source, loading["missing_keys"], tokenizer)
     if loading["mismatched_keys"]:
         name, found, wanted = sorted(loading["mismatched_keys"])[0]
         raise StorageError(
             f"{source}: {name} has the shape {tuple(found)}, its config.json asks for {tuple(wanted)}",
             "use the config.json and the weights of the same model",
-        )
-    if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
-        raise StorageError(
-            f"{source} holds no tokenizer: a vocabulary of {tokenizer.vocab_size} special tokens",
-            "add the model's tokenizer.json (or vocab.json and merges.txt)",
         )
     if loading["unexpected_keys"]:
         logger.info("%s: %d weights are not used", source, len(loading["unexpected_keys"]))

@@ -1,8 +1,6 @@
 """Models of open_clip as dual encoders: by architecture and pretrained tag, hub name or folder.
 
-Weights are read from safetensors where there are any, else with ``weights_only=True``, which
-refuses pickled code. An architecture whose activation is not its weights' (QuickGELU) is an error
-here, for it costs recall without a word.
+Pickled code is refused, and so is an architecture whose activation is not its weights' (QuickGELU).
 """
 
 from __future__ import annotations
@@ -19,13 +17,13 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from diptych.core.errors import StorageError, UnknownNameError, UsageError
+from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import write_json
-from diptych.data.images import Overlay
 from diptych.encoders.direct_pixels import ComposedPixels
 from diptych.encoders.hub import (
     LOADING_ERRORS,
+    check_complete,
     loading_failure,
     saved_settings,
     tokenizer_content,
@@ -107,7 +105,7 @@ class OpenClipEncoder(PretrainedEncoder):
     ) -> None:
         super().__init__(model, name, int(tokenizer.context_length), device, characters)
         self.preprocess = preprocess
-        self._prepare_pixels = ComposedPixels(preprocess)
+        self._pixels = ComposedPixels(preprocess)
         self.tokenizer = tokenizer
         self.config = config
 
@@ -139,9 +137,7 @@ class OpenClipEncoder(PretrainedEncoder):
                 else "where there is a network, load it once and call its save(FOLDER); then pass FOLDER"
             )
             raise loading_failure(source, folder, error, fix) from error
-        inner = getattr(tokenizer, "tokenizer", None)
-        if inner is not None and inner.vocab_size <= len(inner.all_special_tokens):
-            raise StorageError(f"{source} holds no tokenizer", "add the model's tokenizer.json")
+        check_complete(source, (), getattr(tokenizer, "tokenizer", None))
         printed = settings.get("name", folder.resolve().name if folder else source)
         characters = settings.get("characters")
         made = cls(model, preprocess, tokenizer, config, printed, device=device, characters=characters)
@@ -157,9 +153,6 @@ class OpenClipEncoder(PretrainedEncoder):
         tokens = self.tokenizer(self._shown(texts)).to(self.device)
         rows: torch.Tensor = self.model.encode_text(tokens)
         return rows
-
-    def _pixels(self, picture: Any, overlay: Overlay | None) -> np.ndarray:
-        return self._prepare_pixels(picture, overlay)
 
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
         rows: torch.Tensor = self.model.encode_image(pixels)

@@ -1,10 +1,7 @@
-"""From a picture to the numbers an image tower takes: crop, resize, normalise, augment.
+"""From an image to the numbers an image tower takes: crop, resize, normalise, augment.
 
-Every random choice comes from a generator the caller gives, so that a picture's crop depends on
-(seed, picture, epoch or view) and on nothing else: not on the worker, not on the order.
-
-What is laid over a picture is pasted last, after crop, flip and erasure: the numbers are those of the
-prepared picture with its pixels replaced before they were normalised.
+Every random choice comes from a generator the caller gives, so that an image's crop depends on (seed, image, epoch or
+view) alone. What is laid over an image is pasted last, after crop, flip and erasure.
 """
 
 from __future__ import annotations

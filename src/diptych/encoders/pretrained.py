@@ -72,6 +72,9 @@ class PretrainedEncoder(TrainableEncoder):
     ``characters``, ``texts_shortened`` those that were shortened for their endings.
     """
 
+    _pixels: Callable[[Any, Overlay | None], np.ndarray]
+    """(3, height, width) float32 of an RGB image, the overlay pasted before normalisation."""
+
     def __init__(
         self, model: torch.nn.Module, name: str, text_limit: int, device: str | None, characters: int | None
     ) -> None:
@@ -82,10 +85,6 @@ class PretrainedEncoder(TrainableEncoder):
         self.texts_seen = self.texts_cut = self.texts_shortened = 0
         # Tokenizers remember the last call's length and padding: one thread at a time.
         self._tokenizing = threading.Lock()
-
-    @abstractmethod
-    def _pixels(self, picture: Any, overlay: Overlay | None) -> np.ndarray:
-        """(3, height, width) float32 of an RGB picture, the overlay pasted before normalisation."""
 
     @abstractmethod
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:

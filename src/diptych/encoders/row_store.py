@@ -174,7 +174,7 @@ class RowStore:
         self._recorded = time.monotonic()
 
     def finish(self, make: Callable[[np.ndarray], Result]) -> Result:
-        """Give the rows the header that ``make`` returns of them, memory-mapped, and their name in place of an older one."""
+        """Give the rows the header that ``make`` returns of them, memory-mapped, and their name."""
         if len(missing := self.missing()):
             raise DataError(f"{len(missing)} of {self.plan.blocks} blocks of {self.plan.noun} are missing")
         with _storage_errors(self.folder):

@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from diptych.core.errors import MismatchError
-from diptych.data.images import Overlay
 from diptych.encoders.dual_encoder import CONFIG_FILE, unit_rows
 from diptych.encoders.hub import saved_settings, tokenizer_content
 from diptych.encoders.inputs import check_texts
@@ -60,7 +59,7 @@ class OfficialEncoder(TwoStageEncoder):
         super().__init__(model, name, config.text_limit, device, characters)
         self.prefix = prefix
         self.config = config
-        self._prepare = Squashed(config.vision.image_size)
+        self._pixels = Squashed(config.vision.image_size)
         self._tokenizer, self._beside = tokenizer, beside
 
     @classmethod
@@ -132,9 +131,6 @@ class OfficialEncoder(TwoStageEncoder):
     @property
     def padding(self) -> tuple[int, int | None]:
         return int(self.tokenizer.pad_token_id), None
-
-    def _pixels(self, picture: Any, overlay: Overlay | None) -> np.ndarray:
-        return self._prepare(picture, overlay)
 
     def pixel_states(self, pixels: Tensor | np.ndarray) -> Tensor:
         pixels = torch.as_tensor(pixels).to(self.device, torch.float32)
@@ -243,7 +239,7 @@ class OfficialEncoder(TwoStageEncoder):
         return {} if kept is None else {"temperature": kept}
 
     def preprocessing(self) -> dict[str, Any]:
-        return self._prepare.describe()
+        return self._pixels.describe()
 
     def _content(self) -> list[Any]:
         sizes = [self.config.vision.model_dump(), self.config.text.model_dump(), self.config.head]

@@ -64,14 +64,6 @@ _ALIASES = {
     "position_kind": ("position_embedding_type",),
     "kind": ("model_type",),
 }
-_NO_EFFECT = (
-    # X-VLM's own file says the width of ALBEF's images and is put right when the model is made.
-    *("encoder_width", "architectures", "pad_token_id", "bos_token_id", "eos_token_id"),
-    *("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "initializer_range"),
-    *("add_cross_attention", "is_decoder", "gradient_checkpointing", "use_cache", "chunk_size_feed_forward"),
-    *("transformers_version", "tie_word_embeddings", "fp16", "cross_attention_freq"),
-)
-
 PUBLISHED_TEXT_WIDTH = 768
 
 
@@ -104,7 +96,7 @@ class TextConfig(Options):
 
 def text_config(weights: Weights, given: Mapping[str, Any] | None) -> TextConfig:
     """Return the sizes that the weights and ``given`` say."""
-    said = canonical(given, _ALIASES, "text encoder's configuration", _NO_EFFECT)
+    said = canonical(given, _ALIASES, "text encoder's configuration")
     if said.get("kind", "bert") != "bert":
         raise UsageError(f"a text encoder of type {said['kind']!r}", "BERT alone is known")
     kind = said.get("position_kind", "absolute")

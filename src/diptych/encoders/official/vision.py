@@ -93,19 +93,6 @@ def _square(count: int, what: str, table: Tensor) -> int:
     return side
 
 
-_NO_EFFECT = (
-    *("model_type", "in_chans", "num_channels", "num_classes", "representation_size", "initializer_range"),
-    *("drop_rate", "attn_drop_rate", "drop_path_rate", "hidden_dropout_prob", "attention_probs_dropout_prob"),
-    *(
-        "ckpt",
-        "patch_norm",
-        "ape",
-        "num_layers",
-        "use_checkpoint",
-        "use_absolute_embeddings",
-        "encoder_stride",
-    ),
-)
 _COMMON = {
     "image_size": ("image_res", "img_size"),
     "patch_size": (),
@@ -153,7 +140,7 @@ def vit_config(
     weights: Weights, given: Mapping[str, Any] | None, image_size: int | None, default: int | None
 ) -> tuple[VitConfig, int]:
     """Return the sizes that the weights and ``given`` say, and for which images the weights were trained."""
-    said = canonical(given, _VIT, "image encoder's configuration", _NO_EFFECT)
+    said = canonical(given, _VIT, "image encoder's configuration")
     width, _, patch, _ = weights.shape("patch_embed.proj.weight", 4)
     rows = weights.shape("pos_embed", 3)[1] - 1
     side = math.isqrt(max(rows, 0))
@@ -233,7 +220,7 @@ def swin_config(
     another. For which images a checkpoint was made is told by its shift masks; without them, by its
     window filling the last stage.
     """
-    said = canonical(given, _SWIN, "image encoder's configuration", _NO_EFFECT)
+    said = canonical(given, _SWIN, "image encoder's configuration")
     width, _, patch, _ = weights.shape("patch_embed.proj.weight", 4)
     stages = range(weights.count("layers."))
     depths = tuple(weights.count(f"layers.{stage}.blocks.") for stage in stages)

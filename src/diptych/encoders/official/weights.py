@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -13,8 +12,6 @@ from torch import Tensor
 from transformers.activations import ACT2FN
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-
-logger = logging.getLogger(__name__)
 
 A = TypeVar("A")
 
@@ -76,14 +73,12 @@ def usable(value: Tensor, name: str, source: str) -> Tensor:
 
 
 def canonical(
-    given: Mapping[str, Any] | None, aliases: Mapping[str, Iterable[str]], what: str, ignored: Iterable[str]
+    given: Mapping[str, Any] | None, aliases: Mapping[str, Iterable[str]], what: str
 ) -> dict[str, Any]:
-    """Return a configuration under one set of names, without what is None."""
+    """Return what a configuration says of ``aliases``, under their first names, without what is None."""
     found: dict[str, Any] = {}
-    left = {key for key, value in (given or {}).items() if value is not None} - set(ignored)
     for name, keys in aliases.items():
-        said = {key: (given or {})[key] for key in (name, *keys) if key in left}
-        left -= said.keys()
+        said = {key: value for key in (name, *keys) if (value := (given or {}).get(key)) is not None}
         values = list(said.values())
         if any(value != values[0] for value in values):
             raise UsageError(
@@ -93,8 +88,6 @@ def canonical(
         if values:
             found[name] = values[0]
             _check_value(name, values[0], f"the {what} says {next(iter(said))}={values[0]!r}")
-    if left:
-        logger.warning("the %s says %s, which is not used", what, ", ".join(sorted(left)))
     return found
 
 

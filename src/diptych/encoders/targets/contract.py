@@ -1,7 +1,6 @@
 """Latent targets: captions in, unit rows out, the same rows for the same captions; kept on disk per model.
 
-A target model is made once, from a recipe's options and the training captions, and kept beside what
-is trained with it: what is opened again later is the same model or an error, never another one.
+A target model is kept beside what is trained with it: what is opened again later is the same model or an error.
 """
 
 from __future__ import annotations

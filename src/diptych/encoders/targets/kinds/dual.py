@@ -1,8 +1,5 @@
 """Targets of the text side of a dual encoder: CLIP and its like, or one that was trained here.
 
-The source is whatever :meth:`DualEncoder.load` takes. Its rows are the encoder's own, so that they can be compared
-with the rows that its image side makes of pictures.
-
 Source: Radford et al., Learning Transferable Visual Models From Natural Language Supervision, ICML 2021.
 """
 

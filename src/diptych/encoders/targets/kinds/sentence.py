@@ -1,9 +1,7 @@
 """Targets of a sentence encoder: any model of the sentence-transformers library.
 
-The model is a folder, or a name on the Hugging Face hub that is looked up in its cache first. The
-papers' target is ``all-MiniLM-L6-v2`` (384 wide), their successors' ``all-mpnet-base-v2`` (768).
-Code shipped with a model is never run, weights that its files lack are an error (the library would
-make them up), and a folder without ``modules.json`` too (the library would make up the pooling).
+Code shipped with a model is never run, weights that its files lack are an error (the library would make them up), and
+a folder without ``modules.json`` too (the library would make up the pooling).
 
 Sources: Reimers and Gurevych, Sentence-BERT, EMNLP 2019; Bleeker, Yates, de Rijke, 2022.
 """
@@ -26,6 +24,7 @@ from diptych.core.reading import file_errors, read_json
 from diptych.encoders.hub import (
     LOADING_ERRORS,
     NO_EFFECT,
+    check_complete,
     loading_failure,
     quiet,
     sentence_model_folder,
@@ -142,12 +141,7 @@ def _random_weights(model: Any, folder: Path, source: str) -> frozenset[str]:
     missing = set(loading["missing_keys"])
     # Targets are pooled from token states: the pooler of BERT-like models is not used.
     unused = {name for name in missing if name.startswith("pooler.")}
-    if missing != unused:
-        raise StorageError(
-            f"{source} lacks {len(missing - unused)} of the model's weights, which would be random: "
-            + ", ".join(sorted(missing - unused)[:3]),
-            "download the model again, all files",
-        )
+    check_complete(source, missing - unused, None)
     return frozenset(unused)
 
 
