@@ -1,7 +1,7 @@
 """BLIP of transformers: rows for the first stage, and a matching head that reads each text again.
 
-The library has the weights' places, not the published evaluation. That cleans captions, cuts them to 35 tokens, and puts
-[ENC] in the place of the first token where image and text are read together (transformers issue 25629). The final
+The library has the weights' places, not the published evaluation. That cleans captions, cuts them to 35 tokens, and
+puts [ENC] in the place of the first token where image and text are read together (transformers issue 25629). The final
 score is the head's output plus the cosine.
 
 Source: Li et al., BLIP, ICML 2022, and its published code (``train_retrieval.py``, ``evaluation``).

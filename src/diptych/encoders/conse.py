@@ -57,12 +57,9 @@ class Classifier:
     """Images to one number per class; open one with :meth:`open`."""
 
     def __init__(self, network: torch.nn.Module, config: ClassifierConfig) -> None:
-        if config.preprocessing is None:
-            config = config.model_copy(update={"preprocessing": _as_timm_says(network, config.network)})
-        assert config.preprocessing is not None
+        self.preprocessing = config.preprocessing or _as_timm_says(network, config.network)
         self.network = network.eval().requires_grad_(False).to(memory_format=torch.channels_last)
-        self.config = config
-        self.preprocessing = config.preprocessing
+        self.config = config.model_copy(update={"preprocessing": self.preprocessing})
 
     @classmethod
     def open(cls, config: ClassifierConfig, folder: Path, device: str | None = None) -> Classifier:
@@ -86,11 +83,6 @@ class Classifier:
             )
         return cls(network.to(pick_device(device)), config)
 
-    @property
-    def device(self) -> torch.device:
-        """Return where the weights are."""
-        return next(self.network.parameters()).device
-
     @cached_property
     def classes(self) -> int:
         """Count the numbers per image."""
@@ -111,7 +103,8 @@ class Classifier:
     @torch.inference_mode()
     def logits(self, pictures: np.ndarray) -> np.ndarray:
         """(n, 3, size, size) → (n, classes) float32, before the soft-max."""
-        inputs = torch.from_numpy(pictures).to(self.device, memory_format=torch.channels_last)
+        device = next(self.network.parameters()).device
+        inputs = torch.from_numpy(pictures).to(device, memory_format=torch.channels_last)
         found: np.ndarray = self.network(inputs).float().cpu().numpy()
         return found
 
@@ -152,7 +145,15 @@ def class_texts(names: str, folder: Path, template: str = _PLACE) -> list[str]:
     if _PLACE not in template:
         raise UsageError(f"template {template!r} has no place for a name", f"e.g. 'a photo of a {_PLACE}'")
     file = folder / names
-    found = _lines(file) if file.is_file() else _of_timm(names, file)
+    if not file.is_file():
+        found = _of_timm(names, file)
+    else:
+        found = [
+            line.strip() for line in read_text(file, fix="give one name per line, in UTF-8").splitlines()
+        ]
+        if not found or "" in found:
+            where = f"has nothing in line {1 + found.index('')}" if found else "is empty"
+            raise StorageError(f"{file} {where}", "one name per line, in the order of the network's outputs")
     return [template.replace(_PLACE, name).strip() for name in found]
 
 
@@ -169,15 +170,6 @@ def _of_timm(names: str, file: Path) -> list[str]:
         ) from None
     detailed = names != wanted
     return [classes.index_to_description(row, detailed=detailed) for row in range(classes.num_classes())]
-
-
-def _lines(file: Path) -> list[str]:
-    lines = read_text(file, fix="give one name per line, in UTF-8").splitlines()
-    empty = next((number for number, line in enumerate(lines, 1) if not line.strip()), None)
-    if not lines or empty is not None:
-        where = "is empty" if not lines else f"has nothing in line {empty}"
-        raise StorageError(f"{file} {where}", "one name per line, in the order of the network's outputs")
-    return [line.strip() for line in lines]
 
 
 CONSE_FILE = "conse.json"

@@ -11,7 +11,6 @@ from diptych.core.errors import UsageError
 
 T = TypeVar("T")
 
-_ACCELERATORS = ("auto", "cpu", "cuda", "gpu")
 _MACHINE_RANKS = ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID")
 """Variables of which torchrun, Lightning and SLURM set one each."""
 
@@ -26,7 +25,6 @@ class DistributedContext:
 
     @property
     def is_main_process(self) -> bool:
-        """Return whether this process reads, decides and finishes."""
         return self.rank == 0
 
     def broadcast(self, make: Callable[[], T]) -> T:
@@ -46,8 +44,7 @@ def launched_fabric(nodes: int, processes: int, accelerator: str) -> Any:
     """Return the Fabric of a process that torchrun or srun started on one of several machines."""
     from lightning_fabric import Fabric
 
-    if accelerator not in _ACCELERATORS:
-        raise UsageError(f"accelerator {accelerator!r} on {nodes} machines", "use cpu, cuda or auto")
+    _check_accelerator(accelerator, f"on {nodes} machines")
     if not any(name in os.environ for name in _MACHINE_RANKS):
         raise UsageError(
             f"{nodes} machines, and nothing says which of them this is",
@@ -59,12 +56,16 @@ def launched_fabric(nodes: int, processes: int, accelerator: str) -> Any:
     return fabric
 
 
+def _check_accelerator(accelerator: str, where: str) -> None:
+    if accelerator not in ("auto", "cpu", "cuda", "gpu"):
+        raise UsageError(f"accelerator {accelerator!r} {where}", "use cpu, cuda or auto")
+
+
 def device_for(accelerator: str, processes: int) -> str:
     """Return ``"cpu"`` or ``"cuda"`` for several processes of this machine, one GPU each."""
     import torch
 
-    if accelerator not in _ACCELERATORS:
-        raise UsageError(f"accelerator {accelerator!r} with {processes} processes", "use cpu, cuda or auto")
+    _check_accelerator(accelerator, f"with {processes} processes")
     gpus = torch.cuda.device_count()
     if accelerator == "cpu" or (accelerator == "auto" and not gpus):
         return "cpu"

@@ -65,7 +65,7 @@ class Embeddings(
 
     @property
     def width(self) -> int:
-        """d, the length of one row."""
+        """Return d, the length of one row."""
         return int(self.rows.shape[1])
 
     def check_finite(self) -> None:
@@ -173,7 +173,7 @@ class Origin:
 
     @property
     def part(self) -> str:
-        """Return the part and its captions, to be put into a folder's name."""
+        """Return the part and its captions, for a folder's name."""
         chosen = "" if self.captions == "all" else f"-{self.captions.replace(':', '-')}"
         return f"{self.split or 'all'}{chosen}"
 

@@ -19,7 +19,7 @@ import torch
 from diptych.core.context import task
 from diptych.core.errors import CaptionError, MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
-from diptych.data.images import OverlaidPicture, Overlay, split_overlay
+from diptych.data.images import OverlaidPicture, split_overlay
 from diptych.encoders.dual_encoder import TrainableEncoder, unit_rows
 from diptych.encoders.inputs import as_picture, check_texts, pick_device
 from diptych.encoders.pretrained_towers import PretrainedTowers
@@ -72,8 +72,8 @@ class PretrainedEncoder(TrainableEncoder):
     ``characters``, ``texts_shortened`` those that were shortened for their endings.
     """
 
-    _pixels: Callable[[Any, Overlay | None], np.ndarray]
-    """(3, height, width) float32 of an RGB image, the overlay pasted before normalisation."""
+    _pixels: Any
+    """From an RGB image and its overlay, pasted before normalisation, to (3, height, width) float32."""
 
     def __init__(
         self, model: torch.nn.Module, name: str, text_limit: int, device: str | None, characters: int | None

@@ -1,7 +1,4 @@
-"""The pairs that the candidates of both directions ask for, their scores, and re-ranking of arrays in memory.
-
-Pairs are sorted by image, then by text; a pair that both directions chose is scored once.
-"""
+"""The pairs of the candidates of both directions, each once, by image and text; re-ranking of arrays in memory."""
 
 from __future__ import annotations
 

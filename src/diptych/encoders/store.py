@@ -1,8 +1,6 @@
-"""The feature store: frozen backbone features, computed once, memory-mapped, resumable.
+"""The feature store: frozen backbone features, computed once, memory-mapped, resumable, keyed by content.
 
-A store is keyed by what is in it: the backbone's weights, the preprocessing and augmentation, the precision, and
-every image's bytes. Beside the central view it can hold several random views per image, so that augmentation
-survives caching.
+Beside the central view it can hold several random views per image, so that augmentation survives caching.
 """
 
 from __future__ import annotations

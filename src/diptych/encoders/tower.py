@@ -26,12 +26,12 @@ from diptych.data.word_vectors import read_word_vectors
 
 
 def unit_rows(rows: Tensor) -> Tensor:
-    """Rows divided by their length; a row shorter than 1e-12 stays (nearly) zero instead of NaN."""
+    """Divide rows by their length; one shorter than 1e-12 stays (nearly) zero instead of NaN."""
     return nn.functional.normalize(rows, dim=-1, eps=1e-12)
 
 
 def start_uniform(*layers: nn.Linear) -> None:
-    """VSE++'s initialisation: uniform in ± sqrt(6 / (in + out)) (Glorot), bias 0."""
+    """Initialise as VSE++: uniform in ± sqrt(6 / (in + out)) (Glorot), bias 0."""
     for layer in layers:
         bound = math.sqrt(6.0 / (layer.in_features + layer.out_features))
         nn.init.uniform_(layer.weight, -bound, bound)

@@ -56,7 +56,7 @@ class ModelConfig(Options):
 
 
 class TwoTowerModel(nn.Module):
-    """Both towers as one module: ``image`` and ``text``; without ``images`` the caption tower alone."""
+    """Both towers as one module; without ``images`` the caption tower alone."""
 
     def __init__(
         self, config: ModelConfig, source: CaptionSource, load_weights: bool = True, images: bool = True
@@ -116,7 +116,6 @@ class TwoTowerEncoder(TrainableEncoder):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
         return next(self.model.parameters()).device
 
     @property
@@ -247,7 +246,12 @@ class TwoTowerEncoder(TrainableEncoder):
         settings = EncoderHeader.open(folder).settings
         try:
             config = ModelConfig.model_validate(read_json(folder / "model.json"))
-            source = _source_of(config, folder)
+            targets = isinstance(config.text, TargetTowerConfig)
+            source: CaptionSource = (
+                open_target_model(folder / "targets")
+                if targets
+                else Vocabulary.load(folder / "vocabulary.json")
+            )
             model = TwoTowerModel(config, source, load_weights=False, images=images)
             weights = load_tensors(folder / "model.safetensors", "train it again")
             needed = model.state_dict()
@@ -266,10 +270,3 @@ class TwoTowerEncoder(TrainableEncoder):
         if not images:
             encoder._stored_fingerprint = encoder._fingerprint_of(weights)
         return encoder
-
-
-def _source_of(config: ModelConfig, folder: Path) -> CaptionSource:
-    """The vocabulary or target model that was saved beside a model."""
-    if isinstance(config.text, TargetTowerConfig):
-        return open_target_model(folder / "targets")
-    return Vocabulary.load(folder / "vocabulary.json")

@@ -20,15 +20,9 @@ from diptych.core.reading import read_json
 from diptych.encoders.inputs import load_tensors
 
 SUFFIXES = (".safetensors", ".th", ".pth", ".pt", ".bin")
-"""What checkpoint files are called."""
-
-_WRAPPERS = ("model", "state_dict", "model_state_dict")
-"""Under which names a training run's file holds the weights."""
-
+_WRAPPERS = ("model", "state_dict", "model_state_dict")  # names under which a run's file holds the weights
 _AGAIN = "download it again, and compare its size with the published one"
-
-_GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
-"""What a file asks for, in PyTorch's message."""
+_GLOBAL = re.compile(r"GLOBAL ([\w.]+)")  # what a file asks for, in PyTorch's message
 
 _DAMAGE: tuple[type[Exception], ...] = (
     *(OSError, RuntimeError, ValueError, EOFError, LookupError, TypeError, AttributeError),
@@ -185,14 +179,10 @@ def _is_short(value: Tensor) -> bool:
 Stage: TypeAlias = Literal["fine-tuned", "pre-training"]
 """Whether a checkpoint was fine-tuned for retrieval, or is what fine-tuning starts from."""
 
-_DROPPED = re.compile(r"\w+_m\.|(image|text|idx)_queue$|(queue_ptr|ptr_queue)$")
-"""Momentum copies and queues."""
-
+_DROPPED = re.compile(r"\w+_m\.|(image|text|idx)_queue$|(queue_ptr|ptr_queue)$")  # momentum copies, queues
+_PRE_TRAINING_HEADS = re.compile(r"text_encoder\.cls\.|(bbox|mlm|mim)_head\.|text_decoder\.")
 FOLLOWING = re.compile(r".*\.(position_ids|relative_position_index|attn_mask)$")
 """Tables that follow from the sizes: they are made, not read."""
-
-_PRE_TRAINING_HEADS = re.compile(r"text_encoder\.cls\.|(bbox|mlm|mim)_head\.|text_decoder\.")
-"""What only pre-training uses."""
 
 
 @dataclass(frozen=True)

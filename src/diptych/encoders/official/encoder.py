@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+import transformers
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -21,7 +22,6 @@ from diptych.encoders.official.inputs import Given, Squashed, configured, find_t
 from diptych.encoders.official.model import (
     MatchingConfig,
     MatchingModel,
-    described,
     from_weights,
     open_saved,
     save_model,
@@ -246,9 +246,22 @@ class OfficialEncoder(TwoStageEncoder):
         return [*sizes, tokenizer_content(self.tokenizer), self.cleaning.describe()]
 
     def _about(self) -> dict[str, Any]:
-        tokenizer = type(self.tokenizer).__name__
-        text = {"tokenizer": tokenizer, "padding": "longest", "cleaning": self.cleaning.describe()}
-        return described(self.config, LAYOUTS[self.family]) | {"text": text}
+        config, vision, text = self.config, self.config.vision, self.config.text
+        trained, size, tokenizer = config.trained_size, vision.image_size, type(self.tokenizer).__name__
+        tables = "its own" if trained == size else f"interpolated from {trained} to {size} pixels"
+        heads = list(vision.heads) if isinstance(vision.heads, tuple) else vision.heads
+        layers = text.depth - text.fusion_layer
+        return {
+            "model": LAYOUTS[self.family].model,
+            "library": f"transformers {transformers.__version__}",
+            "stage": config.stage,
+            "checkpoint": {"file": config.checkpoint, "size": trained, "tables": tables},
+            "text": {"tokenizer": tokenizer, "padding": "longest", "cleaning": self.cleaning.describe()},
+            "matching": {"head": config.head, "layers": layers, "adds_contrastive": False},
+            "heads": {"image": heads, "text": text.heads},
+            "activation": {"image": vision.activation, "text": text.activation},
+            "temperature": config.temperature,
+        }
 
     def _write(self, folder: Path) -> None:
         save_model(self.model, self.config, LAYOUTS[self.family], folder)

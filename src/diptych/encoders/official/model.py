@@ -238,12 +238,6 @@ def model_config_of(
     }
 
 
-def built(config: MatchingConfig) -> MatchingModel:
-    """Return the model with random weights, made without touching the global random state."""
-    with torch.random.fork_rng(devices=[]):
-        return MatchingModel(config).eval()
-
-
 def filled(
     model: MatchingModel, state: Mapping[str, Tensor], layout: Layout, source: str
 ) -> dict[str, Tensor]:
@@ -263,29 +257,6 @@ def filled(
                 "it is corrupt or of another model",
             )
     return found
-
-
-def described(config: MatchingConfig, layout: Layout) -> dict[str, Any]:
-    """Describe model, stage, checkpoint, how its tables were fitted, and activation, JSON-able."""
-    trained, size, heads = config.trained_size, config.vision.image_size, config.vision.heads
-    return {
-        "model": layout.model,
-        "library": f"transformers {transformers.__version__}",
-        "stage": config.stage,
-        "checkpoint": {
-            "file": config.checkpoint,
-            "size": trained,
-            "tables": "its own" if trained == size else f"interpolated from {trained} to {size} pixels",
-        },
-        "matching": {
-            "head": config.head,
-            "layers": config.text.depth - config.text.fusion_layer,
-            "adds_contrastive": False,
-        },
-        "heads": {"image": list(heads) if isinstance(heads, tuple) else heads, "text": config.text.heads},
-        "activation": {"image": config.vision.activation, "text": config.text.activation},
-        "temperature": config.temperature,
-    }
 
 
 _WEIGHTS, _CONFIG = "model.safetensors", "config.json"
@@ -332,7 +303,8 @@ def from_weights(
             f"choose 3 to {positions}",
         )
     config = MatchingConfig(**fields, stage=stage, checkpoint=source, text_limit=limit)
-    model = built(config)
+    with torch.random.fork_rng(devices=[]):
+        model = MatchingModel(config).eval()
     model.load_state_dict(filled(model, state, layout, source), strict=True)
     return model, config
 
@@ -353,8 +325,9 @@ def open_saved(folder: Path, layout: Layout) -> tuple[MatchingModel, MatchingCon
             f"load it with {family}:FOLDER" if family else "save the encoder again",
         )
     config = MatchingConfig.read(content, str(folder / _CONFIG), StorageError, "save the encoder again")
-    model = built(config)
     try:
+        with torch.random.fork_rng(devices=[]):
+            model = MatchingModel(config).eval()
         model.load_state_dict(load_tensors(folder / _WEIGHTS, "save the encoder again"), strict=True)
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[-1].strip()
