@@ -100,12 +100,7 @@ class CaptionTower(Tower):
             )
         if config.bidirectional and state % 2:
             raise UsageError(f"hidden_state {state} is odd", "two directions share it evenly")
-        self.embed = word_embedding(
-            vocabulary,
-            config.word_width,
-            config.word_vectors if load_weights else None,
-            config.word_vector_scale,
-        )
+        self.embed = word_embedding(vocabulary, config.word_width, config, load_weights)
         self.rnn = nn.GRU(
             config.word_width,
             state // (2 if config.bidirectional else 1),
@@ -216,9 +211,7 @@ class BagTower(Tower):
                 f"word_width {words} differs from the shared width {self.base} and there is no head",
                 "set model.text.head = 'linear', or leave word_width out",
             )
-        self.embed = word_embedding(
-            vocabulary, words, config.word_vectors if load_weights else None, config.word_vector_scale
-        )
+        self.embed = word_embedding(vocabulary, words, config, load_weights)
         self.dropout = nn.Dropout(config.dropout)
         self.head = text_head(config, words, self.base, config.hidden)
 

@@ -15,7 +15,6 @@ import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -264,15 +263,10 @@ def _images(
         except ImageError as error:
             raise _naming(error, f"image {name}", [name]) from None
 
+    # Images that are not preprocessed may be large: of them few are held.
     threads = default_workers() if threads is None else threads
-    # Preprocessed images are small, so that beside a GPU the next batch is prepared while this one is encoded.
-    # On a CPU both would take turns on the same cores, which is slower than one after the other; and images
-    # that are not preprocessed may be large.
-    depth = 4 * threads + (plan.block if encoder.prepares and _has_gpu() else 0)
-    places = (row for block in blocks for row in plan.rows_of(block))
-    ahead = read_ahead(prepared, places, threads, depth)
-    for block in blocks:
-        names, items = zip(*islice(ahead, len(plan.rows_of(block))), strict=True)
+    for block in plan.read_blocks(prepared, blocks, threads, encoder.prepares and _has_gpu()):
+        names, items = zip(*block, strict=True)
         try:
             yield encoder.encode_prepared(items, names)
         except (ImageError, NumericalError) as error:

@@ -20,9 +20,10 @@ import mmap
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -41,6 +42,7 @@ from diptych.core.files import (
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.locking import taking_turns
 from diptych.core.reading import map_array
+from diptych.data.loading import read_ahead
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +53,7 @@ _CHUNK = 8192
 """Rows that are copied or read together."""
 
 Result = TypeVar("Result", bound=Artifact)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,19 @@ class RowPlan(Artifact, kind="row-plan"):
     def rows_of(self, block: int) -> range:
         """Return the rows of a block."""
         return range(block * self.block, min(self.count, (block + 1) * self.block))
+
+    def read_blocks(
+        self, load: Callable[[int], T], blocks: Sequence[int], threads: int, prepare_next: bool
+    ) -> Iterator[list[T]]:
+        """Yield ``load(row)`` of the rows of each block, read ahead in threads.
+
+        With ``prepare_next`` a whole block is read ahead, for what a GPU computes meanwhile; a processor would take
+        turns with it on the same cores, which is slower than one after the other.
+        """
+        places = (row for block in blocks for row in self.rows_of(block))
+        ahead = read_ahead(load, places, threads, 4 * threads + (self.block if prepare_next else 0))
+        for block in blocks:
+            yield list(islice(ahead, len(self.rows_of(block))))
 
     def rows_in(self, blocks: np.ndarray) -> int:
         """Count the rows of some blocks, each of them named once."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +22,7 @@ from diptych.core.locking import taking_turns
 from diptych.core.options import Options
 from diptych.data.collection import Collection
 from diptych.data.images import split_overlay
-from diptych.data.loading import default_workers, picture_contents, read_ahead
+from diptych.data.loading import default_workers, picture_contents
 from diptych.encoders.image_tower import ImageTower
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.region_tower import RegionTower
@@ -127,15 +126,11 @@ def _compute(
         return np.stack(views)
 
     plan, missing = store.plan, store.missing().tolist()
-    # Beside a GPU the next block is prepared while the backbone computes this one; on a CPU both would take
-    # turns on the same cores.
-    depth = 4 * default_workers() + (0 if device.type == "cpu" else plan.block)
-    ahead = read_ahead(views_of, (row for block in missing for row in plan.rows_of(block)), depth=depth)
+    ahead = plan.read_blocks(views_of, missing, default_workers(), device.type != "cpu")
     with task("computing features", plan.count, "images", store.done()) as bar, store, torch.inference_mode():
-        for number in missing:
+        for number, views in zip(missing, ahead, strict=True):
             rows = plan.rows_of(number)
-            views = np.concatenate(list(islice(ahead, len(rows))))
-            pixels = torch.from_numpy(views).to(device, memory_format=torch.channels_last)
+            pixels = torch.from_numpy(np.concatenate(views)).to(device, memory_format=torch.channels_last)
             with torch.autocast(device.type, torch.bfloat16, enabled=options.precision == "bfloat16"):
                 features = tower.features(pixels).float().cpu().numpy()
             stored = features.reshape(len(rows), *plan.shape).astype(options.storage)

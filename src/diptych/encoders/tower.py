@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -277,9 +277,7 @@ def pad_tokens(flat: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> tuple[
     return torch.from_numpy(tokens.astype(np.int64)), torch.from_numpy(lengths)
 
 
-def word_embedding(
-    vocabulary: Vocabulary, width: int, file: str | None, scale: Literal["matched", "given"]
-) -> nn.Embedding:
+def word_embedding(vocabulary: Vocabulary, width: int, config: Any, load_weights: bool) -> nn.Embedding:
     """Return embeddings of a vocabulary.
 
     Words that the file knows start from its vector, narrower ones in the first places of a row: as they are, all
@@ -287,9 +285,9 @@ def word_embedding(
     """
     embed = nn.Embedding(len(vocabulary), width)
     nn.init.uniform_(embed.weight, -0.1, 0.1)
-    if file is None:
+    if config.word_vectors is None or not load_weights:
         return embed
-    known, vectors = read_word_vectors(Path(file), "model.text.word_vectors in the recipe")
+    known, vectors = read_word_vectors(Path(config.word_vectors), "model.text.word_vectors in the recipe")
     if vectors.shape[1] > width:
         raise MismatchError(
             f"word vectors of shape {vectors.shape} do not fit word_width {width}",
@@ -297,7 +295,7 @@ def word_embedding(
         )
     spread = float(embed.weight.detach().std()) / max(float(vectors.std()), 1e-12)
     with torch.no_grad():
-        if scale == "given":
+        if config.word_vector_scale == "given":
             nn.init.normal_(embed.weight)
             spread = 1.0
         for number, word in enumerate(vocabulary.entries):

@@ -12,22 +12,35 @@ import transformers
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from diptych.core.errors import MismatchError
+from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
 from diptych.encoders.dual_encoder import CONFIG_FILE, unit_rows
 from diptych.encoders.hub import saved_settings, tokenizer_content
-from diptych.encoders.inputs import check_texts
+from diptych.encoders.inputs import check_texts, load_tensors, save_tensors
 from diptych.encoders.matching import PairInputs
-from diptych.encoders.official.checkpoint import LAYOUTS, Stage, read_checkpoint, split_stage
+from diptych.encoders.official.checkpoint import (
+    LAYOUTS,
+    Stage,
+    read_checkpoint,
+    retrieval_weights,
+    split_stage,
+)
 from diptych.encoders.official.inputs import Given, Squashed, configured, find_tokenizer
 from diptych.encoders.official.model import (
+    PRE_TRAINED_SIZE,
     MatchingConfig,
     MatchingModel,
-    from_weights,
-    open_saved,
-    save_model,
+    built,
+    filled,
+    model_config_of,
 )
+from diptych.encoders.official.weights import agreed
 from diptych.encoders.text_cleaning import ALBEF_CLEANING
 from diptych.encoders.two_stage import TwoStageEncoder
+
+_WEIGHTS, _CONFIG = "model.safetensors", "config.json"
+_AGAIN = "load the checkpoint and save it again"
 
 
 class OfficialEncoder(TwoStageEncoder):
@@ -78,16 +91,36 @@ class OfficialEncoder(TwoStageEncoder):
         device: str | None = None,
     ) -> Self:
         """Load a checkpoint of the published code: a file, a folder with one, or its weights by name."""
-        found = read_checkpoint(checkpoint)
-        model, sizes = from_weights(
-            found,
-            LAYOUTS[cls.family],
-            stage,
-            said=configured(found.config() if config is None else {}, config, vision, text),
+        found, layout = read_checkpoint(checkpoint), LAYOUTS[cls.family]
+        if stage not in ("fine-tuned", "pre-training"):
+            raise UsageError(f"stage {stage!r}", "known: 'fine-tuned', 'pre-training'")
+        if image_size is not None and (not isinstance(image_size, int) or image_size < 1):
+            raise UsageError(
+                f"pictures of {image_size} × {image_size} pixels", "give a whole number, 1 or more"
+            )
+        said = configured(found.config() if config is None else {}, config, vision, text)
+        state = retrieval_weights(found.state, layout, stage, found.name)
+        fields = model_config_of(
+            state,
+            layout,
+            found.name,
+            vision=said.vision,
+            text=said.text,
             image_size=image_size,
-            text_limit=text_limit,
-            published_limit=cls.published_limit,
+            default_size=PRE_TRAINED_SIZE if stage == "pre-training" else None,
         )
+        agreed({"width": said.width}, "width", fields["width"], "width of the rows (embed_dim)")
+        positions = fields["text"].positions
+        limit = text_limit if text_limit is not None else said.text_limit
+        if limit is None:
+            limit = min(cls.published_limit, positions)
+        elif not isinstance(limit, int) or not 2 < limit <= positions:
+            raise UsageError(
+                f"texts of {limit!r} tokens for a text encoder of {positions} positions",
+                f"choose 3 to {positions}",
+            )
+        sizes = MatchingConfig(**fields, stage=stage, checkpoint=found.name, text_limit=limit)
+        model = built(sizes, lambda model: filled(model, state, layout, found.name))
         return cls(model, sizes, name or found.name, tokenizer=tokenizer, beside=found.folder, device=device)
 
     @classmethod
@@ -95,13 +128,30 @@ class OfficialEncoder(TwoStageEncoder):
         """Load ``FILE``, ``FOLDER`` or, on purpose, ``pretraining:FILE``; or a folder that was saved."""
         stage, path = split_stage(source)
         if (path / CONFIG_FILE).is_file():
-            model, config = open_saved(path, LAYOUTS[cls.family])
-            settings = {"name": path.resolve().name} | saved_settings(path)
-            encoder = cls(model, config, beside=path, device=device, **settings)
+            encoder = cls._open_saved(path, device)
         else:
             encoder = cls.from_checkpoint(path, stage=stage, device=device)
         _ = encoder.tokenizer  # now, not after the images have been encoded
         return encoder
+
+    @classmethod
+    def _open_saved(cls, folder: Path, device: str | None) -> Self:
+        content = read_json(folder / _CONFIG)
+        family = content.pop("family", None) if isinstance(content, dict) else None
+        if family != cls.family:
+            raise MismatchError(
+                f"{folder} holds {family or 'no known'} weights, not {cls.family}",
+                f"load it with {family}:FOLDER" if family else _AGAIN,
+            )
+        config = MatchingConfig.read(content, str(folder / _CONFIG), StorageError, _AGAIN)
+        weights = load_tensors(folder / _WEIGHTS, _AGAIN)
+        try:
+            model = built(config, lambda model: weights)
+        except RuntimeError as error:
+            reason = str(error).strip().splitlines()[-1].strip()
+            raise StorageError(f"{folder} does not fit its config.json: {reason}", _AGAIN) from error
+        settings = {"name": folder.resolve().name} | saved_settings(folder)
+        return cls(model, config, beside=folder, device=device, **settings)
 
     @property
     def tokenizer(self) -> Any:
@@ -264,7 +314,8 @@ class OfficialEncoder(TwoStageEncoder):
         }
 
     def _write(self, folder: Path) -> None:
-        save_model(self.model, self.config, LAYOUTS[self.family], folder)
+        save_tensors(self.model.state_dict(), folder / _WEIGHTS)
+        write_json(folder / _CONFIG, {"family": self.family, **self.config.model_dump(mode="json")})
         self.tokenizer.save_pretrained(folder)
 
 

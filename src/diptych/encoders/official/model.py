@@ -10,8 +10,7 @@ Sources: Li et al., Align before Fuse, NeurIPS 2021, Section 3.1; Zeng et al., X
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import torch
@@ -19,19 +18,13 @@ import transformers
 from torch import Tensor, nn
 from transformers.models.blip.modeling_blip_text import BlipTextEncoder
 
-from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.files import write_json
+from diptych.core.errors import StorageError, UsageError
 from diptych.core.options import Options
-from diptych.core.reading import read_json
-from diptych.encoders.inputs import load_tensors, save_tensors
 from diptych.encoders.official.checkpoint import (
-    Checkpoint,
     Layout,
     Stage,
     check_names,
-    retrieval_weights,
 )
-from diptych.encoders.official.inputs import Configuration
 from diptych.encoders.official.vision import (
     SwinConfig,
     SwinImages,
@@ -259,79 +252,14 @@ def filled(
     return found
 
 
-_WEIGHTS, _CONFIG = "model.safetensors", "config.json"
-
 PRE_TRAINED_SIZE = 384
 """For which images weights of pre-training are fitted unless another size is asked for: the published
 retrieval recipes' own."""
 
 
-def from_weights(
-    checkpoint: Checkpoint,
-    layout: Layout,
-    stage: Stage,
-    *,
-    said: Configuration,
-    image_size: int | None,
-    text_limit: int | None,
-    published_limit: int,
-) -> tuple[MatchingModel, MatchingConfig]:
-    """Build the model that a checkpoint holds; what ``said`` says of sizes is only compared with the weights."""
-    source = checkpoint.name
-    if stage not in ("fine-tuned", "pre-training"):
-        raise UsageError(f"stage {stage!r}", "known: 'fine-tuned', 'pre-training'")
-    if image_size is not None and (not isinstance(image_size, int) or image_size < 1):
-        raise UsageError(f"pictures of {image_size} × {image_size} pixels", "give a whole number, 1 or more")
-    state = retrieval_weights(checkpoint.state, layout, stage, source)
-    fields = model_config_of(
-        state,
-        layout,
-        source,
-        vision=said.vision,
-        text=said.text,
-        image_size=image_size,
-        default_size=PRE_TRAINED_SIZE if stage == "pre-training" else None,
-    )
-    agreed({"width": said.width}, "width", fields["width"], "width of the rows (embed_dim)")
-    positions = fields["text"].positions
-    limit = text_limit if text_limit is not None else said.text_limit
-    if limit is None:
-        limit = min(published_limit, positions)
-    elif not isinstance(limit, int) or not 2 < limit <= positions:
-        raise UsageError(
-            f"texts of {limit!r} tokens for a text encoder of {positions} positions",
-            f"choose 3 to {positions}",
-        )
-    config = MatchingConfig(**fields, stage=stage, checkpoint=source, text_limit=limit)
+def built(config: MatchingConfig, weights: Callable[[MatchingModel], Mapping[str, Tensor]]) -> MatchingModel:
+    """Return the model with its weights, made without touching the global random state."""
     with torch.random.fork_rng(devices=[]):
         model = MatchingModel(config).eval()
-    model.load_state_dict(filled(model, state, layout, source), strict=True)
-    return model, config
-
-
-def save_model(model: MatchingModel, config: MatchingConfig, layout: Layout, folder: Path) -> None:
-    """Write weights and configuration into ``folder``."""
-    save_tensors(model.state_dict(), folder / _WEIGHTS)
-    write_json(folder / _CONFIG, {"family": layout.family, **config.model_dump(mode="json")})
-
-
-def open_saved(folder: Path, layout: Layout) -> tuple[MatchingModel, MatchingConfig]:
-    """Read what :func:`save_model` wrote."""
-    content = read_json(folder / _CONFIG)
-    family = content.pop("family", None) if isinstance(content, dict) else None
-    if family != layout.family:
-        raise MismatchError(
-            f"{folder} holds {family or 'no known'} weights, not {layout.family}",
-            f"load it with {family}:FOLDER" if family else "save the encoder again",
-        )
-    config = MatchingConfig.read(content, str(folder / _CONFIG), StorageError, "save the encoder again")
-    try:
-        with torch.random.fork_rng(devices=[]):
-            model = MatchingModel(config).eval()
-        model.load_state_dict(load_tensors(folder / _WEIGHTS, "save the encoder again"), strict=True)
-    except RuntimeError as error:
-        reason = str(error).strip().splitlines()[-1].strip()
-        raise StorageError(
-            f"{folder} does not fit its config.json: {reason}", "load the checkpoint and save it again"
-        ) from error
-    return model, config
+    model.load_state_dict(weights(model), strict=True)
+    return model
