@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,6 @@ class _Half:
     @property
     def noun(self) -> str:
         return self.store.plan.noun
-
-    def finish(self) -> None:
-        self.store.finish(lambda rows: Embeddings(self.ids, rows, **self.embedded))
 
 
 def encode_collection(
@@ -198,7 +196,7 @@ def _finish(halves: Sequence[_Half], context: DistributedContext) -> None:
     if missing:
         raise Interrupted(f"stopped: {' and '.join(done)} are embedded and kept", RESUME)
     for half in halves if context.is_main_process else ():
-        half.finish()
+        half.store.finish(partial(Embeddings, half.ids, **half.embedded))
 
 
 def _encode_share(

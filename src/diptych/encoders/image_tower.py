@@ -110,14 +110,9 @@ class ImageTower(Tower):
         if self.config.grid is None:
             pooled: Tensor = self.backbone(pictures)
             return pooled
-        cells = nn.functional.adaptive_avg_pool2d(self._map(pictures), self.config.grid)
-        return cells.flatten(1)
-
-    def _map(self, pictures: Tensor) -> Tensor:
-        """(n, channels, height, width), the backbone's last map."""
         backbone: Any = self.backbone
-        found: Tensor = backbone.forward_features(pictures)
-        return found
+        cells = nn.functional.adaptive_avg_pool2d(backbone.forward_features(pictures), self.config.grid)
+        return cells.flatten(1)
 
     def project(self, features: Tensor) -> Tensor:
         """(n, feature_width) → (n, width) unit rows."""

@@ -67,9 +67,7 @@ def _last(count: int, holds: Callable[[int], bool]) -> int:
 class PretrainedEncoder(TrainableEncoder):
     """Another library's model behind :class:`DualEncoder`, in float32, frozen unless fine-tuned through its towers.
 
-    ``prefix`` stands before every text, after its characters were cut: ``"a photo of a "``. ``texts_seen`` counts
-    texts that were encoded, ``texts_cut`` those of them that were longer than ``text_limit`` tokens or
-    ``characters``, ``texts_shortened`` those that were shortened for their endings.
+    ``texts_cut`` of ``texts_seen`` were longer than ``text_limit`` tokens or ``characters``.
     """
 
     _pixels: Any

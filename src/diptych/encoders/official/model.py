@@ -26,10 +26,9 @@ from diptych.encoders.official.checkpoint import (
     check_names,
 )
 from diptych.encoders.official.vision import (
+    ImageEncoder,
     SwinConfig,
-    SwinImages,
     VitConfig,
-    VitImages,
     swin_config,
     vit_config,
 )
@@ -153,7 +152,7 @@ class MatchingModel(nn.Module):
     def __init__(self, config: MatchingConfig) -> None:
         super().__init__()
         text, vision = config.text, config.vision
-        self.image = SwinImages(vision) if isinstance(vision, SwinConfig) else VitImages(vision)
+        self.image = ImageEncoder(vision)
         self.text = transformers.BertModel(
             transformers.BertConfig(
                 vocab_size=text.vocabulary,

@@ -278,64 +278,38 @@ def _scaled(window: int, size: int, trained: int) -> int:
     return window * size // trained
 
 
-class VitImages(nn.Module):
-    """Images to tokens, the class token first."""
+class ImageEncoder(nn.Module):
+    """Images to tokens: the class token first (ViT), or the mean of the others (Swin)."""
 
-    def __init__(self, config: VitConfig) -> None:
+    def __init__(self, config: VitConfig | SwinConfig) -> None:
         super().__init__()
-        self.side = config.image_size // config.patch_size
-        self.tokens = 1 + self.side**2
-        self.model: Any = VisionTransformer(
-            img_size=config.image_size,
-            patch_size=config.patch_size,
-            embed_dim=config.width,
-            depth=config.depth,
-            num_heads=config.heads,
-            mlp_ratio=config.feed_forward / config.width,
-            qkv_bias=config.bias,
-            num_classes=0,
-            global_pool="",
-            norm_layer=partial(nn.LayerNorm, eps=config.layer_norm_eps),
-            act_layer=lambda: ACT2FN[config.activation],
-            weight_init="skip",
-        )
-
-    def official_name(self, name: str) -> str:
-        """Return what the published code calls a weight of ``model``."""
-        return name
-
-    def fitted(self, name: str, value: Tensor) -> Tensor:
-        """Return a weight of the checkpoint for the images taken here: the position table is interpolated."""
-        return position_table(value, self.side) if name == "pos_embed" else value
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        """(n, 3, size, size) → (n, tokens, width)."""
-        states: Tensor = self.model.forward_features(pixels)
-        return states
-
-
-class SwinImages(nn.Module):
-    """Images to tokens, their mean first."""
-
-    def __init__(self, config: SwinConfig) -> None:
-        super().__init__()
-        sides = config.sides()
-        self.tokens = 1 + sides[-1] ** 2
-        self.windows = [min(side, config.window) for side in sides]
-        self.model: Any = SwinTransformer(
-            img_size=config.image_size,
-            patch_size=config.patch_size,
-            embed_dim=config.width,
-            depths=config.depths,
-            num_heads=config.heads,
-            window_size=config.window,
-            mlp_ratio=config.mlp_ratio,
-            qkv_bias=config.bias,
-            num_classes=0,
-            global_pool="",
-            norm_layer=partial(nn.LayerNorm, eps=config.layer_norm_eps),
-            weight_init="skip",
-        )
+        common: dict[str, Any] = {
+            "img_size": config.image_size,
+            "patch_size": config.patch_size,
+            "embed_dim": config.width,
+            "num_heads": config.heads,
+            "qkv_bias": config.bias,
+            "num_classes": 0,
+            "global_pool": "",
+            "norm_layer": partial(nn.LayerNorm, eps=config.layer_norm_eps),
+            "weight_init": "skip",
+        }
+        self.model: Any
+        if isinstance(config, SwinConfig):
+            self.sides = config.sides()
+            self.windows = [min(side, config.window) for side in self.sides]
+            self.model = SwinTransformer(
+                depths=config.depths, window_size=config.window, mlp_ratio=config.mlp_ratio, **common
+            )
+        else:
+            self.sides, self.windows = [config.image_size // config.patch_size], []
+            self.model = VisionTransformer(
+                depth=config.depth,
+                mlp_ratio=config.feed_forward / config.width,
+                act_layer=lambda: ACT2FN[config.activation],
+                **common,
+            )
+        self.tokens = 1 + self.sides[-1] ** 2
 
     def official_name(self, name: str) -> str:
         """Return what the published code calls a weight of ``model``: timm counts downsampling to the next stage."""
@@ -344,12 +318,17 @@ class SwinImages(nn.Module):
         )
 
     def fitted(self, name: str, value: Tensor) -> Tensor:
-        """Return a weight of the checkpoint for the images taken here: bias tables are interpolated."""
-        if not name.endswith(_TABLE):
-            return value
-        return relative_bias_table(value, self.windows[int(name.split(".")[1])])
+        """Return a weight of the checkpoint for the images taken here: tables of positions are interpolated."""
+        if name == "pos_embed":
+            return position_table(value, self.sides[0])
+        if name.endswith(_TABLE):
+            return relative_bias_table(value, self.windows[int(name.split(".")[1])])
+        return value
 
     def forward(self, pixels: Tensor) -> Tensor:
         """(n, 3, size, size) → (n, tokens, width)."""
-        states = self.model.forward_features(pixels).flatten(1, 2)
+        states: Tensor = self.model.forward_features(pixels)
+        if not self.windows:
+            return states
+        states = states.flatten(1, 2)
         return torch.cat([states.mean(dim=1, keepdim=True), states], dim=1)
