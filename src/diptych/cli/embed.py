@@ -52,7 +52,7 @@ def embed(model: Model, data: PartSpec, options: EmbedOptions) -> None:
     """
     fabric = None
     if options.nodes > 1:
-        from diptych.encoders.distributed import launched_fabric
+        from diptych.encoders.encode import launched_fabric
 
         fabric = launched_fabric(options.nodes, options.processes, options.accelerator)
     with progress(), stop_on_signal():

@@ -12,12 +12,12 @@ import os
 import pickle
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,11 +37,12 @@ from diptych.core.locking import exclusive_folder, try_lock
 from diptych.core.processes import in_processes
 from diptych.data.collection import Collection
 from diptych.data.loading import default_workers, each_picture_content, read_ahead
-from diptych.encoders.distributed import DistributedContext, device_for
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.given_rows import GivenRows
 from diptych.encoders.row_store import RowPlan, RowStore
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +50,69 @@ _IMAGE_BLOCK = 64
 _TEXT_BLOCK = 8192
 _BLOCKS_PER_TASK = 8
 """A process of several takes so many blocks that lie together, so that it can read ahead."""
+
+
+_MACHINE_RANKS = ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID")
+"""Variables of which torchrun, Lightning and SLURM set one each."""
+
+
+class DistributedContext:
+    """A launched Fabric's processes, which make the same calls in the same order; without one, this process alone."""
+
+    def __init__(self, fabric: Any = None) -> None:
+        self._fabric = fabric
+        self.rank = 0 if fabric is None else int(fabric.global_rank)
+        self.world_size = 1 if fabric is None else int(fabric.world_size)
+
+    @property
+    def is_main_process(self) -> bool:
+        return self.rank == 0
+
+    def broadcast(self, make: Callable[[], T]) -> T:
+        """Return what the main process makes, in all of them."""
+        made = make() if self.is_main_process else None
+        if self.world_size > 1:
+            made = self._fabric.broadcast(made)
+        return made  # type: ignore[return-value]
+
+    def barrier(self) -> None:
+        """Wait until all processes are here."""
+        if self.world_size > 1:
+            self._fabric.barrier()
+
+
+def launched_fabric(nodes: int, processes: int, accelerator: str) -> Any:
+    """Return the Fabric of a process that torchrun or srun started on one of several machines."""
+    from lightning_fabric import Fabric
+
+    _check_accelerator(accelerator, f"on {nodes} machines")
+    if not any(name in os.environ for name in _MACHINE_RANKS):
+        raise UsageError(
+            f"{nodes} machines, and nothing says which of them this is",
+            "start it with torchrun or srun, or set NODE_RANK, MASTER_ADDR and MASTER_PORT on each",
+        )
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+    fabric = Fabric(accelerator=accelerator, devices=processes, num_nodes=nodes, strategy="ddp")
+    fabric.launch()
+    return fabric
+
+
+def _check_accelerator(accelerator: str, where: str) -> None:
+    if accelerator not in ("auto", "cpu", "cuda", "gpu"):
+        raise UsageError(f"accelerator {accelerator!r} {where}", "use cpu, cuda or auto")
+
+
+def device_for(accelerator: str, processes: int) -> str:
+    """Return ``"cpu"`` or ``"cuda"`` for several processes of this machine, one GPU each."""
+    import torch
+
+    _check_accelerator(accelerator, f"with {processes} processes")
+    gpus = torch.cuda.device_count()
+    if accelerator == "cpu" or (accelerator == "auto" and not gpus):
+        return "cpu"
+    if processes > gpus:
+        raise UsageError(f"{processes} processes for {gpus} GPUs", "one process per GPU, or accelerator cpu")
+    return "cuda"
 
 
 @dataclass(frozen=True)

@@ -58,14 +58,8 @@ def model_card(encoder: DualEncoder) -> str:
 
 
 LOADING_ERRORS = (
-    OSError,
-    ValueError,
-    RuntimeError,
-    TypeError,
-    KeyError,
-    ImportError,
-    SafetensorError,
-    pickle.UnpicklingError,
+    *(OSError, ValueError, RuntimeError, TypeError, KeyError, ImportError),
+    *(SafetensorError, pickle.UnpicklingError),
 )
 """What the libraries raise on missing, corrupt or unfitting files and on hubs out of reach."""
 
@@ -118,8 +112,7 @@ def hub_within_reach() -> Iterator[None]:
         constants.HF_HUB_OFFLINE = offline
 
 
-_PATIENCE = 5.0
-"""Seconds."""
+_PATIENCE = 5.0  # seconds
 
 
 def check_complete(source: str, missing: Iterable[str], tokenizer: Any) -> None:

@@ -32,13 +32,7 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.core.context import task
 from diptych.core.errors import DataError, StorageError
-from diptych.core.files import (
-    atomic_path,
-    create_array,
-    recover_folder,
-    remove_leftovers,
-    replace_folder,
-)
+from diptych.core.files import atomic_path, create_array, recover_folder, remove_leftovers, replace_folder
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.locking import taking_turns
 from diptych.core.reading import map_array

@@ -63,16 +63,10 @@ class TwoTowerModel(nn.Module):
     ) -> None:
         super().__init__()
         self.config = config
-        words = isinstance(source, Vocabulary)
-        if words and isinstance(config.text, TargetTowerConfig):
+        if isinstance(source, Vocabulary) == isinstance(config.text, TargetTowerConfig):
             raise MismatchError(
-                f"a target tower takes a target model, got a vocabulary of {len(source)} words",  # type: ignore[arg-type]
-                "make one with make_target_model",
-            )
-        if not words and not isinstance(config.text, TargetTowerConfig):
-            raise MismatchError(
-                f"a tower of words takes a vocabulary, got a {type(source).__name__}",
-                "build one with Vocabulary.build, or set model.text.kind = 'targets'",
+                f"a text tower of kind {config.text.kind} got a {type(source).__name__}",
+                "a tower of targets takes what make_target_model makes, the others a Vocabulary",
             )
         ends: Any = {"projection": config.projection, "absolute": config.similarity != "cosine"}
         kinds: Any = {"pictures": ImageTower, "regions": RegionTower}

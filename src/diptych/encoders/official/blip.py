@@ -133,12 +133,7 @@ def open_official_blip(
     found = read_checkpoint(path)
     said = configured(found.config() if config is None else {}, config, vision, text)
     sizes, weights = blip_state_from_official(
-        found.state,
-        vision=said.vision,
-        text=said.text,
-        image_size=image_size,
-        stage=stage,
-        source=found.name,
+        found.state, vision=said.vision, text=said.text, image_size=image_size, stage=stage, source=found.name
     )
     named = tokenizer is None or isinstance(tokenizer, str | Path)
     words = find_tokenizer(tokenizer, found.folder) if named else tokenizer

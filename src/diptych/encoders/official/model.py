@@ -20,18 +20,8 @@ from transformers.models.blip.modeling_blip_text import BlipTextEncoder
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.options import Options
-from diptych.encoders.official.checkpoint import (
-    Layout,
-    Stage,
-    check_names,
-)
-from diptych.encoders.official.vision import (
-    ImageEncoder,
-    SwinConfig,
-    VitConfig,
-    swin_config,
-    vit_config,
-)
+from diptych.encoders.official.checkpoint import Layout, Stage, check_names
+from diptych.encoders.official.vision import ImageEncoder, SwinConfig, VitConfig, swin_config, vit_config
 from diptych.encoders.official.weights import (
     Weights,
     agreed,

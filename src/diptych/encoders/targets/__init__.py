@@ -8,10 +8,4 @@ from diptych.encoders.targets.contract import (
     targets_of,
 )
 
-__all__ = [
-    "TargetModel",
-    "TargetOptions",
-    "make_target_model",
-    "open_target_model",
-    "targets_of",
-]
+__all__ = ["TargetModel", "TargetOptions", "make_target_model", "open_target_model", "targets_of"]
