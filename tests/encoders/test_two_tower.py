@@ -126,9 +126,7 @@ def test_a_source_of_the_other_kind_is_refused() -> None:
     gru, target = of_kind("pictures", "gru"), of_kind("pictures", "targets")
     with pytest.raises(MismatchError, match="a text tower of kind targets got a Vocabulary"):
         TwoTowerModel(target.model.config, gru.source)
-    with pytest.raises(
-        MismatchError, match="a text tower of kind gru got a LatentSemanticAnalysis"
-    ):
+    with pytest.raises(MismatchError, match="a text tower of kind gru got a LatentSemanticAnalysis"):
         TwoTowerModel(gru.model.config, target.source)
 
 

@@ -27,17 +27,21 @@ from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.options import Options
 from diptych.core.reading import read_json, read_text
 from diptych.data.images import split_overlay
-from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader, unit_rows
-from diptych.encoders.hub import LOADING_ERRORS, loading_failure
+from diptych.encoders.dual_encoder import DualEncoder, unit_rows
+from diptych.encoders.hub import LOADING_ERRORS, loading_failure, saved_settings
 from diptych.encoders.inputs import as_picture, check_texts, load_fitting, pick_device, save_tensors
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.targets import TargetModel, TargetOptions, open_target_model
 from diptych.encoders.targets.contract import TargetHeader
 from diptych.encoders.targets.kinds.sentence import SentenceEncoder
 
+CONSE_FILE = "conse.json"
+DEFINITIONS = "-definitions"
+"""What is put behind the name of a set of classes to have WordNet's definition after each name."""
 
-class ClassifierConfig(Options):
-    """Which network, and where its weights are.
+
+class ConseConfig(Options):
+    """What ``conse.json`` says; paths are from its folder.
 
     Attributes:
         network_options: keyword arguments for ``timm.create_model``, e.g. ``{"pad_type": "same"}``.
@@ -45,24 +49,30 @@ class ClassifierConfig(Options):
             pretrained ones, from its hub or cache, when not given.
         preprocessing: what the network sees; as timm describes the network when not given. Weights of
             another source may want another one.
+        temperature: τ of the soft-max; above 1 the less probable classes count for more.
     """
 
     network: str  # a timm model name (timm.list_models())
     network_options: dict[str, Any] = Field(default_factory=dict)
     weights: str | None = None
     preprocessing: Preprocessing | None = None
+    names: str = f"imagenet-1k{DEFINITIONS}"  # see :func:`~diptych.encoders.conse.class_texts`
+    template: str = "{name}"  # what is made of a name before the sentence encoder reads it
+    sentences: str = TargetOptions().model  # a sentence-transformers folder or name
+    top: int = Field(10, ge=1)  # T, classes per image
+    temperature: float = Field(1.5, gt=0, allow_inf_nan=False)
 
 
 class Classifier:
     """Images to one number per class; open one with :meth:`open`."""
 
-    def __init__(self, network: torch.nn.Module, config: ClassifierConfig) -> None:
+    def __init__(self, network: torch.nn.Module, config: ConseConfig) -> None:
         self.preprocessing = config.preprocessing or _as_timm_says(network, config.network)
         self.network = network.eval().requires_grad_(False).to(memory_format=torch.channels_last)
         self.config = config.model_copy(update={"preprocessing": self.preprocessing})
 
     @classmethod
-    def open(cls, config: ClassifierConfig, folder: Path, device: str | None = None) -> Classifier:
+    def open(cls, config: ConseConfig, folder: Path, device: str | None = None) -> Classifier:
         """Make the network and load its weights."""
         import timm
 
@@ -134,9 +144,6 @@ def _as_timm_says(network: torch.nn.Module, name: str) -> Preprocessing:
     )
 
 
-DEFINITIONS = "-definitions"
-"""What is put behind the name of a set of classes to have WordNet's definition after each name."""
-
 _PLACE = "{name}"
 
 
@@ -172,23 +179,6 @@ def _of_timm(names: str, file: Path) -> list[str]:
     return [classes.index_to_description(row, detailed=detailed) for row in range(classes.num_classes())]
 
 
-CONSE_FILE = "conse.json"
-
-
-class ConseConfig(ClassifierConfig):
-    """What ``conse.json`` says; paths are from its folder.
-
-    Attributes:
-        temperature: τ of the soft-max; above 1 the less probable classes count for more.
-    """
-
-    names: str = f"imagenet-1k{DEFINITIONS}"  # see :func:`~diptych.encoders.conse.class_texts`
-    template: str = "{name}"  # what is made of a name before the sentence encoder reads it
-    sentences: str = TargetOptions().model  # a sentence-transformers folder or name
-    top: int = Field(10, ge=1)  # T, classes per picture
-    temperature: float = Field(1.5, gt=0, allow_inf_nan=False)
-
-
 def convex_combination(logits: np.ndarray, rows: np.ndarray, top: int, temperature: float) -> np.ndarray:
     """(n, classes) logits and (classes, d) rows → (n, d), of any length; of equally probable classes the first."""
     exact = np.asarray(logits, dtype=np.float64) / temperature
@@ -210,24 +200,22 @@ class ConseEncoder(DualEncoder):
         classifier: Classifier,
         texts: Sequence[str],
         sentences: TargetModel,
-        top: int = ConseConfig.model_fields["top"].default,
-        temperature: float = ConseConfig.model_fields["temperature"].default,
         name: str = "conse",
     ) -> None:
+        self.config = classifier.config
+        self.top, self.temperature = self.config.top, self.config.temperature
         if len(texts) != classifier.classes:
             raise MismatchError(
-                f"{classifier.config.network} has {classifier.classes:,} outputs, there are {len(texts):,} names",
+                f"{self.config.network} has {classifier.classes:,} outputs, there are {len(texts):,} names",
                 "give one name per output, in their order (a background class has one too)",
             )
-        if top > classifier.classes:
+        if self.top > classifier.classes:
             raise UsageError(
-                f"top {top} of {classifier.classes} classes", "take at most as many as there are"
+                f"top {self.top} of {classifier.classes} classes", "take at most as many as there are"
             )
         self.classifier = classifier
         self.texts = list(texts)
         self.sentences = sentences
-        self.top = top
-        self.temperature = temperature
         self.name = name
 
     @cached_property
@@ -254,7 +242,7 @@ class ConseEncoder(DualEncoder):
         if len(bad):
             raise NumericalError(
                 f"the classifier's outputs for image {positions[int(bad[0])]} are not finite",
-                "its weights are damaged, or made for another network or preprocessing",
+                "its weights are corrupt, or made for another network or preprocessing",
             )
         rows = convex_combination(logits, self.class_rows, self.top, self.temperature)
         return unit_rows(rows, "image", positions)
@@ -274,14 +262,13 @@ class ConseEncoder(DualEncoder):
         )
 
     def describe(self) -> dict[str, Any]:
-        network = self.classifier.config
         return {
             "family": self.family,
             "name": self.name,
             "width": self.width,
             "image": {
-                "network": network.network,
-                "network_options": network.network_options,
+                "network": self.config.network,
+                "network_options": self.config.network_options,
                 "network_fingerprint": self.classifier.fingerprint,
                 **self.classifier.preprocessing.model_dump(mode="json"),
                 "classes": len(self.texts),
@@ -304,14 +291,8 @@ class ConseEncoder(DualEncoder):
         save_tensors(self.classifier.network.state_dict(), folder / "model.safetensors")
         write_text(folder / "names.txt", "\n".join(self.texts) + "\n")
         self.sentences.save(folder / "sentences")
-        config = ConseConfig(
-            **self.classifier.config.model_dump(exclude={"weights"}),
-            weights="model.safetensors",
-            names="names.txt",
-            sentences="sentences",
-            top=self.top,
-            temperature=self.temperature,
-        )
+        files = {"weights": "model.safetensors", "names": "names.txt", "sentences": "sentences"}
+        config = self.config.model_copy(update={**files, "template": _PLACE})
         write_json(folder / CONSE_FILE, config.model_dump(mode="json"))
 
     @classmethod
@@ -327,9 +308,5 @@ class ConseEncoder(DualEncoder):
         else:
             source = str(inside) if inside.is_dir() else config.sentences
             sentences = SentenceEncoder.load(source, device=device)
-        network = ClassifierConfig(**config.model_dump(include=set(ClassifierConfig.model_fields)))
-        classifier = Classifier.open(network, folder, device)
-        name = folder.resolve().name
-        if EncoderHeader.is_at(folder):
-            name = EncoderHeader.open(folder).settings.get("name", name)
-        return cls(classifier, texts, sentences, config.top, config.temperature, name)
+        name = saved_settings(folder).get("name", folder.resolve().name)
+        return cls(Classifier.open(config, folder, device), texts, sentences, name)

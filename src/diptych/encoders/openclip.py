@@ -31,10 +31,7 @@ from diptych.encoders.hub import (
 )
 from diptych.encoders.pretrained import PretrainedEncoder
 
-
-def open_clip_library() -> Any:
-    """The module ``open_clip``."""
-    return require("open_clip", "open-clip", "loading an open_clip model")
+_LIBRARY = ("open_clip", "open-clip", "loading an open_clip model")
 
 
 @contextmanager
@@ -49,7 +46,7 @@ def quiet_logging() -> Iterator[None]:
 
 
 def split_source(library: Any, source: str) -> tuple[str, str]:
-    """``ARCHITECTURE/PRETRAINED`` in two, both known and made for each other."""
+    """Split ``ARCHITECTURE/PRETRAINED`` in two, both known and made for each other."""
     architecture, _, pretrained = source.partition("/")
     config = library.get_model_config(architecture)
     if config is None:
@@ -112,7 +109,7 @@ class OpenClipEncoder(PretrainedEncoder):
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
         """Load ``ARCHITECTURE/PRETRAINED``, ``hf-hub:NAME`` or a folder with open_clip_config.json."""
-        library = open_clip_library()
+        library = require(*_LIBRARY)
         given = Path(source).expanduser()
         folder = given if given.is_dir() else None
         pretrained: str | None = None
@@ -214,7 +211,7 @@ class OpenClipEncoder(PretrainedEncoder):
         learned = self.learned_options
         return {
             "model": type(self.model).__name__,
-            "library": f"open_clip {open_clip_library().__version__}",
+            "library": f"open_clip {require(*_LIBRARY).__version__}",
             "text": {"tokenizer": type(self.tokenizer).__name__, "padding": "max_length"},
             "activation": {
                 "image": f"of {vision['timm_model_name']}" if "timm_model_name" in vision else plain,
