@@ -70,12 +70,11 @@ class CaptionTowerConfig(WordTowerConfig):
     compat: Literal["none", "last-token"] = "none"
 
 
-_PUBLISHED = {"fc.projector.0": "head.1", "fc.projector.2": "head.4", "bn": "head.5"}
+_PUBLISHED = {"fc.projector.0.": "head.1.", "fc.projector.2.": "head.4.", "bn.": "head.5."}
 
 
 def _renamed(name: str) -> str:
-    layer, _, kind = name.rpartition(".")
-    return f"{_PUBLISHED.get(layer, layer)}.{kind}"
+    return next((new + name[len(old) :] for old, new in _PUBLISHED.items() if name.startswith(old)), name)
 
 
 class CaptionTower(Tower):

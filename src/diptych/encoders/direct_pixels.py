@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     Cut: TypeAlias = Callable[[Image], np.ndarray]
     """From an image to (height, width, 3) uint8."""
 
-_TRIED = ((500, 375), (333, 500), (97, 41), (64, 64))
-"""Sizes, width and height, of the images on which both ways have to agree."""
+_TRIED = ((500, 375), (333, 500), (97, 41), (64, 64))  # sizes of images on which both ways have to agree
 
 
 class LibraryPixels(ABC):

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 
 _CHECK_ROWS = 65_536
-_HELD_IDS = 65_536
-"""Up to so many ids are read when embeddings are opened."""
+_HELD_IDS = 65_536  # up to so many are read when embeddings are opened
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,12 +48,10 @@ logger = logging.getLogger(__name__)
 
 _IMAGE_BLOCK = 64
 _TEXT_BLOCK = 8192
-_BLOCKS_PER_TASK = 8
-"""A process of several takes so many blocks that lie together, so that it can read ahead."""
+_BLOCKS_PER_TASK = 8  # that lie together, so that one of several processes can read ahead
 
 
-_MACHINE_RANKS = ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID")
-"""Variables of which torchrun, Lightning and SLURM set one each."""
+_MACHINE_RANKS = ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID")  # of torchrun, Lightning and SLURM
 
 
 class DistributedContext:

@@ -89,10 +89,9 @@ def sentence_model_folder(name: str, **patterns: list[str]) -> Path:
         raise loading_failure(name, None, error, fix) from error
 
 
-def _client_errors() -> tuple[type[Exception], ...]:
+def _client_errors() -> Any:
     """Return what the hub's client lets through of its HTTP library; its own error inherits from that one's root."""
-    bases: Any = require("huggingface_hub.errors", *_EXTRA).HfHubHTTPError.__bases__
-    return (OSError, ValueError, *bases)
+    return (OSError, ValueError, *require("huggingface_hub.errors", *_EXTRA).HfHubHTTPError.__bases__)
 
 
 @contextmanager

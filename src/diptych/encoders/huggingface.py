@@ -31,8 +31,7 @@ from diptych.encoders.hub import (
 from diptych.encoders.pretrained import PretrainedEncoder
 from diptych.encoders.text_cleaning import TEXT_RULES, TextRule
 
-MODULES_FILE = "modules.json"
-"""The file that lists the modules of a sentence-transformers model."""
+MODULES_FILE = "modules.json"  # lists the modules of a sentence-transformers model
 
 logger = logging.getLogger(__name__)
 
@@ -139,7 +138,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
 
     @property
     def prepares(self) -> bool:
-        return self._pixels.one_size
+        return bool(self._pixels.one_size)
 
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
         return self._picture_rows(pixel_values=pixels)

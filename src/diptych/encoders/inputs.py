@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-MAX_ASPECT = 500
-"""Pictures longer than this many times their shorter side are refused: preprocessing that scales
-the shorter side to 224 pixels would need gigabytes for one of them."""
+MAX_ASPECT = 500  # scaling the shorter side of longer images to 224 pixels would need gigabytes
 
 
 def as_picture(item: Any, position: int | str) -> Image:

@@ -27,9 +27,7 @@ from diptych.metrics.products import EPSILON
 
 logger = logging.getLogger(__name__)
 
-_BATCHES_PER_BLOCK = 16
-"""Texts are tokenised and sorted by length this many batches at a time, so that memory is bounded."""
-
+_BATCHES_PER_BLOCK = 16  # tokenised and sorted by length at a time, so that memory is bounded
 
 _WORD = re.compile(r"\S+")
 
@@ -154,7 +152,8 @@ class PretrainedEncoder(TrainableEncoder):
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
         """Return an image, with or without an overlay, as (3, height, width) float32."""
         picture, overlay = split_overlay(item)
-        return self._pixels(as_picture(picture, position), overlay)
+        pixels: np.ndarray = self._pixels(as_picture(picture, position), overlay)
+        return pixels
 
     def token_ids(self, texts: Sequence[str], first: int = 0) -> list[np.ndarray]:
         """Return token ids of each text, cut to the limits, with special tokens, without padding."""

@@ -142,17 +142,10 @@ class PretrainedTowers:
         held = [*self.image.parameters(), *self.text.parameters()]
         ids = {id(parameter) for parameter in held}
         scales = {"logit_scale", "logit_bias", "temperature"}
-        left = [
-            name
-            for name, parameter in encoder.model.named_parameters()
-            if id(parameter) not in ids and name not in scales
-        ]
+        named = encoder.model.named_parameters()
+        left = [name for name, value in named if id(value) not in ids and name not in scales]
         if left or len(ids) < len(held):
-            what = (
-                f"weights that are of neither side, e.g. {left[0]}"
-                if left
-                else "weights that both sides share"
-            )
+            what = f"weights of neither side, e.g. {left[0]}" if left else "weights that both sides share"
             raise UsageError(f"{encoder.name} has {what}", "it cannot be fine-tuned as two towers")
 
 

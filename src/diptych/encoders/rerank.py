@@ -203,7 +203,7 @@ def _reranked(
                     arrays[name][begin : begin + len(texts)] = values
                 bar.advance(len(texts))
 
-    chosen = {}
+    chosen: dict[Direction, tuple[np.ndarray, np.ndarray]] = {}
     for name in DIRECTIONS:
         stored = _once(work / name, partial(write_candidates, name))
         chosen[name] = np.array(stored["items"]), np.array(stored["contrastive"])

@@ -9,9 +9,10 @@ import numpy as np
 from diptych.core.errors import MismatchError, UsageError
 from diptych.encoders.matching import MatchingEncoder, PairInputs, finite_scores
 from diptych.metrics.candidates import Candidates, Reranked
+from diptych.metrics.ground_truth import Direction
 from diptych.metrics.topk import top_k
 
-Chosen = Mapping[str, tuple[np.ndarray, np.ndarray]]
+Chosen = Mapping[Direction, tuple[np.ndarray, np.ndarray]]
 """Of each direction, (queries, k) rows of the gallery and their contrastive scores."""
 
 
@@ -20,7 +21,7 @@ def pair_keys(chosen: Chosen) -> np.ndarray:
     return np.unique(np.concatenate([_keys_of(chosen, name).reshape(-1) for name in chosen]))
 
 
-def _keys_of(chosen: Chosen, direction: str) -> np.ndarray:
+def _keys_of(chosen: Chosen, direction: Direction) -> np.ndarray:
     items, n_texts = np.asarray(chosen[direction][0], dtype=np.int64), len(chosen["t2i"][0])
     queries = np.arange(len(items))[:, None]
     return queries * n_texts + items if direction == "i2t" else items * n_texts + queries
@@ -82,8 +83,8 @@ def rerank_prepared(
                 f"{len(rows):,} rows of {what}, and inputs of {', '.join(map(str, counts)) or 'nothing'}",
                 "the head needs the inputs of the same items, in the same order",
             )
-    found = {"i2t": top_k(image_rows, text_rows, k), "t2i": top_k(text_rows, image_rows, k)}
-    chosen = {name: (items, scores.astype(np.float32)) for name, (items, scores) in found.items()}
+    found: Chosen = {"i2t": top_k(image_rows, text_rows, k), "t2i": top_k(text_rows, image_rows, k)}
+    chosen: Chosen = {name: (items, scores.astype(np.float32)) for name, (items, scores) in found.items()}
     keys = pair_keys(chosen)
     rows, read = np.divmod(keys, len(text_rows))
     scores = np.concatenate(list(matched(encoder, images, rows, texts, read, batch)))

@@ -41,10 +41,8 @@ from diptych.data.loading import read_ahead
 logger = logging.getLogger(__name__)
 
 _PLAN, _ROWS, _JOURNAL = "plan.json", "rows.npy", "finished.u1"
-_SECONDS = 2.0
-"""Flushing takes longer than a small block: blocks are flushed and recorded together, this often."""
-_CHUNK = 8192
-"""Rows that are copied or read together."""
+_SECONDS = 2.0  # flushing takes longer than a small block: blocks are recorded together, this often
+_CHUNK = 8192  # rows that are copied or read together
 
 Result = TypeVar("Result", bound=Artifact)
 T = TypeVar("T")
@@ -287,7 +285,8 @@ def _checksums(records: np.ndarray) -> np.ndarray:
     odd = np.random.default_rng(0).integers(0, 2**63, words.shape[1], dtype=np.uint64) * np.uint64(
         2
     ) + np.uint64(1)
-    return records["key"] + words.astype(np.uint64) @ odd
+    sums: np.ndarray = records["key"] + words.astype(np.uint64) @ odd
+    return sums
 
 
 def release_pages(rows: np.ndarray) -> None:

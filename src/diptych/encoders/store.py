@@ -6,7 +6,7 @@ Beside the central view it can hold several random views per image, so that augm
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -54,11 +54,7 @@ class FeatureStore(Artifact, kind="features", version=2, mapped=("rows",)):
 
     options: FeatureOptions
     rows: np.ndarray
-
-    @property
-    def folder(self) -> Path:
-        """Return where they lie."""
-        return Path(self.rows.filename).parent  # type: ignore[attr-defined]
+    folder: Path = field(init=False)
 
     @classmethod
     def of(

@@ -289,7 +289,7 @@ class OfficialEncoder(TwoStageEncoder):
         return {} if kept is None else {"temperature": kept}
 
     def preprocessing(self) -> dict[str, Any]:
-        return self._pixels.describe()
+        return dict(self._pixels.describe())
 
     def _content(self) -> list[Any]:
         sizes = [self.config.vision.model_dump(), self.config.text.model_dump(), self.config.head]

@@ -101,9 +101,7 @@ def _first(content: Mapping[str, Any], recipe: Mapping[str, Any], names: tuple[s
     return {}
 
 
-TOKENIZER = "bert-base-uncased"
-"""The tokenizer of all published ALBEF and X-VLM checkpoints."""
-
+TOKENIZER = "bert-base-uncased"  # of all published ALBEF and X-VLM checkpoints
 _FILES = ("tokenizer.json", "vocab.txt")
 
 

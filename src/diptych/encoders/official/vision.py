@@ -259,13 +259,12 @@ def swin_config(
 
 
 def _trained_size(weights: Weights, patch: int, window: int, depths: tuple[int, ...]) -> int:
-    for stage, depth in enumerate(depths):
-        for name in (f"layers.{stage}.blocks.{block}.attn_mask" for block in range(depth)):
-            if name in weights:  # (windows, positions, positions)
-                windows, positions, _ = weights.shape(name, 3)
-                across: int = math.isqrt(windows) * math.isqrt(positions)
-                return int(across * patch * 2**stage)
-    return int(window * patch * 2 ** (len(depths) - 1))
+    blocks = [(stage, block) for stage, depth in enumerate(depths) for block in range(depth)]
+    for stage, block in blocks:
+        if (name := f"layers.{stage}.blocks.{block}.attn_mask") in weights:
+            windows, positions, _ = weights.shape(name, 3)
+            return math.isqrt(windows) * math.isqrt(positions) * patch * int(2**stage)
+    return window * patch * int(2 ** (len(depths) - 1))
 
 
 def _scaled(window: int, size: int, trained: int) -> int:

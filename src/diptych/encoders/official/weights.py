@@ -34,9 +34,9 @@ class Weights:
         """Return the shape of one weight."""
         value = self.state.get(self.prefix + name)
         if value is None or value.ndim != dimensions:
-            what = f"lacks {self.prefix}{name}" if value is None else f"has {self.prefix}{name} of shape "
+            what = "lacks" if value is None else f"has a {tuple(value.shape)}"
             raise StorageError(
-                f"{self.source} {what}{'' if value is None else tuple(value.shape)}",
+                f"{self.source} {what} {self.prefix}{name}",
                 "it is corrupt, cut off or of another model: compare it with the published one",
             )
         return tuple(value.shape)

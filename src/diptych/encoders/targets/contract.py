@@ -55,8 +55,7 @@ class TargetHeader(Artifact, kind="targets", version=2, recreate="make the targe
     settings: dict[str, Any]
 
 
-BATCH_SIZE = 64
-"""Captions at once: on a processor core larger batches were slower, not faster."""
+BATCH_SIZE = 64  # on a processor core larger batches were slower
 
 
 class TargetModel(ABC):

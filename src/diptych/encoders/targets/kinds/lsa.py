@@ -38,8 +38,7 @@ _READERS = {"captions": words, "titles": folded_by("plural")}
 
 _SEED = 0
 _AGAIN = "start the training again"
-_NOTHING = 1e-6
-"""A projection this short, of a caption of length 1, is rounding error and has no direction."""
+_NOTHING = 1e-6  # a projection this short, of a caption of length 1, is rounding error
 
 
 class LatentSemanticAnalysis(TargetModel):
@@ -112,8 +111,8 @@ class LatentSemanticAnalysis(TargetModel):
         ):
             shapes = {name: tuple(value.shape) for name, value in tensors.items()}
             raise StorageError(f"{folder} has {len(vocabulary)} words and arrays of shapes {shapes}", _AGAIN)
-        arrays = (tensors[name].numpy() for name in ("inverse_frequencies", "components"))
-        return cls(vocabulary, *arrays, settings)
+        weights, components = tensors["inverse_frequencies"].numpy(), tensors["components"].numpy()
+        return cls(vocabulary, weights, components, settings)
 
     @property
     def width(self) -> int:
