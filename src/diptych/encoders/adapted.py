@@ -58,6 +58,13 @@ class LinearMaps(Artifact, kind="linear_maps", recreate="diptych adapt"):
     image: LinearMap
     text: LinearMap
 
+    def __post_init__(self) -> None:
+        (first, mean), second = ((one.matrix.shape, one.mean.shape) for one in (self.image, self.text))
+        if second != (first, mean) or mean != first[:1]:
+            raise MismatchError(
+                f"maps of images {first}, less {mean}, of texts {second[0]}, less {second[1]}"
+            )
+
     @classmethod
     def identity(cls, width: int) -> LinearMaps:
         """Return maps that change nothing."""

@@ -80,8 +80,7 @@ _NO_EFFECT = frozenset(
 """Configuration keys that do not change a row in evaluation mode."""
 
 _CHARACTERS_PER_TOKEN = 64
-"""open_clip's own tokenizer takes time quadratic in the length of a word. Its longest token has 32
-bytes, so that letters beyond 64 times the token limit cannot matter and are not shown to it."""
+"""Letters beyond so many per token cannot matter (the longest token has 32 bytes), and take quadratic time."""
 
 
 class OpenClipEncoder(PretrainedEncoder):

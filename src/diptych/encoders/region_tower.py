@@ -53,8 +53,7 @@ class RegionTowerConfig(Options):
 class GraphConvolution(nn.Module):
     """Each region takes from the others as much as it is related to them: v + BN(W R g(v)).
 
-    R = θ(v)ᵀ φ(v) / N, without a soft-max. The batch norm begins with scale 0, so that a new layer is
-    the identity. (n, features, N regions) → the same shape.
+    R = θ(v)ᵀ φ(v) / N, without a soft-max. A new layer is the identity: its batch norm begins with scale 0.
     """
 
     def __init__(self, width: int) -> None:

@@ -1,7 +1,7 @@
 """Re-rank: the rows choose the best candidates of every query, the matching head scores those again.
 
-Pairs are worked off by images, a block at a time, so that every image is read and encoded once and memory holds one
-block's tokens, the candidates and their scores. What the head needs of texts lies in memory-mapped files::
+Pairs are scored by images, a block at a time, so that every image is read once and memory holds one block's tokens,
+the candidates and their scores::
 
     .NAME.work/  key.json        what is made; a folder of another key is begun anew
                  i2t/ t2i/       candidates and contrastive scores of each direction

@@ -51,9 +51,7 @@ class Cleaning:
 
 _HYPHENS = (("-", " "), ("/", " "), ("<person>", "person"))
 
-ALBEF_CLEANING = Cleaning("ALBEF", ",.'!?\"()*#:;~", "", _HYPHENS)
-"""Also X-VLM's, whose code is the same (but for refusing an empty caption)."""
-
+ALBEF_CLEANING = Cleaning("ALBEF", ",.'!?\"()*#:;~", "", _HYPHENS)  # and X-VLM's
 BLIP_CLEANING = Cleaning("BLIP", '.!"()*#:;~', " ")
 
 
@@ -80,7 +78,7 @@ TEXT_RULES: dict[str, TextRule] = {
     "siglip": TextRule("max_length", mask=False),
     "siglip2": TextRule("max_length", limit=64, mask=False),
 }
-"""By ``model_type`` of ``config.json``; these are the models the adapter knows."""
+"""By ``model_type`` of ``config.json``."""
 
 
 def encode_token(tokenizer: Any, vocabulary: int, name: str) -> int:

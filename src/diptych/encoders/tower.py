@@ -278,10 +278,9 @@ def pad_tokens(flat: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> tuple[
 
 
 def word_embedding(vocabulary: Vocabulary, width: int, config: Any, load_weights: bool) -> nn.Embedding:
-    """Return embeddings of a vocabulary.
+    """Return embeddings of a vocabulary; words that the file knows start from its vectors.
 
-    Words that the file knows start from its vector, narrower ones in the first places of a row: as they are, all
-    else drawn from N(0, 1), as Bleeker et al. 2022 do (``given``), or scaled as a whole to the spread of the others.
+    These are taken as they are, all else drawn from N(0, 1) (``given``), or scaled to the spread of the others.
     """
     embed = nn.Embedding(len(vocabulary), width)
     nn.init.uniform_(embed.weight, -0.1, 0.1)

@@ -86,8 +86,7 @@ _NO_EFFECT: Any = {
     "projection": True,
     "similarity": True,
 }
-"""Keys that change no row, or whose effect the fingerprint takes from names and shapes of weights, from
-the target model or from the similarity itself."""
+"""Keys that change no row, or whose effect the fingerprint takes from elsewhere."""
 
 
 class TwoTowerEncoder(TrainableEncoder):

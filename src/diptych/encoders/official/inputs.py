@@ -72,10 +72,8 @@ def _content(given: Given, what: str) -> dict[str, Any] | None:
 def read_configuration(content: Mapping[str, Any]) -> Configuration:
     """Take such a file apart.
 
-    Known are: the recipe of the published code as JSON (``image_res``, ``embed_dim``, ``max_tokens``), by
-    itself or under ``config``; the encoders' own configurations under ``vit``, ``swin``, ``vision``,
-    ``vision_config`` and ``bert_config``, ``text``, ``text_config`` (a path there says nothing and is passed
-    over); and BERT's own file alone.
+    Known are: the recipe of the published code as JSON, by itself or under ``config``; the encoders' own
+    configurations beside it (a path there says nothing and is passed over); and BERT's own file alone.
     """
     if "num_attention_heads" in content and "hidden_size" in content:
         return Configuration(text=dict(content))

@@ -241,9 +241,7 @@ def filled(
     return found
 
 
-PRE_TRAINED_SIZE = 384
-"""For which images weights of pre-training are fitted unless another size is asked for: the published
-retrieval recipes' own."""
+PRE_TRAINED_SIZE = 384  # of images for weights of pre-training: the published retrieval recipes' own
 
 
 def built(config: MatchingConfig, weights: Callable[[MatchingModel], Mapping[str, Tensor]]) -> MatchingModel:

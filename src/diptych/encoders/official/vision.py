@@ -34,11 +34,7 @@ from diptych.encoders.official.weights import (
 
 
 def position_table(table: Tensor, side: int) -> Tensor:
-    """Return ViT's position rows for a grid of ``side`` × ``side`` patches.
-
-    The first row, of the class token, stays; the others are resized as an image, bicubic (ALBEF's
-    ``interpolate_pos_embed``).
-    """
+    """Return ViT's position rows for ``side`` × ``side`` patches: all but the first are resized, bicubic (ALBEF)."""
     old = _square(table.shape[1] - 1, "position table", table)
     if old == side:
         return table
@@ -216,9 +212,8 @@ def swin_config(
 ) -> tuple[SwinConfig, int]:
     """Return the sizes that the weights and ``given`` say, and for which images the weights were trained.
 
-    The window grows with the images, as X-VLM's does (7 at 224 pixels, 12 at 384), unless ``given`` says
-    another. For which images a checkpoint was made is told by its shift masks; without them, by its
-    window filling the last stage.
+    The window grows with the images, as X-VLM's does, unless ``given`` says another. For which images a checkpoint
+    was made is told by its shift masks; without them, by its window filling the last stage.
     """
     said = canonical(given, _SWIN, "image encoder's configuration")
     width, _, patch, _ = weights.shape("patch_embed.proj.weight", 4)
