@@ -46,9 +46,8 @@ def position_table(table: Tensor, side: int) -> Tensor:
 def relative_bias_table(table: Tensor, window: int) -> Tensor:
     """Return Swin's relative position biases for windows of ``window`` × ``window`` patches.
 
-    The old biases are put at distances that grow geometrically, so that the nearest stay where they are
-    and the outermost fall on the new edge; a cubic spline through them is read at whole distances (the
-    form that X-VLM takes from BEiT). A table of fewer than four rows has a spline of lower order.
+    The old biases are put at distances that grow geometrically, up to the new edge; a cubic spline through them is read
+    at whole distances (X-VLM's form, from BEiT). A table of fewer than four rows has a spline of lower order.
     """
     old = _square(len(table), "table of relative position biases", table)
     new = 2 * window - 1
