@@ -120,45 +120,6 @@ def test_folders_that_are_no_encoder(tmp_path: Path) -> None:
         DualEncoder.load(tmp_path)
 
 
-class Hub:
-    """Keeps what huggingface_hub was asked to do."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.calls: list[Any] = []
-        monkeypatch.setattr("huggingface_hub.create_repo", self.create_repo)
-        monkeypatch.setattr("huggingface_hub.upload_folder", self.upload_folder)
-
-    def create_repo(self, repo_id: str, **options: Any) -> Any:
-        from huggingface_hub import RepoUrl
-
-        self.calls.append((repo_id, options))
-        return RepoUrl(f"https://huggingface.co/me/{repo_id}")
-
-    def upload_folder(self, *, folder_path: str, **options: Any) -> str:
-        self.calls.append((sorted(path.name for path in Path(folder_path).iterdir()), options))
-        return "https://huggingface.co/me/lengths/commit/1"
-
-
-def test_push_to_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = Hub(monkeypatch)
-    address = LengthEncoder().push_to_hub("lengths", private=True, message="first")
-    assert address == "https://huggingface.co/me/lengths/commit/1"
-    assert hub.calls == [
-        ("lengths", {"private": True, "exist_ok": True}),
-        (
-            ["README.md", "diptych.json", "weights.json"],
-            {"repo_id": "me/lengths", "commit_message": "first"},
-        ),
-    ]
-
-
-def test_push_to_a_hub_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(UsageError, match=r"cannot upload to me/lengths.*offline") as caught:
-        LengthEncoder().push_to_hub("me/lengths")
-    assert "hf auth login" in caught.value.fix
-
-
 def test_nothing_heavy_is_imported() -> None:
     script = (
         "import sys\n"

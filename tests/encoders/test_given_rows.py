@@ -71,11 +71,11 @@ def test_npy_rows_by_id_and_what_is_missing(scenes_folder: Path, tmp_path: Path)
     plain(tmp_path / "rows", "texts", list(part.caption_ids), texts)
     given = GivenRows.open(tmp_path / "rows")
     assert given.width == 3
-    found = np.concatenate(list(given.text_blocks(part)))
+    found = np.concatenate(list(given.blocks(part, "text", [range(7), range(7, part.n_captions)])))
     assert np.allclose(found * np.linalg.norm(texts, axis=1, keepdims=True), texts, atol=1e-5)
     plain(tmp_path / "rows", "texts", ["x", *part.caption_ids[1:]], texts)
     with pytest.raises(MismatchError, match=rf"no row for caption '{part.caption_ids[0]}' \(1 are missing"):
-        list(GivenRows.open(tmp_path / "rows").text_blocks(part))
+        list(GivenRows.open(tmp_path / "rows").blocks(part, "text", [range(1)]))
 
 
 def test_nothing_new_can_be_encoded(tmp_path: Path) -> None:
@@ -112,11 +112,11 @@ def test_parquet_of_another_kind_is_refused(tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet(tmp_path, ["a"], ["b"])
     pq.write_table(pa.table({"id": ["a"], "emb": [1.0]}), tmp_path / "img_embs.parquet")
-    with pytest.raises(StorageError, match="not lists of numbers"):
+    with pytest.raises(StorageError, match="cannot be read"):
         GivenRows.open(tmp_path)
     pq.write_table(pa.table({"name": ["a"], "emb": [[1.0]]}), tmp_path / "img_embs.parquet")
     with pytest.raises(StorageError, match="columns id and emb"):
         GivenRows.open(tmp_path)
     pq.write_table(pa.table({"id": ["a", "b"], "emb": [[1.0], [1.0, 2.0]]}), tmp_path / "img_embs.parquet")
-    with pytest.raises(StorageError, match=r"different lengths|ids"):
+    with pytest.raises(StorageError, match="not of one length"):
         GivenRows.open(tmp_path)

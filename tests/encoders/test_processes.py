@@ -14,8 +14,7 @@ from diptych.core.errors import ImageError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource
-from diptych.encoders.distributed import device_for
-from diptych.encoders.encode import encode_collection
+from diptych.encoders.encode import device_for, encode_collection
 from diptych.encoders.two_tower import TwoTowerEncoder
 
 from .shades import Bars

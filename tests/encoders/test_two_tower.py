@@ -124,11 +124,9 @@ def test_what_is_wrong_in_a_tower_is_named_at_its_place(
 
 def test_a_source_of_the_other_kind_is_refused() -> None:
     gru, target = of_kind("pictures", "gru"), of_kind("pictures", "targets")
-    with pytest.raises(MismatchError, match="a target tower takes a target model, got a vocabulary of"):
+    with pytest.raises(MismatchError, match="a text tower of kind targets got a Vocabulary"):
         TwoTowerModel(target.model.config, gru.source)
-    with pytest.raises(
-        MismatchError, match="a tower of words takes a vocabulary, got a LatentSemanticAnalysis"
-    ):
+    with pytest.raises(MismatchError, match="a text tower of kind gru got a LatentSemanticAnalysis"):
         TwoTowerModel(gru.model.config, target.source)
 
 

@@ -28,7 +28,7 @@ from diptych.core.artifact import Artifact
 from diptych.encoders.adapted import LinearMaps
 from diptych.encoders.dual_encoder import EncoderHeader
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
-from diptych.encoders.row_store import KeyedRows, RowPlan
+from diptych.encoders.row_store import RowPlan
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.encoders.store import FeatureOptions, FeatureStore
 from diptych.encoders.targets.contract import TargetHeader
@@ -124,7 +124,6 @@ EXAMPLES: list[Callable[[], Artifact]] = [
     sparse,
     encoded,
     lambda: RowPlan({"encoder": "e"}, 10, (3, 2), 4, "float16", "captions"),
-    lambda: KeyedRows(np.arange(4, dtype=np.uint64), _ROWS, "check"),
     lambda: FeatureStore(FeatureOptions(views=1), np.ones((2, 2, 3), np.float16)),
     cocos,
     audit,

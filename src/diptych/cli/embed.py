@@ -49,10 +49,10 @@ def embed(model: Model, data: PartSpec, options: EmbedOptions) -> None:
         diptych embed hf:NAME --data shop.csv --out embedded --processes 8
         torchrun --nnodes 2 -m diptych embed … --nodes 2 --processes 8
     """
-    from diptych.encoders.distributed import launched_fabric
-
     fabric = None
     if options.nodes > 1:
+        from diptych.encoders.encode import launched_fabric
+
         fabric = launched_fabric(options.nodes, options.processes, options.accelerator)
     with progress(), stop_on_signal():
         work: dict[str, Any] = {"accelerator": options.accelerator, "fabric": fabric}

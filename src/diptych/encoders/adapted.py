@@ -1,8 +1,7 @@
 """An encoder and a linear map per side on its rows: what a few pairs of a new kind of data can teach.
 
-The encoder itself is left as it is, so that what was embedded with it only has to be multiplied. One that
-has a matching head too (:mod:`diptych.encoders.matching`) has none as an adapted encoder: the head reads
-tokens, which no map of rows touches, and could re-rank candidates of another space as if they were its own.
+The encoder itself is left as it is, so that what was embedded with it only has to be multiplied. Its matching head,
+where it has one, is not used: the head reads tokens, which no map of rows touches.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from diptych.core.artifact import Artifact
-from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
+from diptych.core.errors import MismatchError, NumericalError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import opening
 from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader, unit_rows
@@ -25,25 +24,16 @@ from diptych.encoders.given_rows import GivenRows
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
-    """x ↦ (x − mean) · matrix.
+    """x ↦ (x − mean) · matrix, with (d, k) and (d,) float32."""
 
-    Attributes:
-        matrix: (d, k) float32.
-        mean: (d,) float32.
-    """
-
-    matrix: np.ndarray
-    mean: np.ndarray
-
-    def __post_init__(self) -> None:
-        if self.matrix.ndim != 2 or self.mean.shape != self.matrix.shape[:1]:
-            raise DataError(f"a map of shape {self.matrix.shape} with a mean of shape {self.mean.shape}")
-        if not (np.isfinite(self.matrix).all() and np.isfinite(self.mean).all()):
-            raise NumericalError("a map with NaN or infinity", "adapt again with a stronger pull (strength)")
+    matrix: np.ndarray  # (d, k) float32
+    mean: np.ndarray  # (d,) float32
 
     @classmethod
     def of(cls, matrix: np.ndarray, mean: np.ndarray) -> LinearMap:
-        """From numbers of any floating type."""
+        """Make one of numbers of any floating type."""
+        if not (np.isfinite(matrix).all() and np.isfinite(mean).all()):
+            raise NumericalError("a map with NaN or infinity", "adapt again with a stronger pull (strength)")
         return cls(np.array(matrix, np.float32, order="C"), np.array(mean, np.float32, order="C"))
 
     @cached_property
@@ -63,27 +53,22 @@ class LinearMap:
 
 @dataclass(frozen=True, eq=False)
 class LinearMaps(Artifact, kind="linear_maps", recreate="diptych adapt"):
-    """The maps of both sides, into one space.
-
-    Attributes:
-        image, text: of each side.
-    """
+    """The maps of both sides, into one space."""
 
     image: LinearMap
     text: LinearMap
 
     def __post_init__(self) -> None:
-        if self.image.matrix.shape != self.text.matrix.shape:
+        (first, mean), second = ((one.matrix.shape, one.mean.shape) for one in (self.image, self.text))
+        if second != (first, mean) or mean != first[:1]:
             raise MismatchError(
-                f"a map of images of shape {self.image.matrix.shape}, of texts of {self.text.matrix.shape}",
-                "both sides go from one width to one width",
+                f"maps of images {first}, less {mean}, of texts {second[0]}, less {second[1]}"
             )
 
     @classmethod
     def identity(cls, width: int) -> LinearMaps:
-        """Maps that change nothing."""
-        sides = [LinearMap.of(np.eye(width), np.zeros(width)) for _ in range(2)]
-        return cls(*sides)
+        """Return maps that change nothing."""
+        return cls(*(LinearMap.of(np.eye(width), np.zeros(width)) for _ in range(2)))
 
     @property
     def takes(self) -> int:
@@ -95,12 +80,10 @@ class LinearMaps(Artifact, kind="linear_maps", recreate="diptych adapt"):
 
     @property
     def is_identity(self) -> bool:
-        """Whether both leave every row as it is."""
         return self.image.is_identity and self.text.is_identity
 
     @cached_property
     def fingerprint(self) -> str:
-        """Fingerprint of all their numbers."""
         sides = (("image", self.image), ("text", self.text))
         return fingerprint_arrays(
             {f"{name}.{part}": getattr(side, part) for name, side in sides for part in ("matrix", "mean")}

@@ -1,46 +1,40 @@
 """BLIP of transformers: rows for the first stage, and a matching head that reads each text again.
 
-The library has the weights' places, not the published evaluation. That cleans captions, cuts them to 35
-tokens, and puts [ENC] in the place of the first token where picture and text are read together; without
-it, matching scores are another model's (transformers issue 25629). The final score is the head's output plus
-the cosine.
+The library has the weights' places, not the published evaluation. That cleans captions, cuts them to 35 tokens, and
+puts [ENC] in the place of the first token where image and text are read together (transformers issue 25629). The final
+score is the head's output plus the cosine.
 
 Source: Li et al., BLIP, ICML 2022, and its published code (``train_retrieval.py``, ``evaluation``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
-from diptych.core.errors import MismatchError, UsageError
-from diptych.data.loading import batched
+from diptych.core.errors import UsageError
 from diptych.encoders.huggingface import HuggingFaceEncoder
 from diptych.encoders.inputs import check_texts
-from diptych.encoders.matching import MatchingEncoder, PairInputs, finite_scores, not_two_towers
-from diptych.encoders.pretrained_towers import PretrainedTowers
+from diptych.encoders.matching import PairInputs
 from diptych.encoders.text_cleaning import BLIP_CLEANING, TextRule, encode_token
+from diptych.encoders.two_stage import TwoStageEncoder
 
 _ARCHITECTURE = "BlipForImageTextRetrieval"
-_IMAGES, _TEXTS = {"states"}, {"ids", "mask"}
 
 
-class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
-    """A ``BlipForImageTextRetrieval``; make one with :meth:`open` or ``DualEncoder.load``.
-
-    Attributes:
-        cleaning: what a caption goes through before it is tokenised.
-        stage: fine-tuned for retrieval or of pre-training, where its checkpoint said so.
-    """
+class BlipEncoder(HuggingFaceEncoder, TwoStageEncoder):
+    """A ``BlipForImageTextRetrieval``; ``stage`` is that of its checkpoint, where that said so."""
 
     family: ClassVar[str] = "blip"
     rules: ClassVar[Mapping[str, TextRule]] = {"blip": TextRule("max_length", limit=35)}
     what: ClassVar[str] = "BLIP"
     library_class: ClassVar[str] = _ARCHITECTURE
     adds_contrastive: ClassVar[bool] = True
+    cleaning = BLIP_CLEANING
+    text_parts: ClassVar[frozenset[str]] = frozenset(("ids", "mask"))
 
     def __init__(
         self,
@@ -54,7 +48,7 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
         prefix: str = "",
         stage: str | None = None,
     ) -> None:
-        self.cleaning, self.stage = BLIP_CLEANING, stage
+        self.stage = stage
         super().__init__(
             model, tokenizer, image_processor, name, device=device, characters=characters, prefix=prefix
         )
@@ -86,29 +80,21 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
         return self.cleaning.counts(texts, counts, self.text_limit)
 
     def _picture_rows(self, **inputs: torch.Tensor) -> torch.Tensor:
-        rows: torch.Tensor = self.model.vision_proj(self._picture_states(**inputs)[:, 0])
+        rows: torch.Tensor = self.model.vision_proj(self.pixel_states(inputs["pixel_values"])[:, 0])
         return rows
 
-    def _picture_states(self, **inputs: torch.Tensor) -> torch.Tensor:
-        states: torch.Tensor = self.model.vision_model(**inputs).last_hidden_state
+    def pixel_states(self, pixels: torch.Tensor) -> torch.Tensor:
+        states: torch.Tensor = self.model.vision_model(pixel_values=pixels).last_hidden_state
         return states
 
     def _token_rows(self, **inputs: torch.Tensor) -> torch.Tensor:
         rows: torch.Tensor = self.model.text_proj(self.model.text_encoder(**inputs).last_hidden_state[:, 0])
         return rows
 
-    @torch.inference_mode()
-    def image_inputs(self, images: Iterable[Any], batch_size: int = 32) -> PairInputs:
-        self.model.eval()
-        found: list[np.ndarray] = []
-        done = 0
-        for batch in batched(images, batch_size):
-            prepared = np.stack([self.prepare(item, place) for place, item in enumerate(batch, done)])
-            pixels = torch.from_numpy(prepared).to(self.device)
-            found.append(self._picture_states(pixel_values=pixels).float().cpu().numpy())
-            done += len(batch)
-        _, *shape = self.model.vision_model.embeddings.position_embedding.shape
-        return {"states": np.concatenate([np.empty((0, *shape), dtype=np.float32), *found])}
+    @property
+    def state_shape(self) -> tuple[int, int]:
+        _, tokens, width = self.model.vision_model.embeddings.position_embedding.shape
+        return tokens, width
 
     def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
         check_texts(texts)
@@ -122,56 +108,18 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
         ids[:, 0] = self._encode_token
         return {"ids": ids, "mask": mask}
 
-    def match(self, images: PairInputs, texts: PairInputs) -> np.ndarray:
-        _check_inputs(images, texts)
-        if len(images["states"]) != len(texts["ids"]):
-            raise MismatchError(
-                f"{len(images['states'])} pictures and {len(texts['ids'])} texts are no pairs",
-                "item i of the images is scored with item i of the texts",
-            )
-        return finite_scores(self._logits(images["states"], texts))
-
-    def match_rows(self, images: PairInputs, rows: np.ndarray, texts: PairInputs) -> np.ndarray:
-        _check_inputs(images, texts)
-        if len(rows) != len(texts["ids"]):
-            raise MismatchError(f"{len(rows)} rows of pictures and {len(texts['ids'])} texts are no pairs")
-        scores = np.empty(len(rows), dtype=np.float32)
-        ends = np.append(1 + np.flatnonzero(np.diff(rows)), len(rows)).tolist()
-        begin = 0
-        for end in ends if len(rows) else ():
-            mine = {name: values[begin:end] for name, values in texts.items()}
-            scores[begin:end] = self._logits(images["states"][rows[begin]][None], mine)
-            begin = end
-        return finite_scores(scores)
-
-    @torch.inference_mode()
-    def _logits(self, states: np.ndarray, texts: PairInputs) -> np.ndarray:
-        """(n,) outputs for n texts with as many pictures, or with one picture, whose keys and values all share."""
-        if not len(texts["ids"]):
-            return np.empty(0, dtype=np.float32)
-        self.model.eval()
-        # Nobody looks beyond the longest text.
-        length = max(1, int(np.flatnonzero(texts["mask"].any(axis=0)).max(initial=0)) + 1)
-        tokens = torch.from_numpy(np.array(states)).to(self.device)
-        output = self.model.text_encoder(
-            input_ids=torch.from_numpy(np.array(texts["ids"][:, :length])).to(self.device),
-            attention_mask=torch.from_numpy(texts["mask"][:, :length].astype(np.int64)).to(self.device),
-            encoder_hidden_states=tokens,
-            encoder_attention_mask=torch.ones(tokens.shape[:2], dtype=torch.int64, device=self.device),
-        )
-        logits: np.ndarray = self.model.itm_head(output.last_hidden_state[:, 0])[:, 1].float().cpu().numpy()
-        return logits
+    def read_together(self, states: torch.Tensor, texts: dict[str, torch.Tensor]) -> torch.Tensor:
+        found: torch.Tensor = self.model.text_encoder(
+            input_ids=texts["ids"],
+            attention_mask=texts["mask"].long(),
+            encoder_hidden_states=states,
+            encoder_attention_mask=torch.ones(states.shape[:2], dtype=torch.int64, device=self.device),
+        ).last_hidden_state
+        return found
 
     @property
     def learned_options(self) -> dict[str, float]:
         return {}
-
-    @property
-    def towers(self) -> PretrainedTowers:
-        raise not_two_towers(self.name)
-
-    def sides(self) -> tuple[list[str], list[str]]:
-        return ["vision_model", "vision_proj"], ["text_encoder", "text_proj"]
 
     def _content(self) -> list[Any]:
         return [*super()._content(), self.cleaning.describe(), self._encode_token]
@@ -184,12 +132,3 @@ class BlipEncoder(HuggingFaceEncoder, MatchingEncoder):
         about["text"] |= {"cleaning": self.cleaning.describe()}
         about["matching"] = {"first_token": self._encode_token, "adds_contrastive": self.adds_contrastive}
         return about
-
-
-def _check_inputs(images: PairInputs, texts: PairInputs) -> None:
-    if images.keys() != _IMAGES or texts.keys() != _TEXTS:
-        raise MismatchError(
-            f"inputs {', '.join(sorted(images)) or 'none'} of pictures and "
-            f"{', '.join(sorted(texts)) or 'none'} of texts",
-            "BLIP reads states of pictures with ids and mask of texts",
-        )

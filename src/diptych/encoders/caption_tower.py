@@ -1,10 +1,8 @@
 """Caption tower: word embeddings and a GRU, one- or two-directional.
 
-The published one-directional tower takes the output at a caption's last token (VSE++). A
-two-directional one has two ends: ``pool="last"`` takes each direction where it has read the whole
-caption, the forward half at the last token and the backward half at the first. The published code
-took both at the last token, where the backward half has seen one word (``compat="last-token"``).
-``mean`` and ``max`` pool over all tokens instead.
+``pool="last"`` takes each direction where it has read the whole caption, the forward half at the last token and the
+backward half at the first. The published code took both at the last token, where the backward half has seen one
+word (``compat="last-token"``). ``mean`` and ``max`` pool over all tokens instead.
 
 Sources: Faghri et al., VSE++, BMVC 2018; Bleeker, Yates, de Rijke, 2022, for the bidirectional tower.
 """
@@ -22,7 +20,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from diptych.core.errors import MismatchError, UsageError
+from diptych.core.errors import UsageError
 from diptych.core.options import Options
 from diptych.data.vocabulary import PADDING, UNKNOWN, Vocabulary, first_words
 from diptych.encoders.tower import TokenInputs, Tower, needs_head, text_head, word_embedding
@@ -30,60 +28,53 @@ from diptych.encoders.tower import TokenInputs, Tower, needs_head, text_head, wo
 logger = logging.getLogger(__name__)
 
 
-class CaptionTowerConfig(Options):
+class WordTowerConfig(Options):
+    """What towers of words have in common.
+
+    Attributes:
+        word_vector_scale: ``matched`` scales the file as a whole to the spread of fresh embeddings;
+            ``given`` takes it as it is and draws all other words from N(0, 1), as published.
+        head: ``none`` takes the state as it is (VSE++), ``linear`` and ``mlp`` put a head on it.
+    """
+
+    word_vectors: str | None = None  # an .npz file with words and vectors that word embeddings start from
+    word_vector_scale: Literal["matched", "given"] = "matched"
+    head: Literal["none", "linear", "mlp"] = "none"
+    hidden: int = Field(1024, ge=1)  # width of the MLP head's hidden layer
+    bias: bool = True  # whether the head's layers have one
+    batch_norm: bool = False  # normalise the head's output over the batch, before unit length
+    dropout: float = Field(0.0, ge=0, lt=1)  # of word embeddings (gru) and of the pooled state, in training
+    min_count: int = Field(4, ge=1)  # words seen less often in the vocabulary's captions are unknown
+    vocabulary_splits: tuple[str, ...] = ("train",)  # the splits whose captions the vocabulary is built from
+
+    _head = model_validator(mode="after")(needs_head)
+
+
+class CaptionTowerConfig(WordTowerConfig):
     """What a caption tower is made of.
 
     Attributes:
-        kind: ``gru``.
-        word_width: length of a word embedding.
-        word_vectors: an .npz file with ``words`` and ``vectors`` that word embeddings start from.
-        word_vector_scale: ``matched`` scales the file as a whole to the spread of fresh embeddings;
-            ``given`` takes it as it is and draws all other words from N(0, 1), as published.
-        bidirectional: read captions in both directions, half the state each.
-        layers: GRU layers.
-        hidden_state: length of the GRU's state (both directions together); the shared space's width
-            when not given.
-        pool: ``last``, ``mean`` or ``max`` over tokens.
-        hidden: width of the MLP head's hidden layer.
-        bias: whether the head's layers have one.
-        batch_norm: normalise the head's output over the batch, before unit length.
-        head: ``none`` takes the state as it is (VSE++), ``linear`` and ``mlp`` put a head on it.
-        dropout: of word embeddings and of the pooled state, in training.
-        word_dropout: probability that a word becomes ``<unk>``, in training.
-        max_tokens: longer captions are cut, start and end included.
-        min_count: words seen less often in the vocabulary's captions are unknown.
-        vocabulary_splits: the splits whose captions the vocabulary is built from.
+        hidden_state: length of the GRU's state (both directions together); the shared space's width when
+            not given.
         compat: ``last-token`` gathers both directions at the last token, as published.
     """
 
     kind: Literal["gru"] = "gru"
     word_width: int = Field(300, ge=1)
-    word_vectors: str | None = None
-    word_vector_scale: Literal["matched", "given"] = "matched"
-    bidirectional: bool = False
-    layers: int = Field(1, ge=1)
+    bidirectional: bool = False  # read captions in both directions, half the state each
+    layers: int = Field(1, ge=1)  # GRU layers
     hidden_state: int | None = Field(None, ge=2)
-    pool: Literal["last", "mean", "max"] = "last"
-    head: Literal["none", "linear", "mlp"] = "none"
-    hidden: int = Field(1024, ge=1)
-    bias: bool = True
-    batch_norm: bool = False
-    dropout: float = Field(0.0, ge=0, lt=1)
-    word_dropout: float = Field(0.0, ge=0, lt=1)
-    max_tokens: int = Field(100, ge=3)
-    min_count: int = Field(4, ge=1)
-    vocabulary_splits: tuple[str, ...] = ("train",)
+    pool: Literal["last", "mean", "max"] = "last"  # last, mean or max over tokens
+    word_dropout: float = Field(0.0, ge=0, lt=1)  # probability that a word becomes <unk>, in training
+    max_tokens: int = Field(100, ge=3)  # longer captions are cut, start and end included
     compat: Literal["none", "last-token"] = "none"
 
-    _head = model_validator(mode="after")(needs_head)
 
-
-_PUBLISHED = {"fc.projector.0": "head.1", "fc.projector.2": "head.4", "bn": "head.5"}
+_PUBLISHED = {"fc.projector.0.": "head.1.", "fc.projector.2.": "head.4.", "bn.": "head.5."}
 
 
 def _renamed(name: str) -> str:
-    layer, _, kind = name.rpartition(".")
-    return f"{_PUBLISHED.get(layer, layer)}.{kind}"
+    return next((new + name[len(old) :] for old, new in _PUBLISHED.items() if name.startswith(old)), name)
 
 
 class CaptionTower(Tower):
@@ -108,12 +99,7 @@ class CaptionTower(Tower):
             )
         if config.bidirectional and state % 2:
             raise UsageError(f"hidden_state {state} is odd", "two directions share it evenly")
-        self.embed = word_embedding(
-            vocabulary,
-            config.word_width,
-            config.word_vectors if load_weights else None,
-            config.word_vector_scale,
-        )
+        self.embed = word_embedding(vocabulary, config.word_width, config, load_weights)
         self.rnn = nn.GRU(
             config.word_width,
             state // (2 if config.bidirectional else 1),
@@ -126,7 +112,7 @@ class CaptionTower(Tower):
         self.head = text_head(config, state, self.base, config.hidden)
 
     def inputs(self, texts: Sequence[str]) -> TokenInputs:
-        """``texts`` as token ids, ready to be batched; those that reach the limit are counted and logged."""
+        """Return ``texts`` as token ids, ready to be batched; those that reach the limit are counted and logged."""
         flat, starts = self.vocabulary.encode_all(texts, self.config.max_tokens)
         inputs = TokenInputs(flat, starts, self.vocabulary, self.config.max_tokens)
         cut = int(np.count_nonzero(inputs.lengths == self.config.max_tokens))
@@ -135,9 +121,7 @@ class CaptionTower(Tower):
         return inputs
 
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
-        """Texts with their endings after a blank; :meth:`inputs` makes the same tokens of them as of
-        ``texts`` that are batched with ``endings``. Those that lose words for it are counted and logged.
-        """
+        """Return texts with their endings: :meth:`inputs` makes the tokens of them that ``batch`` makes of both."""
         cut = 0
         ended = list(texts)
         for place, (text, ending) in enumerate(zip(texts, endings, strict=True)):
@@ -160,23 +144,11 @@ class CaptionTower(Tower):
         return {"limit": self.config.max_tokens, "words": len(self.vocabulary), "cut": "end"}
 
     def load_published(self, weights: Mapping[str, Tensor]) -> None:
-        """Take the weights of a published caption encoder under the names it gives them.
+        """Load a published caption encoder's weights under its names, VSE++'s, or LTD's with a head ``fc.projector``.
 
-        VSE++'s are ``embed`` and ``rnn``; LTD's have a head ``fc.projector`` and, with the triplet
-        loss, ``bn`` besides. A vocabulary of the same words in the same order is up to the caller.
+        A vocabulary of the same words in the same order is up to the caller.
         """
-        own = self.state_dict()
-        renamed = {_renamed(name): value for name, value in weights.items()}
-        for name in sorted(set(own) ^ set(renamed)):
-            where = "the published encoder" if name in own else "the recipe's tower"
-            raise MismatchError(f"{where} has no weight {name}", "check head, batch_norm, bias and layers")
-        for name, value in renamed.items():
-            if value.shape != own[name].shape:
-                raise MismatchError(
-                    f"{name} has shape {tuple(value.shape)}, the recipe's tower wants {tuple(own[name].shape)}",
-                    "check the widths and the vocabulary",
-                )
-        self.load_state_dict(renamed)
+        self.load_state_dict({_renamed(name): value for name, value in weights.items()})
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, t) token ids and (n,) lengths ≥ 1 → (n, width) unit rows."""
@@ -203,44 +175,19 @@ class CaptionTower(Tower):
         return outputs.masked_fill(~inside[:, :, None], -math.inf).amax(dim=1)
 
 
-class BagTowerConfig(Options):
-    """What a bag-of-words tower is made of.
-
-    Attributes:
-        kind: ``bag``.
-        word_width: length of a word embedding; the shared space's width when not given.
-        word_vectors, word_vector_scale: as for a GRU tower.
-        head: ``none`` takes the mean as it is, ``linear`` and ``mlp`` put a head on it.
-        hidden: width of the MLP head's hidden layer.
-        bias: whether the head's layers have one.
-        batch_norm: normalise the head's output over the batch, before unit length.
-        dropout: of the mean, in training.
-        min_count: words seen less often in the vocabulary's captions are unknown.
-        vocabulary_splits: the splits whose captions the vocabulary is built from.
-    """
+class BagTowerConfig(WordTowerConfig):
+    """What a bag-of-words tower is made of; ``word_width`` is the shared space's when not given."""
 
     kind: Literal["bag"] = "bag"
     word_width: int | None = Field(None, ge=1)
-    word_vectors: str | None = None
-    word_vector_scale: Literal["matched", "given"] = "matched"
-    head: Literal["none", "linear", "mlp"] = "none"
-    hidden: int = Field(1024, ge=1)
-    bias: bool = True
-    batch_norm: bool = False
-    dropout: float = Field(0.0, ge=0, lt=1)
-    min_count: int = Field(4, ge=1)
-    vocabulary_splits: tuple[str, ...] = ("train",)
-
-    _head = model_validator(mode="after")(needs_head)
 
 
 class BagTower(Tower):
-    """Token ids to unit rows, the same for the same words in any order.
+    """Token ids to unit rows, the same for the same words in any order, to the last bit.
 
-    It is a control. Whatever it scores, it scores without knowing who does what to whom, and a change of the
-    order of words changes nothing, to the last bit: words are added in the order of their ids, all of them count
-    (no caption is cut, or other words would fall off the end of a shuffled one), and in evaluation a caption's
-    dense layers are computed by themselves, for the last bits of a matrix product depend on how many rows it has.
+    Words are added in the order of their ids, all of them count (no caption is cut, or other words would fall off the
+    end of a shuffled one), and in evaluation a caption's dense layers are computed by themselves, for the last bits
+    of a matrix product depend on how many rows it has.
 
     Source: the control is ours; Yuksekgonul et al., When and Why Vision-Language Models Behave like Bags-of-Words,
     ICLR 2023, for the question.
@@ -263,14 +210,12 @@ class BagTower(Tower):
                 f"word_width {words} differs from the shared width {self.base} and there is no head",
                 "set model.text.head = 'linear', or leave word_width out",
             )
-        self.embed = word_embedding(
-            vocabulary, words, config.word_vectors if load_weights else None, config.word_vector_scale
-        )
+        self.embed = word_embedding(vocabulary, words, config, load_weights)
         self.dropout = nn.Dropout(config.dropout)
         self.head = text_head(config, words, self.base, config.hidden)
 
     def inputs(self, texts: Sequence[str]) -> TokenInputs:
-        """``texts`` as token ids, start and end included, ready to be batched; none is cut."""
+        """Return ``texts`` as token ids, start and end included, ready to be batched; none is cut."""
         return TokenInputs(*self.vocabulary.encode_all(texts), self.vocabulary)
 
     def describe(self) -> dict[str, Any]:

@@ -1,16 +1,12 @@
 """ConSE: a dual encoder without any training on pairs, of a classifier and a sentence encoder.
 
-A picture's row is the mean of the sentence encoder's rows of the T most probable classes' names, weighted
-by their probabilities; a text's row is the sentence encoder's own. So a picture can be found by anything
-that means about the same as what a classifier takes it for.
-
-::
+An image's row is the mean of the sentence encoder's rows of the T most probable classes' names, weighted by their
+probabilities; a text's row is the sentence encoder's own::
 
     f(x) = Σ_{t ≤ T} p(ŷ_t | x) s(ŷ_t) / Σ_{t ≤ T} p(ŷ_t | x),    p = softmax(logits / τ)
 
 Source: Norouzi et al., Zero-Shot Learning by Convex Combination of Semantic Embeddings, ICLR 2014. There
-τ = 1, T = 10 did best, and s are word vectors of the names. The defaults here were chosen on validation
-splits; ``docs/results.md`` has the figures.
+τ = 1, T = 10 did best, and s are word vectors of the names; the defaults here were chosen on validation splits.
 """
 
 from __future__ import annotations
@@ -31,50 +27,52 @@ from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.options import Options
 from diptych.core.reading import read_json, read_text
 from diptych.data.images import split_overlay
-from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader, unit_rows
-from diptych.encoders.hub import LOADING_ERRORS, loading_failure
-from diptych.encoders.inputs import as_picture, check_texts, load_tensors, pick_device, save_tensors
+from diptych.encoders.dual_encoder import DualEncoder, unit_rows
+from diptych.encoders.hub import LOADING_ERRORS, loading_failure, saved_settings
+from diptych.encoders.inputs import as_picture, check_texts, load_fitting, pick_device, save_tensors
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.targets import TargetModel, TargetOptions, open_target_model
 from diptych.encoders.targets.contract import TargetHeader
 from diptych.encoders.targets.kinds.sentence import SentenceEncoder
 
+CONSE_FILE = "conse.json"
+DEFINITIONS = "-definitions"
+"""What is put behind the name of a set of classes to have WordNet's definition after each name."""
 
-class ClassifierConfig(Options):
-    """Which network, and where its weights are.
+
+class ConseConfig(Options):
+    """What ``conse.json`` says; paths are from its folder.
 
     Attributes:
-        network: a timm model name (``timm.list_models()``).
         network_options: keyword arguments for ``timm.create_model``, e.g. ``{"pad_type": "same"}``.
         weights: a safetensors file of the network's whole state dict, its classifier included; timm's
             pretrained ones, from its hub or cache, when not given.
         preprocessing: what the network sees; as timm describes the network when not given. Weights of
             another source may want another one.
+        temperature: τ of the soft-max; above 1 the less probable classes count for more.
     """
 
-    network: str
+    network: str  # a timm model name (timm.list_models())
     network_options: dict[str, Any] = Field(default_factory=dict)
     weights: str | None = None
     preprocessing: Preprocessing | None = None
+    names: str = f"imagenet-1k{DEFINITIONS}"  # see :func:`~diptych.encoders.conse.class_texts`
+    template: str = "{name}"  # what is made of a name before the sentence encoder reads it
+    sentences: str = TargetOptions().model  # a sentence-transformers folder or name
+    top: int = Field(10, ge=1)  # T, classes per image
+    temperature: float = Field(1.5, gt=0, allow_inf_nan=False)
 
 
 class Classifier:
-    """Pictures to one number per class; open one with :meth:`open`.
+    """Images to one number per class; open one with :meth:`open`."""
 
-    Args:
-        network: (n, 3, size, size) → (n, classes).
-    """
-
-    def __init__(self, network: torch.nn.Module, config: ClassifierConfig) -> None:
-        if config.preprocessing is None:
-            config = config.model_copy(update={"preprocessing": _as_timm_says(network, config.network)})
-        assert config.preprocessing is not None
+    def __init__(self, network: torch.nn.Module, config: ConseConfig) -> None:
+        self.preprocessing = config.preprocessing or _as_timm_says(network, config.network)
         self.network = network.eval().requires_grad_(False).to(memory_format=torch.channels_last)
-        self.config = config
-        self.preprocessing = config.preprocessing
+        self.config = config.model_copy(update={"preprocessing": self.preprocessing})
 
     @classmethod
-    def open(cls, config: ClassifierConfig, folder: Path, device: str | None = None) -> Classifier:
+    def open(cls, config: ConseConfig, folder: Path, device: str | None = None) -> Classifier:
         """Make the network and load its weights."""
         import timm
 
@@ -87,17 +85,17 @@ class Classifier:
             fix = "name a file of weights (weights), and check network_options"
             raise loading_failure(config.network, None, error, fix) from error
         if config.weights is not None:
-            _load(network, folder / Path(config.weights).expanduser())
+            load_fitting(
+                network,
+                folder / Path(config.weights).expanduser(),
+                "the network",
+                "check weights, network and network_options; the weights have to include the classifier",
+            )
         return cls(network.to(pick_device(device)), config)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return next(self.network.parameters()).device
 
     @cached_property
     def classes(self) -> int:
-        """How many numbers there are per picture."""
+        """Count the numbers per image."""
         size = self.preprocessing.size
         return int(self.logits(np.zeros((1, 3, size, size), dtype=np.float32)).shape[1])
 
@@ -108,16 +106,15 @@ class Classifier:
         return fingerprint(options, self.preprocessing.model_dump(mode="json"), fingerprint_arrays(weights))
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
-        """A picture, with its overlay where it has one, as (3, size, size) float32; ``position`` is what
-        errors call it.
-        """
+        """Return an image, with its overlay where it has one, as (3, size, size) float32."""
         picture, overlay = split_overlay(item)
         return self.preprocessing(as_picture(picture, position), overlay)
 
     @torch.inference_mode()
     def logits(self, pictures: np.ndarray) -> np.ndarray:
         """(n, 3, size, size) → (n, classes) float32, before the soft-max."""
-        inputs = torch.from_numpy(pictures).to(self.device, memory_format=torch.channels_last)
+        device = next(self.network.parameters()).device
+        inputs = torch.from_numpy(pictures).to(device, memory_format=torch.channels_last)
         found: np.ndarray = self.network(inputs).float().cpu().numpy()
         return found
 
@@ -147,39 +144,23 @@ def _as_timm_says(network: torch.nn.Module, name: str) -> Preprocessing:
     )
 
 
-def _load(network: torch.nn.Module, path: Path) -> None:
-    """Load a state dict whose names and shapes are the network's."""
-    state = load_tensors(path, "check the path under weights")
-    wanted = network.state_dict()
-    missing, surplus = sorted(set(wanted) - set(state)), sorted(set(state) - set(wanted))
-    other = sorted(name for name in set(state) & set(wanted) if state[name].shape != wanted[name].shape)
-    if missing or surplus or other:
-        example = (missing or surplus or other)[0]
-        raise MismatchError(
-            f"{path} does not fit the network: {len(missing)} tensors missing, {len(surplus)} unknown, "
-            f"{len(other)} of another shape (e.g. {example})",
-            "check network and network_options; the weights have to include the classifier",
-        )
-    network.load_state_dict({name: value.to(wanted[name].dtype) for name, value in state.items()})
-
-
-# The texts that a classifier's classes stand for: names, or names with their definitions.
-#
-# ImageNet's come with timm, in the order of the usual classifiers' outputs; those of another classifier are
-# a file with one text per line.
-
-DEFINITIONS = "-definitions"
-"""What is put behind the name of a set of classes to have WordNet's definition after each name."""
-
 _PLACE = "{name}"
 
 
 def class_texts(names: str, folder: Path, template: str = _PLACE) -> list[str]:
-    """One text per class, in the order of the network's outputs."""
+    """Return one text per class, in the order of the network's outputs: of a file with one per line, or timm's."""
     if _PLACE not in template:
         raise UsageError(f"template {template!r} has no place for a name", f"e.g. 'a photo of a {_PLACE}'")
     file = folder / names
-    found = _lines(file) if file.is_file() else _of_timm(names, file)
+    if not file.is_file():
+        found = _of_timm(names, file)
+    else:
+        found = [
+            line.strip() for line in read_text(file, fix="give one name per line, in UTF-8").splitlines()
+        ]
+        if not found or "" in found:
+            where = f"has nothing in line {1 + found.index('')}" if found else "is empty"
+            raise StorageError(f"{file} {where}", "one name per line, in the order of the network's outputs")
     return [template.replace(_PLACE, name).strip() for name in found]
 
 
@@ -198,44 +179,8 @@ def _of_timm(names: str, file: Path) -> list[str]:
     return [classes.index_to_description(row, detailed=detailed) for row in range(classes.num_classes())]
 
 
-def _lines(file: Path) -> list[str]:
-    lines = read_text(file, fix="give one name per line, in UTF-8").splitlines()
-    empty = next((number for number, line in enumerate(lines, 1) if not line.strip()), None)
-    if not lines or empty is not None:
-        where = "is empty" if not lines else f"has nothing in line {empty}"
-        raise StorageError(f"{file} {where}", "one name per line, in the order of the network's outputs")
-    return [line.strip() for line in lines]
-
-
-CONSE_FILE = "conse.json"
-"""The file that makes a folder such an encoder."""
-
-
-class ConseConfig(ClassifierConfig):
-    """What ``conse.json`` says; paths are from its folder.
-
-    Attributes:
-        names: see :func:`~diptych.encoders.conse.class_texts`.
-        template: what is made of a name before the sentence encoder reads it.
-        sentences: a sentence-transformers folder or name.
-        top: T, classes per picture.
-        temperature: τ of the soft-max; above 1 the less probable classes count for more.
-    """
-
-    names: str = f"imagenet-1k{DEFINITIONS}"
-    template: str = "{name}"
-    sentences: str = TargetOptions().model
-    top: int = Field(10, ge=1)
-    temperature: float = Field(1.5, gt=0, allow_inf_nan=False)
-
-
 def convex_combination(logits: np.ndarray, rows: np.ndarray, top: int, temperature: float) -> np.ndarray:
-    """(n, classes) logits and (classes, d) rows of the classes → (n, d), of any length.
-
-    Of classes that are equally probable the first are taken.
-    """
-    if top > logits.shape[1]:
-        raise UsageError(f"top {top} of {logits.shape[1]} classes", "take at most as many as there are")
+    """(n, classes) logits and (classes, d) rows → (n, d), of any length; of equally probable classes the first."""
     exact = np.asarray(logits, dtype=np.float64) / temperature
     chosen = np.argsort(-exact, axis=1, kind="stable")[:, :top]
     values = np.take_along_axis(exact, chosen, axis=1)
@@ -255,28 +200,22 @@ class ConseEncoder(DualEncoder):
         classifier: Classifier,
         texts: Sequence[str],
         sentences: TargetModel,
-        top: int = ConseConfig.model_fields["top"].default,
-        temperature: float = ConseConfig.model_fields["temperature"].default,
         name: str = "conse",
     ) -> None:
+        self.config = classifier.config
+        self.top, self.temperature = self.config.top, self.config.temperature
         if len(texts) != classifier.classes:
             raise MismatchError(
-                f"{classifier.config.network} has {classifier.classes:,} outputs, there are {len(texts):,} names",
+                f"{self.config.network} has {classifier.classes:,} outputs, there are {len(texts):,} names",
                 "give one name per output, in their order (a background class has one too)",
             )
-        strange = next((text for text in texts if text.strip().splitlines() != [text]), None)
-        if strange is not None:
-            raise UsageError(f"the name {strange!r} is not one line", "strip names, and leave none empty")
-        if not 1 <= top <= classifier.classes or not 0 < temperature < float("inf"):
+        if self.top > classifier.classes:
             raise UsageError(
-                f"top {top} of {classifier.classes} classes at temperature {temperature}",
-                f"1 to {classifier.classes} classes, a temperature above 0",
+                f"top {self.top} of {classifier.classes} classes", "take at most as many as there are"
             )
         self.classifier = classifier
         self.texts = list(texts)
         self.sentences = sentences
-        self.top = top
-        self.temperature = temperature
         self.name = name
 
     @cached_property
@@ -303,7 +242,7 @@ class ConseEncoder(DualEncoder):
         if len(bad):
             raise NumericalError(
                 f"the classifier's outputs for image {positions[int(bad[0])]} are not finite",
-                "its weights are damaged, or made for another network or preprocessing",
+                "its weights are corrupt, or made for another network or preprocessing",
             )
         rows = convex_combination(logits, self.class_rows, self.top, self.temperature)
         return unit_rows(rows, "image", positions)
@@ -323,14 +262,13 @@ class ConseEncoder(DualEncoder):
         )
 
     def describe(self) -> dict[str, Any]:
-        network = self.classifier.config
         return {
             "family": self.family,
             "name": self.name,
             "width": self.width,
             "image": {
-                "network": network.network,
-                "network_options": network.network_options,
+                "network": self.config.network,
+                "network_options": self.config.network_options,
                 "network_fingerprint": self.classifier.fingerprint,
                 **self.classifier.preprocessing.model_dump(mode="json"),
                 "classes": len(self.texts),
@@ -353,14 +291,8 @@ class ConseEncoder(DualEncoder):
         save_tensors(self.classifier.network.state_dict(), folder / "model.safetensors")
         write_text(folder / "names.txt", "\n".join(self.texts) + "\n")
         self.sentences.save(folder / "sentences")
-        config = ConseConfig(
-            **self.classifier.config.model_dump(exclude={"weights"}),
-            weights="model.safetensors",
-            names="names.txt",
-            sentences="sentences",
-            top=self.top,
-            temperature=self.temperature,
-        )
+        files = {"weights": "model.safetensors", "names": "names.txt", "sentences": "sentences"}
+        config = self.config.model_copy(update={**files, "template": _PLACE})
         write_json(folder / CONSE_FILE, config.model_dump(mode="json"))
 
     @classmethod
@@ -376,9 +308,5 @@ class ConseEncoder(DualEncoder):
         else:
             source = str(inside) if inside.is_dir() else config.sentences
             sentences = SentenceEncoder.load(source, device=device)
-        network = ClassifierConfig(**config.model_dump(include=set(ClassifierConfig.model_fields)))
-        classifier = Classifier.open(network, folder, device)
-        name = folder.resolve().name
-        if EncoderHeader.is_at(folder):
-            name = EncoderHeader.open(folder).settings.get("name", name)
-        return cls(classifier, texts, sentences, config.top, config.temperature, name)
+        name = saved_settings(folder).get("name", folder.resolve().name)
+        return cls(Classifier.open(config, folder, device), texts, sentences, name)

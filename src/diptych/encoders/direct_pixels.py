@@ -1,12 +1,7 @@
 """Other libraries' preprocessing in fewer steps, bit for bit the same, with an overlay pasted where the model sees it.
 
-transformers turns an image into an array, back into an image to resize it, into an array again, and normalises in
-double precision; half of the time is on the way. Where the settings say resize, crop and normalise, that is done
-directly: Pillow's resize and crop, then a table. Whether it is the same is seen on a few images first; where it is
-not, the library's own call is made.
-
-What is pasted has to be in pixels of what the model sees, so the preprocessing is taken apart for it: crop and
-resize, paste, then the numbers.
+Where the settings say resize, crop and normalise, that is Pillow's resize and crop, then a table, in half of the time.
+Whether it is the same is seen on a few images first; where it is not, the library's own call is made.
 """
 
 from __future__ import annotations
@@ -28,8 +23,7 @@ if TYPE_CHECKING:
     Cut: TypeAlias = Callable[[Image], np.ndarray]
     """From an image to (height, width, 3) uint8."""
 
-_TRIED = ((500, 375), (333, 500), (97, 41), (64, 64))
-"""Sizes, width and height, of the images on which both ways have to agree."""
+_TRIED = ((500, 375), (333, 500), (97, 41), (64, 64))  # sizes of images on which both ways have to agree
 
 
 class LibraryPixels(ABC):

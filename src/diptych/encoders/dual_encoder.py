@@ -38,17 +38,11 @@ CONFIG_FILE = "diptych.json"
 
 @dataclass(frozen=True)
 class EncoderHeader(Artifact, kind="diptych", version=2, recreate="save the encoder again"):
-    """The header of a saved encoder.
+    """The header of a saved encoder; ``settings`` is what its other files do not hold."""
 
-    Attributes:
-        family: in the registry.
-        fingerprint: of the encoder.
-        settings: what its other files do not hold.
-    """
-
-    family: str
-    fingerprint: str
-    settings: dict[str, Any]
+    family: str  # in the registry
+    fingerprint: str  # of the encoder
+    settings: dict[str, Any]  # what its other files do not hold
 
 
 class DualEncoder(ABC):
@@ -63,19 +57,16 @@ class DualEncoder(ABC):
     """Name of the declaration in :data:`diptych.encoders.family.FAMILIES` that loads this class."""
 
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
-        """Encode pictures, a batch in memory at a time.
+        """Encode images, a batch in memory at a time.
 
         Args:
-            images: Pillow pictures or (height, width, 3) uint8 arrays; an encoder that takes
-                region features instead says so and takes (regions, features) matrices.
-            batch_size: pictures per forward pass.
+            images: Pillow images or (height, width, 3) uint8 arrays; (regions, features) matrices where it takes those.
 
         Returns:
             (n, d) float32 unit rows.
 
         Raises:
-            ImageError: an item is not what this encoder takes; the message names its position.
-            NumericalError: an output is NaN or infinite; the message names its position.
+            ImageError, NumericalError: an item cannot be encoded; the message names its position.
         """
         from diptych.data.loading import batched
 
@@ -98,53 +89,31 @@ class DualEncoder(ABC):
             (n, d) float32 unit rows.
 
         Raises:
-            CaptionError: an item is not a text; the message names its position.
-            NumericalError: an output is NaN or infinite; the message names its position.
+            CaptionError, NumericalError: a text cannot be encoded; the message names its position.
         """
 
     @property
     def prepares(self) -> bool:
-        """Whether :meth:`prepared` makes of a picture the numbers that the network takes, all of one shape:
-        of such many can be held ahead, of pictures few."""
+        """Return whether :meth:`prepared` gives the small arrays that the network takes, all of one shape."""
         return False
 
     def prepared(self, item: Any, position: int | str) -> Any:
-        """What can be done to one item of :meth:`encode_images` before the network sees it; the item
-        itself where nothing can.
+        """Return what can be done to one item before the network sees it; the item itself where nothing can.
 
-        Called from several threads at once, while the network computes.
-
-        Args:
-            item: as :meth:`encode_images` takes it.
-            position: what to call it in errors.
-
-        Raises:
-            ImageError: the item is not what this encoder takes; the message names it.
+        Called from several threads at once, while the network computes; errors call the item ``position``.
         """
         return item
 
     def encode_prepared(
         self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
     ) -> np.ndarray:
-        """The rest of :meth:`encode_images`, for one batch; the rows are the same.
-
-        Args:
-            prepared: what :meth:`prepared` gave.
-            positions: what to call each in errors.
-
-        Returns:
-            (n, d) float32 rows.
-
-        Raises:
-            NumericalError: an output is NaN or infinite; the message names it.
-        """
+        """Encode one batch of what :meth:`prepared` gave, to (n, d) float32 rows as of :meth:`encode_images`."""
         return self.encode_images(prepared, batch_size=max(1, len(prepared)))
 
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
-        """``text + " " + ending`` for each pair, such that :meth:`encode_texts` reads the whole ending.
+        """Return ``text + " " + ending`` for each pair, such that :meth:`encode_texts` reads the whole ending.
 
-        An encoder with a limit shortens the text, not the ending, and says how many it shortened. An
-        empty ending leaves its text as it is.
+        An encoder with a limit shortens the text, not the ending, and logs how many it shortened.
         """
         return [f"{text} {ending}" if ending else text for text, ending in zip(texts, endings, strict=True)]
 
@@ -160,29 +129,20 @@ class DualEncoder(ABC):
 
     @property
     def similarity(self) -> Literal["cosine", "order"]:
-        """How an image's row and a text's row are compared.
-
-        ``"cosine"`` is the product of unit rows. ``"order"`` rows have no negative entries and are
-        compared by order violation, which tells the two sides apart.
-        """
+        """Return how rows are compared: by ``"cosine"``, or by ``"order"`` violation of rows without signs."""
         return "cosine"
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """Name by content: weights, image preprocessing, tokenizer and text cut.
-
-        The same weights loaded from two folders have the same fingerprint; anything that changes
-        a row changes it.
-        """
+        """Return a name by content: weights, image preprocessing, tokenizer, text cut, all that changes a row."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What has to be printed beside every number this encoder produced, as JSON-able values.
+        """Return what has to be printed beside every number of this encoder, as JSON-able values.
 
-        Keys: ``family``, ``name``, ``width``, ``image`` (preprocessing), ``text`` (limit and cut),
-        ``activation``, ``normalisation``, ``temperature``, ``fingerprint``; ``similarity`` where it
-        need not be the cosine.
+        Keys: ``family``, ``name``, ``width``, ``image`` (preprocessing), ``text`` (limit and cut), ``activation``,
+        ``normalisation``, ``temperature``, ``fingerprint``; ``similarity`` where it need not be the cosine.
         """
 
     @abstractmethod
@@ -194,11 +154,7 @@ class DualEncoder(ABC):
         return {}
 
     def save(self, folder: Path | str) -> Path:
-        """Write a folder that :meth:`load` reads, in the layout of the Hugging Face hub.
-
-        Raises:
-            StorageError: the write failed; an older version in ``folder`` is untouched.
-        """
+        """Write a folder that :meth:`load` reads, in the layout of the Hugging Face hub; all or nothing."""
         from diptych.encoders.hub import model_card
 
         folder = Path(folder)
@@ -232,7 +188,6 @@ class DualEncoder(ABC):
             UsageError: no such folder or name, or a hub that cannot be reached; says what to do.
             StorageError: the folder's files are missing, corrupt or of another version.
             MissingExtraError: the family's library is not installed.
-            MismatchError: the folder holds an encoder of another class than the one asked.
         """
         from diptych.core.errors import MismatchError
         from diptych.encoders.family import resolve
@@ -247,25 +202,11 @@ class DualEncoder(ABC):
             )
         return encoder
 
-    def push_to_hub(self, repo_id: str, *, private: bool = False, message: str = "Add encoder") -> str:
-        """Save and upload to the Hugging Face hub; returns the address.
-
-        Raises:
-            MissingExtraError: huggingface_hub is not installed.
-            UsageError: the hub refused or could not be reached.
-        """
-        from diptych.encoders.hub import push
-
-        return push(self, repo_id, private=private, message=message)
-
 
 def unit_rows(
     rows: np.ndarray, kind: str, positions: Sequence[int] | Sequence[str] | np.ndarray
 ) -> np.ndarray:
-    """Divide each of (n, d) rows by its length, see :func:`diptych.metrics.products.unit_rows`.
-
-    A row that is not finite is refused by its name in ``positions``.
-    """
+    """Divide each of (n, d) rows by its length; one that is not finite is refused by its name in ``positions``."""
     exact = np.asarray(rows, dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(exact).all(axis=1))
     if len(bad):
@@ -289,13 +230,9 @@ class Towers(Protocol):
 
 
 class TrainableEncoder(DualEncoder):
-    """A dual encoder whose weights can be trained in place.
+    """A dual encoder whose weights can be trained in place."""
 
-    Attributes:
-        name: what reports call it.
-    """
-
-    name: str
+    name: str  # what reports call it
 
     @abstractmethod
     def to(self, device: torch.device) -> None:
@@ -318,8 +255,4 @@ class TrainableEncoder(DualEncoder):
 
     @abstractmethod
     def as_trained(self, name: str, temperature: float | None, bias: float | None = None) -> DualEncoder:
-        """An encoder of the same family with the weights of the moment, shared.
-
-        Args:
-            temperature, bias: the objective's, kept with the weights; None where it has none.
-        """
+        """Return an encoder with the weights of the moment, shared, and the objective's temperature and bias."""

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 
 _CHECK_ROWS = 65_536
-_HELD_IDS = 65_536
-"""Up to so many ids are read when embeddings are opened."""
+_HELD_IDS = 65_536  # up to so many are read when embeddings are opened
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,15 +64,11 @@ class Embeddings(
 
     @property
     def width(self) -> int:
-        """d, the length of one row."""
+        """Return d, the length of one row."""
         return int(self.rows.shape[1])
 
     def check_finite(self) -> None:
-        """Read every row once, in blocks.
-
-        Raises:
-            NumericalError: a row holds NaN or infinity; the message names its id.
-        """
+        """Read every row once, in blocks; raise NumericalError, with the id, for NaN or infinity."""
         for start in range(0, len(self), _CHECK_ROWS):
             bad = np.flatnonzero(~np.isfinite(self.rows[start : start + _CHECK_ROWS]).all(axis=1))
             if len(bad):
@@ -107,12 +102,7 @@ class Embeddings(
         about: dict[str, Any],
         similarity: str = "cosine",
     ) -> Embeddings:
-        """Write ``blocks`` of rows as they come, holding one at a time, and open the result.
-
-        Raises:
-            DataError: the blocks do not add up to one row per id.
-            StorageError: the write failed; an older version in ``folder`` is untouched.
-        """
+        """Write ``blocks`` of rows as they come, holding one at a time, and open the result; all or nothing."""
         folder = Path(folder)
         with atomic_folder(folder, cls.marker()) as temporary:
             rows = create_array(temporary / "rows.npy", "float32", (len(ids), width))
@@ -139,19 +129,12 @@ class EncodedCollection(
     mapped=("caption_image",),
     parts=("images", "texts"),
 ):
-    """A collection as embeddings: images, captions, and which describes which.
+    """A collection as embeddings: images, captions, and which describes which."""
 
-    Attributes:
-        images: one row per image.
-        texts: one row per caption.
-        caption_image: (n_captions,) int64, the image of each caption.
-        about: metadata of evaluations: dataset, split, encoder.
-    """
-
-    images: Embeddings
-    texts: Embeddings
-    caption_image: np.ndarray
-    about: dict[str, Any]
+    images: Embeddings  # one row per image
+    texts: Embeddings  # one row per caption
+    caption_image: np.ndarray  # (n_captions,) int64, the image of each caption
+    about: dict[str, Any]  # metadata of evaluations: dataset, split, encoder
 
     def __post_init__(self) -> None:
         for what in ("encoder", "similarity"):
@@ -179,25 +162,17 @@ ORIGIN_FILE = "origin.json"
 
 @dataclass(frozen=True)
 class Origin:
-    """Where embeddings came from, so that a search can show what it found.
+    """Where embeddings came from, so that a search can show what it found."""
 
-    Attributes:
-        model: the run or encoder, as it was named.
-        data: the recipe's data section.
-        split: the part that was embedded; None for all.
-        captions: which captions of each image, as ``--captions`` takes it.
-        centric: what the images show, ``scene`` or ``object``; None where it is unknown.
-    """
-
-    model: str
-    data: dict[str, Any]
-    split: str | None
-    captions: str = "all"
-    centric: str | None = None
+    model: str  # the run or encoder, as it was named
+    data: dict[str, Any]  # the recipe's data section
+    split: str | None  # the part that was embedded; None for all
+    captions: str = "all"  # which captions of each image, as --captions takes it
+    centric: str | None = None  # what the images show, scene or object; None where it is unknown
 
     @property
     def part(self) -> str:
-        """Return the part and its captions, to be put into a folder's name."""
+        """Return the part and its captions, for a folder's name."""
         chosen = "" if self.captions == "all" else f"-{self.captions.replace(':', '-')}"
         return f"{self.split or 'all'}{chosen}"
 

@@ -1,12 +1,8 @@
 """From a collection and an encoder to embeddings on disk.
 
-Encode once: evaluation, index and analysis work on what is stored here. Rows are written block by block
-(:mod:`diptych.encoders.row_store`), so that a run that was killed resumes, and can be shared by several processes;
-the numbers are the same. A block's content depends on its number alone, so that it does not matter which process
-encodes it, or when.
-
-Everything an image needs before the network is done ahead in threads, beside a GPU while it computes: the file is
-read, decoded, cropped, resized and turned into numbers.
+Rows are written block by block (:mod:`diptych.encoders.row_store`), so that a run that was killed resumes, and can be
+shared by several processes: a block's content depends on its number alone. Everything an image needs before the
+network is done ahead in threads, beside a GPU while it computes.
 """
 
 from __future__ import annotations
@@ -16,12 +12,12 @@ import os
 import pickle
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -41,18 +37,80 @@ from diptych.core.locking import exclusive_folder, try_lock
 from diptych.core.processes import in_processes
 from diptych.data.collection import Collection
 from diptych.data.loading import default_workers, each_picture_content, read_ahead
-from diptych.encoders.distributed import DistributedContext, device_for
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.given_rows import GivenRows
 from diptych.encoders.row_store import RowPlan, RowStore
 
+T = TypeVar("T")
+
 logger = logging.getLogger(__name__)
 
 _IMAGE_BLOCK = 64
 _TEXT_BLOCK = 8192
-_BLOCKS_PER_TASK = 8
-"""A process of several takes so many blocks that lie together, so that it can read ahead."""
+_BLOCKS_PER_TASK = 8  # that lie together, so that one of several processes can read ahead
+
+
+_MACHINE_RANKS = ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID")  # of torchrun, Lightning and SLURM
+
+
+class DistributedContext:
+    """A launched Fabric's processes, which make the same calls in the same order; without one, this process alone."""
+
+    def __init__(self, fabric: Any = None) -> None:
+        self._fabric = fabric
+        self.rank = 0 if fabric is None else int(fabric.global_rank)
+        self.world_size = 1 if fabric is None else int(fabric.world_size)
+
+    @property
+    def is_main_process(self) -> bool:
+        return self.rank == 0
+
+    def broadcast(self, make: Callable[[], T]) -> T:
+        """Return what the main process makes, in all of them."""
+        made = make() if self.is_main_process else None
+        if self.world_size > 1:
+            made = self._fabric.broadcast(made)
+        return made  # type: ignore[return-value]
+
+    def barrier(self) -> None:
+        """Wait until all processes are here."""
+        if self.world_size > 1:
+            self._fabric.barrier()
+
+
+def launched_fabric(nodes: int, processes: int, accelerator: str) -> Any:
+    """Return the Fabric of a process that torchrun or srun started on one of several machines."""
+    from lightning_fabric import Fabric
+
+    _check_accelerator(accelerator, f"on {nodes} machines")
+    if not any(name in os.environ for name in _MACHINE_RANKS):
+        raise UsageError(
+            f"{nodes} machines, and nothing says which of them this is",
+            "start it with torchrun or srun, or set NODE_RANK, MASTER_ADDR and MASTER_PORT on each",
+        )
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+    fabric = Fabric(accelerator=accelerator, devices=processes, num_nodes=nodes, strategy="ddp")
+    fabric.launch()
+    return fabric
+
+
+def _check_accelerator(accelerator: str, where: str) -> None:
+    if accelerator not in ("auto", "cpu", "cuda", "gpu"):
+        raise UsageError(f"accelerator {accelerator!r} {where}", "use cpu, cuda or auto")
+
+
+def device_for(accelerator: str, processes: int) -> str:
+    """Return ``"cpu"`` or ``"cuda"`` for several processes of this machine, one GPU each."""
+    import torch
+
+    _check_accelerator(accelerator, f"with {processes} processes")
+    gpus = torch.cuda.device_count()
+    if accelerator == "cpu" or (accelerator == "auto" and not gpus):
+        return "cpu"
+    if processes > gpus:
+        raise UsageError(f"{processes} processes for {gpus} GPUs", "one process per GPU, or accelerator cpu")
+    return "cuda"
 
 
 @dataclass(frozen=True)
@@ -62,15 +120,11 @@ class _Half:
     kind: str
     store: RowStore
     ids: Sequence[str]
-    embedded: dict[str, Any]
-    """Further fields of the embeddings."""
+    embedded: dict[str, Any]  # further fields of the embeddings
 
     @property
     def noun(self) -> str:
         return self.store.plan.noun
-
-    def finish(self) -> None:
-        self.store.finish(lambda rows: Embeddings(self.ids, rows, **self.embedded))
 
 
 def encode_collection(
@@ -95,8 +149,6 @@ def encode_collection(
         fabric: a launched Lightning Fabric whose processes all make this call, with one shared folder.
 
     Raises:
-        UsageError: the folder holds other things.
-        MismatchError: images for an encoder of region features, or the reverse.
         ImageError, CaptionError, NumericalError: one of them cannot be encoded; the message names it.
         Interrupted: a stop was asked for; finished blocks are kept.
     """
@@ -120,10 +172,7 @@ def encode_collection(
     with exclusive_folder(folder) if context.is_main_process else nullcontext():
         if context.is_main_process:
             (folder / EncodedCollection.marker()).unlink(missing_ok=True)
-        if isinstance(encoder, GivenRows):
-            if context.is_main_process:
-                _copy(encoder, collection, folder, metadata)
-        elif processes == 1:
+        if processes == 1 or isinstance(encoder, GivenRows):
             _finish(_encode_share(context, encoder, collection, folder, metadata), context)
         else:
             halves = _halves(encoder, collection, folder, metadata)
@@ -209,25 +258,7 @@ def _finish(halves: Sequence[_Half], context: DistributedContext) -> None:
     if missing:
         raise Interrupted(f"stopped: {' and '.join(done)} are embedded and kept", RESUME)
     for half in halves if context.is_main_process else ():
-        half.finish()
-
-
-def _copy(given: GivenRows, collection: Collection, folder: Path, metadata: dict[str, Any]) -> None:
-    for kind, ids, blocks in (
-        ("image", collection.image_ids, given.image_blocks(collection)),
-        ("text", collection.caption_ids, given.text_blocks(collection)),
-    ):
-        Embeddings.stream(
-            folder / f"{kind}s",
-            ids,
-            given.width,
-            blocks,
-            encoder=given.fingerprint,
-            data=metadata["data"],
-            kind=kind,
-            about=metadata,
-            similarity=given.similarity,
-        )
+        half.store.finish(partial(Embeddings, half.ids, **half.embedded))
 
 
 def _encode_share(
@@ -268,9 +299,14 @@ def encode_blocks(
     threads: int | None = None,
 ) -> Iterator[int]:
     """Encode blocks of a collection's images or captions and write them, until a stop is asked for."""
-    encoded = _images if kind == "image" else _captions
-    with store, closing(encoded(encoder, collection, store.plan, blocks, threads)) as work:
-        for block, found in work:
+    if isinstance(encoder, GivenRows):
+        work = encoder.blocks(collection, kind, map(store.plan.rows_of, blocks))
+    elif kind == "image":
+        work = _images(encoder, collection, store.plan, blocks, threads)
+    else:
+        work = _captions(encoder, collection, store.plan, blocks)
+    with store, closing(work):
+        for block, found in zip(blocks, work, strict=True):
             store.write(block, found)
             yield len(found)
             if stopping():
@@ -279,7 +315,7 @@ def encode_blocks(
 
 def _images(
     encoder: DualEncoder, collection: Collection, plan: RowPlan, blocks: Sequence[int], threads: int | None
-) -> Generator[tuple[int, np.ndarray], None, None]:
+) -> Generator[np.ndarray, None, None]:
     def prepared(row: int) -> tuple[str, Any]:
         name = collection.image_ids[row]
         try:
@@ -287,34 +323,27 @@ def _images(
         except ImageError as error:
             raise _naming(error, f"image {name}", [name]) from None
 
+    # Images that are not preprocessed may be large: of them few are held.
     threads = default_workers() if threads is None else threads
-    # Preprocessed images are small, so that beside a GPU the next batch is prepared while this one is encoded.
-    # On a CPU both would take turns on the same cores, which is slower than one after the other; and images
-    # that are not preprocessed may be large.
-    depth = 4 * threads + (plan.block if encoder.prepares and _has_gpu() else 0)
-    places = (row for block in blocks for row in plan.rows_of(block))
-    ahead = read_ahead(prepared, places, threads, depth)
-    for block in blocks:
-        names, items = zip(*islice(ahead, len(plan.rows_of(block))), strict=True)
+    for block in plan.read_blocks(prepared, blocks, threads, encoder.prepares and _has_gpu()):
+        names, items = zip(*block, strict=True)
         try:
-            found = encoder.encode_prepared(items, names)
+            yield encoder.encode_prepared(items, names)
         except (ImageError, NumericalError) as error:
             raise _naming(error, f"among images {names[0]} to {names[-1]}", names) from None
-        yield block, found
 
 
 def _captions(
-    encoder: DualEncoder, collection: Collection, plan: RowPlan, blocks: Sequence[int], threads: int | None
-) -> Generator[tuple[int, np.ndarray], None, None]:
+    encoder: DualEncoder, collection: Collection, plan: RowPlan, blocks: Sequence[int]
+) -> Generator[np.ndarray, None, None]:
     for block in blocks:
         places = plan.rows_of(block)
         texts = list(collection.captions[places.start : places.stop])
         try:
-            found = encoder.encode_texts(texts)
+            yield encoder.encode_texts(texts)
         except (CaptionError, NumericalError) as error:
             first = collection.caption_ids[places.start]
             raise _naming(error, f"of the captions from {first} on", [first]) from None
-        yield block, found
 
 
 def _has_gpu() -> bool:
@@ -329,27 +358,6 @@ def _naming(error: Any, what: str, names: Sequence[str]) -> Any:
     return type(error)(f"{what}: {error.message}", error.fix)
 
 
-@dataclass(frozen=True)
-class _Share:
-    """What every one of several processes gets once."""
-
-    encoder: Path
-    fingerprint: str
-    collection: Collection
-    device: str
-    threads: int
-
-
-@dataclass(frozen=True)
-class _Blocks:
-    """Some blocks of a half that lie together."""
-
-    kind: str
-    target: Path
-    plan: RowPlan
-    blocks: list[int]
-
-
 def _encode_in_processes(
     encoder: DualEncoder, collection: Collection, halves: Sequence[_Half], processes: int, accelerator: str
 ) -> None:
@@ -362,49 +370,52 @@ def _encode_in_processes(
         raise UsageError(
             f"the collection cannot be sent to other processes: {error}", "use one process"
         ) from error
-    tasks: list[list[_Blocks]] = []
+    tasks = []
     for half in halves:
         missing = half.store.missing()
         size = max(1, min(_BLOCKS_PER_TASK, -(-len(missing) // processes)))
-        parts = (missing[start : start + size].tolist() for start in range(0, len(missing), size))
-        tasks.append([_Blocks(half.kind, half.store.target, half.store.plan, part) for part in parts])
+        parts = [missing[start : start + size].tolist() for start in range(0, len(missing), size)]
+        tasks.append([(half.kind, half.store.target, half.store.plan, part) for part in parts])
     flat = [one for part in tasks for one in part]
     if not flat:
         return
-    folder = halves[0].store.target.parent
+    target = halves[0].store.target
     # Under a name that the next use of the folder removes where a kill leaves it.
-    with tempfile.TemporaryDirectory(
-        prefix=f".{halves[0].store.target.name}.", suffix=".tmp", dir=folder
-    ) as home:
-        share = _Share(
-            encoder.save(Path(home) / "encoder"),
-            encoder.fingerprint,
-            collection,
-            device,
-            max(1, default_workers() // processes),
-        )
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent) as home:
+        saved = encoder.save(Path(home) / "encoder")
+        threads = max(1, default_workers() // processes)
+        share = (saved, encoder.fingerprint, collection, device, threads)
         begun = [half.store.done() for half in halves]  # before any process writes
-        counts = in_processes(flat, _encode_task, processes, _worker, (share,), ordered=True)
+        counts = in_processes(flat, _encode_task, processes, _worker, share, ordered=True)
         for half, part, done in zip(halves, tasks, begun, strict=True):
             with task(f"embedding {half.noun}", half.store.plan.count, half.noun, done) as bar:
                 for _ in part:
                     bar.advance(next(counts, 0))
 
 
-def _worker(share: _Share) -> tuple[DualEncoder, _Share]:
+def _worker(
+    saved: Path, fingerprint: str, collection: Collection, device: str, threads: int
+) -> tuple[DualEncoder, Collection, int]:
     """Load the encoder, in each of several processes."""
     import torch
 
     if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(share.threads)
-    device = share.device if share.device == "cpu" else f"cuda:{_free_gpu(share.encoder.parent)}"
-    encoder = DualEncoder.load(share.encoder, device=device)
-    if encoder.fingerprint != share.fingerprint:
+        torch.set_num_threads(threads)
+    encoder = DualEncoder.load(saved, device=device if device == "cpu" else f"cuda:{_free_gpu(saved.parent)}")
+    if encoder.fingerprint != fingerprint:
         raise MismatchError(
-            f"the encoder was {share.fingerprint}, saved and loaded it is {encoder.fingerprint}",
+            f"the encoder was {fingerprint}, saved and loaded it is {encoder.fingerprint}",
             "its family does not save all that matters: use one process",
         )
-    return encoder, share
+    return encoder, collection, threads
+
+
+def _encode_task(
+    worker: tuple[DualEncoder, Collection, int], blocks: tuple[str, Path, RowPlan, list[int]]
+) -> int:
+    encoder, collection, threads = worker
+    kind, target, plan, part = blocks
+    return sum(encode_blocks(encoder, collection, kind, RowStore(target, plan), part, threads))
 
 
 def _free_gpu(folder: Path) -> int:
@@ -422,17 +433,8 @@ def _free_gpu(folder: Path) -> int:
     raise UsageError("there are more processes than GPUs", "use fewer processes")
 
 
-def _encode_task(worker: tuple[DualEncoder, _Share], blocks: _Blocks) -> int:
-    encoder, share = worker
-    store = RowStore(blocks.target, blocks.plan)
-    return sum(encode_blocks(encoder, share.collection, blocks.kind, store, blocks.blocks, share.threads))
-
-
 def without_bad_images(collection: Collection) -> tuple[Collection, list[str]]:
-    """Return the collection without images that cannot be read, and what was wrong with each.
-
-    Reads every image once; for collections that are known to be corrupt, when asked for.
-    """
+    """Return the collection without images that cannot be read, and what was wrong with each; reads every image."""
 
     def problem(row: int) -> str | None:
         try:

@@ -23,21 +23,16 @@ class Family:
     """One kind of encoder and how it is found and loaded.
 
     Attributes:
-        name: what ``diptych.json`` and ``DualEncoder.load(family=...)`` call it.
-        description: one line.
-        forms: how its sources are written, for help texts and errors.
-        prefix: ``PREFIX:rest`` names a source of this family; None when it has folders only.
-        recognises: whether a folder without ``diptych.json`` is one of this family's.
         load: (source without prefix, device) to an encoder; imports the library it needs.
         load_texts: the same without what images need, where that is possible: a search by words loads it.
         matches: whether its encoders also have a matching head; see :mod:`diptych.encoders.matching`.
     """
 
-    name: str
-    description: str
-    forms: tuple[str, ...]
-    prefix: str | None
-    recognises: Callable[[Path], bool]
+    name: str  # what diptych.json and DualEncoder.load(family=...) call it
+    description: str  # one line
+    forms: tuple[str, ...]  # how its sources are written, for help texts and errors
+    prefix: str | None  # PREFIX:rest names a source of this family; None when it has folders only
+    recognises: Callable[[Path], bool]  # whether a folder without diptych.json is one of this family's
     load: Callable[[str, str | None], DualEncoder]
     matches: bool = False
     load_texts: Callable[[str, str | None], DualEncoder] | None = None
@@ -216,10 +211,9 @@ def _of_folder(folder: Path) -> Family:
 
 
 def resolve(name_or_folder: str | Path, family: str | None = None) -> tuple[Family, str]:
-    """Find the family of a source, and the source without its prefix.
+    """Find the family of a source, and the source without its prefix; a run stands for its best encoder.
 
-    A folder with ``diptych.json`` says its family; one that several families recognise (the hub
-    has folders in both layouts) goes to the first by name. A run stands for its best encoder.
+    Of several families that recognise a folder (the hub has some in both layouts), the first by name is taken.
     """
     source = str(name_or_folder)
     if (Path(source) / "run.json").is_file() and (Path(source) / "best").is_dir():

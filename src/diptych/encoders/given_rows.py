@@ -1,4 +1,4 @@
-"""Rows that somebody else's encoder made: matched with a collection by id, used like an encoder's.
+"""Rows that another encoder made elsewhere: matched with a collection by id, used like an encoder's.
 
 ::
 
@@ -7,12 +7,12 @@
     or
       images.npy  images.txt  texts.npy  texts.txt     (n, d) numbers, and one id per line
 
-Such a source encodes nothing new: it answers for the pictures and captions whose ids it knows.
+Such a source encodes nothing new: it answers for the images and captions whose ids it knows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -29,11 +29,10 @@ from diptych.encoders.dual_encoder import DualEncoder, unit_rows
 from diptych.metrics.products import cosine_rows
 
 _NAMES = {"image": ("img_embs", "images"), "text": ("text_embs", "texts")}
-_BLOCK = 8192
 
 
 def is_folder_of_rows(folder: Path) -> bool:
-    """Whether rows of pictures and captions lie there under one of the known names."""
+    """Return whether a folder holds rows of images and captions under one of the known names."""
     return all(_file(folder, kind) is not None for kind in _NAMES)
 
 
@@ -52,8 +51,8 @@ class _Table:
     rows: np.ndarray
     place: dict[str, int]
 
-    def take(self, candidates: Iterable[Sequence[str]], kind: str, source: str) -> np.ndarray:
-        """(n,) places of a collection's items, by the first of its ways of naming them that fits."""
+    def take(self, candidates: Iterable[Sequence[str]], kind: str, source: Path) -> np.ndarray:
+        """Return (n,) places of a collection's items, by the first of its ways of naming them that fits."""
         first: tuple[str, int] | None = None
         for ids in candidates:
             missing = [name for name in ids if name not in self.place]
@@ -115,15 +114,21 @@ class GivenRows(DualEncoder):
             "fingerprint": self.fingerprint,
         }
 
-    def image_blocks(self, collection: Collection) -> Iterator[np.ndarray]:
-        """Unit rows of a collection's pictures, in its order, a block at a time."""
-        places = self._images.take(_image_names(collection), "image", str(self.folder))
-        yield from _blocks(self._images.rows, places, "image")
-
-    def text_blocks(self, collection: Collection) -> Iterator[np.ndarray]:
-        """Unit rows of a collection's captions; raises as :meth:`image_blocks`."""
-        places = self._texts.take([collection.caption_ids], "caption", str(self.folder))
-        yield from _blocks(self._texts.rows, places, "text")
+    def blocks(
+        self, collection: Collection, kind: str, blocks: Iterable[range]
+    ) -> Generator[np.ndarray, None, None]:
+        """Yield unit rows of blocks of a collection's images or captions (``image``, ``text``), in its order."""
+        if kind == "image":
+            table, places = self._images, self._images.take(_image_names(collection), "image", self.folder)
+        else:
+            table, places = self._texts, self._texts.take([collection.caption_ids], "caption", self.folder)
+        for block in blocks:
+            part = places[block.start : block.stop]
+            rows = table.rows[part]
+            if rows.dtype == np.float32 and np.isfinite(rows).all():
+                yield cosine_rows(rows)  # as an evaluation of these arrays does
+            else:
+                yield unit_rows(rows, kind, part)
 
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
         raise self._nothing_new("pictures")
@@ -142,22 +147,12 @@ class GivenRows(DualEncoder):
 
 
 def _image_names(collection: Collection) -> Iterator[list[str]]:
-    """The ways in which files of rows name pictures: by id, by Karpathy's imgid, by file name."""
+    """Yield the ways in which files of rows name images: by id, by Karpathy's imgid, by file name."""
     yield list(collection.image_ids)
     numbers = [str(record.get("imgid")) for record in collection.records or ()]
     if len(numbers) == collection.n_images:
         yield numbers
     yield [Path(name).stem for name in collection.image_ids]
-
-
-def _blocks(rows: np.ndarray, places: np.ndarray, kind: str) -> Iterator[np.ndarray]:
-    for start in range(0, len(places), _BLOCK):
-        part = places[start : start + _BLOCK]
-        block = rows[part]
-        if block.dtype == np.float32 and np.isfinite(block).all():
-            yield cosine_rows(block)  # as an evaluation of these arrays does
-        else:
-            yield unit_rows(block, kind, part)
 
 
 def _table(ids: Sequence[str], rows: np.ndarray, file: Path) -> _Table:
@@ -181,25 +176,14 @@ def _parquet(file: Path) -> _Table:
     arrow = require("pyarrow", "datasets", "reading Parquet files")
     try:
         table = pq.read_table(file, columns=["id", "emb"])
-    except (OSError, ValueError, KeyError) as error:  # pyarrow's errors are of these
-        raise StorageError(f"{file} cannot be read: {error}", "expected columns id and emb") from None
-    lists, types = table.column("emb").combine_chunks(), arrow.types
-    listed = any(kind(lists.type) for kind in (types.is_list, types.is_large_list, types.is_fixed_size_list))
-    if not listed or not len(lists) or not _is_number(types, lists.type.value_type):
+        lists = table.column("emb").combine_chunks().cast(arrow.large_list(arrow.float32()))
+    except (OSError, ValueError, KeyError, NotImplementedError) as error:  # pyarrow's errors are of these
         raise StorageError(
-            f"{file}: column emb holds {len(lists)} values of {lists.type}, not lists of numbers",
-            "expected one list of floats per id",
-        )
-    compute = require("pyarrow.compute", "datasets", "reading Parquet files")
-    lengths = compute.list_value_length(lists).unique().to_pylist()
-    if len(lengths) != 1 or lengths[0] is None:
+            f"{file} cannot be read: {error}", "expected columns id and emb, one list of floats per id"
+        ) from None
+    if len(set(np.diff(lists.offsets.to_numpy()).tolist())) != 1:
         raise StorageError(
-            f"{file}: rows of column emb have different lengths", "expected lists of one length"
+            f"{file}: column emb holds {len(lists)} rows, not of one length", "expected lists of one length"
         )
-    flat = lists.flatten().to_numpy(zero_copy_only=False)
-    ids = [str(name) for name in table.column("id").to_pylist()]
-    return _table(ids, flat.reshape(len(lists), -1).astype(np.float32, copy=False), file)
-
-
-def _is_number(types: Any, kind: Any) -> bool:
-    return bool(types.is_floating(kind) or types.is_integer(kind))
+    rows = lists.flatten().to_numpy(zero_copy_only=False).reshape(len(lists), -1)
+    return _table([str(name) for name in table.column("id").to_pylist()], rows, file)

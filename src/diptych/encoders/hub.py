@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
 
 
-_EXTRA = ("hub", "uploading an encoder")
+_EXTRA = ("hub", "reading models from the hub")
 
 _CARD = """---
 library_name: diptych
@@ -48,7 +47,7 @@ What its numbers depend on:
 
 
 def model_card(encoder: DualEncoder) -> str:
-    """The README of a saved encoder, in the hub's format."""
+    """Return the README of a saved encoder, in the hub's format."""
     description = encoder.describe()
     return _CARD.format(
         name=Path(str(description.get("name", encoder.family))).name,
@@ -58,50 +57,18 @@ def model_card(encoder: DualEncoder) -> str:
     )
 
 
-def push(encoder: DualEncoder, repo_id: str, *, private: bool, message: str) -> str:
-    """Save ``encoder`` to a temporary folder, upload it, and return the address of the upload."""
-    library = require("huggingface_hub", *_EXTRA)
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = encoder.save(Path(temporary) / "encoder")
-        # Beside OSError and ValueError the client lets errors of its HTTP library through, which is
-        # a matter of its version; its own error class inherits from their root.
-        unreachable = (
-            OSError,
-            ValueError,
-            *require("huggingface_hub.errors", *_EXTRA).HfHubHTTPError.__bases__,
-        )
-        try:
-            repository = library.create_repo(repo_id, private=private, exist_ok=True)
-            commit = library.upload_folder(
-                repo_id=repository.repo_id, folder_path=str(folder), commit_message=message
-            )
-        except unreachable as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise UsageError(
-                f"cannot upload to {repo_id}: {reason}",
-                "sign in with `hf auth login`, and check the name and the network",
-            ) from error
-    return str(commit)
-
-
 LOADING_ERRORS = (
-    OSError,
-    ValueError,
-    RuntimeError,
-    TypeError,
-    KeyError,
-    ImportError,
-    SafetensorError,
-    pickle.UnpicklingError,
+    *(OSError, ValueError, RuntimeError, TypeError, KeyError, ImportError),
+    *(SafetensorError, pickle.UnpicklingError),
 )
-"""What the libraries raise on missing, damaged or unfitting files and on hubs out of reach."""
+"""What the libraries raise on missing, corrupt or unfitting files and on hubs out of reach."""
 
 
 def loading_failure(source: str, folder: Path | None, error: BaseException, fix: str) -> DiptychError:
-    """Our error for a library's, raised while it loaded ``source``."""
+    """Return our error for a library's, raised while it loaded ``source``."""
     if isinstance(error, pickle.UnpicklingError):
         return StorageError(
-            f"the weights of {source} hold more than tensors (pickled code), or are damaged, and are refused",
+            f"the weights of {source} hold more than tensors (pickled code), or are corrupt, and are refused",
             "use a copy of the model in safetensors",
         )
     lines = str(error).strip().splitlines()
@@ -111,21 +78,32 @@ def loading_failure(source: str, folder: Path | None, error: BaseException, fix:
     return UsageError(f"{source} could not be loaded, neither from its hub nor from the cache: {reason}", fix)
 
 
+def sentence_model_folder(name: str, **patterns: list[str]) -> Path:
+    """Return the folder of the hub's cache that holds a sentence-transformers model, filled when it can be."""
+    hub = require("huggingface_hub", *_EXTRA)
+    full = name if "/" in name else f"sentence-transformers/{name}"
+    try:
+        return Path(hub.snapshot_download(full, **patterns))
+    except (*LOADING_ERRORS, *_client_errors()) as error:
+        fix = f"run `hf download {full} --local-dir FOLDER` where there is network; pass FOLDER"
+        raise loading_failure(name, None, error, fix) from error
+
+
+def _client_errors() -> Any:
+    """Return what the hub's client lets through of its HTTP library; its own error inherits from that one's root."""
+    return (OSError, ValueError, *require("huggingface_hub.errors", *_EXTRA).HfHubHTTPError.__bases__)
+
+
 @contextmanager
 def hub_within_reach() -> Iterator[None]:
-    """Let the block load from the hub; from its cache alone, at once, where the hub does not answer.
-
-    Asked by its clients, a hub out of reach costs half a minute of retries per file.
-    """
+    """Let the block load from the hub; where that does not answer, at once from its cache (a file costs 30 s else)."""
     from huggingface_hub import constants, get_session
-    from huggingface_hub.errors import HfHubHTTPError
 
     offline = constants.HF_HUB_OFFLINE
-    errors: Any = (OSError, *HfHubHTTPError.__bases__)  # those of its HTTP library
     try:
         if not offline:
             get_session().head(constants.ENDPOINT, timeout=_PATIENCE)
-    except errors:
+    except _client_errors():
         constants.HF_HUB_OFFLINE = True
     try:
         yield
@@ -133,24 +111,38 @@ def hub_within_reach() -> Iterator[None]:
         constants.HF_HUB_OFFLINE = offline
 
 
-_PATIENCE = 5.0
-"""Seconds."""
+_PATIENCE = 5.0  # seconds
+
+
+def check_complete(source: str, missing: Iterable[str], tokenizer: Any) -> None:
+    """Raise StorageError for what a library would make up: weights, or a tokenizer of special tokens alone."""
+    lost = sorted(missing)
+    if lost:
+        raise StorageError(
+            f"{source} lacks {len(lost)} of the model's weights, which would be random: {', '.join(lost[:3])}",
+            "download the model again, all files, or use the one that holds both towers",
+        )
+    if tokenizer is not None and tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
+        raise StorageError(
+            f"{source} holds no tokenizer: a vocabulary of {tokenizer.vocab_size} special tokens",
+            "add the model's tokenizer.json (or vocab.json and merges.txt)",
+        )
 
 
 def saved_settings(folder: Path) -> dict[str, Any]:
-    """The settings that ``DualEncoder.save`` kept in ``folder``; empty where it did not write it."""
+    """Return the settings that ``DualEncoder.save`` kept in ``folder``; empty where it did not write it."""
     return EncoderHeader.open(folder).settings if EncoderHeader.is_at(folder) else {}
 
 
 def without_keys(config: Any, keys: Collection[str]) -> Any:
-    """A nested configuration without ``keys``, at every depth."""
+    """Return a nested configuration without ``keys``, at every depth."""
     if isinstance(config, dict):
         return {key: without_keys(value, keys) for key, value in config.items() if key not in keys}
     return config
 
 
 def tokenizer_content(tokenizer: Any) -> dict[str, Any]:
-    """What a transformers tokenizer does, without where it came from or how it was last called."""
+    """Return what a transformers tokenizer does, without where it came from or how it was last called."""
     content: dict[str, Any] = {
         "class": type(tokenizer).__name__,
         "special": {name: str(token) for name, token in tokenizer.special_tokens_map.items()},
@@ -196,7 +188,7 @@ def quiet(bars: bool) -> Iterator[None]:
 
 
 def weights_format(folder: Path) -> bool:
-    """True for safetensors, False for a pytorch_model.bin."""
+    """Return True for safetensors, False for a pytorch_model.bin."""
     for name, safe in (("model.safetensors", True), ("pytorch_model.bin", False)):
         if (folder / name).is_file() or (folder / f"{name}.index.json").is_file():
             return safe

@@ -13,17 +13,17 @@ import numpy as np
 import torch
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.extras import require
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
-from diptych.data.images import Overlay
 from diptych.encoders.direct_pixels import ProcessorPixels
 from diptych.encoders.hub import (
     LOADING_ERRORS,
     NO_EFFECT,
+    check_complete,
     loading_failure,
     quiet,
     saved_settings,
+    sentence_model_folder,
     tokenizer_content,
     weights_format,
     without_keys,
@@ -31,15 +31,15 @@ from diptych.encoders.hub import (
 from diptych.encoders.pretrained import PretrainedEncoder
 from diptych.encoders.text_cleaning import TEXT_RULES, TextRule
 
-MODULES_FILE = "modules.json"
-"""The file that lists the modules of a sentence-transformers model."""
+MODULES_FILE = "modules.json"  # lists the modules of a sentence-transformers model
 
 logger = logging.getLogger(__name__)
 
-_ORGANISATION = "sentence-transformers"
 _WRAPPERS = ("CLIPModel", "Transformer")
-_NEEDED = ("*.json", "*.txt", "*.safetensors", "*.bin")
-_NOT_NEEDED = ("onnx/*", "openvino/*")
+_FILES = {
+    "allow_patterns": ["*.json", "*.txt", "*.safetensors", "*.bin"],
+    "ignore_patterns": ["onnx/*", "openvino/*"],
+}
 
 
 class HuggingFaceEncoder(PretrainedEncoder):
@@ -74,7 +74,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
         super().__init__(model, name, int(limit), device, characters)
         self.prefix = prefix
         self._vocabulary_size = int(config.vocab_size)
-        self._prepare_pixels = ProcessorPixels(image_processor)
+        self._pixels = ProcessorPixels(image_processor)
         self._text_inputs = self._accepted()
         if not self.rule.mask:
             self._text_inputs.discard("attention_mask")
@@ -136,12 +136,9 @@ class HuggingFaceEncoder(PretrainedEncoder):
                 "the tokenizer files are another model's: use its own",
             )
 
-    def _pixels(self, picture: Any, overlay: Overlay | None) -> np.ndarray:
-        return self._prepare_pixels(picture, overlay)
-
     @property
     def prepares(self) -> bool:
-        return self._prepare_pixels.one_size
+        return bool(self._pixels.one_size)
 
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
         return self._picture_rows(pixel_values=pixels)
@@ -212,11 +209,10 @@ class HuggingFaceEncoder(PretrainedEncoder):
 
 
 class SentenceTransformersEncoder(HuggingFaceEncoder):
-    """A CLIP-like model of sentence-transformers: a transformers model in a folder of modules.
+    """A CLIP-like model of sentence-transformers, e.g. ``clip-ViT-L-14``: a transformers model in a folder of modules.
 
-    The rows are those of ``SentenceTransformer(...).encode``: images are prepared by torchvision there, which
-    gives slightly other pixels than Pillow, and a default prompt stands before every text. The library itself is
-    not needed. Make one with :meth:`open` or ``DualEncoder.load``; ``clip-ViT-L-14`` is a name.
+    The rows are those of ``SentenceTransformer(...).encode``, which is not needed: images are prepared by torchvision
+    there, which gives slightly other pixels than Pillow, and a default prompt stands before every text.
     """
 
     family: ClassVar[str] = "sentence_transformers"
@@ -226,7 +222,7 @@ class SentenceTransformersEncoder(HuggingFaceEncoder):
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
         given = Path(source).expanduser()
-        folder = given if given.is_dir() else _from_hub(source)
+        folder = given if given.is_dir() else sentence_model_folder(source, **_FILES)
         inner = first_module(folder, source)
         model, tokenizer, processor = _load(cls, inner, str(inner))
         settings = saved_settings(folder) or {"prefix": _default_prompt(folder)}
@@ -282,23 +278,12 @@ def _load(encoder: type[HuggingFaceEncoder], where: Path | str, source: str) -> 
 
 def _check_loaded(source: str, loading: dict[str, Any], tokenizer: Any) -> None:
     """See that transformers made nothing up."""
-    missing = sorted(loading["missing_keys"])
-    if missing:
-        raise StorageError(
-            f"{source} lacks {len(missing)} of the model's weights, which would be random: "
-            + ", ".join(missing[:3]),
-            "download the model again, or use the one that holds both towers",
-        )
+    check_complete(source, loading["missing_keys"], tokenizer)
     if loading["mismatched_keys"]:
         name, found, wanted = sorted(loading["mismatched_keys"])[0]
         raise StorageError(
             f"{source}: {name} has the shape {tuple(found)}, its config.json asks for {tuple(wanted)}",
             "use the config.json and the weights of the same model",
-        )
-    if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
-        raise StorageError(
-            f"{source} holds no tokenizer: a vocabulary of {tokenizer.vocab_size} special tokens",
-            "add the model's tokenizer.json (or vocab.json and merges.txt)",
         )
     if loading["unexpected_keys"]:
         logger.info("%s: %d weights are not used", source, len(loading["unexpected_keys"]))
@@ -312,10 +297,7 @@ def _pooled(output: Any) -> torch.Tensor:
 
 
 def first_module(folder: Path, source: str) -> Path:
-    """The folder of a model's first module, when it is all there is.
-
-    Modules that divide rows by their length may follow, for ours are of unit length anyway.
-    """
+    """Return the folder of a model's first module, when nothing but a division by length follows it."""
     listed = read_json(folder / MODULES_FILE)
     try:
         kinds = [str(module["type"]).rpartition(".")[2] for module in listed]
@@ -332,20 +314,6 @@ def first_module(folder: Path, source: str) -> Path:
     if not (inner / "config.json").is_file():
         raise StorageError(f"{inner} holds no config.json", "download the model again, all files")
     return inner
-
-
-def _from_hub(source: str) -> Path:
-    """The folder of a model on the hub, or in its cache."""
-    hub = require("huggingface_hub", "hub", "reading models from the hub")
-    name = source if "/" in source else f"{_ORGANISATION}/{source}"
-    try:
-        found: str = hub.snapshot_download(
-            name, allow_patterns=list(_NEEDED), ignore_patterns=list(_NOT_NEEDED)
-        )
-        return Path(found)
-    except LOADING_ERRORS as error:
-        fix = f"run `hf download {name} --local-dir FOLDER` where there is network; pass FOLDER"
-        raise loading_failure(source, None, error, fix) from error
 
 
 def _default_prompt(folder: Path) -> str:

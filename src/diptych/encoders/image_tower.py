@@ -15,12 +15,12 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from diptych.core.errors import MismatchError, RecipeError, UnknownNameError
+from diptych.core.errors import RecipeError, UnknownNameError
 from diptych.core.options import Options
 from diptych.core.reading import file_errors
 from diptych.data.images import split_overlay
 from diptych.encoders.hub import LOADING_ERRORS, hub_within_reach, loading_failure
-from diptych.encoders.inputs import as_picture, load_tensors
+from diptych.encoders.inputs import as_picture, load_fitting
 from diptych.encoders.preprocessing import Augmentation, Preprocessing
 from diptych.encoders.tower import Tower, make_head, unit_rows
 
@@ -29,35 +29,25 @@ class ImageTowerConfig(Options):
     """What an image tower is made of.
 
     Attributes:
-        kind: ``pictures``.
-        backbone: a timm model name (``timm.list_models()``).
         backbone_options: keyword arguments for ``timm.create_model``, e.g. ``{pad_type = "same"}``.
-        pretrained: let timm fetch its pretrained weights from the hub.
-        weights: a safetensors file of the backbone's own state dict, instead of the hub.
-        grid: rows and columns of cells over which the backbone's last map is averaged, the cells'
-            means end to end instead of the backbone's own pooling: features that keep where things are.
-        preprocessing: what the backbone sees.
-        normalise_features: divide the pooled features by their length before the head (VSE++).
-        hidden: width of the MLP head's hidden layer; a linear head when not given.
-        dropout: before each linear layer of the head.
-        bias: whether the head's layers have one.
-        batch_norm: normalise the head's output over the batch, before unit length.
-        freeze_batch_norm: keep batch-norm statistics as they are even when the backbone is trained;
-            needed where they are folded away or batches are small.
+        grid: rows and columns of cells over which the backbone's last map is averaged, the cells' means end
+            to end instead of the backbone's own pooling: features that keep where things are.
+        freeze_batch_norm: keep batch-norm statistics as they are even when the backbone is trained; needed
+            where they are folded away or batches are small.
     """
 
     kind: Literal["pictures"] = "pictures"
-    backbone: str = "resnet50"
+    backbone: str = "resnet50"  # a timm model name (timm.list_models())
     backbone_options: dict[str, Any] = Field(default_factory=dict)
-    pretrained: bool = False
-    weights: str | None = None
+    pretrained: bool = False  # let timm fetch its pretrained weights from the hub
+    weights: str | None = None  # a safetensors file of the backbone's own state dict, instead of the hub
     grid: tuple[int, int] | None = None
-    preprocessing: Preprocessing = Preprocessing()
-    normalise_features: bool = True
-    hidden: int | None = None
-    dropout: float = Field(0.0, ge=0, lt=1)
-    bias: bool = True
-    batch_norm: bool = False
+    preprocessing: Preprocessing = Preprocessing()  # what the backbone sees
+    normalise_features: bool = True  # divide the pooled features by their length before the head (VSE++)
+    hidden: int | None = None  # width of the MLP head's hidden layer; a linear head when not given
+    dropout: float = Field(0.0, ge=0, lt=1)  # before each linear layer of the head
+    bias: bool = True  # whether the head's layers have one
+    batch_norm: bool = False  # normalise the head's output over the batch, before unit length
     freeze_batch_norm: bool = False
 
     @property
@@ -82,7 +72,13 @@ class ImageTower(Tower):
         self.config = config
         self.backbone = _make_backbone(config, config.pretrained and config.weights is None and load_weights)
         if config.weights is not None and load_weights:
-            _load_backbone(self.backbone, Path(config.weights))
+            load_fitting(
+                self.backbone,
+                Path(config.weights),
+                "the backbone",
+                "check model.image.weights, backbone and backbone_options in the recipe",
+                ignore=("classifier.", "fc.", "head."),
+            )
         self.feature_width = int(self.backbone.num_features)
         if hasattr(self.backbone, "head_hidden_size") and self.backbone.head_hidden_size:
             self.feature_width = int(self.backbone.head_hidden_size)
@@ -93,9 +89,7 @@ class ImageTower(Tower):
         )
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
-        """A picture, with its overlay where it has one, as (3, size, size) float32; ``position`` is what
-        errors call it.
-        """
+        """Return an image, with its overlay where it has one, as (3, size, size) float32."""
         picture, overlay = split_overlay(item)
         return self.config.preprocessing(as_picture(picture, position), overlay)
 
@@ -116,14 +110,9 @@ class ImageTower(Tower):
         if self.config.grid is None:
             pooled: Tensor = self.backbone(pictures)
             return pooled
-        cells = nn.functional.adaptive_avg_pool2d(self._map(pictures), self.config.grid)
-        return cells.flatten(1)
-
-    def _map(self, pictures: Tensor) -> Tensor:
-        """(n, channels, height, width), the backbone's last map."""
         backbone: Any = self.backbone
-        found: Tensor = backbone.forward_features(pictures)
-        return found
+        cells = nn.functional.adaptive_avg_pool2d(backbone.forward_features(pictures), self.config.grid)
+        return cells.flatten(1)
 
     def project(self, features: Tensor) -> Tensor:
         """(n, feature_width) → (n, width) unit rows."""
@@ -136,10 +125,9 @@ class ImageTower(Tower):
         return self.project(self.features(pictures))
 
     def train(self, mode: bool = True) -> ImageTower:
-        """Training mode for what is trained: a frozen backbone stays as it was evaluated.
+        """Set training mode for what is trained: a frozen backbone stays as it was evaluated.
 
-        (Published VSE++ code leaves a frozen backbone in training mode, so its batch-norm statistics
-        drift; here they do not.)
+        (In published VSE++ code its batch-norm statistics drift.)
         """
         super().train(mode)
         frozen = not any(parameter.requires_grad for parameter in self.backbone.parameters())
@@ -185,22 +173,3 @@ def _map_channels(backbone: Any, config: ImageTowerConfig) -> int:
             "leave grid out, or choose a convolutional backbone",
         )
     return int(shape[1])
-
-
-def _load_backbone(backbone: nn.Module, path: Path) -> None:
-    """Load a safetensors state dict; a classifier that the tower does not have is left out."""
-    state = load_tensors(path, "check model.image.weights in the recipe")
-    wanted = backbone.state_dict()
-    missing = sorted(set(wanted) - set(state))
-    surplus = sorted(
-        key for key in set(state) - set(wanted) if not key.startswith(("classifier.", "fc.", "head."))
-    )
-    wrong = [key for key in wanted if key in state and state[key].shape != wanted[key].shape]
-    if missing or surplus or wrong:
-        example = (missing or surplus or wrong)[0]
-        raise MismatchError(
-            f"{path} does not fit the backbone: {len(missing)} tensors missing, {len(surplus)} unknown, "
-            f"{len(wrong)} of another shape (e.g. {example})",
-            "check model.image.backbone and backbone_options",
-        )
-    backbone.load_state_dict({key: state[key].to(wanted[key].dtype) for key in wanted})

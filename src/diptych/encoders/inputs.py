@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diptych.core.errors import CaptionError, ImageError, StorageError, UsageError
+from diptych.core.errors import CaptionError, ImageError, MismatchError, StorageError, UsageError
 from diptych.core.reading import file_errors, open_regular
 from diptych.data.images import OverlaidPicture
 
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-MAX_ASPECT = 500
-"""Pictures longer than this many times their shorter side are refused: preprocessing that scales
-the shorter side to 224 pixels would need gigabytes for one of them."""
+MAX_ASPECT = 500  # scaling the shorter side of longer images to 224 pixels would need gigabytes
 
 
 def as_picture(item: Any, position: int | str) -> Image:
@@ -102,11 +100,7 @@ def check_texts(texts: Sequence[str]) -> Sequence[str]:
 
 
 class ByteTable:
-    """(height, width, 3) uint8 pixels → (3, height, width) float32.
-
-    Args:
-        values: (3, 256) float32, what each byte of each channel becomes.
-    """
+    """(height, width, 3) uint8 pixels → (3, height, width) float32, by (3, 256) values of each byte of each channel."""
 
     def __init__(self, values: np.ndarray) -> None:
         self.values = np.ascontiguousarray(values, dtype=np.float32)
@@ -156,6 +150,23 @@ def load_tensors(path: Path, fix: str) -> dict[str, Tensor]:
             return load_file(str(path))
     except SafetensorError as error:
         raise StorageError(f"{path} is not a safetensors file: {error}", fix) from None
+
+
+def load_fitting(
+    network: torch.nn.Module, path: Path, what: str, fix: str, ignore: tuple[str, ...] = ()
+) -> None:
+    """Load a state dict whose names and shapes are the network's, but for names that begin as in ``ignore``."""
+    state, wanted = load_tensors(path, fix), network.state_dict()
+    missing = sorted(wanted.keys() - state.keys())
+    surplus = sorted(name for name in state.keys() - wanted.keys() if not name.startswith(ignore))
+    other = sorted(name for name in state.keys() & wanted.keys() if state[name].shape != wanted[name].shape)
+    if missing or surplus or other:
+        raise MismatchError(
+            f"{path} does not fit {what}: {len(missing)} tensors missing, {len(surplus)} unknown, "
+            f"{len(other)} of another shape (e.g. {(missing or surplus or other)[0]})",
+            fix,
+        )
+    network.load_state_dict({name: state[name].to(value.dtype) for name, value in wanted.items()})
 
 
 def pick_device(device: str | None) -> torch.device:

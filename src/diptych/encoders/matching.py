@@ -1,4 +1,4 @@
-"""MatchingEncoder: a dual encoder whose model also has a head that reads picture and text together.
+"""MatchingEncoder: a dual encoder whose model also has a head that reads image and text together.
 
 The head is slow, so it is only asked about the few candidates that the rows of the dual encoder chose;
 see :mod:`diptych.encoders.rerank`.
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from diptych.core.errors import NumericalError, UsageError
+from diptych.core.errors import NumericalError
 
 PairInputs = dict[str, np.ndarray]
 """What the head needs of each item, by name: arrays whose first dimension is the item. Every item's part
@@ -27,46 +27,27 @@ class MatchingEncoder(ABC):
 
     @abstractmethod
     def image_inputs(self, images: Iterable[Any], batch_size: int = 32) -> PairInputs:
-        """What the head reads of pictures: the image encoder's output tokens."""
+        """Return what the head reads of images: the image encoder's output tokens."""
 
     @abstractmethod
     def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
-        """What the head reads of texts: the text encoder's states, or token ids, and their mask."""
+        """Return what the head reads of texts: the text encoder's states, or token ids, and their mask."""
 
     @abstractmethod
     def match(self, images: PairInputs, texts: PairInputs) -> np.ndarray:
-        """Score pairs: item i of ``images`` with item i of ``texts``.
-
-        Returns:
-            (n,) float32: the head's raw output for "they belong together".
-        """
+        """Score image i with text i: (n,) float32, the head's raw output for "they belong together"."""
 
     def match_rows(self, images: PairInputs, rows: np.ndarray, texts: PairInputs) -> np.ndarray:
-        """Score image ``rows[i]`` of ``images`` with text i; a head may read each picture only once for it.
-
-        Args:
-            rows: (n,) rows of them, not decreasing.
-
-        Returns:
-            (n,) float32, as of :meth:`match`.
-        """
+        """Score image ``rows[i]``, which do not decrease, with text i; a head may read each image only once for it."""
         return self.match({name: values[rows] for name, values in images.items()}, texts)
 
 
 def finite_scores(scores: np.ndarray) -> np.ndarray:
-    """``scores`` of pairs, when all are numbers."""
+    """Return the scores of pairs when all are numbers."""
     bad = np.flatnonzero(~np.isfinite(scores))
     if len(bad):
         raise NumericalError(
             f"the matching score of pair {int(bad[0])} is {scores[bad[0]]}",
-            "the weights are damaged or diverged, or its inputs are: load or make them again",
+            "the weights are corrupt or diverged, or its inputs are: load or make them again",
         )
-    return scores
-
-
-def not_two_towers(name: str) -> UsageError:
-    """Why a model with a matching head cannot be fine-tuned as two towers."""
-    return UsageError(
-        f"{name} cannot be fine-tuned as two towers: its matching head reads what they compute",
-        "train a CLIP-like encoder, or use this one as it is",
-    )
+    return np.ascontiguousarray(scores)

@@ -1,8 +1,6 @@
 """Models of open_clip as dual encoders: by architecture and pretrained tag, hub name or folder.
 
-Weights are read from safetensors where there are any, else with ``weights_only=True``, which
-refuses pickled code. An architecture whose activation is not its weights' (QuickGELU) is an error
-here, for it costs recall without a word.
+Pickled code is refused, and so is an architecture whose activation is not its weights' (QuickGELU).
 """
 
 from __future__ import annotations
@@ -19,13 +17,13 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from diptych.core.errors import StorageError, UnknownNameError, UsageError
+from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import write_json
-from diptych.data.images import Overlay
 from diptych.encoders.direct_pixels import ComposedPixels
 from diptych.encoders.hub import (
     LOADING_ERRORS,
+    check_complete,
     loading_failure,
     saved_settings,
     tokenizer_content,
@@ -33,10 +31,7 @@ from diptych.encoders.hub import (
 )
 from diptych.encoders.pretrained import PretrainedEncoder
 
-
-def open_clip_library() -> Any:
-    """The module ``open_clip``."""
-    return require("open_clip", "open-clip", "loading an open_clip model")
+_LIBRARY = ("open_clip", "open-clip", "loading an open_clip model")
 
 
 @contextmanager
@@ -51,7 +46,7 @@ def quiet_logging() -> Iterator[None]:
 
 
 def split_source(library: Any, source: str) -> tuple[str, str]:
-    """``ARCHITECTURE/PRETRAINED`` in two, both known and made for each other."""
+    """Split ``ARCHITECTURE/PRETRAINED`` in two, both known and made for each other."""
     architecture, _, pretrained = source.partition("/")
     config = library.get_model_config(architecture)
     if config is None:
@@ -85,8 +80,7 @@ _NO_EFFECT = frozenset(
 """Configuration keys that do not change a row in evaluation mode."""
 
 _CHARACTERS_PER_TOKEN = 64
-"""open_clip's own tokenizer takes time quadratic in the length of a word. Its longest token has 32
-bytes, so that letters beyond 64 times the token limit cannot matter and are not shown to it."""
+"""Letters beyond so many per token cannot matter (the longest token has 32 bytes), and take quadratic time."""
 
 
 class OpenClipEncoder(PretrainedEncoder):
@@ -107,14 +101,14 @@ class OpenClipEncoder(PretrainedEncoder):
     ) -> None:
         super().__init__(model, name, int(tokenizer.context_length), device, characters)
         self.preprocess = preprocess
-        self._prepare_pixels = ComposedPixels(preprocess)
+        self._pixels = ComposedPixels(preprocess)
         self.tokenizer = tokenizer
         self.config = config
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
         """Load ``ARCHITECTURE/PRETRAINED``, ``hf-hub:NAME`` or a folder with open_clip_config.json."""
-        library = open_clip_library()
+        library = require(*_LIBRARY)
         given = Path(source).expanduser()
         folder = given if given.is_dir() else None
         pretrained: str | None = None
@@ -139,9 +133,7 @@ class OpenClipEncoder(PretrainedEncoder):
                 else "where there is a network, load it once and call its save(FOLDER); then pass FOLDER"
             )
             raise loading_failure(source, folder, error, fix) from error
-        inner = getattr(tokenizer, "tokenizer", None)
-        if inner is not None and inner.vocab_size <= len(inner.all_special_tokens):
-            raise StorageError(f"{source} holds no tokenizer", "add the model's tokenizer.json")
+        check_complete(source, (), getattr(tokenizer, "tokenizer", None))
         printed = settings.get("name", folder.resolve().name if folder else source)
         characters = settings.get("characters")
         made = cls(model, preprocess, tokenizer, config, printed, device=device, characters=characters)
@@ -157,9 +149,6 @@ class OpenClipEncoder(PretrainedEncoder):
         tokens = self.tokenizer(self._shown(texts)).to(self.device)
         rows: torch.Tensor = self.model.encode_text(tokens)
         return rows
-
-    def _pixels(self, picture: Any, overlay: Overlay | None) -> np.ndarray:
-        return self._prepare_pixels(picture, overlay)
 
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
         rows: torch.Tensor = self.model.encode_image(pixels)
@@ -221,7 +210,7 @@ class OpenClipEncoder(PretrainedEncoder):
         learned = self.learned_options
         return {
             "model": type(self.model).__name__,
-            "library": f"open_clip {open_clip_library().__version__}",
+            "library": f"open_clip {require(*_LIBRARY).__version__}",
             "text": {"tokenizer": type(self.tokenizer).__name__, "padding": "max_length"},
             "activation": {
                 "image": f"of {vision['timm_model_name']}" if "timm_model_name" in vision else plain,

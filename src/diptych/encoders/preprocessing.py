@@ -1,10 +1,7 @@
-"""From a picture to the numbers an image tower takes: crop, resize, normalise, augment.
+"""From an image to the numbers an image tower takes: crop, resize, normalise, augment.
 
-Every random choice comes from a generator the caller gives, so that a picture's crop depends on
-(seed, picture, epoch or view) and on nothing else: not on the worker, not on the order.
-
-What is laid over a picture is pasted last, after crop, flip and erasure: the numbers are those of the
-prepared picture with its pixels replaced before they were normalised.
+Every random choice comes from a generator the caller gives, so that an image's crop depends on (seed, image, epoch or
+view) alone. What is laid over an image is pasted last, after crop, flip and erasure.
 """
 
 from __future__ import annotations
@@ -32,20 +29,17 @@ class Augmentation(Options):
 
     Attributes:
         scale: smallest and largest share of the picture's area that a crop covers.
-        ratio: narrowest and widest crop, width over height.
         flip: probability of a horizontal flip. Captions that say "left" then lie: set 0 for those.
-        erasing: probability that a rectangle is set to 0, the mean colour, after normalisation
-            (Zhong et al. 2020).
-        erasing_area: smallest and largest share of the crop that is erased.
-        erasing_ratio: flattest and tallest rectangle, height over width.
+        erasing: probability that a rectangle is set to 0, the mean colour, after normalisation (Zhong et
+            al. 2020).
     """
 
     scale: tuple[float, float] = (0.08, 1.0)
-    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)  # narrowest and widest crop, width over height
     flip: float = Field(0.5, ge=0, le=1)
     erasing: float = Field(0.0, ge=0, le=1)
-    erasing_area: tuple[float, float] = (0.02, 1 / 3)
-    erasing_ratio: tuple[float, float] = (0.3, 3.3)
+    erasing_area: tuple[float, float] = (0.02, 1 / 3)  # smallest and largest share of the crop that is erased
+    erasing_ratio: tuple[float, float] = (0.3, 3.3)  # flattest and tallest rectangle, height over width
 
     @model_validator(mode="after")
     def _ranges(self) -> Augmentation:
@@ -60,14 +54,12 @@ class Preprocessing(Options):
     """How a picture becomes a (3, size, size) float32 array.
 
     Attributes:
-        size: side of the square the tower sees, in pixels.
-        resize: length the shorter side is resized to before the central crop.
         interpolation: ``bilinear`` or ``bicubic``, with Pillow's antialiasing.
         mean, std: per channel, of values in [0, 1].
     """
 
-    size: int = Field(224, ge=8, le=4096)
-    resize: int = Field(256, ge=8, le=8192)
+    size: int = Field(224, ge=8, le=4096)  # side of the square the tower sees, in pixels
+    resize: int = Field(256, ge=8, le=8192)  # length the shorter side is resized to before the central crop
     interpolation: Literal["bilinear", "bicubic"] = "bicubic"
     mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
@@ -90,10 +82,7 @@ class Preprocessing(Options):
         random: np.random.Generator,
         overlay: Overlay | None = None,
     ) -> np.ndarray:
-        """A random crop and flip, resized, normalised, perhaps erased in part: (3, size, size).
-
-        The overlay is pasted last, whole and unflipped.
-        """
+        """Return a random crop and flip, perhaps erased in part; the overlay is pasted last, whole and unflipped."""
         box = _random_box(picture.size, augmentation, random)
         pixels = self._normalised(self._cut(picture, box, flip=bool(random.random() < augmentation.flip)))
         # Nothing is drawn without erasing: crops and flips are those of before it was known.
@@ -132,10 +121,7 @@ def _table(mean: tuple[float, ...], std: tuple[float, ...]) -> ByteTable:
 
 
 def randomly_cut(picture: Image, augmentation: Augmentation, random: np.random.Generator) -> Image:
-    """A random crop of a picture, perhaps flipped, in its own pixels: for preprocessing of other libraries.
-
-    The crop's edges are rounded to whole pixels; nothing is resized or erased.
-    """
+    """Crop an image at random, to whole pixels of its own, perhaps flipped: for preprocessing of other libraries."""
     from PIL import Image as pillow
 
     left, top, right, bottom = (round(edge) for edge in _random_box(picture.size, augmentation, random))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import copy
 import logging
 import math
@@ -18,7 +19,7 @@ import torch
 from diptych.core.context import task
 from diptych.core.errors import CaptionError, MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
-from diptych.data.images import OverlaidPicture, Overlay, split_overlay
+from diptych.data.images import OverlaidPicture, split_overlay
 from diptych.encoders.dual_encoder import TrainableEncoder, unit_rows
 from diptych.encoders.inputs import as_picture, check_texts, pick_device
 from diptych.encoders.pretrained_towers import PretrainedTowers
@@ -26,9 +27,7 @@ from diptych.metrics.products import EPSILON
 
 logger = logging.getLogger(__name__)
 
-_BATCHES_PER_BLOCK = 16
-"""Texts are tokenised and sorted by length this many batches at a time, so that memory is bounded."""
-
+_BATCHES_PER_BLOCK = 16  # tokenised and sorted by length at a time, so that memory is bounded
 
 _WORD = re.compile(r"\S+")
 
@@ -59,23 +58,18 @@ def shortened(text: str, ending: str, fits: Callable[[str], bool]) -> str:
 
 
 def _last(count: int, holds: Callable[[int], bool]) -> int:
-    """The last of the numbers below ``count`` that holds, where 0 does and every one before the last does."""
-    low, high = 0, count
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    """Return the last of the numbers below ``count`` that holds, where 0 does and every one before the last does."""
+    return bisect.bisect_left(range(1, count), True, key=lambda number: not holds(number))
 
 
 class PretrainedEncoder(TrainableEncoder):
     """Another library's model behind :class:`DualEncoder`, in float32, frozen unless fine-tuned through its towers.
 
-    Attributes:
-        prefix: what stands before every text, after its characters were cut: ``"a photo of a "``.
-        texts_seen: how many texts were encoded since loading.
-        texts_cut: how many of them were longer than ``text_limit`` tokens or ``characters``.
-        texts_shortened: how many texts were shortened for the sake of their endings.
+    ``texts_cut`` of ``texts_seen`` were longer than ``text_limit`` tokens or ``characters``.
     """
+
+    _pixels: Any
+    """From an RGB image and its overlay, pasted before normalisation, to (3, height, width) float32."""
 
     def __init__(
         self, model: torch.nn.Module, name: str, text_limit: int, device: str | None, characters: int | None
@@ -89,21 +83,17 @@ class PretrainedEncoder(TrainableEncoder):
         self._tokenizing = threading.Lock()
 
     @abstractmethod
-    def _pixels(self, picture: Any, overlay: Overlay | None) -> np.ndarray:
-        """(3, height, width) float32 of an RGB picture, the overlay pasted before normalisation."""
-
-    @abstractmethod
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
         """(n, 3, height, width) prepared pictures → (n, d) rows of any length."""
 
     @abstractmethod
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
-        """Token ids of each text, cut to the limit, with special tokens, without padding."""
+        """Return token ids of each text, cut to the limit, with special tokens, without padding."""
 
     @property
     @abstractmethod
     def padding(self) -> tuple[int, int | None]:
-        """The token id that short texts are filled with, and to which length; None for the batch's longest."""
+        """Return the token id that short texts are filled with, and to which length; None for the batch's longest."""
 
     @abstractmethod
     def token_features(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
@@ -111,36 +101,34 @@ class PretrainedEncoder(TrainableEncoder):
 
     @abstractmethod
     def sides(self) -> tuple[list[str], list[str]]:
-        """The names of the model's parts that belong to pictures, and of those that belong to texts."""
+        """Return the names of the model's parts that belong to images, and of those that belong to texts."""
 
     @abstractmethod
     def _token_counts(self, texts: list[str]) -> list[int]:
-        """Tokens of each text with the special ones; any number above the limit if it is above."""
+        """Count the tokens of each text with the special ones; any number above the limit if it is above."""
 
     @abstractmethod
     def preprocessing(self) -> dict[str, Any]:
-        """What happens to a picture before the model, as JSON-able values."""
+        """Describe what happens to an image before the model, as JSON-able values."""
 
-    def _copy(self) -> Self:
-        """The same model and tokenizer, nothing counted yet; what is known of its content is kept."""
+    def _copy(self, **changes: Any) -> Self:
+        """Return the same model and tokenizer, nothing counted yet, with other attributes."""
         other = copy.copy(self)
         other.__dict__.pop("fingerprint", None)
+        other.__dict__.update(changes)
         other.texts_seen = other.texts_cut = other.texts_shortened = 0
         return other
 
     @property
     def towers(self) -> PretrainedTowers:
-        """Both sides as modules that share the model's weights; training mode is theirs to set."""
         return PretrainedTowers(self)
 
     @property
     def scoring(self) -> Literal["cosine"]:
-        """The cosine."""
         return "cosine"
 
     @property
     def learned_options(self) -> dict[str, float]:
-        """The model's temperature, and its bias where it has one."""
         model = self.model
         kept = hasattr(model, "temperature")  # ALIGN keeps the temperature itself
         learned = {"temperature": float(model.temperature) if kept else math.exp(-float(model.logit_scale))}
@@ -150,10 +138,8 @@ class PretrainedEncoder(TrainableEncoder):
 
     @torch.no_grad()
     def as_trained(self, name: str, temperature: float | None, bias: float | None = None) -> Self:
-        """The same model under another name, with the objective's temperature and bias as its own."""
-        other = self._copy()
+        other = self._copy(name=name)
         other.__dict__.pop("_weights", None)
-        other.name = name
         if temperature is not None:
             if hasattr(self.model, "temperature"):
                 self.model.temperature.fill_(temperature)
@@ -164,12 +150,13 @@ class PretrainedEncoder(TrainableEncoder):
         return other
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
-        """A picture, with or without an overlay, as (3, height, width) float32."""
+        """Return an image, with or without an overlay, as (3, height, width) float32."""
         picture, overlay = split_overlay(item)
-        return self._pixels(as_picture(picture, position), overlay)
+        pixels: np.ndarray = self._pixels(as_picture(picture, position), overlay)
+        return pixels
 
     def token_ids(self, texts: Sequence[str], first: int = 0) -> list[np.ndarray]:
-        """Token ids of each text, cut to the limits, with special tokens, without padding."""
+        """Return token ids of each text, cut to the limits, with special tokens, without padding."""
         kept = [self._read(text) for text in texts]
         with self._tokenizing:
             ids = self._ids(kept)
@@ -179,17 +166,14 @@ class PretrainedEncoder(TrainableEncoder):
         return ids
 
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
-        """``text + " " + ending`` for each pair; a text whose ending would be cut loses its last words.
-
-        How many did is logged and counted in ``texts_shortened``.
-        """
+        """Return ``text + " " + ending`` for each pair; a text whose ending would be cut loses its last words."""
         ended, cut = self.ended(texts, endings)
         if cut:
             logger.warning("%d of %d texts were shortened for their endings", cut, len(ended))
         return ended
 
     def ended(self, texts: Sequence[str], endings: Sequence[str]) -> tuple[list[str], int]:
-        """As :meth:`with_endings`, and how many texts were shortened, without logging it."""
+        """Return what :meth:`with_endings` does, and how many texts were shortened, without logging it."""
         whole = super().with_endings(texts, endings)
         asked = [place for place, ending in enumerate(endings) if ending]
         cut = 0
@@ -203,51 +187,44 @@ class PretrainedEncoder(TrainableEncoder):
         return whole, cut
 
     def _read(self, text: str) -> str:
-        """What is tokenised of a text: its first characters, after the prefix."""
+        """Return what is tokenised of a text: its first characters, after the prefix."""
         return self.prefix + text[: self.characters]
 
     def _is_read(self, text: str) -> bool:
-        """Whether all of a text is read."""
+        """Return whether all of a text is read."""
         whole = self._token_counts([self.prefix + text])[0] <= self.text_limit
         return len(text) <= (self.characters or math.inf) and whole
 
     def _image_features(self, pictures: list[Any]) -> torch.Tensor:
-        """(batch, d) rows of RGB ``pictures``, of any length, without :meth:`prepare`.
-
-        Only asked of models that need more than pixels of one shape (where :attr:`prepares` is false).
-        """
+        """Return (batch, d) rows of RGB images, for models that need more than pixels of one shape."""
         raise NotImplementedError(f"{type(self).__name__} prepares pictures one by one")
 
     @abstractmethod
     def _text_features(self, texts: list[str]) -> torch.Tensor:
-        """(batch, d) rows of ``texts``, cut to the limit, of any length."""
+        """Return (batch, d) rows of ``texts``, cut to the limit, of any length."""
 
     @abstractmethod
     def _content(self) -> list[Any]:
-        """What else than weights and preprocessing decides a row: configuration, tokenizer."""
+        """Return what else than weights and preprocessing decides a row: configuration, tokenizer."""
 
     @abstractmethod
     def _about(self) -> dict[str, Any]:
-        """The adapter's own part of :meth:`describe`."""
+        """Return the adapter's own part of :meth:`describe`."""
 
     def cut_texts_at(self, characters: int | None) -> Self:
-        """The same model cutting texts to ``characters`` first; another fingerprint, shared weights."""
+        """Return the same model cutting texts to ``characters`` first: another fingerprint, shared weights."""
         if characters is not None and characters < 1:
             raise UsageError(f"texts cannot be cut to {characters} characters", "give 1 or more")
-        other = self._copy()
-        other.characters = characters
-        return other
+        return self._copy(characters=characters)
 
     def prefix_texts_with(self, prefix: str) -> Self:
-        """The same model reading ``prefix`` before every text, after the cut to characters.
+        """Return the same model reading ``prefix`` before every text, after the cut to characters.
 
         Another fingerprint, shared weights; the prefix counts among the model's tokens. Published evaluations
         of CLIP begin captions with ``"a photo of a "``.
         """
         check_texts([prefix])
-        other = self._copy()
-        other.prefix = prefix
-        return other
+        return self._copy(prefix=prefix)
 
     def to(self, device: torch.device) -> None:
         self.model.to(device)
@@ -315,7 +292,8 @@ class PretrainedEncoder(TrainableEncoder):
 
     @torch.inference_mode()
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        _check_batch_size(batch_size)
+        if batch_size < 1:
+            raise UsageError(f"batch_size must be 1 or more, got {batch_size}")
         check_texts(texts)
         self.model.eval()
         rows = np.empty((len(texts), self.width), dtype=np.float32)
@@ -345,8 +323,3 @@ class PretrainedEncoder(TrainableEncoder):
             )
             logger.warning("%d of %d texts were longer than %s and were cut", cut, len(texts), limit)
         return rows
-
-
-def _check_batch_size(batch_size: int) -> None:
-    if batch_size < 1:
-        raise UsageError(f"batch_size must be 1 or more, got {batch_size}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -63,33 +62,15 @@ class PretrainedInputs(CaptionInputs):
 
     def _ended(self, texts: list[str], endings: list[str]) -> list[np.ndarray]:
         """Token ids of texts with their endings, none of which is cut."""
-        whole = [f"{text} {ending}" for text, ending in zip(texts, endings, strict=True)]
-        ids = self._encoder.token_ids(whole)
-        limits = self._encoder.text_limit, self._encoder.characters or math.inf
-        # Well below both limits nothing was cut; the others are looked at again. (One below: a last token
-        # that is also what short texts are filled with is not among the ids.)
-        full = [
-            place
-            for place, (text, tokens) in enumerate(zip(whole, ids, strict=True))
-            if len(tokens) >= limits[0] - 1 or len(text) > limits[1]
-        ]
-        if not full:
-            return ids
-        again, cut = self._encoder.ended([texts[place] for place in full], [endings[place] for place in full])
+        whole, cut = self._encoder.ended(texts, endings)
         if cut and not self._shortened:
             self._shortened = True
             logger.warning("%d of %d captions of a batch are shortened for their endings", cut, len(texts))
-        for place, tokens in zip(full, self._encoder.token_ids(again), strict=True):
-            ids[place] = tokens
-        return ids
+        return self._encoder.token_ids(whole)
 
 
 class PretrainedImages(nn.Module):
-    """The image side: pictures to unit rows.
-
-    Attributes:
-        backbone: empty: no part of the model is frozen unless a stage says so.
-    """
+    """The image side: images to unit rows; ``backbone`` is empty: nothing is frozen unless a stage says so."""
 
     takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
 
@@ -100,7 +81,6 @@ class PretrainedImages(nn.Module):
         _share(self, encoder.model, parts)
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
-        """A picture as the library prepares it, (3, height, width) float32; see the encoder's own."""
         return self._encoder.prepare(item, position)
 
     def augmented(
@@ -162,17 +142,10 @@ class PretrainedTowers:
         held = [*self.image.parameters(), *self.text.parameters()]
         ids = {id(parameter) for parameter in held}
         scales = {"logit_scale", "logit_bias", "temperature"}
-        left = [
-            name
-            for name, parameter in encoder.model.named_parameters()
-            if id(parameter) not in ids and name not in scales
-        ]
+        named = encoder.model.named_parameters()
+        left = [name for name, value in named if id(value) not in ids and name not in scales]
         if left or len(ids) < len(held):
-            what = (
-                f"weights that are of neither side, e.g. {left[0]}"
-                if left
-                else "weights that both sides share"
-            )
+            what = f"weights of neither side, e.g. {left[0]}" if left else "weights that both sides share"
             raise UsageError(f"{encoder.name} has {what}", "it cannot be fine-tuned as two towers")
 
 

@@ -30,24 +30,18 @@ class RegionTowerConfig(Options):
     picture is ``regions = 1``, ``layers = 0``, ``fusion = "mean"``.
 
     Attributes:
-        kind: ``regions``.
-        regions: how many each picture has.
-        feature_width: length of a region's features.
-        layers: graph convolutions.
-        fusion: how regions become one row: the last state of a ``gru`` that reads them in order, or
-            their ``mean``.
-        normalise_input: unit length before the graph convolutions.
-        batch_norm: normalise the fused row over the batch.
+        fusion: how regions become one row: the last state of a ``gru`` that reads them in order, or their
+            ``mean``.
         compat: ``region-axis`` takes unit length over the regions, as published.
     """
 
     kind: Literal["regions"] = "regions"
-    regions: int = Field(36, ge=1)
-    feature_width: int = Field(2048, ge=1)
-    layers: int = Field(4, ge=0)
+    regions: int = Field(36, ge=1)  # how many each picture has
+    feature_width: int = Field(2048, ge=1)  # length of a region's features
+    layers: int = Field(4, ge=0)  # graph convolutions
     fusion: Literal["gru", "mean"] = "gru"
-    normalise_input: bool = True
-    batch_norm: bool = False
+    normalise_input: bool = True  # unit length before the graph convolutions
+    batch_norm: bool = False  # normalise the fused row over the batch
     compat: Literal["none", "region-axis"] = "none"
 
     @property
@@ -59,8 +53,7 @@ class RegionTowerConfig(Options):
 class GraphConvolution(nn.Module):
     """Each region takes from the others as much as it is related to them: v + BN(W R g(v)).
 
-    R = θ(v)ᵀ φ(v) / N, without a soft-max. The batch norm begins with scale 0, so that a new layer is
-    the identity. (n, features, N regions) → the same shape.
+    R = θ(v)ᵀ φ(v) / N, without a soft-max. A new layer is the identity: its batch norm begins with scale 0.
     """
 
     def __init__(self, width: int) -> None:
@@ -82,8 +75,7 @@ class GraphConvolution(nn.Module):
 
 
 class RegionHead(nn.Module):
-    """Region features to one row, under the names of the published weights: ``fc``, ``Rs_GCN_1`` …,
-    ``img_rnn``, ``bn``; a published state dict is loaded by ``tower.head.load_state_dict``."""
+    """Region features to one row, under the names of the published weights."""
 
     def __init__(self, config: RegionTowerConfig, width: int) -> None:
         super().__init__()
@@ -119,11 +111,7 @@ class RegionHead(nn.Module):
 
 
 class RegionTower(Tower):
-    """Region features to unit rows.
-
-    Attributes:
-        backbone: empty: the detector that made the features is not part of the model.
-    """
+    """Region features to unit rows; ``backbone`` is empty: the detector is not part of the model."""
 
     takes: ClassVar[Literal["pictures", "regions"]] = "regions"
 

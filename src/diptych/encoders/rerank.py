@@ -1,10 +1,13 @@
 """Re-rank: the rows choose the best candidates of every query, the matching head scores those again.
 
-Both directions are chosen first; a pair that both chose is scored once. Pairs are worked off by pictures,
-a block at a time, so that every picture is read and encoded once and memory holds one block's tokens, the
-candidates and nothing else. What the head needs of texts lies in memory-mapped files until the end.
+Pairs are scored by images, a block at a time, so that every image is read once and memory holds one block's tokens,
+the candidates and their scores::
 
-Scores are kept block by block: whoever is interrupted and asks again loses one block.
+    .NAME.work/  key.json        what is made; a folder of another key is begun anew
+                 i2t/ t2i/       candidates and contrastive scores of each direction
+                 texts/          what the head reads of texts
+                 scores.npy      of all pairs, filled block by block; a kill loses one block
+                 done.json       how many blocks of images are done
 """
 
 from __future__ import annotations
@@ -12,191 +15,28 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any
 
 import numpy as np
 
 from diptych.core.context import check_stop, task
-from diptych.core.errors import (
-    DataError,
-    MismatchError,
-    NumericalError,
-    StorageError,
-    UsageError,
-)
-from diptych.core.files import create_array, write_json
+from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
+from diptych.core.files import atomic_folder, check_replaceable, create_array, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import map_array, read_json
 from diptych.data.collection import Collection
 from diptych.data.loading import batched, read_ahead
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
-from diptych.encoders.matching import MatchingEncoder, PairInputs
-from diptych.encoders.rerank_pairs import PairBlock, PairPlan, match_pairs
-from diptych.metrics.candidates import Candidates, Reranked
-from diptych.metrics.ground_truth import DIRECTIONS
+from diptych.encoders.matching import MatchingEncoder
+from diptych.encoders.rerank_pairs import matched, pair_keys, reranked
+from diptych.metrics.candidates import Reranked
+from diptych.metrics.ground_truth import DIRECTIONS, Direction
 from diptych.metrics.sources import similarity as similarity_of
-
-# Where re-ranking keeps what it has: candidates, what the head reads of texts, scores block by block.
-#
-# ::
-#
-#     .NAME.work/  work.json          what is being made, written once the candidates are there
-#                  i2t_items.npy …    candidates and contrastive scores of both directions
-#                  i2t_matching.npy … scores, filled as they come
-#                  text_NAME.npy …    what the head reads of texts; texts.json once they are whole
-#                  done.json          how many blocks of pictures are done
-
-
-class Workplace:
-    """One re-ranking under way; make one with :meth:`at`."""
-
-    def __init__(self, folder: Path, target: Path | None) -> None:
-        self.folder, self.target = folder, target
-        self._matching: dict[str, np.ndarray] = {}
-
-    @classmethod
-    @contextmanager
-    def at(cls, target: Path | str | None, key: str) -> Iterator[Self]:
-        """The work for ``target`` that was begun under ``key``, or a new one.
-
-        What was begun for something else is thrown away. A work without a target is gone afterwards; one
-        with a target stays until :meth:`finished`, so that it can be taken up again.
-        """
-        if target is None:
-            with tempfile.TemporaryDirectory(prefix="diptych-rerank-") as temporary:
-                yield cls(Path(temporary), None)
-            return
-        target = Path(target)
-        strange = target.exists() and not Reranked.is_at(target)
-        if strange and (not target.is_dir() or any(target.iterdir())):  # seen before the work, not after it
-            raise UsageError(
-                f"{target} holds other things (no {Reranked.marker()})", "give a new or empty folder"
-            )
-        folder = target.with_name(f".{target.name}.work")
-        with _writing(folder):
-            if folder.exists() and not _is_of(folder, key):
-                shutil.rmtree(folder)
-            folder.mkdir(parents=True, exist_ok=True)
-            write_json(folder / "key.json", key)
-        yield cls(folder, target)
-
-    @property
-    def done(self) -> int:
-        """How many blocks of pictures are scored."""
-        file = self.folder / "done.json"
-        return int(read_json(file)) if file.is_file() else 0
-
-    def candidates(self, encoded: EncodedCollection, k: int) -> dict[str, Candidates]:
-        """Both directions: the ``k`` best of each query by the rows, with room for their scores."""
-        if not (self.folder / "work.json").is_file():
-            best = similarity_of(encoded.similarity).best
-            for name in DIRECTIONS:
-                items, scores = best(encoded.images.rows, encoded.texts.rows, name, k)
-                with _writing(self.folder):
-                    np.save(self.folder / f"{name}_items.npy", items)
-                    np.save(self.folder / f"{name}_contrastive.npy", scores.astype(np.float32))
-                    create_array(self.folder / f"{name}_matching.npy", "float32", items.shape)
-            write_json(self.folder / "work.json", {"k": k})
-        for name in DIRECTIONS:
-            self._matching[name] = _mapped(self.folder / f"{name}_matching.npy", "r+")
-        return {
-            name: Candidates(
-                _mapped(self.folder / f"{name}_items.npy"),
-                _mapped(self.folder / f"{name}_contrastive.npy"),
-                self._matching[name],
-            )
-            for name in DIRECTIONS
-        }
-
-    def texts(self, blocks: Iterable[PairInputs], count: int) -> PairInputs:
-        """What the head reads of ``count`` texts, memory-mapped; ``blocks`` are asked for where it is not there."""
-        marker = self.folder / "texts.json"
-        if not marker.is_file():
-            write_json(marker, self._write_texts(blocks, count))
-        return {name: _mapped(self.folder / file) for name, file in read_json(marker).items()}
-
-    def _write_texts(self, blocks: Iterable[PairInputs], count: int) -> dict[str, str]:
-        arrays: dict[str, np.ndarray] = {}
-        said: dict[str, Any] = {}
-        files: dict[str, str] = {}
-        begin = 0
-        for block in blocks:
-            sizes = {len(values) for values in block.values()}
-            shapes = {name: (values.shape[1:], values.dtype) for name, values in block.items()}
-            if len(sizes) != 1 or (said and shapes != said):
-                raise MismatchError(
-                    f"the head's text inputs are {shapes} for {sorted(sizes)} texts, and were {said or 'unknown'}",
-                    "text_inputs has to give arrays of one shape and type, one row per text",
-                )
-            if not said:
-                said = shapes
-                files = {name: f"text_{number}.npy" for number, name in enumerate(shapes)}
-                with _writing(self.folder):
-                    arrays = {
-                        name: create_array(self.folder / files[name], kind.str, (count, *shape))
-                        for name, (shape, kind) in shapes.items()
-                    }
-            end = begin + sizes.pop()
-            if end > count:
-                break
-            for name, values in block.items():
-                arrays[name][begin:end] = values
-            begin = end
-        if begin != count:
-            raise MismatchError(
-                f"the head read {begin:,} of {count:,} texts", "text_inputs: one row per text"
-            )
-        for array in arrays.values():
-            array.flush()  # type: ignore[attr-defined]
-        return files
-
-    def keep(self, number: int, block: PairBlock, scores: np.ndarray) -> None:
-        """Store the scores of block ``number``, the next one, in the candidates of both directions."""
-        rows = slice(block.first, block.first + len(block.i2t))
-        self._matching["i2t"][rows] = scores[block.i2t]
-        flat = self._matching["t2i"].reshape(-1)
-        flat[block.t2i_cells] = scores[block.t2i]
-        for matching in self._matching.values():
-            matching.flush()  # type: ignore[attr-defined]
-        write_json(self.folder / "done.json", number + 1)
-
-    def finished(self, result: Reranked) -> Reranked:
-        """Store ``result`` where it was asked for, or copy it into memory; the work is over."""
-        if self.target is None:
-            i2t, t2i = (
-                Candidates(*(np.array(part) for part in (one.items, one.contrastive, one.matching)))
-                for one in (result.i2t, result.t2i)
-            )
-            return Reranked(i2t, t2i, result.adds_contrastive, result.about)
-        result.save(self.target)
-        shutil.rmtree(self.folder, ignore_errors=True)
-        return Reranked.open(self.target)
-
-
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {folder}: {error.strerror or error}",
-            "free some space, or check the folder's permissions, and ask again: what was scored is kept",
-        ) from error
-
-
-def _is_of(folder: Path, key: str) -> bool:
-    """Whether the work in ``folder`` was begun under ``key``."""
-    file = folder / "key.json"
-    return file.is_file() and read_json(file) == key
-
-
-def _mapped(file: Path, mode: Literal["r", "r+"] = "r") -> np.ndarray:
-    return map_array(file, fix=f"remove {file.parent} and ask again", mode=mode)
-
 
 logger = logging.getLogger(__name__)
 
@@ -206,7 +46,7 @@ _TEXT_BLOCK = 1024
 
 
 def require_matching(encoder: DualEncoder) -> MatchingEncoder:
-    """``encoder`` as one with a matching head."""
+    """Return an encoder that has a matching head."""
     if isinstance(encoder, MatchingEncoder):
         return encoder
     from diptych.encoders.family import FAMILIES
@@ -220,7 +60,7 @@ def require_matching(encoder: DualEncoder) -> MatchingEncoder:
 
 
 def stored_candidates(folder: Path | str, encoded: EncodedCollection, k: int) -> Reranked | None:
-    """The ``k`` best candidates of each query that ``folder`` holds of ``encoded``; None where it does not."""
+    """Return the ``k`` best candidates of each query that ``folder`` holds of ``encoded``; None where it does not."""
     if not Reranked.is_at(folder):
         return None
     found = Reranked.open(folder)
@@ -242,33 +82,32 @@ def rerank(
     pictures: int = _PICTURES,
     batch: int = _PAIRS,
 ) -> Reranked:
-    """Score the ``k`` best texts of every image and the ``k`` best images of every text with the head."""
+    """Score the ``k`` best texts of every image and the ``k`` best images of every text with the head.
+
+    Of an interrupted call with the same ``folder``, what was done is used.
+    """
     head = require_matching(encoder)
     for what, number in (("k", k), ("pictures", pictures), ("batch", batch)):
         if number < 1:
             raise UsageError(f"{what} is {number}, it must be at least 1")
     _check_same(encoder, collection, encoded)
-    if folder is not None:
-        found = stored_candidates(folder, encoded, k)
-        if found is not None:
-            return found
+    found = None if folder is None else stored_candidates(folder, encoded, k)
+    if found is not None:
+        return found
+    for what, size in (("captions", collection.n_captions), ("images", collection.n_images)):
+        if k > size:
+            logger.info("k = %d, but there are %d %s: all of them are candidates", k, size, what)
     about = {
-        "dataset": encoded.about["dataset"],
-        "split": encoded.about["split"],
-        "data": encoded.about["data"],
+        **{name: encoded.about[name] for name in ("dataset", "split", "data")},
         "encoder": encoder.fingerprint,
         "name": encoder.describe().get("name", encoder.family),
         "k": k,
     }
-    _say_whole(k, collection)
-    key = fingerprint(about, pictures, batch, head.adds_contrastive)
-    with Workplace.at(folder, key) as work:
-        candidates = work.candidates(encoded, k)
-        plan = PairPlan(candidates["i2t"].items, candidates["t2i"].items, pictures)
-        texts = work.texts(_text_blocks(head, collection), collection.n_captions)
-        _score(head, collection, plan, texts, work, batch)
-        result = Reranked(candidates["i2t"], candidates["t2i"], head.adds_contrastive, about)
-        return work.finished(result)
+    with _workplace(folder, fingerprint(about, pictures, batch, head.adds_contrastive)) as work:
+        result = _reranked(head, collection, encoded, work, about, pictures, batch)
+        if folder is not None:
+            result.save(folder)
+    return result if folder is None else Reranked.open(folder)
 
 
 def _check_same(encoder: DualEncoder, collection: Collection, encoded: EncodedCollection) -> None:
@@ -286,12 +125,12 @@ def _check_same(encoder: DualEncoder, collection: Collection, encoded: EncodedCo
                 f"{len(want):,} {what} were embedded, {collection.name} has {len(have):,}",
                 "re-rank the split that was embedded",
             )
-        for row, (one, other) in enumerate(zip(have, want, strict=True)):
-            if one != other:
-                raise MismatchError(
-                    f"{what}: row {row} is {one!r} in {collection.name} and {other!r} among the embeddings",
-                    "re-rank the split that was embedded",
-                )
+        row = next((row for row, pair in enumerate(zip(have, want, strict=True)) if pair[0] != pair[1]), None)
+        if row is not None:
+            raise MismatchError(
+                f"{what}: row {row} is {have[row]!r} in {collection.name} and {want[row]!r} among the embeddings",
+                "re-rank the split that was embedded",
+            )
     if not collection.n_images or not collection.n_captions:
         raise DataError(
             f"{collection.name} has {collection.n_images} pictures and {collection.n_captions} captions",
@@ -299,56 +138,102 @@ def _check_same(encoder: DualEncoder, collection: Collection, encoded: EncodedCo
         )
 
 
-def _say_whole(k: int, collection: Collection) -> None:
-    for what, size in (("captions", collection.n_captions), ("pictures", collection.n_images)):
-        if k > size:
-            logger.info("k = %d, but there are %d %s: all of them are candidates", k, size, what)
+@contextmanager
+def _workplace(target: Path | str | None, key: str) -> Iterator[Path]:
+    """Yield the folder of the work that was begun under ``key``, or a new one; it is gone when the block succeeds."""
+    if target is None:
+        with tempfile.TemporaryDirectory(prefix="diptych-rerank-") as temporary:
+            yield Path(temporary)
+        return
+    target = Path(target)
+    check_replaceable(target, Reranked.marker())
+    folder = target.with_name(f".{target.name}.work")
+    file = folder / "key.json"
+    if not file.is_file() or read_json(file) != key:
+        shutil.rmtree(folder, ignore_errors=True)
+        write_json(file, key)
+    try:
+        yield folder
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {folder}: {error.strerror or error}",
+            "free some space, or check the folder's permissions, and resume: what was scored is kept",
+        ) from error
+    shutil.rmtree(folder, ignore_errors=True)
 
 
-def _text_blocks(head: MatchingEncoder, collection: Collection) -> Iterator[PairInputs]:
-    with task("reading captions", collection.n_captions, "captions") as bar:
-        for begin in range(0, collection.n_captions, _TEXT_BLOCK):
-            texts = list(collection.captions[begin : begin + _TEXT_BLOCK])
-            yield head.text_inputs(texts)
-            bar.advance(len(texts))
+def _once(folder: Path, write: Callable[[Path], None]) -> dict[str, np.ndarray]:
+    """Return the arrays that ``write`` puts into a folder, memory-mapped; it is called once."""
+    if not folder.is_dir():
+        with atomic_folder(folder) as temporary:
+            write(temporary)
+    fix = f"remove {folder.parent} and run this again"
+    return {file.stem: map_array(file, fix=fix) for file in folder.glob("*.npy")}
 
 
-def _score(
+def _reranked(
     head: MatchingEncoder,
     collection: Collection,
-    plan: PairPlan,
-    texts: PairInputs,
-    work: Workplace,
+    encoded: EncodedCollection,
+    work: Path,
+    about: dict[str, Any],
+    pictures: int,
     batch: int,
-) -> None:
-    """Score the blocks that are not done yet."""
-    begin, size = work.done, plan.pictures
-    left = read_ahead(collection.item, range(begin * size, collection.n_images))
-    done = int(plan.sizes[:begin].sum())
-    with task("re-ranking", int(plan.sizes.sum()), "pairs", done) as bar:
-        for number, items in enumerate(batched(left, size), begin):
-            block = plan.block(number)
-            tokens = head.image_inputs(items)
-            scores = np.empty(len(block), dtype=np.float32)
-            for low in range(0, len(block), batch):
-                here = slice(low, low + batch)
-                with _named(block, here, collection):
-                    scores[here] = match_pairs(head, tokens, texts, block, here)
-                bar.advance(len(block.images[here]))
-            work.keep(number, block, scores)
-            images = min((number + 1) * size, collection.n_images)
-            check_stop(f"stopped re-ranking after {images:,} of {collection.n_images:,} images")
+) -> Reranked:
+    def write_candidates(name: Direction, folder: Path) -> None:
+        best = similarity_of(encoded.similarity).best
+        items, scores = best(encoded.images.rows, encoded.texts.rows, name, about["k"])
+        np.save(folder / "items.npy", items)
+        np.save(folder / "contrastive.npy", scores.astype(np.float32))
 
+    def write_texts(folder: Path) -> None:
+        arrays: dict[str, np.ndarray] = {}
+        with task("reading captions", collection.n_captions, "captions") as bar:
+            for begin in range(0, collection.n_captions, _TEXT_BLOCK):
+                texts = list(collection.captions[begin : begin + _TEXT_BLOCK])
+                for name, values in head.text_inputs(texts).items():
+                    if name not in arrays:
+                        shape = (collection.n_captions, *values.shape[1:])
+                        arrays[name] = create_array(folder / f"{name}.npy", values.dtype.str, shape)
+                    if values.shape != (len(texts), *arrays[name].shape[1:]):
+                        raise MismatchError(
+                            f"the head's {name} of {len(texts)} texts have the shape {values.shape}",
+                            "text_inputs has to give arrays of one shape, one row per text",
+                        )
+                    arrays[name][begin : begin + len(texts)] = values
+                bar.advance(len(texts))
 
-@contextmanager
-def _named(block: PairBlock, here: slice, collection: Collection) -> Iterator[None]:
-    """Say among which pictures and captions a score was not finite."""
-    try:
-        yield
-    except NumericalError as error:
-        first = collection.image_ids[int(block.images[here][0])]
-        last = collection.image_ids[int(block.images[here][-1])]
-        raise NumericalError(
-            f"re-ranking pictures {first!r} to {last!r} with their captions: {error.message}",
-            error.fix or "the weights are damaged or diverged: load or train them again",
-        ) from error
+    chosen: dict[Direction, tuple[np.ndarray, np.ndarray]] = {}
+    for name in DIRECTIONS:
+        stored = _once(work / name, partial(write_candidates, name))
+        chosen[name] = np.array(stored["items"]), np.array(stored["contrastive"])
+    texts = _once(work / "texts", write_texts)
+    keys = pair_keys(chosen)
+    if not (work / "scores.npy").is_file():
+        create_array(work / "scores.npy", "float32", keys.shape)
+    scores = map_array(work / "scores.npy", mode="r+")
+    begun = int(read_json(work / "done.json")) if (work / "done.json").is_file() else 0
+    starts = np.searchsorted(keys, np.arange(collection.n_images + 1) * collection.n_captions)
+    left = read_ahead(collection.item, range(begun * pictures, collection.n_images))
+    shown = int(starts[min(begun * pictures, collection.n_images)])
+    with task("re-ranking", len(keys), "pairs", shown) as bar:
+        for number, items in enumerate(batched(left, pictures), begun):
+            first = number * pictures
+            last = first + len(items) - 1
+            begin, end = int(starts[first]), int(starts[last + 1])
+            rows, read = np.divmod(keys[begin:end], collection.n_captions)
+            try:
+                for found in matched(head, head.image_inputs(items), rows - first, texts, read, batch):
+                    scores[begin : begin + len(found)] = found
+                    begin += len(found)
+                    bar.advance(len(found))
+            except NumericalError as error:
+                names = collection.image_ids
+                raise NumericalError(
+                    f"re-ranking pictures {names[first]!r} to {names[last]!r} with their captions: {error.message}",
+                    error.fix,
+                ) from error
+            scores.flush()  # type: ignore[attr-defined]
+            write_json(work / "done.json", number + 1)
+            check_stop(f"stopped re-ranking after {last + 1:,} of {collection.n_images:,} images")
+    return reranked(chosen, keys, scores, head.adds_contrastive, about)

@@ -9,7 +9,7 @@
 A block's rows are flushed before its byte is written. When every block is there, the folder becomes an artifact
 with the name ``NAME``. Several processes may write blocks of one store at the same time.
 
-:func:`keyed_rows` keeps such stores under the content of their items, so that no item is ever computed twice.
+:func:`keyed_rows` keeps rows by the content of their items, so that no item is ever computed twice.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import mmap
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -32,41 +32,32 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.core.context import task
 from diptych.core.errors import DataError, StorageError
-from diptych.core.files import atomic_path, create_array, recover_folder, replace_folder
+from diptych.core.files import atomic_path, create_array, recover_folder, remove_leftovers, replace_folder
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.locking import taking_turns
 from diptych.core.reading import map_array
+from diptych.data.loading import read_ahead
 
 logger = logging.getLogger(__name__)
 
-_PLAN, _ROWS, _JOURNAL, _KEYS = "plan.json", "rows.npy", "finished.u1", "keys.npy"
-_SECONDS = 2.0
-"""Flushing takes longer than a small block: blocks are flushed and recorded together, this often."""
-_CHUNK = 8192
-"""Rows that are copied or read together."""
+_PLAN, _ROWS, _JOURNAL = "plan.json", "rows.npy", "finished.u1"
+_SECONDS = 2.0  # flushing takes longer than a small block: blocks are recorded together, this often
+_CHUNK = 8192  # rows that are copied or read together
 
 Result = TypeVar("Result", bound=Artifact)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class RowPlan(Artifact, kind="row-plan"):
-    """What is computed; a store of the same plan resumes.
+    """What is computed; a store of the same plan resumes."""
 
-    Attributes:
-        of: what rows depend on: fingerprints of model and data, options.
-        count: n, how many rows.
-        shape: of one row.
-        block: rows per block; the last one has what is left.
-        dtype: of the numbers.
-        noun: of rows in messages.
-    """
-
-    of: Mapping[str, Any]
+    of: Mapping[str, Any]  # what rows depend on: fingerprints of model and data, options
     count: int
-    shape: tuple[int, ...]
-    block: int
+    shape: tuple[int, ...]  # of one row
+    block: int  # rows per block; the last one has what is left
     dtype: str = "float32"
-    noun: str = "rows"
+    noun: str = "rows"  # in messages
 
     @property
     def blocks(self) -> int:
@@ -76,6 +67,19 @@ class RowPlan(Artifact, kind="row-plan"):
     def rows_of(self, block: int) -> range:
         """Return the rows of a block."""
         return range(block * self.block, min(self.count, (block + 1) * self.block))
+
+    def read_blocks(
+        self, load: Callable[[int], T], blocks: Sequence[int], threads: int, prepare_next: bool
+    ) -> Iterator[list[T]]:
+        """Yield ``load(row)`` of the rows of each block, read ahead in threads.
+
+        With ``prepare_next`` a whole block is read ahead, for what a GPU computes meanwhile; a processor would take
+        turns with it on the same cores, which is slower than one after the other.
+        """
+        places = (row for block in blocks for row in self.rows_of(block))
+        ahead = read_ahead(load, places, threads, 4 * threads + (self.block if prepare_next else 0))
+        for block in blocks:
+            yield list(islice(ahead, len(self.rows_of(block))))
 
     def rows_in(self, blocks: np.ndarray) -> int:
         """Count the rows of some blocks, each of them named once."""
@@ -142,9 +146,7 @@ class RowStore:
         self._recorded = time.monotonic()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         try:
             self.record()
         finally:
@@ -177,10 +179,7 @@ class RowStore:
         self._recorded = time.monotonic()
 
     def finish(self, make: Callable[[np.ndarray], Result]) -> Result:
-        """Give the rows a header and their name; ``make`` gets them memory-mapped and returns the artifact.
-
-        An older version of the target is replaced.
-        """
+        """Give the rows the header that ``make`` returns of them, memory-mapped, and their name."""
         if len(missing := self.missing()):
             raise DataError(f"{len(missing)} of {self.plan.blocks} blocks of {self.plan.noun} are missing")
         with _storage_errors(self.folder):
@@ -211,50 +210,7 @@ def _storage_errors(folder: Path) -> Iterator[None]:
         ) from error
 
 
-@dataclass(frozen=True, eq=False)
-class KeyedRows(Artifact, kind="keyed_rows", mapped=("rows", "keys")):
-    """Rows of distinct items, by the fingerprints of their content.
-
-    Attributes:
-        keys: (n,) uint64.
-        rows: (n, width) float32, memory-mapped.
-        check: fingerprint of the rows.
-    """
-
-    keys: np.ndarray
-    rows: np.ndarray
-    check: str
-
-
 Make = Callable[[np.ndarray], Iterator[tuple[np.ndarray, np.ndarray]]]
-
-
-def keyed_rows(
-    folder: Path, keys: np.ndarray, width: int, make: Make, *, doing: str, unit: str
-) -> tuple[np.ndarray, bool]:
-    """Return rows by key, memory-mapped, and whether this sequence of items was there.
-
-    A folder is for one maker of rows. It holds one store per sequence of items that was asked for; rows that
-    any of them has, finished or not, are copied and not computed. All of it is a cache.
-    """
-    target = folder / fingerprint_arrays({"keys": keys})
-    with taking_turns(target):
-        recover_folder(target)
-        there = _opened(target) if KeyedRows.is_at(target) else None
-        found = there or _compute(target, keys, width, make, doing, unit)
-    return found.rows, there is not None
-
-
-def _opened(folder: Path) -> KeyedRows | None:
-    """Return a finished store; None where it is corrupt."""
-    try:
-        found = KeyedRows.open(folder)
-        if len(found.rows) == len(found.keys) and found.check == _check(found.rows):
-            return found
-    except StorageError:
-        pass
-    logger.warning("%s is corrupt: its rows are computed again", folder)
-    return None
 
 
 def text_keys(texts: Iterable[str]) -> np.ndarray:
@@ -265,67 +221,72 @@ def text_keys(texts: Iterable[str]) -> np.ndarray:
     return np.frombuffer(bytes(digests), dtype="<u8")
 
 
-def _compute(target: Path, keys: np.ndarray, width: int, make: Make, doing: str, unit: str) -> KeyedRows:
-    """Copy the rows that other stores have and compute the others."""
-    distinct, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    ends = np.searchsorted(place[order], np.arange(len(distinct) + 1))
-    store = RowStore.begin(target, RowPlan({}, len(keys), (width,), block=1, noun=unit))
-    if not (store.folder / _KEYS).is_file():
-        with atomic_path(store.folder / _KEYS) as temporary, open(temporary, "wb") as handle:
-            np.save(handle, keys)
-    with store:
+def keyed_rows(
+    folder: Path, keys: np.ndarray, width: int, make: Make, *, doing: str, unit: str
+) -> tuple[np.ndarray, bool]:
+    """Return rows by key, memory-mapped, and whether all of them were there.
 
-        def fill(numbers: np.ndarray, rows: np.ndarray) -> None:
-            """Write the rows of distinct items wherever these items occur."""
-            for number, row in zip(numbers.tolist(), rows, strict=True):
-                for at in order[ends[number] : ends[number + 1]].tolist():
-                    store.write(at, row[None])
+    A folder is for one maker of rows, and a cache. Every row that was ever computed is a record of ``pool.bin``,
+    with a checksum: what a kill or a broken disk left of one is computed again. Beside it lie the rows in the order
+    in which they were asked for.
 
-        there = np.logical_and.reduceat(store.finished()[order], ends[:-1])
-        for other_keys, rows, done in _stores(target):
-            numbers = np.minimum(np.searchsorted(distinct, other_keys), len(distinct) - 1)
-            new = np.flatnonzero(done & (distinct[numbers] == other_keys) & ~there[numbers])
-            new = new[np.unique(numbers[new], return_index=True)[1]]
-            for start in range(0, len(new), _CHUNK):
-                chunk = new[start : start + _CHUNK]
-                fill(numbers[chunk], rows[chunk])
-                release_pages(rows)
-            there[numbers[new]] = True
-        missing = np.flatnonzero(~there)
-        logger.info("rows %s: %d of %d %s are there", target.parent.name, there.sum(), len(distinct), unit)
-        with task(doing, len(distinct), unit, int(there.sum())) as bar:
-            for positions, part in make(first[missing]) if len(missing) else ():
-                fill(missing[positions], part)
-                bar.advance(len(positions))
-    return store.finish(lambda rows: KeyedRows(map_array(store.folder / _KEYS), rows, _check(rows)))
-
-
-def _stores(target: Path) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield keys and rows of the folder's other stores, and which of them are there."""
-    for folder in sorted(target.parent.iterdir()):
-        if not (folder / _KEYS).is_file() or folder.name.removesuffix(".unfinished") == target.name:
-            continue
-        if KeyedRows.is_at(folder):
-            if (found := _opened(folder)) is not None:
-                yield found.keys, found.rows, np.ones(len(found.keys), dtype=bool)
-            continue
-        try:
-            keys, rows = map_array(folder / _KEYS), map_array(folder / _ROWS)
-            done = np.fromfile(folder / _JOURNAL, dtype=np.uint8).astype(bool)
-        except (StorageError, OSError):
-            continue  # another process just finished or removed it
-        if len(keys) == len(rows) == len(done):
-            yield keys, rows, done
+    Args:
+        make: gets (m,) places in ``keys`` and yields places in these and their rows, batch by batch.
+    """
+    record = np.dtype([("key", "<u8"), ("check", "<u8"), ("row", "<f4", (width,))])
+    pool, target = folder / "pool.bin", folder / f"{fingerprint_arrays({'keys': keys})}.npy"
+    distinct, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    with taking_turns(pool), _storage_errors(folder):
+        remove_leftovers(folder)
+        records, place = _places(pool, record, distinct)
+        missing = np.flatnonzero(place < 0)
+        logger.info("rows %s: %d of %d %s are there", folder.name, np.sum(place >= 0), len(distinct), unit)
+        if len(missing):
+            done = len(distinct) - len(missing)
+            with open(pool, "ab") as handle, task(doing, len(distinct), unit, done) as bar:
+                for positions, rows in make(first[missing]):
+                    made = np.empty(len(positions), dtype=record)
+                    made["key"], made["row"] = distinct[missing[positions]], rows
+                    made["check"] = _checksums(made)
+                    handle.write(made.tobytes())
+                    handle.flush()
+                    bar.advance(len(positions))
+                os.fsync(handle.fileno())
+            records, place = _places(pool, record, distinct)
+        with atomic_path(target) as temporary:
+            found = create_array(temporary, "<f4", (len(keys), width))
+            for start in range(0, len(keys), _CHUNK):
+                found[start : start + _CHUNK] = records["row"][place[number[start : start + _CHUNK]]]
+                release_pages(records)
+            found.flush()  # type: ignore[attr-defined]
+    return map_array(target), not len(missing)
 
 
-def _check(rows: np.ndarray) -> str:
-    """Return ``fingerprint_arrays({"rows": rows})`` with a block of the rows in memory."""
-    hasher = hashlib.blake2b(f"rows:{rows.dtype.str}:{rows.shape}\0".encode(), digest_size=8)
-    for start in range(0, len(rows), _CHUNK):
-        hasher.update(np.ascontiguousarray(rows[start : start + _CHUNK]).view(np.uint8).reshape(-1).data)
-        release_pages(rows)
-    return hasher.hexdigest()
+def _places(pool: Path, record: np.dtype[Any], keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the records of a pool, memory-mapped, and where (n,) ascending keys lie among them; -1 for none."""
+    count = pool.stat().st_size // record.itemsize if pool.is_file() else 0
+    place = np.full(len(keys), -1)
+    if not count:
+        return np.empty(0, dtype=record), place
+    os.truncate(pool, count * record.itemsize)  # a record of which a kill left a part
+    records = np.memmap(pool, record, "r", shape=(count,))
+    for start in range(0, count, _CHUNK):
+        block = np.array(records[start : start + _CHUNK])
+        at = np.minimum(np.searchsorted(keys, block["key"]), len(keys) - 1)
+        sound = (keys[at] == block["key"]) & (_checksums(block) == block["check"])
+        place[at[sound]] = start + np.flatnonzero(sound)
+        release_pages(records)
+    return records, place
+
+
+def _checksums(records: np.ndarray) -> np.ndarray:
+    """(n,) sums, modulo 2^64, of the bits of key and row: any changed bit changes its record's."""
+    words = np.ascontiguousarray(records["row"]).view("<u4")
+    odd = np.random.default_rng(0).integers(0, 2**63, words.shape[1], dtype=np.uint64) * np.uint64(
+        2
+    ) + np.uint64(1)
+    sums: np.ndarray = records["key"] + words.astype(np.uint64) @ odd
+    return sums
 
 
 def release_pages(rows: np.ndarray) -> None:

@@ -30,10 +30,7 @@ def term_fingerprint(terms: Sequence[str]) -> str:
 
 
 def canonical_rows(rows: Any, what: str = "sparse") -> csr_array:
-    """``rows`` as a ``csr_array`` of float32: columns ascending and once, no stored zeros.
-
-    Columns and row starts are int32 (int64 beyond 2**31 weights).
-    """
+    """Return a ``csr_array`` of float32: columns ascending and once, no stored zeros, int32 indices up to 2**31."""
     if np.ndim(rows) != 2 and getattr(rows, "ndim", 2) != 2:
         raise DataError(f"{what} vectors must have shape (n, terms), got {np.shape(rows)}")
     matrix = csr_array(rows)
@@ -71,25 +68,15 @@ def _with_index_type(
 class SparseEmbeddings(
     Artifact, kind="sparse_embeddings", version=2, recreate="diptych sparse train", files=("ids", "rows")
 ):
-    """(n, |V|) rows of term weights with one id each; a row may be empty.
+    """(n, |V|) rows of term weights with one id each; a row may be empty."""
 
-    Attributes:
-        ids: one unique id per row.
-        rows: canonical ``csr_array`` of float32, see :func:`canonical_rows`; usually memory-mapped.
-        terms: the vocabulary, one term per column.
-        encoder: fingerprint of what made them: dense encoder, head and vocabulary.
-        data: fingerprint of what was encoded.
-        kind: ``"image"`` or ``"text"``.
-        about: whatever else should travel with them (dataset, split, options of the head).
-    """
-
-    ids: Sequence[str]
-    rows: csr_array
-    terms: Sequence[str]
-    encoder: str
-    data: str
-    kind: str
-    about: dict[str, Any]
+    ids: Sequence[str]  # one unique id per row
+    rows: csr_array  # canonical csr_array of float32, see :func:`canonical_rows`; usually memory-mapped
+    terms: Sequence[str]  # the vocabulary, one term per column
+    encoder: str  # fingerprint of what made them: dense encoder, head and vocabulary
+    data: str  # fingerprint of what was encoded
+    kind: str  # "image" or "text"
+    about: dict[str, Any]  # whatever else should travel with them (dataset, split, options of the head)
 
     def __post_init__(self) -> None:
         if self.rows.shape != (len(self.ids), len(self.terms)):

@@ -1,15 +1,12 @@
-"""The feature store: frozen backbone features, computed once, memory-mapped, resumable.
+"""The feature store: frozen backbone features, computed once, memory-mapped, resumable, keyed by content.
 
-A store is keyed by what is in it: the backbone's weights, the preprocessing and augmentation, the precision, and
-every image's bytes. Beside the central view it can hold several random views per image, so that augmentation
-survives caching.
+Beside the central view it can hold several random views per image, so that augmentation survives caching.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -25,7 +22,7 @@ from diptych.core.locking import taking_turns
 from diptych.core.options import Options
 from diptych.data.collection import Collection
 from diptych.data.images import split_overlay
-from diptych.data.loading import default_workers, picture_contents, read_ahead
+from diptych.data.loading import default_workers, picture_contents
 from diptych.encoders.image_tower import ImageTower
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.region_tower import RegionTower
@@ -40,35 +37,24 @@ class FeatureOptions(Options):
     """How features are cached.
 
     Attributes:
-        views: random crops stored per picture beside the central one.
-        augmentation: what a random view is.
-        precision: ``float32``, or ``bfloat16`` arithmetic in the backbone: faster on processors that
-            have it, with two to three significant digits.
-        storage: ``float32`` or ``float16`` on disk.
-        seed: of the random views.
+        precision: ``float32``, or ``bfloat16`` arithmetic in the backbone: faster on processors that have
+            it, with two to three significant digits.
     """
 
-    views: int = Field(0, ge=0, le=1000)
-    augmentation: Augmentation = Augmentation()
+    views: int = Field(0, ge=0, le=1000)  # random crops stored per picture beside the central one
+    augmentation: Augmentation = Augmentation()  # what a random view is
     precision: Literal["float32", "bfloat16"] = "float32"
-    storage: Literal["float32", "float16"] = "float32"
-    seed: int = 0
+    storage: Literal["float32", "float16"] = "float32"  # float32 or float16 on disk
+    seed: int = 0  # of the random views
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureStore(Artifact, kind="features", version=2, mapped=("rows",)):
-    """(n, 1 + views, features) backbone features; view 0 is the central crop.
-
-    Open one with :meth:`FeatureStore.of`.
-    """
+    """(n, 1 + views, features) backbone features; view 0 is the central crop. Open one with :meth:`of`."""
 
     options: FeatureOptions
     rows: np.ndarray
-
-    @property
-    def folder(self) -> Path:
-        """Return where they lie."""
-        return Path(self.rows.filename).parent  # type: ignore[attr-defined]
+    folder: Path = field(init=False)
 
     @classmethod
     def of(
@@ -136,15 +122,11 @@ def _compute(
         return np.stack(views)
 
     plan, missing = store.plan, store.missing().tolist()
-    # Beside a GPU the next block is prepared while the backbone computes this one; on a CPU both would take
-    # turns on the same cores.
-    depth = 4 * default_workers() + (0 if device.type == "cpu" else plan.block)
-    ahead = read_ahead(views_of, (row for block in missing for row in plan.rows_of(block)), depth=depth)
+    ahead = plan.read_blocks(views_of, missing, default_workers(), device.type != "cpu")
     with task("computing features", plan.count, "images", store.done()) as bar, store, torch.inference_mode():
-        for number in missing:
+        for number, views in zip(missing, ahead, strict=True):
             rows = plan.rows_of(number)
-            views = np.concatenate(list(islice(ahead, len(rows))))
-            pixels = torch.from_numpy(views).to(device, memory_format=torch.channels_last)
+            pixels = torch.from_numpy(np.concatenate(views)).to(device, memory_format=torch.channels_last)
             with torch.autocast(device.type, torch.bfloat16, enabled=options.precision == "bfloat16"):
                 features = tower.features(pixels).float().cpu().numpy()
             stored = features.reshape(len(rows), *plan.shape).astype(options.storage)

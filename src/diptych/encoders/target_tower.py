@@ -23,20 +23,16 @@ class TargetTowerConfig(Options):
     """What a target tower is made of.
 
     Attributes:
-        kind: ``targets``.
-        targets: the model that makes the vectors.
         head: ``none`` takes them as they are; ``linear`` and ``mlp`` put a head on them.
         hidden: width of the MLP head's hidden layer; the targets' own when not given.
-        bias: whether the head's layers have one.
-        batch_norm: normalise the head's output over the batch, before unit length.
     """
 
     kind: Literal["targets"] = "targets"
-    targets: TargetOptions = TargetOptions()
+    targets: TargetOptions = TargetOptions()  # the model that makes the vectors
     head: Literal["none", "linear", "mlp"] = "none"
     hidden: int | None = Field(None, ge=1)
-    bias: bool = False
-    batch_norm: bool = False
+    bias: bool = False  # whether the head's layers have one
+    batch_norm: bool = False  # normalise the head's output over the batch, before unit length
 
     _head = model_validator(mode="after")(needs_head)
 
@@ -64,10 +60,7 @@ class TargetTower(Tower):
         self.head = text_head(config, targets.width, self.base, config.hidden or targets.width)
 
     def inputs(self, texts: Sequence[str]) -> TargetInputs:
-        """The targets of ``texts``, ready to be batched.
-
-        Those asked for last are kept: validation asks for the same ones after every epoch.
-        """
+        """Return the targets of ``texts``; the last are kept, for validation asks for the same after every epoch."""
         key = fingerprint(list(texts))
         if self._last is None or self._last[0] != key:
             self._last = key, TargetInputs(self.targets.encode(texts))

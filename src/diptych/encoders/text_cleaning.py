@@ -12,21 +12,13 @@ from diptych.core.errors import MismatchError
 
 @dataclass(frozen=True)
 class Cleaning:
-    """One model's rule.
+    """One model's rule."""
 
-    Attributes:
-        name: whose it is.
-        marks: the characters that are taken out of a text.
-        substitute: what stands in the place of each.
-        replaced: texts that are replaced after that, in order.
-        words: how many words are kept; more are cut.
-    """
-
-    name: str
-    marks: str
-    substitute: str
-    replaced: tuple[tuple[str, str], ...] = ()
-    words: int = 30
+    name: str  # whose it is
+    marks: str  # the characters that are taken out of a text
+    substitute: str  # what stands in the place of each
+    replaced: tuple[tuple[str, str], ...] = ()  # texts that are replaced after that, in order
+    words: int = 30  # how many words are kept; more are cut
 
     def whole(self, text: str) -> str:
         """``text`` cleaned, however long it is."""
@@ -50,8 +42,7 @@ class Cleaning:
         return len(self.whole(text).split(" ")) > self.words
 
     def counts(self, texts: Sequence[str], tokens: Sequence[int], limit: int) -> list[int]:
-        """How many tokens each text has, of which it has ``tokens`` after it is cut: above ``limit`` where words
-        were lost."""
+        """Return how many of ``tokens`` each cut text has; above ``limit`` where words were lost."""
         return [limit + 1 if self.cuts(text) else count for text, count in zip(texts, tokens, strict=True)]
 
     def describe(self) -> dict[str, Any]:
@@ -60,9 +51,7 @@ class Cleaning:
 
 _HYPHENS = (("-", " "), ("/", " "), ("<person>", "person"))
 
-ALBEF_CLEANING = Cleaning("ALBEF", ",.'!?\"()*#:;~", "", _HYPHENS)
-"""Also X-VLM's, whose code is the same (but for refusing an empty caption)."""
-
+ALBEF_CLEANING = Cleaning("ALBEF", ",.'!?\"()*#:;~", "", _HYPHENS)  # and X-VLM's
 BLIP_CLEANING = Cleaning("BLIP", '.!"()*#:;~', " ")
 
 
@@ -71,19 +60,12 @@ _ENCODE_TOKEN = "[ENC]"
 
 @dataclass(frozen=True)
 class TextRule:
-    """Padding and length of the texts of one model type.
+    """Padding and length of the texts of one model type."""
 
-    Attributes:
-        padding: ``"longest"`` of the batch, or always ``"max_length"``.
-        limit: tokens the model was trained with, where its configuration does not say so.
-        mask: whether the model takes the attention mask.
-        reserved: position rows that no token uses (RoBERTa numbers positions from pad id + 1).
-    """
-
-    padding: Literal["longest", "max_length"]
-    limit: int | None = None
-    mask: bool = True
-    reserved: int = 0
+    padding: Literal["longest", "max_length"]  # "longest" of the batch, or always "max_length"
+    limit: int | None = None  # tokens the model was trained with, where its configuration does not say so
+    mask: bool = True  # whether the model takes the attention mask
+    reserved: int = 0  # position rows that no token uses (RoBERTa numbers positions from pad id + 1)
 
 
 TEXT_RULES: dict[str, TextRule] = {
@@ -96,14 +78,11 @@ TEXT_RULES: dict[str, TextRule] = {
     "siglip": TextRule("max_length", mask=False),
     "siglip2": TextRule("max_length", limit=64, mask=False),
 }
-"""By ``model_type`` of ``config.json``; these are the models the adapter knows."""
+"""By ``model_type`` of ``config.json``."""
 
 
 def encode_token(tokenizer: Any, vocabulary: int, name: str) -> int:
-    """The id of [ENC], which stands first where BLIP reads a text with a picture.
-
-    It is the tokenizer's, else the model's last row, which the published code added last.
-    """
+    """Return the id of [ENC], first where BLIP reads text with image: the tokenizer's, else the model's last row."""
     known = tokenizer.get_vocab()
     if _ENCODE_TOKEN in known:
         return int(known[_ENCODE_TOKEN])

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -26,12 +26,12 @@ from diptych.data.word_vectors import read_word_vectors
 
 
 def unit_rows(rows: Tensor) -> Tensor:
-    """Rows divided by their length; a row shorter than 1e-12 stays (nearly) zero instead of NaN."""
+    """Divide rows by their length; one shorter than 1e-12 stays (nearly) zero instead of NaN."""
     return nn.functional.normalize(rows, dim=-1, eps=1e-12)
 
 
 def start_uniform(*layers: nn.Linear) -> None:
-    """VSE++'s initialisation: uniform in ± sqrt(6 / (in + out)) (Glorot), bias 0."""
+    """Initialise as VSE++: uniform in ± sqrt(6 / (in + out)) (Glorot), bias 0."""
     for layer in layers:
         bound = math.sqrt(6.0 / (layer.in_features + layer.out_features))
         nn.init.uniform_(layer.weight, -bound, bound)
@@ -85,25 +85,16 @@ class ProjectionConfig(Options):
     Linear(base, hidden) → ReLU → Linear(hidden, width). The towers below are then those of a model
     of width ``base`` without projection, so that a trained one's weights fit (ConVSE's warm start).
 
-    Attributes:
-        base: d of the towers' own output.
-        hidden: width of the hidden layer.
-        bias: whether the second layer has one, as in the published code; the first has none.
-
     Source: Jain and Verma, Contrastive Learning of Visual-Semantic Embeddings, 2021, IV-A2.
     """
 
-    base: int = Field(1024, ge=2)
-    hidden: int = Field(2048, ge=1)
-    bias: bool = True
+    base: int = Field(1024, ge=2)  # d of the towers' own output
+    hidden: int = Field(2048, ge=1)  # width of the hidden layer
+    bias: bool = True  # whether the second layer has one, as in the published code; the first has none
 
 
 class Tower(nn.Module):
-    """Base of all towers: ``projection`` and the way to unit rows.
-
-    Attributes:
-        base: d of what the tower's own layers have to give.
-    """
+    """Base of all towers: ``projection`` and the way to unit rows; their own layers give rows of width ``base``."""
 
     def __init__(
         self, width: int, *, projection: ProjectionConfig | None = None, absolute: bool = False
@@ -126,7 +117,7 @@ class Tower(nn.Module):
 
 
 def choose_kind(*kinds: type[Options]) -> Callable[[Any], Any]:
-    """A validator that reads a table by its key ``kind``, the first kind when the key is missing.
+    """Return a validator that reads a table by its key ``kind``, the first kind when the key is missing.
 
     Other than pydantic's tagged unions it keeps the tag out of the places that errors name.
     """
@@ -151,11 +142,10 @@ class CaptionInputs(ABC):
     """Captions as a tower takes them.
 
     Attributes:
-        lengths: (n,) int64; captions of like length make batches without padding.
         wordless: why no word can be unknown or left out, and what to do, where that is so.
     """
 
-    lengths: np.ndarray
+    lengths: np.ndarray  # (n,) int64; captions of like length make batches without padding
     wordless: ClassVar[tuple[str, str]]
 
     @abstractmethod
@@ -177,12 +167,7 @@ class CaptionInputs(ABC):
 
 
 class TokenInputs(CaptionInputs):
-    """Token ids of captions, end to end.
-
-    Args:
-        flat: (n_tokens,) ids.
-        starts: (n + 1,) int64, where each caption starts.
-    """
+    """Token ids of captions, end to end; ``starts`` are (n + 1,) int64."""
 
     def __init__(
         self,
@@ -259,11 +244,7 @@ class TokenInputs(CaptionInputs):
 
 
 class TargetInputs(CaptionInputs):
-    """Captions' vectors from a sentence encoder or an LSA.
-
-    Args:
-        vectors: (n, d) float32.
-    """
+    """(n, d) float32 vectors of captions, from a sentence encoder or an LSA."""
 
     wordless = (
         "captions are vectors of sentences: no word can be unknown or left out",
@@ -296,19 +277,16 @@ def pad_tokens(flat: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> tuple[
     return torch.from_numpy(tokens.astype(np.int64)), torch.from_numpy(lengths)
 
 
-def word_embedding(
-    vocabulary: Vocabulary, width: int, file: str | None, scale: Literal["matched", "given"]
-) -> nn.Embedding:
-    """Return embeddings of a vocabulary.
+def word_embedding(vocabulary: Vocabulary, width: int, config: Any, load_weights: bool) -> nn.Embedding:
+    """Return embeddings of a vocabulary; words that the file knows start from its vectors.
 
-    Words that the file knows start from its vector, narrower ones in the first places of a row: as they are, all
-    else drawn from N(0, 1), as Bleeker et al. 2022 do (``given``), or scaled as a whole to the spread of the others.
+    These are taken as they are, all else drawn from N(0, 1) (``given``), or scaled to the spread of the others.
     """
     embed = nn.Embedding(len(vocabulary), width)
     nn.init.uniform_(embed.weight, -0.1, 0.1)
-    if file is None:
+    if config.word_vectors is None or not load_weights:
         return embed
-    known, vectors = read_word_vectors(Path(file), "model.text.word_vectors in the recipe")
+    known, vectors = read_word_vectors(Path(config.word_vectors), "model.text.word_vectors in the recipe")
     if vectors.shape[1] > width:
         raise MismatchError(
             f"word vectors of shape {vectors.shape} do not fit word_width {width}",
@@ -316,7 +294,7 @@ def word_embedding(
         )
     spread = float(embed.weight.detach().std()) / max(float(vectors.std()), 1e-12)
     with torch.no_grad():
-        if scale == "given":
+        if config.word_vector_scale == "given":
             nn.init.normal_(embed.weight)
             spread = 1.0
         for number, word in enumerate(vocabulary.entries):

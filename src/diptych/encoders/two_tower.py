@@ -34,17 +34,15 @@ class ModelConfig(Options):
     """What a two-tower model is made of.
 
     Attributes:
-        width: d, the length of a row in the shared space.
         image: the image tower: ``kind = "pictures"`` (a backbone) or ``"regions"`` (VSRN).
         text: the caption tower: ``kind = "gru"``, ``"targets"`` (a sentence encoder's vectors) or ``"bag"``
             (words without their order).
-        projection: a non-linear projection on both towers; none when not given.
-        similarity: ``cosine``; ``order``: rows without signs, scored by order violation (Vendrov et
-            al., Order-Embeddings of Images and Language, ICLR 2016); ``order-root`` trains on the root
-            of the violation, as VSE++'s published code does, and ranks as ``order``.
+        similarity: ``cosine``; ``order``: rows without signs, scored by order violation (Vendrov et al.,
+            Order-Embeddings of Images and Language, ICLR 2016); ``order-root`` trains on the root of the
+            violation, as VSE++'s published code does, and ranks as ``order``.
     """
 
-    width: int = Field(1024, ge=2)
+    width: int = Field(1024, ge=2)  # d, the length of a row in the shared space
     image: Annotated[
         ImageTowerConfig | RegionTowerConfig,
         BeforeValidator(choose_kind(ImageTowerConfig, RegionTowerConfig)),
@@ -53,28 +51,22 @@ class ModelConfig(Options):
         CaptionTowerConfig | TargetTowerConfig | BagTowerConfig,
         BeforeValidator(choose_kind(CaptionTowerConfig, TargetTowerConfig, BagTowerConfig)),
     ] = CaptionTowerConfig()
-    projection: ProjectionConfig | None = None
+    projection: ProjectionConfig | None = None  # a non-linear projection on both towers; none when not given
     similarity: Literal["cosine", "order", "order-root"] = "cosine"
 
 
 class TwoTowerModel(nn.Module):
-    """Both towers as one module: ``image`` and ``text``; without ``images`` the caption tower alone."""
+    """Both towers as one module; without ``images`` the caption tower alone."""
 
     def __init__(
         self, config: ModelConfig, source: CaptionSource, load_weights: bool = True, images: bool = True
     ) -> None:
         super().__init__()
         self.config = config
-        words = isinstance(source, Vocabulary)
-        if words and isinstance(config.text, TargetTowerConfig):
+        if isinstance(source, Vocabulary) == isinstance(config.text, TargetTowerConfig):
             raise MismatchError(
-                f"a target tower takes a target model, got a vocabulary of {len(source)} words",  # type: ignore[arg-type]
-                "make one with make_target_model",
-            )
-        if not words and not isinstance(config.text, TargetTowerConfig):
-            raise MismatchError(
-                f"a tower of words takes a vocabulary, got a {type(source).__name__}",
-                "build one with Vocabulary.build, or set model.text.kind = 'targets'",
+                f"a text tower of kind {config.text.kind} got a {type(source).__name__}",
+                "a tower of targets takes what make_target_model makes, the others a Vocabulary",
             )
         ends: Any = {"projection": config.projection, "absolute": config.similarity != "cosine"}
         kinds: Any = {"pictures": ImageTower, "regions": RegionTower}
@@ -94,8 +86,7 @@ _NO_EFFECT: Any = {
     "projection": True,
     "similarity": True,
 }
-"""Keys that change no row, or whose effect the fingerprint takes from names and shapes of weights, from
-the target model or from the similarity itself."""
+"""Keys that change no row, or whose effect the fingerprint takes from elsewhere."""
 
 
 class TwoTowerEncoder(TrainableEncoder):
@@ -118,7 +109,6 @@ class TwoTowerEncoder(TrainableEncoder):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
         return next(self.model.parameters()).device
 
     @property
@@ -202,10 +192,7 @@ class TwoTowerEncoder(TrainableEncoder):
 
     @property
     def fingerprint(self) -> str:
-        """Name by content: weights, preprocessing, vocabulary or target model, and text cut.
-
-        Computed anew each time, for weights in training change.
-        """
+        """Return the name by content, computed anew each time, for weights in training change."""
         return self._stored_fingerprint or self._fingerprint_of(self.model.state_dict())
 
     def _fingerprint_of(self, weights: dict[str, torch.Tensor]) -> str:
@@ -252,7 +239,12 @@ class TwoTowerEncoder(TrainableEncoder):
         settings = EncoderHeader.open(folder).settings
         try:
             config = ModelConfig.model_validate(read_json(folder / "model.json"))
-            source = _source_of(config, folder)
+            targets = isinstance(config.text, TargetTowerConfig)
+            source: CaptionSource = (
+                open_target_model(folder / "targets")
+                if targets
+                else Vocabulary.load(folder / "vocabulary.json")
+            )
             model = TwoTowerModel(config, source, load_weights=False, images=images)
             weights = load_tensors(folder / "model.safetensors", "copy it again, or train it again")
             needed = model.state_dict()
@@ -271,10 +263,3 @@ class TwoTowerEncoder(TrainableEncoder):
         if not images:
             encoder._stored_fingerprint = encoder._fingerprint_of(weights)
         return encoder
-
-
-def _source_of(config: ModelConfig, folder: Path) -> CaptionSource:
-    """The vocabulary or target model that was saved beside a model."""
-    if isinstance(config.text, TargetTowerConfig):
-        return open_target_model(folder / "targets")
-    return Vocabulary.load(folder / "vocabulary.json")

@@ -17,7 +17,7 @@ from diptych.core.errors import (
 )
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.official.encoder import AlbefEncoder, OfficialEncoder, XvlmEncoder
-from diptych.encoders.official.vit import relative_bias_table
+from diptych.encoders.official.vision import relative_bias_table
 
 from ..tiny_pretrained import CAPTIONS, bert_tokenizer, pictures
 from .tiny_official import (

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from diptych.core.errors import StorageError
-from diptych.encoders.official.vit import position_table, relative_bias_table
+from diptych.encoders.official.vision import position_table, relative_bias_table
 
 from .tiny_official import VIT, albef_state
 

@@ -101,7 +101,7 @@ def test_published_names(kind: str, count: int) -> None:
     assert {name: value.shape for name, value in found.items()} == {
         name: value.shape for name, value in model.state_dict().items()
     }
-    used = {model.official_name(name, LAYOUTS[kind])[0] for name in found}
+    used = {model.official_name(name, LAYOUTS[kind]) for name in found}
     assert kept.keys() - used == {"temp", *(name for name in kept if FOLLOWING.match(name))}
     parameters = sum(value.numel() for value in found.values()) + 1
     assert parameters == {"albef": 209560835, "xvlm": 213959547}[kind]

@@ -6,6 +6,7 @@ an epsilon of 1e-5 for the picture. Here both are those of the published code.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,35 +18,35 @@ from torch import Tensor
 from diptych.core.errors import StorageError
 from diptych.encoders.blip import BlipEncoder
 from diptych.encoders.official.checkpoint import (
-    FOLLOWING,
     LAYOUTS,
     Stage,
-    listed,
+    check_names,
     read_checkpoint,
     retrieval_weights,
+    split_stage,
 )
 from diptych.encoders.official.inputs import Given, Squashed, configured, find_tokenizer
-from diptych.encoders.official.vit import position_table, vit_config
-from diptych.encoders.official.weights import Renaming, Weights, given_heads, not_cut_off, usable
+from diptych.encoders.official.model import PRE_TRAINED_SIZE, PUBLISHED_TEXT_WIDTH
+from diptych.encoders.official.vision import position_table, vit_config
+from diptych.encoders.official.weights import Weights, given_heads, not_cut_off, usable
 
-_PRE_TRAINING = "pretraining:"
-_PRE_TRAINED_SIZE = 384
-_BASE = 768  # width of the published text encoder
+_NAMES = {
+    r"vision_model\.embeddings\.class_embedding": "visual_encoder.cls_token",
+    r"vision_model\.embeddings\.position_embedding": "visual_encoder.pos_embed",
+    r"vision_model\.embeddings\.patch_embedding\.(\w+)": r"visual_encoder.patch_embed.proj.\1",
+    r"vision_model\.encoder\.layers\.(\d+)\.self_attn\.projection\.": r"visual_encoder.blocks.\1.attn.proj.",
+    r"vision_model\.encoder\.layers\.(\d+)\.self_attn\.qkv\.": r"visual_encoder.blocks.\1.attn.qkv.",
+    r"vision_model\.encoder\.layers\.(\d+)\.layer_norm(\d)\.": r"visual_encoder.blocks.\1.norm\2.",
+    r"vision_model\.encoder\.layers\.(\d+)\.mlp\.": r"visual_encoder.blocks.\1.mlp.",
+    r"vision_model\.post_layernorm\.": r"visual_encoder.norm.",
+}
+"""From the names of transformers to the published ones; the text encoder's are the same."""
 
-_NAMES = Renaming(
-    (r"vision_model\.embeddings\.class_embedding", "visual_encoder.cls_token"),
-    (r"vision_model\.embeddings\.position_embedding", "visual_encoder.pos_embed"),
-    (r"vision_model\.embeddings\.patch_embedding\.(\w+)", r"visual_encoder.patch_embed.proj.\1"),
-    (
-        r"vision_model\.encoder\.layers\.(\d+)\.self_attn\.projection\.(\w+)",
-        r"visual_encoder.blocks.\1.attn.proj.\2",
-    ),
-    (r"vision_model\.encoder\.layers\.(\d+)\.self_attn\.qkv\.(\w+)", r"visual_encoder.blocks.\1.attn.qkv.\2"),
-    (r"vision_model\.encoder\.layers\.(\d+)\.layer_norm(\d)\.(\w+)", r"visual_encoder.blocks.\1.norm\2.\3"),
-    (r"vision_model\.encoder\.layers\.(\d+)\.mlp\.(fc\d)\.(\w+)", r"visual_encoder.blocks.\1.mlp.\2.\3"),
-    (r"vision_model\.post_layernorm\.(\w+)", r"visual_encoder.norm.\1"),
-    (r"((?:text_encoder|vision_proj|text_proj|itm_head)\..+)", r"\1"),
-)
+
+def _published_name(name: str) -> str:
+    for ours, theirs in _NAMES.items():
+        name = re.sub(f"^{ours}", theirs, name)
+    return name
 
 
 def blip_state_from_official(
@@ -57,13 +58,13 @@ def blip_state_from_official(
     stage: Stage = "fine-tuned",
     source: str = "the checkpoint",
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """A checkpoint of BLIP's authors as configuration and weights of ``BlipForImageTextRetrieval``.
+    """Return a checkpoint of BLIP's authors as configuration and weights of ``BlipForImageTextRetrieval``.
 
-    Momentum copies, queues and the temperature are left out; positions are interpolated when the pictures
+    Momentum copies, queues and the temperature are left out; positions are interpolated when the images
     are of another size than the checkpoint's.
     """
     kept = retrieval_weights(state, LAYOUTS["blip"], stage, source)
-    default = _PRE_TRAINED_SIZE if stage == "pre-training" else None
+    default = PRE_TRAINED_SIZE if stage == "pre-training" else None
     seen, _ = vit_config(Weights(kept, "visual_encoder.", source), vision, image_size, default)
     config = {
         "image_text_hidden_size": Weights(kept, "", source).shape("vision_proj.weight", 2)[0],
@@ -81,16 +82,8 @@ def blip_state_from_official(
     }
     with torch.device("meta"):
         wanted = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**config)).state_dict()
-    names = {name: _NAMES(name)[0] for name in wanted}
-    missing = sorted(set(names.values()) - kept.keys())
-    strange = sorted(
-        name for name in kept.keys() - set(names.values()) - {"temp"} if not FOLLOWING.match(name)
-    )
-    if missing or strange:
-        raise StorageError(
-            f"{source} does not hold the weights of BLIP: missing {listed(missing)}, unexpected {listed(strange)}",
-            "it is damaged, cut off, or a checkpoint of another task: compare it with the published one",
-        )
+    names = {name: _published_name(name) for name in wanted}
+    check_names(kept, set(names.values()), LAYOUTS["blip"], source)
     side = seen.image_size // seen.patch_size
     found = {
         name: position_table(value, side) if names[name].endswith("pos_embed") else value
@@ -100,7 +93,7 @@ def blip_state_from_official(
         if value.shape != wanted[name].shape:
             raise StorageError(
                 f"{source}: {names[name]} has the shape {tuple(value.shape)}, wanted {tuple(wanted[name].shape)}",
-                "it is damaged or of another model",
+                "it is corrupt or of another model",
             )
     return config, found
 
@@ -109,7 +102,7 @@ def _text_config(weights: Weights, given: Mapping[str, Any] | None) -> dict[str,
     vocabulary, width = weights.shape("embeddings.word_embeddings.weight", 2)
     said = dict(given or {})
     depth = weights.count("encoder.layer.")
-    if width == _BASE:
+    if width == PUBLISHED_TEXT_WIDTH:
         not_cut_off(said, "num_hidden_layers", depth, 12, "text encoder", weights.source)
     return {
         "vocab_size": vocabulary,
@@ -136,18 +129,14 @@ def open_official_blip(
     device: str | None = None,
 ) -> BlipEncoder:
     """Load ``FILE``, a folder with one, or, on purpose, ``pretraining:FILE``: every number then says so."""
-    stage: Stage = "pre-training" if str(source).startswith(_PRE_TRAINING) else "fine-tuned"
-    found = read_checkpoint(Path(str(source).removeprefix(_PRE_TRAINING)))
+    stage, path = split_stage(source)
+    found = read_checkpoint(path)
     said = configured(found.config() if config is None else {}, config, vision, text)
     sizes, weights = blip_state_from_official(
-        found.state,
-        vision=said.vision,
-        text=said.text,
-        image_size=image_size,
-        stage=stage,
-        source=found.name,
+        found.state, vision=said.vision, text=said.text, image_size=image_size, stage=stage, source=found.name
     )
-    words = find_tokenizer(tokenizer, found.folder) if _is_name(tokenizer) else tokenizer
+    named = tokenizer is None or isinstance(tokenizer, str | Path)
+    words = find_tokenizer(tokenizer, found.folder) if named else tokenizer
     with torch.random.fork_rng(devices=[]):
         model = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**sizes))
     model.load_state_dict(weights, strict=True)
@@ -157,7 +146,3 @@ def open_official_blip(
         size={"height": size, "width": size}, image_mean=list(squashed.mean), image_std=list(squashed.std)
     )
     return BlipEncoder(model, words, processor, found.name, device=device, stage=stage)
-
-
-def _is_name(tokenizer: Any) -> bool:
-    return tokenizer is None or isinstance(tokenizer, str | Path)

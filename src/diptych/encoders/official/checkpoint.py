@@ -20,15 +20,9 @@ from diptych.core.reading import read_json
 from diptych.encoders.inputs import load_tensors
 
 SUFFIXES = (".safetensors", ".th", ".pth", ".pt", ".bin")
-"""What checkpoint files are called."""
-
-_WRAPPERS = ("model", "state_dict", "model_state_dict")
-"""Under which names a training run's file holds the weights."""
-
+_WRAPPERS = ("model", "state_dict", "model_state_dict")  # names under which a run's file holds the weights
 _AGAIN = "download it again, and compare its size with the published one"
-
-_GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
-"""What a file asks for, in PyTorch's message."""
+_GLOBAL = re.compile(r"GLOBAL ([\w.]+)")  # what a file asks for, in PyTorch's message
 
 _DAMAGE: tuple[type[Exception], ...] = (
     *(OSError, RuntimeError, ValueError, EOFError, LookupError, TypeError, AttributeError),
@@ -39,20 +33,14 @@ _DAMAGE: tuple[type[Exception], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Weights by the names of the published code.
-
-    Attributes:
-        state: the weights, on the CPU.
-        name: the file's name, as reports print it.
-        folder: where files that belong to it may lie; None for weights that come from no file.
-    """
+    """Weights by the names of the published code, on the CPU; ``folder`` may hold files that belong to them."""
 
     state: Mapping[str, Tensor]
     name: str
     folder: Path | None = None
 
     def config(self) -> dict[str, Any]:
-        """The ``config.json`` beside the file; empty where there is none."""
+        """Return the ``config.json`` beside the file; empty where there is none."""
         file = self.folder / "config.json" if self.folder is not None else None
         if file is None or not file.is_file():
             return {}
@@ -62,8 +50,17 @@ class Checkpoint:
         return content
 
 
+_PRE_TRAINING = "pretraining:"
+
+
+def split_stage(source: str | Path) -> tuple[Stage, Path]:
+    """Split ``pretraining:PATH``, which is so called on purpose, or ``PATH``."""
+    stage: Stage = "pre-training" if str(source).startswith(_PRE_TRAINING) else "fine-tuned"
+    return stage, Path(str(source).removeprefix(_PRE_TRAINING)).expanduser()
+
+
 def find_checkpoint(source: str | Path) -> Path:
-    """The checkpoint file that ``source`` is, or the only one in the folder that it is."""
+    """Return the checkpoint file that ``source`` is, or the only one in the folder that it is."""
     path = Path(source).expanduser()
     if path.is_file():
         return path
@@ -85,8 +82,7 @@ def find_checkpoint(source: str | Path) -> Path:
 def read_checkpoint(source: str | Path | Mapping[str, Any]) -> Checkpoint:
     """Read a checkpoint file, the only one of a folder, or take weights that are in memory already.
 
-    Only tensors and plain values are read from a file of PyTorch (``weights_only=True``); a file that
-    wants code to be run is refused.
+    Only tensors and plain values are read from a file of PyTorch; one that wants code to be run is refused.
     """
     if isinstance(source, Mapping):
         return Checkpoint(_weights(source, "the weights given"), "weights in memory")
@@ -109,7 +105,7 @@ def _unpickled(file: Path) -> Mapping[str, Any]:
         wants = _GLOBAL.search(str(error))
         if wants is None:
             raise StorageError(
-                f"{file} is refused: it holds what PyTorch does not read without running code, or is damaged",
+                f"{file} is refused: it holds what PyTorch does not read without running code, or is corrupt",
                 _AGAIN,
             ) from error
         raise StorageError(
@@ -123,7 +119,7 @@ def _unpickled(file: Path) -> Mapping[str, Any]:
         first = (str(error).strip().splitlines() or ["no reason given"])[0].partition(". ")[0]
         reason = f"{type(error).__name__}: {first}"
         raise StorageError(
-            f"{file} is not a checkpoint of PyTorch, or is damaged: {reason}", _AGAIN
+            f"{file} is not a checkpoint of PyTorch, or is corrupt: {reason}", _AGAIN
         ) from error
     if not isinstance(content, Mapping):
         raise StorageError(
@@ -133,7 +129,7 @@ def _unpickled(file: Path) -> Mapping[str, Any]:
 
 
 def _is_archive(file: Path) -> bool:
-    """Whether ``file`` is an archive, as PyTorch writes since 1.6; else it is a pickle, or nothing of PyTorch's."""
+    """Return whether a file is an archive, as PyTorch writes since 1.6, or else a pickle."""
     with file.open("rb") as opened:
         begin = opened.read(16)
     if not begin.startswith((b"PK", b"\x80")):
@@ -151,7 +147,7 @@ def _is_archive(file: Path) -> bool:
 
 
 def _weights(content: Mapping[str, Any], source: str) -> dict[str, Tensor]:
-    """The named tensors of a file's content, without wrapping and without what parallel training adds."""
+    """Return the named tensors of a file's content, without wrapping and without what parallel training adds."""
     for wrapper in _WRAPPERS:
         if isinstance(content.get(wrapper), Mapping):
             content = content[wrapper]
@@ -174,7 +170,7 @@ def _weights(content: Mapping[str, Any], source: str) -> dict[str, Tensor]:
 
 
 def _is_short(value: Tensor) -> bool:
-    """Whether a tensor repeats few numbers: weights never do, and copied they would be of any size."""
+    """Return whether a tensor repeats few numbers: weights never do, and copied they would be of any size."""
     if value.is_meta or value.layout != torch.strided:
         return False
     return value.numel() * value.element_size() > value.untyped_storage().nbytes()
@@ -183,35 +179,24 @@ def _is_short(value: Tensor) -> bool:
 Stage: TypeAlias = Literal["fine-tuned", "pre-training"]
 """Whether a checkpoint was fine-tuned for retrieval, or is what fine-tuning starts from."""
 
-_DROPPED = re.compile(r"\w+_m\.|(image|text|idx)_queue$|(queue_ptr|ptr_queue)$")
-"""Momentum copies and queues."""
-
+_DROPPED = re.compile(r"\w+_m\.|(image|text|idx)_queue$|(queue_ptr|ptr_queue)$")  # momentum copies, queues
+_PRE_TRAINING_HEADS = re.compile(r"text_encoder\.cls\.|(bbox|mlm|mim)_head\.|text_decoder\.")
 FOLLOWING = re.compile(r".*\.(position_ids|relative_position_index|attn_mask)$")
 """Tables that follow from the sizes: they are made, not read."""
-
-_PRE_TRAINING_HEADS = re.compile(r"text_encoder\.cls\.|(bbox|mlm|mim)_head\.|text_decoder\.")
-"""What only pre-training uses."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The names of one model.
+    """The names of one model."""
 
-    Attributes:
-        model: what papers call it.
-        family: what ``DualEncoder.load`` calls it.
-        vision: before the names of the image encoder.
-        pre_training: before names that only a checkpoint of pre-training has.
-    """
-
-    model: str
-    family: str
-    vision: str
-    pre_training: str
+    model: str  # what papers call it
+    family: str  # what ``DualEncoder.load`` calls it
+    vision: str  # before the names of the image encoder
+    pre_training: str  # before names that only a checkpoint of pre-training has
 
     @property
     def named(self) -> str:
-        """The model with its article."""
+        """Return the model with its article."""
         return f"a {self.model}" if self.model == "BLIP" else f"an {self.model}"
 
 
@@ -224,8 +209,7 @@ LAYOUTS = {
 
 
 def looks_like(names: Mapping[str, object]) -> str:
-    """What a file with these weights is: ``"albef"``, ``"xvlm"``, ``"blip"``, ``"clip"``, ``"blip of
-    transformers"``, ``"vit"``, ``"swin"``, ``"bert"``, or ``""``."""
+    """Return the key of ``_ADVICE`` for a file with these weights; ``""`` for none."""
 
     def some(pattern: str) -> bool:
         return any(re.match(pattern, name) for name in names)
@@ -260,25 +244,37 @@ _ADVICE = {
 
 
 def advice(found: str, file: str | Path = "FILE") -> tuple[str, str]:
-    """What a checkpoint is that :func:`looks_like` says ``found`` of, and how to load ``file``."""
+    """Return what a checkpoint is that :func:`looks_like` says ``found`` of, and how to load ``file``."""
     what, fix = _ADVICE.get(found, ("none that is known", "only checkpoints of ALBEF, X-VLM and BLIP are"))
     return what, fix.replace("FILE", str(file))
 
 
 def is_pre_training(names: Mapping[str, object], family: str) -> bool:
-    """Whether a checkpoint of ``family`` is one that fine-tuning starts from."""
+    """Return whether a checkpoint of ``family`` is one that fine-tuning starts from."""
     return any(name.startswith(LAYOUTS[family].pre_training) for name in names)
 
 
 def listed(names: list[str], most: int = 3) -> str:
-    """How many names, and the first of them."""
+    """Return how many names there are, and the first of them."""
     return f"{len(names)} ({', '.join(names[:most])}{', …' if len(names) > most else ''})"
+
+
+def check_names(state: Mapping[str, Tensor], wanted: set[str], layout: Layout, source: str) -> None:
+    """Raise StorageError unless a checkpoint holds the weights that are wanted, and no others."""
+    missing = sorted(wanted - state.keys())
+    strange = sorted(name for name in state.keys() - wanted - {"temp"} if not FOLLOWING.match(name))
+    if missing or strange:
+        raise StorageError(
+            f"{source} does not hold the weights of {layout.model}: "
+            f"missing {listed(missing)}, unexpected {listed(strange)}",
+            "it is corrupt, cut off, or a checkpoint of another task: compare it with the published one",
+        )
 
 
 def retrieval_weights(
     state: Mapping[str, Tensor], layout: Layout, stage: Stage, source: str
 ) -> dict[str, Tensor]:
-    """The weights that retrieval uses and what follows from them, by the names of a fine-tuned checkpoint."""
+    """Return the weights that retrieval uses and what follows from them, by the names of a fine-tuned checkpoint."""
     found = looks_like(state)
     if found != layout.family:
         what, fix = advice(found)

@@ -1,45 +1,59 @@
-"""ALBEF and X-VLM as dual encoders with a matching head: what the two have in common."""
+"""ALBEF and X-VLM as dual encoders with a matching head, from the checkpoints of their authors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
+import transformers
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from diptych.data.images import Overlay
-from diptych.encoders.dual_encoder import CONFIG_FILE
+from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
+from diptych.encoders.dual_encoder import CONFIG_FILE, unit_rows
 from diptych.encoders.hub import saved_settings, tokenizer_content
-from diptych.encoders.matching import not_two_towers
+from diptych.encoders.inputs import check_texts, load_tensors, save_tensors
+from diptych.encoders.matching import PairInputs
 from diptych.encoders.official.checkpoint import (
     LAYOUTS,
     Stage,
     read_checkpoint,
+    retrieval_weights,
+    split_stage,
 )
 from diptych.encoders.official.inputs import Given, Squashed, configured, find_tokenizer
 from diptych.encoders.official.model import (
+    PRE_TRAINED_SIZE,
     MatchingConfig,
     MatchingModel,
-    described,
-    from_weights,
-    open_saved,
-    save_model,
+    built,
+    filled,
+    model_config_of,
 )
-from diptych.encoders.official.prepared import PreparedEncoder
-from diptych.encoders.pretrained_towers import PretrainedTowers
+from diptych.encoders.official.weights import agreed
 from diptych.encoders.text_cleaning import ALBEF_CLEANING
+from diptych.encoders.two_stage import TwoStageEncoder
 
-_PRE_TRAINING = "pretraining:"
+_WEIGHTS, _CONFIG = "model.safetensors", "config.json"
+_AGAIN = "load the checkpoint and save it again"
 
 
-class OfficialEncoder(PreparedEncoder):
+class OfficialEncoder(TwoStageEncoder):
     """A two-stage model of its authors' checkpoint; make one with :meth:`from_checkpoint` or :meth:`open`.
 
     Rows are the contrastive projections of the image encoder's first token and of the text half's. The
-    matching head reads a text's states through the fusion half, which looks at all tokens of the picture.
+    matching head reads a text's states through the fusion half, which looks at all tokens of the image.
+    What takes prepared images or token ids takes NumPy arrays or tensors on any device.
     """
 
+    adds_contrastive: ClassVar[bool] = False
+    cleaning = ALBEF_CLEANING
+    text_parts: ClassVar[frozenset[str]] = frozenset(("states", "mask"))
     published_limit: ClassVar[int]
     """Tokens that the published evaluation cuts a text to."""
 
@@ -58,8 +72,7 @@ class OfficialEncoder(PreparedEncoder):
         super().__init__(model, name, config.text_limit, device, characters)
         self.prefix = prefix
         self.config = config
-        self.cleaning = ALBEF_CLEANING
-        self._prepare = Squashed(config.vision.image_size)
+        self._pixels = Squashed(config.vision.image_size)
         self._tokenizer, self._beside = tokenizer, beside
 
     @classmethod
@@ -78,39 +91,67 @@ class OfficialEncoder(PreparedEncoder):
         device: str | None = None,
     ) -> Self:
         """Load a checkpoint of the published code: a file, a folder with one, or its weights by name."""
-        found = read_checkpoint(checkpoint)
-        model, sizes = from_weights(
-            found,
-            LAYOUTS[cls.family],
-            stage,
-            said=configured(found.config() if config is None else {}, config, vision, text),
+        found, layout = read_checkpoint(checkpoint), LAYOUTS[cls.family]
+        if stage not in ("fine-tuned", "pre-training"):
+            raise UsageError(f"stage {stage!r}", "known: 'fine-tuned', 'pre-training'")
+        if image_size is not None and (not isinstance(image_size, int) or image_size < 1):
+            raise UsageError(
+                f"pictures of {image_size} × {image_size} pixels", "give a whole number, 1 or more"
+            )
+        said = configured(found.config() if config is None else {}, config, vision, text)
+        state = retrieval_weights(found.state, layout, stage, found.name)
+        fields = model_config_of(
+            state,
+            layout,
+            found.name,
+            vision=said.vision,
+            text=said.text,
             image_size=image_size,
-            text_limit=text_limit,
-            published_limit=cls.published_limit,
+            default_size=PRE_TRAINED_SIZE if stage == "pre-training" else None,
         )
+        agreed({"width": said.width}, "width", fields["width"], "width of the rows (embed_dim)")
+        positions = fields["text"].positions
+        limit = text_limit if text_limit is not None else said.text_limit
+        if limit is None:
+            limit = min(cls.published_limit, positions)
+        elif not isinstance(limit, int) or not 2 < limit <= positions:
+            raise UsageError(
+                f"texts of {limit!r} tokens for a text encoder of {positions} positions",
+                f"choose 3 to {positions}",
+            )
+        sizes = MatchingConfig(**fields, stage=stage, checkpoint=found.name, text_limit=limit)
+        model = built(sizes, lambda model: filled(model, state, layout, found.name))
         return cls(model, sizes, name or found.name, tokenizer=tokenizer, beside=found.folder, device=device)
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
         """Load ``FILE``, ``FOLDER`` or, on purpose, ``pretraining:FILE``; or a folder that was saved."""
-        stage: Stage = "pre-training" if source.startswith(_PRE_TRAINING) else "fine-tuned"
-        path = Path(source.removeprefix(_PRE_TRAINING)).expanduser()
+        stage, path = split_stage(source)
         if (path / CONFIG_FILE).is_file():
-            model, config = open_saved(path, LAYOUTS[cls.family])
-            settings = saved_settings(path)
-            encoder = cls(
-                model,
-                config,
-                settings.get("name", path.resolve().name),
-                beside=path,
-                device=device,
-                characters=settings.get("characters"),
-                prefix=settings.get("prefix", ""),
-            )
+            encoder = cls._open_saved(path, device)
         else:
             encoder = cls.from_checkpoint(path, stage=stage, device=device)
-        _ = encoder.tokenizer  # now, not after the pictures have been encoded
+        _ = encoder.tokenizer  # now, not after the images have been encoded
         return encoder
+
+    @classmethod
+    def _open_saved(cls, folder: Path, device: str | None) -> Self:
+        content = read_json(folder / _CONFIG)
+        family = content.pop("family", None) if isinstance(content, dict) else None
+        if family != cls.family:
+            raise MismatchError(
+                f"{folder} holds {family or 'no known'} weights, not {cls.family}",
+                f"load it with {family}:FOLDER" if family else _AGAIN,
+            )
+        config = MatchingConfig.read(content, str(folder / _CONFIG), StorageError, _AGAIN)
+        weights = load_tensors(folder / _WEIGHTS, _AGAIN)
+        try:
+            model = built(config, lambda model: weights)
+        except RuntimeError as error:
+            reason = str(error).strip().splitlines()[-1].strip()
+            raise StorageError(f"{folder} does not fit its config.json: {reason}", _AGAIN) from error
+        settings = {"name": folder.resolve().name} | saved_settings(folder)
+        return cls(model, config, beside=folder, device=device, **settings)
 
     @property
     def tokenizer(self) -> Any:
@@ -141,15 +182,106 @@ class OfficialEncoder(PreparedEncoder):
     def padding(self) -> tuple[int, int | None]:
         return int(self.tokenizer.pad_token_id), None
 
-    def _pixels(self, picture: Any, overlay: Overlay | None) -> np.ndarray:
-        return self._prepare(picture, overlay)
-
-    def sides(self) -> tuple[list[str], list[str]]:
-        return ["image", "vision_proj"], ["text", "text_proj"]
+    def pixel_states(self, pixels: Tensor | np.ndarray) -> Tensor:
+        pixels = torch.as_tensor(pixels).to(self.device, torch.float32)
+        size = self.config.vision.image_size
+        if pixels.ndim != 4 or pixels.shape[1:] != (3, size, size):
+            raise MismatchError(
+                f"prepared pictures of shape {tuple(pixels.shape)}, not (n, 3, {size}, {size})",
+                f"prepare them at {size} pixels, or load the checkpoint with image_size={pixels.shape[-1]}",
+            )
+        states: Tensor = self.model.image(pixels)
+        return states
 
     @property
-    def towers(self) -> PretrainedTowers:
-        raise not_two_towers(self.name)
+    def state_shape(self) -> tuple[int, int]:
+        return self.model.image.tokens, self.config.text.image_width
+
+    def token_states(self, tokens: Tensor | np.ndarray, mask: Tensor | np.ndarray) -> Tensor:
+        """(n, t) token ids with their (n, t) mask or (n,) lengths → (n, t, width) states of the text half."""
+        tokens, inside = self._checked(tokens, mask)
+        states: Tensor = self.model.text(input_ids=tokens, attention_mask=inside.long()).last_hidden_state
+        return states
+
+    def _checked(self, tokens: Tensor | np.ndarray, mask: Tensor | np.ndarray) -> tuple[Tensor, Tensor]:
+        text = self.config.text
+        tokens = torch.as_tensor(tokens).to(self.device, torch.int64)
+        inside = torch.as_tensor(mask).to(self.device)
+        if tokens.ndim == 2 and inside.ndim == 1:
+            inside = torch.arange(tokens.shape[1], device=self.device) < inside[:, None]
+        if tokens.ndim != 2 or inside.shape != tokens.shape or tokens.shape[1] > text.positions:
+            raise MismatchError(
+                f"token ids of shape {tuple(tokens.shape)} with a mask of shape {tuple(inside.shape)}",
+                f"both are (n, t), with t of at most {text.positions}",
+            )
+        if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < text.vocabulary:
+            raise MismatchError(
+                f"token ids from {int(tokens.min())} to {int(tokens.max())}, {self.name} knows "
+                f"{text.vocabulary}",
+                "the tokenizer is another model's: use its own",
+            )
+        return tokens, inside.bool()
+
+    def pixel_features(self, pixels: Tensor | np.ndarray) -> Tensor:
+        rows: Tensor = self.model.vision_proj(self.pixel_states(pixels)[:, 0])
+        return rows
+
+    def token_features(self, tokens: Tensor | np.ndarray, lengths: Tensor | np.ndarray) -> Tensor:
+        rows: Tensor = self.model.text_proj(self.token_states(tokens, lengths)[:, 0])
+        return rows
+
+    @torch.inference_mode()
+    def pixel_rows(self, pixels: Tensor | np.ndarray) -> np.ndarray:
+        """(n, 3, size, size) prepared images → (n, d) float32 unit rows."""
+        return unit_rows(self.pixel_features(pixels).float().cpu().numpy(), "image", range(len(pixels)))
+
+    @torch.inference_mode()
+    def token_rows(self, tokens: Tensor | np.ndarray, mask: Tensor | np.ndarray) -> np.ndarray:
+        """(n, t) token ids with their mask → (n, d) float32 unit rows."""
+        return unit_rows(self.token_features(tokens, mask).float().cpu().numpy(), "text", range(len(tokens)))
+
+    @torch.inference_mode()
+    def token_inputs(
+        self, tokens: Tensor | np.ndarray, mask: Tensor | np.ndarray, length: int | None = None
+    ) -> PairInputs:
+        """Return what :meth:`match` reads of (n, t) token ids with their mask, filled to ``length`` tokens."""
+        tokens, inside = self._checked(tokens, mask)
+        missing = (length or tokens.shape[1]) - tokens.shape[1]
+        states = self.token_states(tokens, inside).float() * inside[..., None]  # nothing reads the others
+        return {
+            "states": torch.nn.functional.pad(states, (0, 0, 0, missing)).cpu().numpy(),
+            "mask": torch.nn.functional.pad(inside, (0, missing)).cpu().numpy(),
+        }
+
+    def _padded(self, texts: list[str]) -> tuple[Tensor, Tensor]:
+        """(n, t) token ids and (n,) lengths of texts as they are read."""
+        ids = [torch.from_numpy(row) for row in self._ids(texts)]
+        tokens = pad_sequence(ids, batch_first=True, padding_value=self.padding[0])
+        return tokens, torch.tensor([len(row) for row in ids])
+
+    def _text_features(self, texts: list[str]) -> Tensor:
+        return self.token_features(*self._padded(texts))
+
+    def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
+        """Return (n, limit, width) float32 ``states`` of the text half, and (n, limit) bool ``mask``."""
+        check_texts(texts)
+        self.model.eval()
+        states = np.zeros((len(texts), self.text_limit, self.config.text.width), dtype=np.float32)
+        mask = np.zeros((len(texts), self.text_limit), dtype=bool)
+        for start in range(0, len(texts), batch_size):
+            here = slice(start, start + batch_size)
+            with self._tokenizing:
+                tokens, lengths = self._padded([self._read(text) for text in texts[here]])
+            inputs = self.token_inputs(tokens, lengths, self.text_limit)
+            states[here], mask[here] = inputs["states"], inputs["mask"]
+        return {"states": states, "mask": mask}
+
+    def read_together(self, states: Tensor, texts: dict[str, Tensor]) -> Tensor:
+        unseen = torch.where(texts["mask"], 0.0, torch.finfo(torch.float32).min)[:, None, None, :]
+        found: Tensor = self.model.fusion(
+            texts["states"], attention_mask=unseen, encoder_hidden_states=states
+        ).last_hidden_state
+        return found
 
     @property
     def learned_options(self) -> dict[str, float]:
@@ -157,39 +289,45 @@ class OfficialEncoder(PreparedEncoder):
         return {} if kept is None else {"temperature": kept}
 
     def preprocessing(self) -> dict[str, Any]:
-        return self._prepare.describe()
+        return dict(self._pixels.describe())
 
     def _content(self) -> list[Any]:
         sizes = [self.config.vision.model_dump(), self.config.text.model_dump(), self.config.head]
         return [*sizes, tokenizer_content(self.tokenizer), self.cleaning.describe()]
 
     def _about(self) -> dict[str, Any]:
-        return described(self.config, LAYOUTS[self.family], self.cleaning, self.tokenizer)
+        config, vision, text = self.config, self.config.vision, self.config.text
+        trained, size, tokenizer = config.trained_size, vision.image_size, type(self.tokenizer).__name__
+        tables = "its own" if trained == size else f"interpolated from {trained} to {size} pixels"
+        heads = list(vision.heads) if isinstance(vision.heads, tuple) else vision.heads
+        layers = text.depth - text.fusion_layer
+        return {
+            "model": LAYOUTS[self.family].model,
+            "library": f"transformers {transformers.__version__}",
+            "stage": config.stage,
+            "checkpoint": {"file": config.checkpoint, "size": trained, "tables": tables},
+            "text": {"tokenizer": tokenizer, "padding": "longest", "cleaning": self.cleaning.describe()},
+            "matching": {"head": config.head, "layers": layers, "adds_contrastive": False},
+            "heads": {"image": heads, "text": text.heads},
+            "activation": {"image": vision.activation, "text": text.activation},
+            "temperature": config.temperature,
+        }
 
     def _write(self, folder: Path) -> None:
-        save_model(self.model, self.config, LAYOUTS[self.family], folder)
+        save_tensors(self.model.state_dict(), folder / _WEIGHTS)
+        write_json(folder / _CONFIG, {"family": self.family, **self.config.model_dump(mode="json")})
         self.tokenizer.save_pretrained(folder)
 
 
 class AlbefEncoder(OfficialEncoder):
-    """ALBEF (Li et al., NeurIPS 2021) from a checkpoint of its authors.
-
-    >>> encoder = AlbefEncoder.from_checkpoint("flickr30k.pth")  # doctest: +SKIP
-    >>> encoder.encode_texts(["two dogs on a beach"])  # doctest: +SKIP
-    """
+    """ALBEF (Li et al., NeurIPS 2021) from a checkpoint of its authors."""
 
     family: ClassVar[str] = "albef"
     published_limit: ClassVar[int] = 30
 
 
 class XvlmEncoder(OfficialEncoder):
-    """X-VLM (Zeng et al., ICML 2022) from a checkpoint of its authors.
-
-    The first token of a picture is the mean of the others, which the matching head reads with them.
-
-    >>> encoder = XvlmEncoder.from_checkpoint("itr_coco.th")  # doctest: +SKIP
-    >>> encoder.encode_texts(["two dogs on a beach"])  # doctest: +SKIP
-    """
+    """X-VLM (Zeng et al., ICML 2022) from a checkpoint of its authors; an image's first token is the others' mean."""
 
     family: ClassVar[str] = "xvlm"
     published_limit: ClassVar[int] = 40

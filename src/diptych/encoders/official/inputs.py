@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from diptych.core.errors import DiptychError, StorageError, UsageError
+from diptych.core.errors import StorageError, UsageError
 from diptych.core.reading import read_json
 from diptych.data.images import Overlay, pasted
-from diptych.encoders.hub import LOADING_ERRORS, quiet
+from diptych.encoders.hub import LOADING_ERRORS, loading_failure, quiet
 from diptych.encoders.inputs import ByteTable
 
 if TYPE_CHECKING:
@@ -30,24 +30,18 @@ _SIZES = ("image_res", "img_size", "image_size")
 
 @dataclass(frozen=True)
 class Configuration:
-    """What such a file says of a model.
-
-    Attributes:
-        vision, text: of its two encoders.
-        width: of its rows; None where it does not say.
-        text_limit: tokens a text is cut to; None where it does not say.
-    """
+    """What such a file says of a model; None where it does not say."""
 
     vision: dict[str, Any] = field(default_factory=dict)
     text: dict[str, Any] = field(default_factory=dict)
-    width: int | None = None
-    text_limit: int | None = None
+    width: int | None = None  # of its rows; None where it does not say
+    text_limit: int | None = None  # tokens a text is cut to; None where it does not say
 
 
 def configured(
     beside: Mapping[str, Any], config: Given = None, vision: Given = None, text: Given = None
 ) -> Configuration:
-    """What is said of a checkpoint."""
+    """Return what is said of a checkpoint."""
     given = _content(config, "configuration")
     said = read_configuration(beside if given is None else given)
     seen = _content(vision, "image encoder's configuration")
@@ -61,13 +55,13 @@ def configured(
 
 
 def _content(given: Given, what: str) -> dict[str, Any] | None:
-    if given is None:
-        return None
     if isinstance(given, str | Path):
         content = read_json(Path(given).expanduser())
         if not isinstance(content, dict):
             raise StorageError(f"{given} is not a JSON object", f"give the file of the {what}")
         return content
+    if given is None:
+        return None
     if not isinstance(given, Mapping):
         raise UsageError(
             f"the {what} is a {type(given).__name__}", "give a dictionary, or the path of a JSON file"
@@ -78,10 +72,8 @@ def _content(given: Given, what: str) -> dict[str, Any] | None:
 def read_configuration(content: Mapping[str, Any]) -> Configuration:
     """Take such a file apart.
 
-    Known are: the recipe of the published code as JSON (``image_res``, ``embed_dim``, ``max_tokens``), by
-    itself or under ``config``; the encoders' own configurations under ``vit``, ``swin``, ``vision``,
-    ``vision_config`` and ``bert_config``, ``text``, ``text_config`` (a path there says nothing and is passed
-    over); and BERT's own file alone.
+    Known are: the recipe of the published code as JSON, by itself or under ``config``; the encoders' own
+    configurations beside it (a path there says nothing and is passed over); and BERT's own file alone.
     """
     if "num_attention_heads" in content and "hidden_size" in content:
         return Configuration(text=dict(content))
@@ -107,22 +99,15 @@ def _first(content: Mapping[str, Any], recipe: Mapping[str, Any], names: tuple[s
     return {}
 
 
-TOKENIZER = "bert-base-uncased"
-"""The tokenizer of all published ALBEF and X-VLM checkpoints."""
-
+TOKENIZER = "bert-base-uncased"  # of all published ALBEF and X-VLM checkpoints
 _FILES = ("tokenizer.json", "vocab.txt")
 
 
 @dataclass(frozen=True)
 class Squashed:
-    """From a picture to (3, size, size) float32; the numbers are those of torchvision's transforms.
+    """From an image to (3, size, size) float32; the numbers are those of torchvision's transforms."""
 
-    Attributes:
-        size: side of the square, in pixels; the picture's own shape is lost.
-        mean, std: per channel, of values in [0, 1].
-    """
-
-    size: int
+    size: int  # side of the square, in pixels; the picture's own shape is lost
     mean: tuple[float, float, float] = (0.48145466, 0.4578275, 0.40821073)
     std: tuple[float, float, float] = (0.26862954, 0.26130258, 0.27577711)
 
@@ -164,24 +149,15 @@ def find_tokenizer(given: str | Path | None, beside: Path | None) -> Any:
             tokenizer = transformers.BertTokenizer.from_pretrained(
                 where, local_files_only=folder is not None, trust_remote_code=False
             )
+        if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
+            # What transformers makes of files that it does not find, without a word.
+            raise ValueError(f"a vocabulary of {tokenizer.vocab_size} special tokens")
+        return tokenizer
     except LOADING_ERRORS as error:
-        lines = str(error).strip().splitlines()
-        raise _failure(
-            where, folder, f"{type(error).__name__}: {lines[0] if lines else 'no reason'}"
-        ) from error
-    if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
-        # What transformers makes of files that it does not find, without a word.
-        raise _failure(where, folder, f"a vocabulary of {tokenizer.vocab_size} special tokens")
-    return tokenizer
-
-
-def _failure(where: str, folder: Path | None, reason: str) -> DiptychError:
-    if folder is not None:
-        return StorageError(
-            f"the tokenizer in {folder} cannot be read: {reason}", f"give a folder with {' or '.join(_FILES)}"
-        )
-    return UsageError(
-        f"the tokenizer {where} could not be loaded, neither from its hub nor from the cache: {reason}",
-        f"run `hf download {TOKENIZER} vocab.txt tokenizer_config.json --local-dir FOLDER` where there is "
-        "network, and put the files beside the checkpoint, or give tokenizer=FOLDER",
-    )
+        fix = f"give a folder with {' or '.join(_FILES)}"
+        if folder is None:
+            fix = (
+                f"run `hf download {TOKENIZER} vocab.txt tokenizer_config.json --local-dir FOLDER` where there "
+                "is network, and put the files beside the checkpoint, or give tokenizer=FOLDER"
+            )
+        raise loading_failure(f"the tokenizer {where}", folder, error, fix) from error

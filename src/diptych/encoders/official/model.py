@@ -1,150 +1,127 @@
-"""The whole model: image encoder, text half, fusion half, projections and matching head."""
+"""The whole model: image encoder, text half, fusion half, projections and matching head.
+
+The text encoder is BERT. Its lower half reads texts; its upper half reads them with images: each layer has
+cross-attention to the image's tokens between self-attention and feed-forward, which is BLIP's layer of transformers
+(its BERT would mask the text causally, with keys as wide as the text).
+
+Sources: Li et al., Align before Fuse, NeurIPS 2021, Section 3.1; Zeng et al., X-VLM, ICML 2022, Section 3.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
+import transformers
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
-from transformers.activations import ACT2FN
+from transformers.models.blip.modeling_blip_text import BlipTextEncoder
 
-from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.files import write_json
+from diptych.core.errors import StorageError, UsageError
 from diptych.core.options import Options
-from diptych.core.reading import read_json
-from diptych.encoders.inputs import load_tensors, save_tensors
-from diptych.encoders.official.bert import TextConfig, text_config, text_half
-from diptych.encoders.official.checkpoint import (
-    FOLLOWING,
-    Checkpoint,
-    Layout,
-    Stage,
-    listed,
-    retrieval_weights,
+from diptych.encoders.official.checkpoint import Layout, Stage, check_names
+from diptych.encoders.official.vision import ImageEncoder, SwinConfig, VitConfig, swin_config, vit_config
+from diptych.encoders.official.weights import (
+    Weights,
+    agreed,
+    agreed_sizes,
+    canonical,
+    given_heads,
+    not_cut_off,
+    usable,
 )
-from diptych.encoders.official.inputs import Configuration
-from diptych.encoders.official.swin import SwinConfig, SwinImages, swin_config
-from diptych.encoders.official.vit import VitConfig, VitImages, vit_config
-from diptych.encoders.official.weights import Weights, agreed, usable
-from diptych.encoders.text_cleaning import Cleaning
 
-# The half of BERT that reads a text and a picture together, and the matching head on top.
-#
-# Each layer is BERT's, with cross-attention to the picture's tokens between self-attention and feed-forward.
-# Transformers' own BERT cannot be used for it: with cross-attention it masks the text causally, and its keys
-# and values are as wide as the text, which X-VLM's pictures are not.
-#
-# Sources: Li et al., Align before Fuse, NeurIPS 2021, Section 3.1; Zeng et al., X-VLM, ICML 2022, Section 3.
+_ALIASES = {
+    "vocabulary": ("vocab_size",),
+    "width": ("hidden_size",),
+    "depth": ("num_hidden_layers",),
+    "fusion_layer": (),
+    "heads": ("num_attention_heads",),
+    "feed_forward": ("intermediate_size",),
+    "positions": ("max_position_embeddings",),
+    "types": ("type_vocab_size",),
+    "layer_norm_eps": (),
+    "activation": ("hidden_act",),
+    "position_kind": ("position_embedding_type",),
+    "kind": ("model_type",),
+}
+PUBLISHED_TEXT_WIDTH = 768
 
 
-class _Attention(nn.Module):
-    """Attention with its output projection, residual and norm; the names are BERT's."""
+class TextConfig(Options):
+    """The sizes of the text encoder; ``fusion_layer`` is the first layer that reads the image."""
 
-    def __init__(self, width: int, context_width: int, heads: int, eps: float) -> None:
-        super().__init__()
-        self.heads = heads
-        self.self = nn.ModuleDict(
-            {
-                "query": nn.Linear(width, width),
-                "key": nn.Linear(context_width, width),
-                "value": nn.Linear(context_width, width),
-            }
+    vocabulary: int
+    positions: int
+    types: int
+    width: int
+    depth: int
+    heads: int
+    feed_forward: int
+    fusion_layer: int
+    image_width: int
+    layer_norm_eps: float = 1e-12
+    activation: str = "gelu"
+
+    def layers(self, depth: int) -> dict[str, Any]:
+        """Return ``depth`` layers in the words of transformers."""
+        return {
+            "hidden_size": self.width,
+            "num_hidden_layers": depth,
+            "num_attention_heads": self.heads,
+            "intermediate_size": self.feed_forward,
+            "hidden_act": self.activation,
+            "layer_norm_eps": self.layer_norm_eps,
+        }
+
+
+def text_config(weights: Weights, given: Mapping[str, Any] | None) -> TextConfig:
+    """Return the sizes that the weights and ``given`` say."""
+    said = canonical(given, _ALIASES, "text encoder's configuration")
+    if said.get("kind", "bert") != "bert":
+        raise UsageError(f"a text encoder of type {said['kind']!r}", "BERT alone is known")
+    kind = said.get("position_kind", "absolute")
+    if kind != "absolute":
+        raise UsageError(f"position embeddings {kind!r} in the text encoder", "absolute ones are known")
+    vocabulary, width = weights.shape("embeddings.word_embeddings.weight", 2)
+    depth = weights.count("encoder.layer.")
+    crossed = [f"encoder.layer.{layer}.crossattention.self.key.weight" in weights for layer in range(depth)]
+    first = crossed.index(True) if True in crossed else depth
+    if not 0 < first < depth or not all(crossed[first:]):
+        where = [layer for layer, has in enumerate(crossed) if has]
+        raise StorageError(
+            f"{weights.source}: of {depth} layers of the text encoder, {where or 'none'} have cross-attention",
+            "they are the last ones in ALBEF and X-VLM: the file is cut off, or of another model",
         )
-        self.output = nn.ModuleDict(
-            {"dense": nn.Linear(width, width), "LayerNorm": nn.LayerNorm(width, eps=eps)}
-        )
-
-    def forward(self, states: Tensor, context: Tensor, rows: Tensor | None, mask: Tensor | None) -> Tensor:
-        """Attend from (n, t, width) states to (m, …) context; ``rows`` are (n,) which item each looks at."""
-
-        def split(name: str, values: Tensor) -> Tensor:
-            values = self.self[name](values)
-            return values.view(*values.shape[:2], self.heads, values.shape[2] // self.heads).transpose(1, 2)
-
-        query, key, value = split("query", states), split("key", context), split("value", context)
-        if rows is not None and len(context) == 1:
-            key, value = key.expand(len(states), -1, -1, -1), value.expand(len(states), -1, -1, -1)
-        elif rows is not None:
-            key, value = key[rows], value[rows]
-        read = scaled_dot_product_attention(query, key, value, attn_mask=mask).transpose(1, 2).flatten(2)
-        joined: Tensor = self.output["LayerNorm"](self.output["dense"](read) + states)
-        return joined
-
-
-class FusionLayer(nn.Module):
-    """One layer."""
-
-    def __init__(
-        self, width: int, image_width: int, heads: int, feed_forward: int, eps: float, activation: str
-    ) -> None:
-        super().__init__()
-        self.attention = _Attention(width, width, heads, eps)
-        self.crossattention = _Attention(width, image_width, heads, eps)
-        self.intermediate = nn.ModuleDict({"dense": nn.Linear(width, feed_forward)})
-        self.output = nn.ModuleDict(
-            {"dense": nn.Linear(feed_forward, width), "LayerNorm": nn.LayerNorm(width, eps=eps)}
-        )
-        self._activation: Callable[[Tensor], Tensor] = ACT2FN[activation]
-
-    def forward(self, texts: Tensor, mask: Tensor, images: Tensor, rows: Tensor) -> Tensor:
-        """As :meth:`Fusion.forward`, with (n, 1, 1, t) ``mask``."""
-        states = self.attention(texts, texts, None, mask)
-        states = self.crossattention(states, images, rows, None)
-        between = self._activation(self.intermediate["dense"](states))
-        joined: Tensor = self.output["LayerNorm"](self.output["dense"](between) + states)
-        return joined
-
-
-class Fusion(nn.Module):
-    """All layers."""
-
-    def __init__(
-        self,
-        depth: int,
-        width: int,
-        image_width: int,
-        heads: int,
-        feed_forward: int,
-        eps: float,
-        activation: str,
-    ) -> None:
-        super().__init__()
-        self.layer = nn.ModuleList(
-            FusionLayer(width, image_width, heads, feed_forward, eps, activation) for _ in range(depth)
-        )
-
-    def forward(self, texts: Tensor, mask: Tensor, images: Tensor, rows: Tensor) -> Tensor:
-        """Read pairs: text i with image ``rows[i]``."""
-        keys = mask[:, None, None, :]
-        for layer in self.layer:
-            texts = layer(texts, keys, images, rows)
-        return texts
-
-
-def matching_head(kind: Literal["linear", "mlp"], width: int, between: int) -> nn.Module:
-    """Two scores of a fused state: "they do not belong together", "they do"."""
-    if kind == "linear":
-        return nn.Linear(width, 2)
-    return nn.Sequential(nn.Linear(width, between), nn.LayerNorm(between), nn.GELU(), nn.Linear(between, 2))
+    if width == PUBLISHED_TEXT_WIDTH:
+        not_cut_off(said, "depth", (depth, depth - first), (12, 6), "text encoder", weights.source)
+    agreed(said, "fusion_layer", first, "first layer with cross-attention")
+    sizes = agreed_sizes(
+        said,
+        "text encoder",
+        vocabulary=vocabulary,
+        positions=weights.shape("embeddings.position_embeddings.weight", 2)[0],
+        types=weights.shape("embeddings.token_type_embeddings.weight", 2)[0],
+        width=width,
+        depth=depth,
+        feed_forward=weights.shape("encoder.layer.0.intermediate.dense.weight", 2)[0],
+    )
+    return TextConfig(
+        **sizes,
+        fusion_layer=first,
+        heads=given_heads(said, width, "text encoder"),
+        image_width=weights.shape(f"encoder.layer.{first}.crossattention.self.key.weight", 2)[1],
+        layer_norm_eps=said.get("layer_norm_eps", 1e-12),
+        activation=said.get("activation", "gelu"),
+    )
 
 
 class MatchingConfig(Options):
     """Everything that is needed to build the model again.
 
     Attributes:
-        vision, text: the sizes of the two encoders.
-        width: of the rows that both end in.
-        head: ALBEF's linear matching head, or X-VLM's two layers.
-        head_width: between those two layers.
-        temperature: the learned one, where the checkpoint has it.
-        stage: fine-tuned for retrieval, or of pre-training.
-        checkpoint: the file's name.
-        trained_size: side of the pictures that its tables were made for; others are interpolated.
-        text_limit: tokens a text is cut to.
+        head: ALBEF's linear matching head, or X-VLM's two layers with ``head_width`` between them.
     """
 
     vision: VitConfig | SwinConfig
@@ -152,11 +129,11 @@ class MatchingConfig(Options):
     width: int
     head: Literal["linear", "mlp"]
     head_width: int = 0
-    temperature: float | None = None
+    temperature: float | None = None  # the learned one, where the checkpoint has it
     stage: Stage = "fine-tuned"
     checkpoint: str = ""
-    trained_size: int
-    text_limit: int
+    trained_size: int  # side of the images that its tables were made for; others are interpolated
+    text_limit: int  # tokens a text is cut to
 
 
 class MatchingModel(nn.Module):
@@ -164,36 +141,40 @@ class MatchingModel(nn.Module):
 
     def __init__(self, config: MatchingConfig) -> None:
         super().__init__()
-        text = config.text
-        swin = isinstance(config.vision, SwinConfig)
-        self.image = SwinImages(config.vision) if swin else VitImages(config.vision)  # type: ignore[arg-type]
-        self.text = text_half(text)
-        self.fusion = Fusion(
-            text.depth - text.fusion_layer,
-            text.width,
-            text.image_width,
-            text.heads,
-            text.feed_forward,
-            text.layer_norm_eps,
-            text.activation,
+        text, vision = config.text, config.vision
+        self.image = ImageEncoder(vision)
+        self.text = transformers.BertModel(
+            transformers.BertConfig(
+                vocab_size=text.vocabulary,
+                max_position_embeddings=text.positions,
+                type_vocab_size=text.types,
+                **text.layers(text.fusion_layer),
+            ),
+            add_pooling_layer=False,
         )
-        self.vision_proj = nn.Linear(self.image.width, config.width)
+        layers = text.layers(text.depth - text.fusion_layer)
+        self.fusion = BlipTextEncoder(
+            transformers.BlipTextConfig(encoder_hidden_size=text.image_width, is_decoder=True, **layers)
+        )
+        self.vision_proj = nn.Linear(vision.last_width, config.width)
         self.text_proj = nn.Linear(text.width, config.width)
-        self.itm_head = matching_head(config.head, text.width, config.head_width)
+        self.itm_head: nn.Module = nn.Linear(text.width, 2)  # "do not belong together", "do"
+        if config.head == "mlp":
+            between = config.head_width
+            self.itm_head = nn.Sequential(
+                nn.Linear(text.width, between), nn.LayerNorm(between), nn.GELU(), nn.Linear(between, 2)
+            )
         self._fusion_layer = text.fusion_layer
 
-    def official_name(self, name: str, layout: Layout) -> tuple[str, int | None]:
-        """What the published code calls weight ``name``, and which third of its weight it is."""
+    def official_name(self, name: str, layout: Layout) -> str:
+        """Return what the published code calls weight ``name``."""
         part, _, rest = name.partition(".")
         if part == "image":
-            theirs, third = self.image.names(rest.removeprefix("model."))
-            return layout.vision + theirs, third
-        if part == "text":
-            return f"text_encoder.{rest}", None
+            return layout.vision + self.image.official_name(rest.removeprefix("model."))
         if part == "fusion":
             _, layer, rest = rest.split(".", 2)
-            return f"text_encoder.encoder.layer.{int(layer) + self._fusion_layer}.{rest}", None
-        return name, None
+            return f"text_encoder.encoder.layer.{int(layer) + self._fusion_layer}.{rest}"
+        return f"text_encoder.{rest}" if part == "text" else name
 
 
 def model_config_of(
@@ -206,184 +187,66 @@ def model_config_of(
     image_size: int | None,
     default_size: int | None,
 ) -> dict[str, Any]:
-    """The sizes of the model whose retrieval weights ``state`` are: the fields of :class:`MatchingConfig`."""
-    everything = Weights(state, "", source)
-    make = vit_config if layout.family == "albef" else swin_config
-    seen, trained = make(Weights(state, layout.vision, source), vision, image_size, default_size)
+    """Return the sizes of the model whose retrieval weights ``state`` are: fields of :class:`MatchingConfig`."""
+    everything, images = Weights(state, "", source), Weights(state, layout.vision, source)
+    seen: VitConfig | SwinConfig
+    if layout.family == "albef":
+        seen, trained = vit_config(images, vision, image_size, default_size)
+    else:
+        seen, trained = swin_config(images, vision, image_size, default_size)
     read = text_config(Weights(state, "text_encoder.", source), text)
-    wide = seen.width * 2 ** (len(seen.depths) - 1) if isinstance(seen, SwinConfig) else seen.width
-    if wide != read.image_width:
+    if seen.last_width != read.image_width:
         raise StorageError(
-            f"{source}: the image encoder's tokens are {wide} wide, cross-attention reads {read.image_width}",
+            f"{source}: the image encoder's tokens are {seen.last_width} wide, cross-attention reads "
+            f"{read.image_width}",
             "its two halves are of different models: give the checkpoint as it was published",
         )
     linear = "itm_head.weight" in everything
-    width = everything.shape("vision_proj.weight", 2)[0]
+    temperature = state.get("temp")
+    if temperature is not None and temperature.is_meta:
+        temperature = None
+    if temperature is not None and not (temperature.numel() == 1 and 0 < float(temperature) < math.inf):
+        raise StorageError(
+            f"{source} has the temperature {temperature.tolist()}", "it is corrupt, or diverged"
+        )
     return {
         "vision": seen,
         "text": read,
-        "width": width,
+        "width": everything.shape("vision_proj.weight", 2)[0],
         "head": "linear" if linear else "mlp",
         "head_width": 0 if linear else everything.shape("itm_head.0.weight", 2)[0],
-        "temperature": _temperature(state, source),
+        "temperature": None if temperature is None else float(temperature),
         "trained_size": trained,
     }
-
-
-def _temperature(state: Mapping[str, Tensor], source: str) -> float | None:
-    kept = state.get("temp")
-    if kept is None or kept.is_meta:
-        return None
-    if kept.numel() != 1 or not 0 < float(kept) < math.inf:
-        raise StorageError(f"{source} has the temperature {kept.tolist()}", "it is damaged, or diverged")
-    return float(kept)
-
-
-def built(config: MatchingConfig) -> MatchingModel:
-    """The model with random weights, made without touching the global random state."""
-    with torch.random.fork_rng(devices=[]):
-        return MatchingModel(config).eval()
 
 
 def filled(
     model: MatchingModel, state: Mapping[str, Tensor], layout: Layout, source: str
 ) -> dict[str, Tensor]:
-    """The weights of ``model`` out of a checkpoint: each by its name, none missing, none left over."""
-    wanted = {name: (model.official_name(name, layout), value) for name, value in model.state_dict().items()}
-    names = {theirs for (theirs, _), _ in wanted.values()}
-    missing = sorted(names - state.keys())
-    strange = sorted(name for name in state.keys() - names - {"temp"} if not FOLLOWING.match(name))
-    if missing or strange:
-        raise StorageError(
-            f"{source} does not hold the weights of {layout.model}: "
-            f"missing {listed(missing)}, unexpected {listed(strange)}",
-            "it is damaged, cut off, or a checkpoint of another task: compare it with the published one",
-        )
+    """Return the weights of ``model`` out of a checkpoint: each by its name, none missing, none left over."""
+    wanted = model.state_dict()
+    names = {name: model.official_name(name, layout) for name in wanted}
+    check_names(state, set(names.values()), layout, source)
     found: dict[str, Tensor] = {}
-    for name, ((theirs, third), value) in wanted.items():
-        given = usable(state[theirs], theirs, source)
-        if third is not None:
-            given = given.chunk(3)[third] if len(given) == 3 * len(value) else given
-        elif name.startswith("image."):
-            given = model.image.fitted(theirs.removeprefix(layout.vision), given)
-        if given.shape != value.shape:
+    for name, theirs in names.items():
+        found[name] = usable(state[theirs], theirs, source)
+        if name.startswith("image."):
+            found[name] = model.image.fitted(theirs.removeprefix(layout.vision), found[name])
+        if found[name].shape != wanted[name].shape:
             raise StorageError(
                 f"{source}: {theirs} has the shape {tuple(state[theirs].shape)}, not one of "
-                f"{layout.named} whose other weights are of this size (wanted {tuple(value.shape)})",
-                "it is damaged or of another model",
+                f"{layout.named} whose other weights are of this size (wanted {tuple(wanted[name].shape)})",
+                "it is corrupt or of another model",
             )
-        found[name] = given
     return found
 
 
-def described(config: MatchingConfig, layout: Layout, cleaning: Cleaning, tokenizer: Any) -> dict[str, Any]:
-    """Model, stage, checkpoint, how its tables were fitted, cleaning of texts and activation, JSON-able."""
-    import transformers
-
-    trained, size, heads = config.trained_size, config.vision.image_size, config.vision.heads
-    return {
-        "model": layout.model,
-        "library": f"transformers {transformers.__version__}",
-        "stage": config.stage,
-        "checkpoint": {
-            "file": config.checkpoint,
-            "size": trained,
-            "tables": "its own" if trained == size else f"interpolated from {trained} to {size} pixels",
-        },
-        "text": {
-            "tokenizer": type(tokenizer).__name__,
-            "padding": "longest",
-            "cleaning": cleaning.describe(),
-        },
-        "matching": {
-            "head": config.head,
-            "layers": config.text.depth - config.text.fusion_layer,
-            "adds_contrastive": False,
-        },
-        "heads": {"image": list(heads) if isinstance(heads, tuple) else heads, "text": config.text.heads},
-        "activation": {"image": config.vision.activation, "text": config.text.activation},
-        "temperature": config.temperature,
-    }
+PRE_TRAINED_SIZE = 384  # of images for weights of pre-training: the published retrieval recipes' own
 
 
-_WEIGHTS, _CONFIG = "model.safetensors", "config.json"
-
-_PRE_TRAINED_SIZE = 384
-"""For which pictures weights of pre-training are fitted unless another size is asked for: the published
-retrieval recipes' own."""
-
-
-def from_weights(
-    checkpoint: Checkpoint,
-    layout: Layout,
-    stage: Stage,
-    *,
-    said: Configuration,
-    image_size: int | None,
-    text_limit: int | None,
-    published_limit: int,
-) -> tuple[MatchingModel, MatchingConfig]:
-    """Build the model that a checkpoint holds, its tables fitted to the pictures asked for.
-
-    Sizes are taken from the weights, and what ``said`` says of them is only compared.
-    """
-    source = checkpoint.name
-    if stage not in ("fine-tuned", "pre-training"):
-        raise UsageError(f"stage {stage!r}", "known: 'fine-tuned', 'pre-training'")
-    if image_size is not None and (not isinstance(image_size, int) or image_size < 1):
-        raise UsageError(f"pictures of {image_size} × {image_size} pixels", "give a whole number, 1 or more")
-    state = retrieval_weights(checkpoint.state, layout, stage, source)
-    fields = model_config_of(
-        state,
-        layout,
-        source,
-        vision=said.vision,
-        text=said.text,
-        image_size=image_size,
-        default_size=_PRE_TRAINED_SIZE if stage == "pre-training" else None,
-    )
-    agreed({"width": said.width}, "width", fields["width"], "width of the rows (embed_dim)")
-    limit = _limit(text_limit if text_limit is not None else said.text_limit, published_limit, fields["text"])
-    config = MatchingConfig(**fields, stage=stage, checkpoint=source, text_limit=limit)
-    model = built(config)
-    model.load_state_dict(filled(model, state, layout, source), strict=True)
-    return model, config
-
-
-def _limit(asked: int | None, published: int, text: TextConfig) -> int:
-    """Tokens a text is cut to: as asked, else as published where the model has so many positions."""
-    if asked is None:
-        return min(published, text.positions)
-    if not isinstance(asked, int) or not 2 < asked <= text.positions:
-        raise UsageError(
-            f"texts of {asked!r} tokens for a text encoder of {text.positions} positions",
-            f"choose 3 to {text.positions}",
-        )
-    return asked
-
-
-def save_model(model: MatchingModel, config: MatchingConfig, layout: Layout, folder: Path) -> None:
-    """Write weights and configuration into ``folder``."""
-    save_tensors(model.state_dict(), folder / _WEIGHTS)
-    write_json(folder / _CONFIG, {"family": layout.family, **config.model_dump(mode="json")})
-
-
-def open_saved(folder: Path, layout: Layout) -> tuple[MatchingModel, MatchingConfig]:
-    """Read what :func:`save_model` wrote."""
-    content = read_json(folder / _CONFIG)
-    family = content.pop("family", None) if isinstance(content, dict) else None
-    if family != layout.family:
-        raise MismatchError(
-            f"{folder} holds {family or 'no known'} weights, not {layout.family}",
-            f"load it with {family}:FOLDER" if family else "save the encoder again",
-        )
-    config = MatchingConfig.read(content, str(folder / _CONFIG), StorageError, "save the encoder again")
-    model = built(config)
-    try:
-        model.load_state_dict(load_tensors(folder / _WEIGHTS, "save the encoder again"), strict=True)
-    except RuntimeError as error:
-        reason = str(error).strip().splitlines()[-1].strip()
-        raise StorageError(
-            f"{folder} does not fit its config.json: {reason}", "save the encoder again"
-        ) from error
-    return model, config
+def built(config: MatchingConfig, weights: Callable[[MatchingModel], Mapping[str, Tensor]]) -> MatchingModel:
+    """Return the model with its weights, made without touching the global random state."""
+    with torch.random.fork_rng(devices=[]):
+        model = MatchingModel(config).eval()
+    model.load_state_dict(weights(model), strict=True)
+    return model

@@ -1,21 +1,17 @@
-"""Weights by name: what they are called, what their shapes tell, and what a configuration says beside them."""
+"""Weights by name: what their shapes tell, and what a configuration says beside them."""
 
 from __future__ import annotations
 
-import logging
 import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import torch
-import transformers
 from torch import Tensor
 from transformers.activations import ACT2FN
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
-
-logger = logging.getLogger(__name__)
 
 A = TypeVar("A")
 
@@ -35,31 +31,31 @@ class Weights:
         return self.prefix + name in self.state
 
     def shape(self, name: str, dimensions: int) -> tuple[int, ...]:
-        """The shape of one weight."""
+        """Return the shape of one weight."""
         value = self.state.get(self.prefix + name)
         if value is None or value.ndim != dimensions:
-            what = f"lacks {self.prefix}{name}" if value is None else f"has {self.prefix}{name} of shape "
+            what = "lacks" if value is None else f"has a {tuple(value.shape)}"
             raise StorageError(
-                f"{self.source} {what}{'' if value is None else tuple(value.shape)}",
-                "it is damaged, cut off or of another model: compare it with the published one",
+                f"{self.source} {what} {self.prefix}{name}",
+                "it is corrupt, cut off or of another model: compare it with the published one",
             )
         return tuple(value.shape)
 
     def count(self, before: str) -> int:
-        """How many numbers follow ``before`` in the names."""
+        """Count the numbers that follow ``before`` in the names."""
         pattern = re.compile(re.escape(self.prefix + before) + r"(\d+)\.")
         numbers = sorted({int(found[1]) for found in map(pattern.match, self.state) if found})
         if not numbers or numbers != list(range(len(numbers))):
             gap = next((row for row, number in enumerate(numbers) if row != number), 0)
             raise StorageError(
                 f"{self.source} lacks {self.prefix}{before}{gap}.*",
-                "it is damaged, cut off or of another model: compare it with the published one",
+                "it is corrupt, cut off or of another model: compare it with the published one",
             )
         return len(numbers)
 
 
 def usable(value: Tensor, name: str, source: str) -> Tensor:
-    """A weight as float32."""
+    """Return a weight as float32."""
     if not value.is_floating_point() or value.layout != torch.strided:
         kind = f"{value.dtype}, {value.layout}".replace("torch.", "")
         raise StorageError(
@@ -71,20 +67,18 @@ def usable(value: Tensor, name: str, source: str) -> Tensor:
         bad = int((~torch.isfinite(value)).sum())
         raise StorageError(
             f"{source}: {bad:,} of {value.numel():,} numbers of {name} are NaN or infinite",
-            "the training diverged, or the file is damaged: give another checkpoint",
+            "the training diverged, or the file is corrupt: give another checkpoint",
         )
     return value
 
 
 def canonical(
-    given: Mapping[str, Any] | None, aliases: Mapping[str, Iterable[str]], what: str, ignored: Iterable[str]
+    given: Mapping[str, Any] | None, aliases: Mapping[str, Iterable[str]], what: str
 ) -> dict[str, Any]:
-    """A configuration under one set of names; None stands for what is not said."""
+    """Return what a configuration says of ``aliases``, under their first names, without what is None."""
     found: dict[str, Any] = {}
-    left = {key for key, value in (given or {}).items() if value is not None} - set(ignored)
     for name, keys in aliases.items():
-        said = {key: (given or {})[key] for key in (name, *keys) if key in left}
-        left -= said.keys()
+        said = {key: value for key in (name, *keys) if (value := (given or {}).get(key)) is not None}
         values = list(said.values())
         if any(value != values[0] for value in values):
             raise UsageError(
@@ -94,8 +88,6 @@ def canonical(
         if values:
             found[name] = values[0]
             _check_value(name, values[0], f"the {what} says {next(iter(said))}={values[0]!r}")
-    if left:
-        logger.warning("the %s says %s, which is not used", what, ", ".join(sorted(left)))
     return found
 
 
@@ -110,7 +102,7 @@ def _check_value(name: str, value: Any, said: str) -> None:
 
 
 def agreed(given: Mapping[str, Any], name: str, found: A, what: str) -> A:
-    """``found``, what the weights say, when the configuration says the same or nothing."""
+    """Return ``found``, what the weights say, when the configuration says the same or nothing."""
     said = given.get(name)
     said = tuple(said) if isinstance(said, list) else said
     if said is not None and said != found:
@@ -129,18 +121,19 @@ def agreed_sizes(given: Mapping[str, Any], what: str, **found: Any) -> dict[str,
     }
 
 
-def not_cut_off(given: Mapping[str, Any], name: str, found: A, published: A, what: str, source: str) -> A:
-    """``found``, how many layers a file has, when that is what published ones have or a configuration speaks."""
-    if name in given or found == published:
-        return found
-    raise StorageError(
-        f"{source}: the {what} has {found} layers, published ones of its width have {published}",
-        f"it is cut off; or, where it was made so, give a configuration that says {name}",
-    )
+def not_cut_off(
+    given: Mapping[str, Any], name: str, found: Any, published: Any, what: str, source: str
+) -> None:
+    """Raise unless a file has as many layers as published ones, or a configuration says how many."""
+    if name not in given and found != published:
+        raise StorageError(
+            f"{source}: the {what} has {found} layers, published ones of its width have {published}",
+            f"it is cut off; or, where it was made so, give a configuration that says {name}",
+        )
 
 
 def given_heads(given: Mapping[str, Any], width: int, what: str) -> int:
-    """How many attention heads: as said, else one of every 64 columns, as BERT and ViT base have."""
+    """Return the number of attention heads: as said, else one of every 64 columns, as BERT and ViT base have."""
     heads = given.get("heads")
     if heads is None and width % 64 == 0:
         return width // 64
@@ -152,31 +145,3 @@ def given_heads(given: Mapping[str, Any], width: int, what: str) -> int:
             "text={'num_attention_heads': …}, or a config.json beside the checkpoint",
         )
     return heads
-
-
-_PARTS = {"q": 0, "k": 1, "v": 2}
-
-
-class Renaming:
-    """Rules from a whole name of ours to one of theirs, the first that fits.
-
-    A rule with a group called ``part`` names a third of their weight: queries, keys or values, which the
-    published code keeps in one.
-
-    >>> Renaming((r"layers\\.(\\d+)\\.(?P<part>[qkv])\\.(\\w+)", r"blocks.\\1.qkv.\\3"))("layers.3.k.bias")
-    ('blocks.3.qkv.bias', 1)
-    """
-
-    def __init__(self, *rules: tuple[str, str]) -> None:
-        self._rules = [(re.compile(pattern), name) for pattern, name in rules]
-
-    def __call__(self, name: str) -> tuple[str, int | None]:
-        """Their name, and which third; None for all of it."""
-        for pattern, theirs in self._rules:
-            found = pattern.fullmatch(name)
-            if found:
-                return found.expand(theirs), _PARTS.get(found.groupdict().get("part", ""))
-        raise MismatchError(
-            f"transformers {transformers.__version__} has a weight {name!r} that is not known here",
-            "the names are those of transformers 5.23: install that version",
-        )

@@ -1,8 +1,6 @@
 """Latent targets: what a caption means, as a vector that another model made."""
 
 from diptych.encoders.targets.contract import (
-    TARGETS,
-    TargetKind,
     TargetModel,
     TargetOptions,
     make_target_model,
@@ -10,12 +8,4 @@ from diptych.encoders.targets.contract import (
     targets_of,
 )
 
-__all__ = [
-    "TARGETS",
-    "TargetKind",
-    "TargetModel",
-    "TargetOptions",
-    "make_target_model",
-    "open_target_model",
-    "targets_of",
-]
+__all__ = ["TargetModel", "TargetOptions", "make_target_model", "open_target_model", "targets_of"]

@@ -1,14 +1,14 @@
 """Latent targets: captions in, unit rows out, the same rows for the same captions; kept on disk per model.
 
-A target model is made once, from a recipe's options and the training captions, and kept beside what
-is trained with it: what is opened again later is the same model or an error, never another one.
+A target model is kept beside what is trained with it: what is opened again later is the same model or an error.
 """
 
 from __future__ import annotations
 
+import importlib
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -18,31 +18,32 @@ from pydantic import Field
 
 from diptych.core.artifact import Artifact
 from diptych.core.context import task
-from diptych.core.errors import MismatchError, UsageError
+from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.core.files import atomic_folder
 from diptych.core.options import Options
-from diptych.core.registry import Registry
 from diptych.encoders.dual_encoder import unit_rows
 from diptych.encoders.row_store import keyed_rows, text_keys
+
+logger = logging.getLogger(__name__)
 
 
 class TargetOptions(Options):
     """Which model makes the vectors.
 
     Attributes:
-        kind: ``sentence``, a sentence-transformers model; ``lsa``, TF-IDF and a truncated SVD learned
-            from the training captions, for where there is no sentence encoder; ``dual``, the text side of a
-            dual encoder.
-        model: of ``sentence``: a folder, or a name on the hub; of ``dual``: what ``DualEncoder.load`` takes.
-        precision: of ``sentence``: ``float32``, or ``bfloat16`` arithmetic: two to three times as fast
-            on processors that have it; all-MiniLM-L6-v2's rows turn by up to 2e-5 in 1 − cosine.
-        width: of ``lsa``: length of a vector.
+        kind: ``sentence``, a sentence-transformers model; ``lsa``, TF-IDF and a truncated SVD learned from
+            the training captions, for where there is no sentence encoder; ``dual``, the text side of a dual
+            encoder.
+        model: of ``sentence``: a folder, or a name on the hub; of ``dual``: what ``DualEncoder.load``
+            takes.
+        precision: of ``sentence``: ``float32``, or ``bfloat16`` arithmetic: two to three times as fast on
+            processors that have it; all-MiniLM-L6-v2's rows turn by up to 2e-5 in 1 − cosine.
     """
 
     kind: str = "sentence"
     model: str = "sentence-transformers/all-MiniLM-L6-v2"
     precision: Literal["float32", "bfloat16"] = "float32"
-    width: int = Field(384, ge=2)
+    width: int = Field(384, ge=2)  # of lsa: length of a vector
 
 
 @dataclass(frozen=True)
@@ -54,32 +55,27 @@ class TargetHeader(Artifact, kind="targets", version=2, recreate="make the targe
     settings: dict[str, Any]
 
 
-BATCH_SIZE = 64
-"""Captions at once: on a processor core larger batches were slower, not faster."""
+BATCH_SIZE = 64  # on a processor core larger batches were slower
 
 
 class TargetModel(ABC):
-    """Captions to latent targets.
-
-    Attributes:
-        kind: its name in the registry.
-    """
+    """Captions to latent targets."""
 
     kind: ClassVar[str]
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """Length of a target."""
+        """Return the length of a target."""
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """Of everything a row depends on: weights, vocabulary, settings."""
+        """Return the fingerprint of everything a row depends on: weights, vocabulary, settings."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What it is, JSON-able, for a run's records."""
+        """Describe it, JSON-able, for a run's records."""
 
     @abstractmethod
     def _rows(self, texts: list[str]) -> np.ndarray:
@@ -87,13 +83,10 @@ class TargetModel(ABC):
 
     @abstractmethod
     def _write(self, folder: Path) -> dict[str, Any]:
-        """Write the files that opening needs, if any, and give the settings that it needs."""
+        """Write the files that opening needs, if any, and return the settings that it needs."""
 
     def encode(self, texts: Sequence[str], batch_size: int = BATCH_SIZE) -> np.ndarray:
-        """(n, width) float32 unit rows, each distinct text computed once.
-
-        A text that the model knows nothing of has a row of zeros; see the kind.
-        """
+        """Return (n, width) float32 unit rows, each distinct text computed once; zeros for an unknown one."""
         place = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         rows = np.empty((len(place), self.width), dtype=np.float32)
         with task("encoding captions", len(place), "captions") as bar:
@@ -105,10 +98,7 @@ class TargetModel(ABC):
     def encode_batches(
         self, texts: Sequence[str], batch_size: int = BATCH_SIZE
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Positions in ``texts`` and their unit rows, batch by batch, long texts first.
-
-        Texts of similar length share a batch, so that little of it is padding.
-        """
+        """Yield positions in ``texts`` and their unit rows, batch by batch, long texts first: little is padding."""
         if batch_size < 1:
             raise UsageError(f"batch size {batch_size}", "give one of at least 1")
         order = np.argsort([-len(text) for text in texts], kind="stable")
@@ -126,38 +116,27 @@ class TargetModel(ABC):
         return folder
 
 
-@dataclass(frozen=True)
-class TargetKind:
-    """A way to make latent targets.
-
-    Attributes:
-        name: what a recipe calls it.
-        description: one line.
-        citation: where it is from.
-        make: from a recipe's options and the training captions.
-        open: from a folder and the settings that were saved in it.
-    """
-
-    name: str
-    description: str
-    citation: str
-    make: Callable[[TargetOptions, Sequence[str]], TargetModel]
-    open: Callable[[Path, dict[str, Any]], TargetModel]
+_KINDS = {"dual": "DualTexts", "lsa": "LatentSemanticAnalysis", "sentence": "SentenceEncoder"}
 
 
-TARGETS: Registry[TargetKind] = Registry("kind of target", "diptych.encoders.targets.kinds")
+def _class_of(kind: str) -> Any:
+    """Return a class with ``make(options, captions)`` and ``reopen(folder, settings)``."""
+    if kind not in _KINDS:
+        raise UnknownNameError("kind of target", kind, _KINDS)
+    return getattr(importlib.import_module(f"diptych.encoders.targets.kinds.{kind}"), _KINDS[kind])
 
 
 def make_target_model(options: TargetOptions, training_captions: Sequence[str]) -> TargetModel:
-    """The model that a recipe asks for."""
-    return TARGETS.get(options.kind).make(options, training_captions)
+    """Make the model that a recipe asks for."""
+    made: TargetModel = _class_of(options.kind).make(options, training_captions)
+    return made
 
 
 def open_target_model(folder: Path | str) -> TargetModel:
-    """What :meth:`TargetModel.save` wrote."""
+    """Open what :meth:`TargetModel.save` wrote."""
     folder = Path(folder)
     header = TargetHeader.open(folder)
-    model = TARGETS.get(header.kind).open(folder, header.settings)
+    model: TargetModel = _class_of(header.kind).reopen(folder, header.settings)
     if model.fingerprint != header.fingerprint:
         raise MismatchError(
             f"the {model.kind} model of {folder} was {header.fingerprint} when it was saved "
@@ -167,13 +146,10 @@ def open_target_model(folder: Path | str) -> TargetModel:
     return model
 
 
-logger = logging.getLogger(__name__)
-
-
 def targets_of(
     model: TargetModel, captions: Sequence[str], root: Path | str, batch_size: int = BATCH_SIZE
 ) -> np.ndarray:
-    """(n, width) float32 unit rows, one per caption, memory-mapped for reading."""
+    """Return (n, width) float32 unit rows, one per caption, memory-mapped for reading."""
     if not captions:
         return np.empty((0, model.width), dtype=np.float32)
 

@@ -1,8 +1,5 @@
 """Targets of the text side of a dual encoder: CLIP and its like, or one that was trained here.
 
-The source is whatever :meth:`DualEncoder.load` takes. Its rows are the encoder's own, so that they can be compared
-with the rows that its image side makes of pictures.
-
 Source: Radford et al., Learning Transferable Visual Models From Natural Language Supervision, ICML 2021.
 """
 
@@ -17,7 +14,7 @@ import numpy as np
 from diptych.core.errors import UsageError
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.family import rooted
-from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel, TargetOptions
+from diptych.encoders.targets.contract import TargetModel, TargetOptions
 
 
 class DualTexts(TargetModel):
@@ -33,6 +30,19 @@ class DualTexts(TargetModel):
             )
         self.encoder = encoder
         self.source = source
+
+    @classmethod
+    def make(cls, options: TargetOptions, captions: Sequence[str]) -> DualTexts:
+        if options.precision != "float32":
+            raise UsageError(
+                f"precision {options.precision} with a dual encoder", "leave it out: its rows are float32"
+            )
+        source = rooted(options.model)
+        return cls(DualEncoder.load(source), source)
+
+    @classmethod
+    def reopen(cls, folder: Path, settings: dict[str, Any]) -> DualTexts:
+        return cls(DualEncoder.load(settings["model"]), settings["model"])
 
     @property
     def width(self) -> int:
@@ -51,21 +61,3 @@ class DualTexts(TargetModel):
 
     def _write(self, folder: Path) -> dict[str, Any]:
         return {"model": self.source}
-
-
-def _make(options: TargetOptions, captions: Sequence[str]) -> TargetModel:
-    if options.precision != "float32":
-        raise UsageError(
-            f"precision {options.precision} with a dual encoder", "leave it out: its rows are float32"
-        )
-    source = rooted(options.model)
-    return DualTexts(DualEncoder.load(source), source)
-
-
-def _open(folder: Path, settings: dict[str, Any]) -> TargetModel:
-    return DualTexts(DualEncoder.load(settings["model"]), settings["model"])
-
-
-TARGETS.add(
-    TargetKind("dual", "the text side of a dual encoder", "Radford et al. 2021", _make, _open),
-)

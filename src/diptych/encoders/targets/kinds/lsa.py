@@ -2,24 +2,20 @@
 
 Captions are counted as bags of words, weighted by inverse document frequency, divided by their
 length, and projected on the leading right singular vectors of the training captions' matrix. It
-needs no other model and no network, and no training caption's image. That an encoder could be
-replaced by something this simple is the papers' own future work; how well it serves is a question
-for a study, not an assumption.
+needs no other model, no network and no image.
 
 Products' titles and categories are read otherwise (``tokens="titles"``, see :mod:`diptych.data.title_words`): names
 of categories are plural where titles are singular.
 
-A caption without a word that the training captions have gets a row of zeros: the model knows
-nothing of it. Its cosine loss is 1, with no gradient.
+A caption without a word that the training captions have gets a row of zeros. Its cosine loss is 1, with no gradient.
 
-Sources: Deerwester et al., Indexing by Latent Semantic Analysis, 1990, with scikit-learn's
-smoothed TF-IDF.
+Sources: Deerwester et al., Indexing by Latent Semantic Analysis, 1990, with scikit-learn's smoothed TF-IDF.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -35,22 +31,18 @@ from diptych.core.reading import read_json
 from diptych.data.title_words import folded_by
 from diptych.data.vocabulary import words
 from diptych.encoders.inputs import load_tensors, save_tensors
-from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel, TargetOptions
+from diptych.encoders.targets.contract import TargetModel, TargetOptions
 
 Tokens = Literal["captions", "titles"]
+_READERS = {"captions": words, "titles": folded_by("plural")}
 
 _SEED = 0
-_NOTHING = 1e-6
-"""A projection this short, of a caption of length 1, is rounding error and has no direction."""
+_AGAIN = "start the training again"
+_NOTHING = 1e-6  # a projection this short, of a caption of length 1, is rounding error
 
 
 class LatentSemanticAnalysis(TargetModel):
-    """TF-IDF and a projection; make one with :meth:`learn`.
-
-    Args:
-        inverse_frequencies: (words,) float32, each word's weight.
-        components: (words, width) float32, orthonormal columns.
-    """
+    """TF-IDF, (words,) weights, and a projection, (words, width); make one with :meth:`learn`."""
 
     kind: ClassVar[str] = "lsa"
 
@@ -66,17 +58,17 @@ class LatentSemanticAnalysis(TargetModel):
         self._weights = np.ascontiguousarray(inverse_frequencies, dtype=np.float32)
         self._components = np.ascontiguousarray(components, dtype=np.float32)
         self._about = about
-        self._words = _reader(about.get("tokens", "captions"))
+        self._words = _READERS[about.get("tokens", "captions")]
 
     @classmethod
     def learn(
         cls, captions: Sequence[str], width: int, *, or_less: bool = False, tokens: Tokens = "captions"
     ) -> LatentSemanticAnalysis:
-        """From captions; the same captions give the same bits on the same kind of machine."""
+        """Learn from captions; the same captions give the same bits on the same kind of machine."""
         text = require("sklearn.feature_extraction.text", "targets", "learning LSA targets")
         decomposition = require("sklearn.decomposition", "targets", "learning LSA targets")
         threads = require("threadpoolctl", "targets", "learning LSA targets")
-        read = _reader(tokens)
+        read = _READERS[tokens]
         if not any(read(caption) for caption in captions):
             raise DataError(f"no word in {len(captions)} captions", "check the training split")
         vectorizer = text.TfidfVectorizer(analyzer=read)
@@ -105,6 +97,22 @@ class LatentSemanticAnalysis(TargetModel):
         if tokens != "captions":
             about["tokens"] = tokens
         return cls(vectorizer.get_feature_names_out().tolist(), vectorizer.idf_, components, about)
+
+    @classmethod
+    def make(cls, options: TargetOptions, captions: Sequence[str]) -> LatentSemanticAnalysis:
+        return cls.learn(captions, options.width)
+
+    @classmethod
+    def reopen(cls, folder: Path, settings: dict[str, Any]) -> LatentSemanticAnalysis:
+        vocabulary = read_json(folder / "words.json")
+        tensors = load_tensors(folder / "lsa.safetensors", _AGAIN)
+        if tensors.keys() != {"inverse_frequencies", "components"} or any(
+            len(value) != len(vocabulary) for value in tensors.values()
+        ):
+            shapes = {name: tuple(value.shape) for name, value in tensors.items()}
+            raise StorageError(f"{folder} has {len(vocabulary)} words and arrays of shapes {shapes}", _AGAIN)
+        weights, components = tensors["inverse_frequencies"].numpy(), tensors["components"].numpy()
+        return cls(vocabulary, weights, components, settings)
 
     @property
     def width(self) -> int:
@@ -146,10 +154,6 @@ class LatentSemanticAnalysis(TargetModel):
         return self._about
 
 
-def _reader(tokens: Tokens) -> Callable[[str], list[str]]:
-    return words if tokens == "captions" else folded_by("plural")
-
-
 def _too_wide(width: int, limit: int, shape: tuple[int, int]) -> UsageError:
     return UsageError(
         f"LSA targets of width {width} from {shape[0]} captions of {shape[1]} words, which give at most {limit}",
@@ -157,37 +161,3 @@ def _too_wide(width: int, limit: int, shape: tuple[int, int]) -> UsageError:
         if limit > 1
         else "give more captions",
     )
-
-
-def _make(options: TargetOptions, captions: Sequence[str]) -> TargetModel:
-    return LatentSemanticAnalysis.learn(captions, options.width)
-
-
-def _open(folder: Path, settings: dict[str, Any]) -> TargetModel:
-    vocabulary = read_json(folder / "words.json")
-    tensors = load_tensors(folder / "lsa.safetensors", "start the training again")
-    try:
-        inverse_frequencies, components = (
-            tensors[name].numpy() for name in ("inverse_frequencies", "components")
-        )
-    except KeyError as error:
-        raise StorageError(
-            f"{folder / 'lsa.safetensors'} has no {error}", "start the training again"
-        ) from None
-    if not len(vocabulary) == len(inverse_frequencies) == len(components):
-        raise StorageError(
-            f"{folder} has {len(vocabulary)} words and components for {len(components)}",
-            "start the training again",
-        )
-    return LatentSemanticAnalysis(vocabulary, inverse_frequencies, components, settings)
-
-
-TARGETS.add(
-    TargetKind(
-        "lsa",
-        "TF-IDF and a truncated SVD learned from the training captions",
-        "Deerwester et al. 1990",
-        _make,
-        _open,
-    )
-)

@@ -1,9 +1,7 @@
 """Targets of a sentence encoder: any model of the sentence-transformers library.
 
-The model is a folder, or a name on the Hugging Face hub that is looked up in its cache first. The
-papers' target is ``all-MiniLM-L6-v2`` (384 wide), their successors' ``all-mpnet-base-v2`` (768).
-Code shipped with a model is never run, weights that its files lack are an error (the library would
-make them up), and a folder without ``modules.json`` too (the library would make up the pooling).
+Code shipped with a model is never run, weights that its files lack are an error (the library would make them up), and
+a folder without ``modules.json`` too (the library would make up the pooling).
 
 Sources: Reimers and Gurevych, Sentence-BERT, EMNLP 2019; Bleeker, Yates, de Rijke, 2022.
 """
@@ -26,23 +24,21 @@ from diptych.core.reading import file_errors, read_json
 from diptych.encoders.hub import (
     LOADING_ERRORS,
     NO_EFFECT,
+    check_complete,
     loading_failure,
     quiet,
+    sentence_model_folder,
     tokenizer_content,
     without_keys,
 )
-from diptych.encoders.targets.contract import TARGETS, TargetKind, TargetModel, TargetOptions
+from diptych.encoders.targets.contract import TargetModel, TargetOptions
 
 _EXTRA = ("targets", "making targets with a sentence encoder")
-_OTHER_FORMATS = ("onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.mlmodel", "*.gguf")
+_OTHER_FORMATS = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.mlmodel", "*.gguf"]
 
 
 class SentenceEncoder(TargetModel):
-    """A sentence-transformers model; open one with :meth:`load`.
-
-    Args:
-        precision: ``float32``, or ``bfloat16`` arithmetic where PyTorch's autocast takes it.
-    """
+    """A sentence-transformers model; open one with :meth:`load`."""
 
     kind: ClassVar[str] = "sentence"
 
@@ -54,10 +50,10 @@ class SentenceEncoder(TargetModel):
 
     @classmethod
     def load(cls, source: str, precision: str = "float32", device: str | None = None) -> SentenceEncoder:
-        """From a folder, or by name from the hub or its cache."""
+        """Load from a folder, or by name from the hub or its cache."""
         library = require("sentence_transformers", *_EXTRA)
         given = Path(source).expanduser()
-        folder = given if given.is_dir() else _from_hub(source)
+        folder = given if given.is_dir() else sentence_model_folder(source, ignore_patterns=_OTHER_FORMATS)
         if not (folder / "modules.json").is_file():
             raise StorageError(
                 f"{source} is no sentence-transformers model: it has no modules.json",
@@ -77,6 +73,14 @@ class SentenceEncoder(TargetModel):
             raise loading_failure(source, folder, error, "download the model again, all files") from error
         name = str(given.resolve()) if given.is_dir() else source
         return cls(model, name, unused, precision)
+
+    @classmethod
+    def make(cls, options: TargetOptions, captions: Sequence[str]) -> SentenceEncoder:
+        return cls.load(options.model, options.precision)
+
+    @classmethod
+    def reopen(cls, folder: Path, settings: dict[str, Any]) -> SentenceEncoder:
+        return cls.load(settings["model"], settings["precision"])
 
     @property
     def width(self) -> int:
@@ -124,21 +128,8 @@ class SentenceEncoder(TargetModel):
         return {"model": self.source, "precision": self.precision}
 
 
-def _from_hub(name: str) -> Path:
-    """The folder of the hub's cache that holds the model, filled when it can be."""
-    hub = require("huggingface_hub", *_EXTRA)
-    # Errors of the client's HTTP library pass through it; its own error class inherits from their root.
-    unreachable = (*LOADING_ERRORS, *require("huggingface_hub.errors", *_EXTRA).HfHubHTTPError.__bases__)
-    full = name if "/" in name else f"sentence-transformers/{name}"
-    try:
-        return Path(hub.snapshot_download(full, ignore_patterns=list(_OTHER_FORMATS)))
-    except unreachable as error:
-        fix = "give the model's folder: `hf download NAME --local-dir FOLDER` where there is network"
-        raise loading_failure(name, None, error, fix) from error
-
-
 def _random_weights(model: Any, folder: Path, source: str) -> frozenset[str]:
-    """Names of weights that the files lack, when no row depends on them."""
+    """Return names of weights that the files lack, when no row depends on them."""
     inner = getattr(model[0], "auto_model", None)
     if inner is None:
         return frozenset()
@@ -150,12 +141,7 @@ def _random_weights(model: Any, folder: Path, source: str) -> frozenset[str]:
     missing = set(loading["missing_keys"])
     # Targets are pooled from token states: the pooler of BERT-like models is not used.
     unused = {name for name in missing if name.startswith("pooler.")}
-    if missing != unused:
-        raise StorageError(
-            f"{source} lacks {len(missing - unused)} of the model's weights, which would be random: "
-            + ", ".join(sorted(missing - unused)[:3]),
-            "download the model again, all files",
-        )
+    check_complete(source, missing - unused, None)
     return frozenset(unused)
 
 
@@ -165,22 +151,3 @@ def _tokenizer_content(tokenizer: Any) -> Any:
     if hasattr(tokenizer, "to_str"):
         return json.loads(tokenizer.to_str())
     return [type(tokenizer).__name__, list(tokenizer.get_vocab())]
-
-
-def _make(options: TargetOptions, captions: Sequence[str]) -> TargetModel:
-    return SentenceEncoder.load(options.model, options.precision)
-
-
-def _open(folder: Path, settings: dict[str, Any]) -> TargetModel:
-    return SentenceEncoder.load(settings["model"], settings["precision"])
-
-
-TARGETS.add(
-    TargetKind(
-        "sentence",
-        "a sentence encoder of the sentence-transformers library",
-        "Reimers and Gurevych 2019",
-        _make,
-        _open,
-    )
-)

@@ -1,0 +1,327 @@
+"""The image encoders of ALBEF (ViT) and X-VLM (Swin), as timm builds them, and their tables for other sizes.
+
+Position tables for images of another size than a model was trained with are interpolated as the published code
+does it: another way gives other numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.interpolate import RectBivariateSpline
+from timm.models.swin_transformer import SwinTransformer
+from timm.models.vision_transformer import VisionTransformer
+from torch import Tensor, nn
+from torch.nn.functional import interpolate
+from transformers.activations import ACT2FN
+
+from diptych.core.errors import StorageError, UsageError
+from diptych.core.options import Options
+from diptych.encoders.official.weights import (
+    Weights,
+    agreed,
+    agreed_sizes,
+    canonical,
+    given_heads,
+    not_cut_off,
+)
+
+
+def position_table(table: Tensor, side: int) -> Tensor:
+    """Return ViT's position rows for ``side`` × ``side`` patches: all but the first are resized, bicubic (ALBEF)."""
+    old = _square(table.shape[1] - 1, "position table", table)
+    if old == side:
+        return table
+    grid = table[:, 1:].reshape(1, old, old, -1).permute(0, 3, 1, 2)
+    grid = interpolate(grid.float(), size=(side, side), mode="bicubic", align_corners=False)
+    return torch.cat([table[:, :1].float(), grid.permute(0, 2, 3, 1).flatten(1, 2)], dim=1)
+
+
+def relative_bias_table(table: Tensor, window: int) -> Tensor:
+    """Return Swin's relative position biases for windows of ``window`` × ``window`` patches.
+
+    The old biases are put at distances that grow geometrically, up to the new edge; a cubic spline through them is read
+    at whole distances (X-VLM's form, from BEiT). A table of fewer than four rows has a spline of lower order.
+    """
+    old = _square(len(table), "table of relative position biases", table)
+    new = 2 * window - 1
+    if old == new:
+        return table
+    if old < 3:
+        raise StorageError(
+            f"a table of relative position biases of {len(table)} row holds no distances to interpolate",
+            f"load it at the size of its own, instead of windows of {window}",
+        )
+    at, wanted = _distances(old // 2, new // 2), np.arange(-(new // 2), new // 2 + 1, dtype=np.float64)
+    order = min(3, old - 1)
+    columns = []
+    for head in table.float().T.numpy():
+        spline = RectBivariateSpline(at, at, head.reshape(old, old), kx=order, ky=order)
+        columns.append(spline(wanted, wanted).reshape(-1))
+    return torch.from_numpy(np.stack(columns, axis=1).astype(np.float32))
+
+
+def _distances(old: int, new: int) -> np.ndarray:
+    """(2 · old + 1,) places of the old biases: 0, ±1, ±(1 + q), ±(1 + q + q²) …, the last near ``new``."""
+    low, high = 1.01, 1.5
+    while high - low > 1e-6:
+        ratio = (low + high) / 2.0
+        reach = (1.0 - ratio**old) / (1.0 - ratio)
+        low, high = (low, ratio) if reach > new else (ratio, high)
+    steps = np.cumsum([ratio**power for power in range(old)])
+    return np.concatenate([-steps[::-1], [0.0], steps])
+
+
+def _square(count: int, what: str, table: Tensor) -> int:
+    side = math.isqrt(max(count, 0))
+    if side * side != count or not side:
+        raise StorageError(
+            f"a {what} of shape {tuple(table.shape)} is of no square image",
+            "the checkpoint is corrupt or of another model",
+        )
+    return side
+
+
+_COMMON = {
+    "image_size": ("image_res", "img_size"),
+    "patch_size": (),
+    "heads": ("num_heads", "num_attention_heads"),
+    "mlp_ratio": (),
+    "bias": ("qkv_bias",),
+    "layer_norm_eps": (),
+    "activation": ("hidden_act",),
+}
+_VIT = _COMMON | {
+    "width": ("embed_dim", "hidden_size", "vision_width"),
+    "depth": ("num_hidden_layers",),
+    "feed_forward": ("intermediate_size",),
+}
+_SWIN = _COMMON | {
+    "width": ("embed_dim",),
+    "last_width": ("vision_width", "hidden_size"),
+    "depths": (),
+    "window": ("window_size",),
+}
+_TABLE = "attn.relative_position_bias_table"
+_PUBLISHED_WIDTHS = {"vit": 768, "swin": 128}
+
+
+class VitConfig(Options):
+    """The sizes of a ViT for images of ``image_size`` pixels; epsilon and activation are told by no shape."""
+
+    image_size: int
+    patch_size: int
+    width: int
+    depth: int
+    heads: int
+    feed_forward: int
+    bias: bool = True
+    layer_norm_eps: float = 1e-6
+    activation: str = "gelu"
+
+    @property
+    def last_width(self) -> int:
+        """Return the width of a token that it gives."""
+        return self.width
+
+
+def vit_config(
+    weights: Weights, given: Mapping[str, Any] | None, image_size: int | None, default: int | None
+) -> tuple[VitConfig, int]:
+    """Return the sizes that the weights and ``given`` say, and for which images the weights were trained."""
+    said = canonical(given, _VIT, "image encoder's configuration")
+    width, _, patch, _ = weights.shape("patch_embed.proj.weight", 4)
+    rows = weights.shape("pos_embed", 3)[1] - 1
+    side = math.isqrt(max(rows, 0))
+    if side * side != rows:
+        raise StorageError(
+            f"{weights.source} has {rows} positions, which is no square", "its pos_embed is of another model"
+        )
+    feed_forward = weights.shape("blocks.0.mlp.fc1.weight", 2)[0]
+    if "mlp_ratio" in said:
+        agreed({"feed_forward": int(width * said["mlp_ratio"])}, "feed_forward", feed_forward, "feed-forward")
+    size = image_size or said.get("image_size") or default or side * patch
+    if size % patch:
+        raise UsageError(
+            f"pictures of {size} × {size} pixels do not divide into patches of {patch} × {patch}",
+            f"choose a multiple of {patch}; the weights were trained at {side * patch}",
+        )
+    depth = weights.count("blocks.")
+    if width == _PUBLISHED_WIDTHS["vit"]:
+        not_cut_off(said, "depth", depth, 12, "image encoder", weights.source)
+    config = VitConfig(
+        image_size=size,
+        heads=given_heads(said, width, "image encoder"),
+        layer_norm_eps=said.get("layer_norm_eps", 1e-6),
+        activation=said.get("activation", "gelu"),
+        **agreed_sizes(
+            said,
+            "image encoder",
+            patch_size=patch,
+            width=width,
+            depth=depth,
+            feed_forward=feed_forward,
+            bias="blocks.0.attn.qkv.bias" in weights,
+        ),
+    )
+    return config, side * patch
+
+
+class SwinConfig(Options):
+    """The sizes of a Swin Transformer; a stage that is smaller than the window has one window."""
+
+    image_size: int
+    patch_size: int
+    width: int
+    depths: tuple[int, ...]
+    heads: tuple[int, ...]
+    window: int
+    mlp_ratio: float = 4.0
+    bias: bool = True
+    layer_norm_eps: float = 1e-5
+    activation: str = "gelu"
+
+    @property
+    def last_width(self) -> int:
+        """Return the width of a token that it gives."""
+        return self.width * int(2 ** (len(self.depths) - 1))
+
+    def sides(self) -> list[int]:
+        """Return the side of each stage, in patches."""
+        sides = [self.image_size // self.patch_size // 2**stage for stage in range(len(self.depths))]
+        whole = self.patch_size * sides[-1] * 2 ** (len(sides) - 1) == self.image_size and sides[-1]
+        if not whole or any(side % min(side, self.window) for side in sides):
+            raise UsageError(
+                f"pictures of {self.image_size} × {self.image_size} pixels do not divide into patches of "
+                f"{self.patch_size} pixels and windows of {self.window} patches in {len(sides)} stages",
+                "choose another image_size, or the window that goes with it: "
+                "image_size = patch × window × 2^(stages − 1) fits",
+            )
+        return sides
+
+
+def swin_config(
+    weights: Weights, given: Mapping[str, Any] | None, image_size: int | None, default: int | None
+) -> tuple[SwinConfig, int]:
+    """Return the sizes that the weights and ``given`` say, and for which images the weights were trained.
+
+    The window grows with the images, as X-VLM's does, unless ``given`` says another. For which images a checkpoint
+    was made is told by its shift masks; without them, by its window filling the last stage.
+    """
+    said = canonical(given, _SWIN, "image encoder's configuration")
+    width, _, patch, _ = weights.shape("patch_embed.proj.weight", 4)
+    stages = range(weights.count("layers."))
+    depths = tuple(weights.count(f"layers.{stage}.blocks.") for stage in stages)
+    if width == _PUBLISHED_WIDTHS["swin"]:
+        not_cut_off(said, "depths", depths, (2, 2, 18, 2), "image encoder", weights.source)
+    tables = [weights.shape(f"layers.{stage}.blocks.0.{_TABLE}", 2) for stage in stages]
+    trained_window = max((math.isqrt(rows) + 1) // 2 for rows, _ in tables)
+    trained = _trained_size(weights, patch, trained_window, depths)
+    if said.get("patch_size") == patch * 2 ** (len(depths) - 1):
+        del said["patch_size"]  # what X-VLM's recipes call so: pixels of one token of the output
+    size = image_size or said.get("image_size") or default or trained
+    window = said.get("window")
+    if window is None:
+        window = _scaled(trained_window, size, trained)
+    elif image_size is not None and said.get("image_size") not in (None, image_size):
+        window = _scaled(window, image_size, said["image_size"])
+    config = SwinConfig(
+        image_size=size,
+        window=window,
+        layer_norm_eps=said.get("layer_norm_eps", 1e-5),
+        **agreed_sizes(
+            said,
+            "image encoder",
+            patch_size=patch,
+            width=width,
+            depths=depths,
+            heads=tuple(heads for _, heads in tables),
+            mlp_ratio=weights.shape("layers.0.blocks.0.mlp.fc1.weight", 2)[0] / width,
+            bias="layers.0.blocks.0.attn.qkv.bias" in weights,
+            activation="gelu",  # the only one of the published code, and of timm
+        ),
+    )
+    agreed(said, "last_width", config.last_width, "image encoder's last width")
+    config.sides()
+    return config, trained
+
+
+def _trained_size(weights: Weights, patch: int, window: int, depths: tuple[int, ...]) -> int:
+    blocks = [(stage, block) for stage, depth in enumerate(depths) for block in range(depth)]
+    for stage, block in blocks:
+        if (name := f"layers.{stage}.blocks.{block}.attn_mask") in weights:
+            windows, positions, _ = weights.shape(name, 3)
+            return math.isqrt(windows) * math.isqrt(positions) * patch * int(2**stage)
+    return window * patch * int(2 ** (len(depths) - 1))
+
+
+def _scaled(window: int, size: int, trained: int) -> int:
+    if window * size % trained:
+        raise UsageError(
+            f"windows of {window} patches at {trained} pixels do not scale to {size} pixels",
+            f"choose a multiple of {trained // math.gcd(window, trained)} pixels, or give "
+            "vision={'window_size': …}",
+        )
+    return window * size // trained
+
+
+class ImageEncoder(nn.Module):
+    """Images to tokens: the class token first (ViT), or the mean of the others (Swin)."""
+
+    def __init__(self, config: VitConfig | SwinConfig) -> None:
+        super().__init__()
+        common: dict[str, Any] = {
+            "img_size": config.image_size,
+            "patch_size": config.patch_size,
+            "embed_dim": config.width,
+            "num_heads": config.heads,
+            "qkv_bias": config.bias,
+            "num_classes": 0,
+            "global_pool": "",
+            "norm_layer": partial(nn.LayerNorm, eps=config.layer_norm_eps),
+            "weight_init": "skip",
+        }
+        self.model: Any
+        if isinstance(config, SwinConfig):
+            self.sides = config.sides()
+            self.windows = [min(side, config.window) for side in self.sides]
+            self.model = SwinTransformer(
+                depths=config.depths, window_size=config.window, mlp_ratio=config.mlp_ratio, **common
+            )
+        else:
+            self.sides, self.windows = [config.image_size // config.patch_size], []
+            self.model = VisionTransformer(
+                depth=config.depth,
+                mlp_ratio=config.feed_forward / config.width,
+                act_layer=lambda: ACT2FN[config.activation],
+                **common,
+            )
+        self.tokens = 1 + self.sides[-1] ** 2
+
+    def official_name(self, name: str) -> str:
+        """Return what the published code calls a weight of ``model``: timm counts downsampling to the next stage."""
+        return re.sub(
+            r"^layers\.(\d+)\.downsample", lambda found: f"layers.{int(found[1]) - 1}.downsample", name
+        )
+
+    def fitted(self, name: str, value: Tensor) -> Tensor:
+        """Return a weight of the checkpoint for the images taken here: tables of positions are interpolated."""
+        if name == "pos_embed":
+            return position_table(value, self.sides[0])
+        if name.endswith(_TABLE):
+            return relative_bias_table(value, self.windows[int(name.split(".")[1])])
+        return value
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(n, 3, size, size) → (n, tokens, width)."""
+        states: Tensor = self.model.forward_features(pixels)
+        if not self.windows:
+            return states
+        states = states.flatten(1, 2)
+        return torch.cat([states.mean(dim=1, keepdim=True), states], dim=1)
