@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from diptych.sparse import SparseEncoder
     from diptych.sparse.folder import SparseFolder
 
-_PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
-
 
 def looks_like_a_picture(query: str) -> bool:
     """Return whether a query is the path of an image, by its ending."""
-    return Path(query).suffix.lower() in _PICTURES
+    from diptych.index.searcher import query_type
+
+    return query_type(query) == "image"
 
 
 def sparse_folder(source: str) -> SparseFolder | None:

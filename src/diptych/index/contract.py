@@ -12,11 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
 from diptych.core.files import atomic_folder, write_json
 from diptych.core.reading import opening, read_json
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, term_fingerprint
+from diptych.index.captions import FILES as CAPTIONS
+from diptych.index.captions import Captions, StoredCaptions, write_captions
 from diptych.index.engine import ENGINES, AnyEmbeddings, Engine, Known, OptionValue, Vectors
 from diptych.index.hits import Hits, Recall, measure_recall, own_queries
 from diptych.index.sparse_rows import sparse_vectors
@@ -66,6 +70,7 @@ class Index(ABC):
         width: the length of one vector: d, or |V| of a sparse engine.
         terms: the vocabulary, one term per column, of a sparse engine; of a dense one nothing.
         options: every option of the engine with its value.
+        captions: the captions of items by id, for whoever shows hits; saved with the index where they are set.
         about: what else is known, JSON-able: ``kind`` of the items, fingerprint of the ``data``,
             ``embeddings`` (what they said of themselves), for a sparse engine the fingerprint of its
             ``vocabulary`` and, for an approximate engine, its
@@ -84,6 +89,7 @@ class Index(ABC):
         self.terms: tuple[str, ...] = ()  # the contract sets a sparse engine's
         self.options = options
         self.about = about
+        self.captions: Captions | None = None
 
     @classmethod
     def engine(cls) -> Engine:
@@ -332,6 +338,8 @@ class Index(ABC):
             self._write(temporary)
             if self.terms:
                 write_json(temporary / _TERMS, list(self.terms))
+            if self.captions is not None:
+                write_captions(temporary, self.captions)
             Header(
                 engine=self.engine_name,
                 encoder=self.encoder,
@@ -362,14 +370,20 @@ class Index(ABC):
                 f"{folder} holds an index of engine {header.engine!r}, not {cls.engine_name!r}",
                 "open it with open_index",
             )
-        header.check_files(where, by_size_only=frozenset() if verify else engine.index.mapped)
+        header.check_files(where, by_size_only=frozenset() if verify else engine.index.mapped | CAPTIONS)
         index = engine.index._read(where, header)
         index.terms = read_terms(where, header, engine)
+        if header.files.keys() >= CAPTIONS:
+            index.captions = StoredCaptions(where)
         if len(index) != header.items:
             raise StorageError(
                 f"{folder}: {header.items:,} items expected, got {len(index):,}", "build the index again"
             )
         return index
+
+    def document_frequency(self) -> np.ndarray:
+        """(|V|,) int64: how many items have each term; of an engine that keeps the weights of terms."""
+        raise UsageError(f"the {self.engine_name} engine does not count terms", "name the query encoder")
 
     def describe(self) -> str:
         """One line: engine, size, width, encoder, recall."""

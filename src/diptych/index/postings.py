@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.index.kernels import load_kernels
+from diptych.index.kernels import kernels_loaded, load_kernels
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import load_array
 
@@ -270,6 +270,7 @@ class Postings:
         return cls(count=count, **read_arrays(folder, count, width))
 
 
+_FEW = 1 << 21  # products that NumPy adds up in a fraction of the time that it takes to load the kernels
 _CANDIDATES = 1 << 23  # of all queries of a batch
 _QUERIES = 1024
 
@@ -313,6 +314,11 @@ class Segment:
 
     def best(self, queries: SparseRows, k: int, alive: np.ndarray | None) -> Found:
         """The ``k`` best for each query; fewer where fewer share a term."""
+        if len(self.rows.weights) * len(queries) <= _FEW and not kernels_loaded():
+            self.rows.check_columns()
+            few = Found.nothing(len(queries), k)
+            self.rows.best(queries, k, alive, few)
+            return few
         found = self._chosen(queries, k, alive, self.postings.room(k), whole=False)
         for status, whole in ((TOO_MANY, False), (UNCERTAIN, True)):
             left = np.flatnonzero(found.found == status)

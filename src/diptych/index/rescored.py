@@ -116,6 +116,10 @@ class RescoredIndex(SlotIndex):
             )
         return Hits.ragged(self._ids.names, *best, k)
 
+    def document_frequency(self) -> np.ndarray:
+        """(|V|,) int64: how many items have each term."""
+        return self._rows.frequency()
+
     def _take(self, slots: np.ndarray) -> csr_array:
         return self._rows.take(slots)
 

@@ -139,7 +139,9 @@ class SlotIndex(Index):
     def rebuild(self, *, sample: Vectors | None = None, **options: Any) -> Self:
         """A new index of the live items in the same order; their vectors are copied into memory."""
         alive = self._embedded(self.ids, self._take(self._ids.live_slots()))
-        return type(self).build(alive, sample=sample, **{**self.options, **options})
+        built = type(self).build(alive, sample=sample, **{**self.options, **options})
+        built.captions = self.captions
+        return built
 
     def save(self, folder: Path | str) -> Path:
         """As the contract says."""

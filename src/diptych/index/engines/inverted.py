@@ -53,6 +53,10 @@ class InvertedIndex(SlotIndex):
     def _search_exact(self, queries: Vectors, k: int) -> Hits:
         return Hits.ragged(self._ids.names, *self._segments.best(queries, k, self._ids.alive), k)
 
+    def document_frequency(self) -> np.ndarray:
+        """(|V|,) int64: how many items have each term, deleted ones among them."""
+        return np.sum([part.rows.frequency() for part in self._segments.parts], axis=0)
+
     def _take(self, slots: np.ndarray) -> csr_array:
         return self._segments.take(slots)
 
