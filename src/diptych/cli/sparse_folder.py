@@ -32,4 +32,4 @@ def query_encoder(model: str, texts_only: bool = False) -> DualEncoder | SparseE
     from diptych.encoders.dual_encoder import DualEncoder
 
     made = sparse_folder(model)
-    return DualEncoder.load(model, texts_only=texts_only) if made is None else made.encoder()
+    return DualEncoder.load(model, texts_only=texts_only) if made is None else made.encoder(texts_only)
