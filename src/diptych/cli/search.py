@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -12,9 +12,10 @@ from pydantic import Field, model_validator
 
 from diptych.cli.console import fail, next_step, progress, say, show
 from diptych.cli.sources import parse_values
-from diptych.cli.sparse_folder import query_encoder, sparse_folder
+from diptych.cli.sparse_folder import searcher_of
 from diptych.core.errors import DataError, DiptychError, UsageError
 from diptych.core.options import Options
+from diptych.core.reading import read_text
 
 if TYPE_CHECKING:
     from diptych.commerce.category_to_image.searcher import ProductSearcher
@@ -54,15 +55,13 @@ class SearchOptions(Options):
     )
     where: list[str] = Field(
         [],
-        description="FIELD=VALUE of items' metadata (qdrant); a list is any of, {gte=10, lt=20} a range. "
-        "Repeatable.",
+        description="FIELD=VALUE of metadata (qdrant); a list is any of, {gte=10, lt=20} a range. Repeatable.",
     )
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if sum((self.query is not None, self.queries is not None, self.interactive)) != 1:
-            fix = "give a query, --queries FILE or --interactive"
-            raise UsageError("one source of queries is needed", fix)
+            raise UsageError("one source of queries is needed", "give QUERY, --queries FILE or --interactive")
         if self.query is not None and not self.query.strip():
             raise UsageError("the query is empty", "give a sentence or the path of an image")
         return self
@@ -71,12 +70,10 @@ class SearchOptions(Options):
         """Return the queries that are known before the search begins."""
         if self.queries is None:
             return [] if self.query is None else [self.query]
-        from diptych.core.reading import read_text
-
         lines = [line.strip() for line in read_text(self.queries, error=DataError).splitlines()]
         if not any(lines):
             raise UsageError(f"{self.queries} holds no query", "write a query per line")
-        return [line for line in lines if line]
+        return list(filter(None, lines))
 
     def of_engine(self, index: Index) -> dict[str, Any]:
         """Return what ``--option`` and ``--where`` give an engine."""
@@ -109,14 +106,15 @@ def search(
     from diptych.index.searcher import OF_PRODUCTS
 
     listed, opened = options.listed(), open_index(index)
-    with progress():
-        searcher: Searcher | ProductSearcher
-        if options.category or OF_PRODUCTS in opened.about:
-            from diptych.cli.categories.search import product_searcher
+    searcher: Searcher | ProductSearcher
+    if options.category or OF_PRODUCTS in opened.about:
+        from diptych.cli.categories.search import product_searcher
 
-            searcher, note = product_searcher(opened, index, options), ""
-        else:
-            searcher, note = _searcher(opened, index, options, listed)
+        with progress():
+            searcher = product_searcher(opened, index, options)
+    else:
+        with progress():
+            searcher = searcher_of(opened, index, options.model, listed)
     found: list[Found] = []
     settings = {"least": options.least, "own_terms": options.own_terms, "paths": options.paths}
     settings |= options.of_engine(opened)
@@ -135,8 +133,8 @@ def search(
                 say(line)
         found += latest
         again: list[object] = ["diptych", "search", index, query]
-    if note:
-        say(note)
+    if searcher.note:
+        say(searcher.note)
     if options.sheet is not None and found:
         from diptych.report.sheets import write_hits
 
@@ -150,39 +148,12 @@ def search(
         next_step(*steps)
 
 
-def _searcher(
-    index: Index, folder: Path, options: SearchOptions, queries: Sequence[str]
-) -> tuple[Searcher, str]:
-    """Return the index with the encoder that its queries need, and what a user should know of that."""
-    from diptych.encoders.embeddings import check_still_there
-    from diptych.index.searcher import OwnTerms, Searcher, encoder_note, origin_of, query_type
-
-    types, origin = set(map(query_type, queries)), origin_of(index)
-    if options.model == "none":
-        from diptych.sparse.vocabulary import TermVocabulary
-
-        if origin is None or index.engine().vectors != "sparse":
-            message = "--model none with an index that has no terms of its own"
-            raise UsageError(message, "name the query encoder, or search with the vectors of a .npy file")
-        return Searcher(index, OwnTerms(TermVocabulary.load(Path(origin.model) / "head"), index)), ""
-    if types == {"vectors"}:
-        return Searcher(index), ""
-    if options.model is None:
-        if origin is None:
-            message = f"{folder} does not say what it was built with"
-            raise UsageError(message, "name the query encoder with --model")
-        check_still_there(origin.model, folder)
-    model = options.model or (origin.model if origin else "")
-    made, texts_only = sparse_folder(model), not (options.interactive or "image" in types)
-    searcher = Searcher(index, query_encoder(model, texts_only))
-    return searcher, encoder_note(model if made is None else made.origin.model)
-
-
 def _typed() -> Iterator[str]:
     """Yield the queries that a user types."""
-    while True:
+
+    def ask() -> str:
         sys.stderr.write("query (empty to end): ")
         sys.stderr.flush()
-        if not (query := sys.stdin.readline().strip()):
-            return
-        yield query
+        return sys.stdin.readline().strip()
+
+    return iter(ask, "")

@@ -112,10 +112,11 @@ class Searcher:
 
     Args:
         encoder: a dual or sparse encoder, or :class:`OwnTerms`; None: queries are files of vectors.
+        note: what users should know of the encoder, see :func:`encoder_note`.
     """
 
-    def __init__(self, index: Index, encoder: Any = None) -> None:
-        self.index, self.encoder = index, encoder
+    def __init__(self, index: Index, encoder: Any = None, note: str = "") -> None:
+        self.index, self.encoder, self.note = index, encoder, note
         self.kind = str(index.about.get("kind", "image"))
 
     @cached_property

@@ -20,7 +20,7 @@ _MARKS = {True: "✓", False: "✗", None: ""}
 class ProductSearcher:
     """An index of products with the run that embedded them."""
 
-    kind = "product"
+    kind, note = "product", ""
 
     def __init__(self, index: Index, run: CategoryRun, catalogue: Catalogue) -> None:
         self.index, self.run, self.catalogue = index, run, catalogue
@@ -40,7 +40,9 @@ class ProductSearcher:
         if own_terms:
             raise UsageError("--own-terms is of searches for images", "leave it out")
         if query_type(query) != "text":
-            raise UsageError(f"{query!r} is an image or vectors; products are found by words", "give a category's name")
+            raise UsageError(
+                f"{query!r} is an image or vectors; products are found by words", "give a category's name"
+            )
         run, tree = self.run, self.catalogue.tree
         meant, words = tree.meant(query), query
         if len(meant) == 1 and run.options.query == "path":  # as the run knows categories
