@@ -14,14 +14,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
+from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import atomic_folder, write_json
 from diptych.core.reading import opening, read_json
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, term_fingerprint
 from diptych.index.captions import FILES as CAPTIONS
 from diptych.index.captions import Captions, StoredCaptions, write_captions
-from diptych.index.engine import ENGINES, AnyEmbeddings, Engine, Known, OptionValue, Vectors
+from diptych.index.engine import ENGINES, AnyEmbeddings, Engine, Known, OptionValue, Record, Vectors
 from diptych.index.hits import Hits, Recall, measure_recall, own_queries
 from diptych.index.sparse_rows import sparse_vectors
 from diptych.index.storage import Header, records_of
@@ -66,6 +66,7 @@ class Index(ABC):
     Attributes:
         engine_name: the name of the engine's declaration.
         mapped: files of a saved index that are mapped, not read, when it is opened.
+        overwrites: whether adding an item replaces the one of its id, so that it is never absent.
         encoder: fingerprint of the weights and preprocessing that made the vectors.
         width: the length of one vector: d, or |V| of a sparse engine.
         terms: the vocabulary, one term per column, of a sparse engine; of a dense one nothing.
@@ -80,6 +81,7 @@ class Index(ABC):
 
     engine_name: ClassVar[str]
     mapped: ClassVar[frozenset[str]] = frozenset()
+    overwrites: ClassVar[bool] = False
 
     def __init__(
         self, *, encoder: str, width: int, options: dict[str, OptionValue], about: dict[str, Any]
@@ -149,7 +151,14 @@ class Index(ABC):
         return None
 
     @classmethod
-    def build(cls, embeddings: AnyEmbeddings, *, sample: Vectors | None = None, **options: Any) -> Self:
+    def build(
+        cls,
+        embeddings: AnyEmbeddings,
+        *,
+        sample: Vectors | None = None,
+        records: Sequence[Record] | None = None,
+        **options: Any,
+    ) -> Self:
         """An index of ``embeddings``; their rows are not copied where the engine can map them.
 
         Args:
@@ -157,6 +166,7 @@ class Index(ABC):
             sample: queries an approximate engine measures its recall@10 on, best of the kind it will
                 be searched with; without it some of the items themselves are taken (each without
                 itself), which tends to flatter.
+            records: of an engine that filters, the metadata of each item, by which searches are restricted.
             options: the engine's options, see :meth:`engine`.
 
         Raises:
@@ -186,7 +196,7 @@ class Index(ABC):
             "options": resolved,
             "about": about,
         }
-        index = cls._build(embeddings, known)
+        index = cls._build(embeddings, known, **cls._more(records))
         if isinstance(embeddings, SparseEmbeddings):
             index.terms = tuple(embeddings.terms)
         if cls.engine().approximate:
@@ -197,6 +207,17 @@ class Index(ABC):
                 index.about["recall"] = recall.to_json()
         return index
 
+    @classmethod
+    def _more(cls, records: Sequence[Record] | None) -> dict[str, Any]:
+        """Return what an engine that filters is given besides."""
+        if records is not None and not cls.engine().filters:
+            raise UnknownNameError(f"option of index engine {cls.engine_name}", "records", [])
+        return {} if records is None else {"records": records}
+
+    def _held(self, names: Sequence[str]) -> set[str]:
+        """Return those of ``names`` that are here."""
+        return {name for name in names if name in self}
+
     def add(
         self,
         ids: Sequence[str],
@@ -205,6 +226,7 @@ class Index(ABC):
         replace: bool = False,
         encoder: str | None = None,
         vocabulary: str | None = None,
+        records: Sequence[Record] | None = None,
     ) -> None:
         """Insert items.
 
@@ -214,6 +236,7 @@ class Index(ABC):
             replace: items whose id is there already take the new vector instead of being refused.
             encoder: fingerprint of what made ``rows``, checked when given.
             vocabulary: fingerprint of what the columns of sparse ``rows`` mean, checked when given.
+            records: of an engine that filters, the metadata of each item.
 
         Raises:
             UsageError: an id is there already, or this engine cannot add.
@@ -224,15 +247,16 @@ class Index(ABC):
         self._check_origin(encoder, vocabulary)
         names = check_ids(ids, count_rows(rows, "item"))
         vectors = self._checked(rows, names, "item")
-        there = [name for name in names if name in self]
+        held, more = self._held(names), self._more(records)
+        there = [name for name in names if name in held]
         if there and not replace:
             raise UsageError(
                 f"id {there[0]!r} is already in the index ({len(there):,} of {len(names):,} are)",
                 "pass replace=True to give them their new vectors",
             )
-        if there:
+        if there and not self.overwrites:
             self._delete(there)
-        self._add(names, vectors)
+        self._add(names, vectors, **more)
         self._changed(len(names))
 
     def delete(self, ids: Sequence[str]) -> None:
@@ -245,7 +269,8 @@ class Index(ABC):
         if not self.engine().can_delete:
             raise UsageError(f"the {self.engine_name} engine cannot delete items", "build the index again")
         names = check_ids(ids, len(ids))
-        unknown = [name for name in names if name not in self]
+        held = self._held(names)
+        unknown = [name for name in names if name not in held]
         if unknown:
             raise UsageError(
                 f"id {unknown[0]!r} is not in the index ({len(unknown):,} of {len(names):,} are not)",

@@ -22,6 +22,9 @@ AnyEmbeddings = Embeddings | SparseEmbeddings
 Vectors = Any
 """(n, width) rows: a float32 array for dense engines, a ``scipy.sparse.csr_array`` for sparse ones."""
 
+Record = Mapping[str, Any]
+"""The metadata of one item."""
+
 Known = dict[str, Any]
 """What every index knows: ``encoder``, ``width``, ``options`` and ``about``, as its constructor takes them."""
 
