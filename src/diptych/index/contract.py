@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -28,32 +28,6 @@ from diptych.index.storage import Header, records_of
 from diptych.index.vectors import check_ids, check_k, check_width, count_rows, dense_vectors, row_norms
 
 _TERMS = "terms.json"
-
-
-def check_kind(engine: Engine, embeddings: AnyEmbeddings) -> None:
-    """Compare what the engine takes with what it is given."""
-    given = "sparse" if isinstance(embeddings, SparseEmbeddings) else "dense"
-    if given != engine.vectors:
-        suited = ", ".join(other.name for other in ENGINES if other.vectors == given)
-        raise UsageError(
-            f"the {engine.name} engine indexes {engine.vectors} vectors, these are {given} "
-            f"({len(embeddings):,} of width {embeddings.width:,})",
-            f"engines for {given} vectors: {suited}",
-        )
-
-
-def read_terms(folder: Path, header: Header, engine: Engine) -> tuple[str, ...]:
-    """Return the vocabulary of a saved index; nothing for a dense engine."""
-    if engine.vectors != "sparse":
-        return ()
-    terms = read_json(folder / _TERMS)
-    if len(terms) != header.width or term_fingerprint(terms) != header.about.get("vocabulary"):
-        raise StorageError(
-            f"{folder / _TERMS}: the {header.width:,} terms of vocabulary {header.about.get('vocabulary')} "
-            f"expected, got {len(terms):,} of {term_fingerprint(terms)}",
-            "build the index again",
-        )
-    return tuple(terms)
 
 
 class Index(ABC):
@@ -116,13 +90,13 @@ class Index(ABC):
     def _write(self, folder: Path) -> None:
         """Write the engine's files into an empty ``folder``."""
 
-    @abstractmethod
     def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
-        """Insert checked vectors under ids that are not there yet."""
+        """Insert checked vectors under ids that are not there yet; of an engine that can add."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _delete(self, ids: Sequence[str]) -> None:
-        """Remove ids that are there."""
+        """Remove ids that are there; of an engine that can delete."""
+        raise NotImplementedError
 
     @abstractmethod
     def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
@@ -170,15 +144,20 @@ class Index(ABC):
             options: the engine's options, see :meth:`engine`.
 
         Raises:
-            UnknownNameError, UsageError: an option that is none, or a value it cannot have; embeddings of
-                the other kind.
-            DataError: an id occurs twice or is no string, the vectors have width 0, or a sparse one has a
-                negative weight.
-            MismatchError: ``sample`` is of another width.
+            UsageError: options or kinds of embeddings that the engine cannot have.
+            DataError: an id occurs twice or is no string; width 0; a negative weight of a sparse vector.
             NumericalError: a vector is not finite; the message names its id.
         """
-        resolved = cls.engine().resolve(options)
-        check_kind(cls.engine(), embeddings)
+        resolved, given = cls.engine().resolve(options), "dense"
+        if isinstance(embeddings, SparseEmbeddings):
+            given = "sparse"
+        if given != cls.engine().vectors:
+            suited = ", ".join(other.name for other in ENGINES if other.vectors == given)
+            raise UsageError(
+                f"the {cls.engine_name} engine indexes {cls.engine().vectors} vectors, these are {given} "
+                f"({len(embeddings):,} of width {embeddings.width:,})",
+                f"engines for {given} vectors: {suited}",
+            )
         check_ids(embeddings.ids, len(embeddings))
         if embeddings.width < 1:
             raise DataError("vectors of width 0 cannot be indexed")
@@ -204,7 +183,7 @@ class Index(ABC):
             if len(index) > (excluded is not None) and count_rows(queries, "sample"):
                 reference = index._reference(embeddings)
                 recall = measure_recall(index, queries, excluded=excluded, reference=reference)
-                index.about["recall"] = recall.to_json()
+                index.about["recall"] = asdict(recall)
         return index
 
     @classmethod
@@ -244,7 +223,7 @@ class Index(ABC):
         """
         if not self.engine().can_add:
             raise UsageError(f"the {self.engine_name} engine cannot add items", "build the index again")
-        self._check_origin(encoder, vocabulary)
+        self.check_origin(encoder, vocabulary)
         names = check_ids(ids, count_rows(rows, "item"))
         vectors = self._checked(rows, names, "item")
         held, more = self._held(names), self._more(records)
@@ -307,11 +286,9 @@ class Index(ABC):
             options: per-search options of the engine.
 
         Raises:
-            MismatchError: the queries are of another width, other weights made them, or they are over
-                another vocabulary.
-            NumericalError: a query is not finite.
-            DataError: a sparse query has a negative weight.
-            UnknownNameError, UsageError: ``k`` or an option is not one.
+            MismatchError: the queries are of another width, encoder or vocabulary.
+            NumericalError, DataError: a query is not finite, or a sparse one has a negative weight.
+            UsageError: ``k`` or an option is not one.
         """
         resolved = self.engine().resolve_search(self.options, options)
         return self._answer(
@@ -336,21 +313,14 @@ class Index(ABC):
         vocabulary: str | None,
         find: Callable[[Vectors, int], Hits],
     ) -> Hits:
-        """What ``find`` finds for checked queries, where there is anything to search, and to search for."""
-        checked, wanted, anything = self._checked_query(queries, k, encoder, vocabulary)
-        if not anything:
+        """Return what ``find`` finds for checked queries, where there is anything to search, and to search for."""
+        self.check_origin(encoder, vocabulary)
+        wanted = check_k(k)
+        checked = self._checked(queries, None, "query")
+        if not len(self) or not count_rows(checked, "query"):
             return Hits.none(count_rows(checked, "query"), wanted)
         hits = find(checked, min(wanted, len(self)))
         return Hits(hits.ids, hits.scores, wanted)
-
-    def _checked_query(
-        self, queries: Vectors, k: int, encoder: str | None, vocabulary: str | None
-    ) -> tuple[Vectors, int, bool]:
-        """The queries, k, and whether there is anything to search, and anything to search for."""
-        self._check_origin(encoder, vocabulary)
-        wanted = check_k(k)
-        checked = self._checked(queries, None, "query")
-        return checked, wanted, bool(len(self) and count_rows(checked, "query"))
 
     def save(self, folder: Path | str) -> Path:
         """Write the index; all or nothing, an older index in ``folder`` is replaced.
@@ -365,15 +335,8 @@ class Index(ABC):
                 write_json(temporary / _TERMS, list(self.terms))
             if self.captions is not None:
                 write_captions(temporary, self.captions)
-            Header(
-                engine=self.engine_name,
-                encoder=self.encoder,
-                width=self.width,
-                items=len(self),
-                options=self.options,
-                about=self.about,
-                files=records_of(temporary),
-            ).write_header(temporary)
+            known = (self.encoder, self.width, len(self), self.options, self.about)
+            Header(self.engine_name, *known, records_of(temporary)).write_header(temporary)
         return Path(folder)
 
     @classmethod
@@ -397,7 +360,15 @@ class Index(ABC):
             )
         header.check_files(where, by_size_only=frozenset() if verify else engine.index.mapped | CAPTIONS)
         index = engine.index._read(where, header)
-        index.terms = read_terms(where, header, engine)
+        if engine.vectors == "sparse":
+            terms, vocabulary = read_json(where / _TERMS), header.about.get("vocabulary")
+            if len(terms) != header.width or term_fingerprint(terms) != vocabulary:
+                raise StorageError(
+                    f"{where / _TERMS}: the {header.width:,} terms of vocabulary {vocabulary} expected, got "
+                    f"{len(terms):,} of {term_fingerprint(terms)}",
+                    "build the index again",
+                )
+            index.terms = tuple(terms)
         if header.files.keys() >= CAPTIONS:
             index.captions = StoredCaptions(where)
         if len(index) != header.items:
@@ -434,34 +405,24 @@ class Index(ABC):
             return SparseEmbeddings(list(ids), rows, self.terms, *said)
         return Embeddings(list(ids), rows, *said)
 
-    def check_encoder(self, encoder: str) -> None:
-        """Refuse vectors that other weights made."""
-        if encoder != self.encoder:
+    def check_origin(self, encoder: str | None = None, vocabulary: str | None = None) -> None:
+        """Refuse vectors that other weights made, or whose columns mean other terms; what is not given, passes."""
+        if encoder is not None and encoder != self.encoder:
             raise MismatchError(
                 f"the vectors given were made by encoder {encoder}, those of the index by {self.encoder}",
                 "rebuild the index with this encoder, or use the encoder the index was built with",
             )
-
-    def check_vocabulary(self, vocabulary: str) -> None:
-        """Refuse vectors over other terms, whose columns mean other things."""
-        if "vocabulary" not in self.about:
+        if vocabulary is not None and "vocabulary" not in self.about:
             raise UsageError(
                 f"the {self.engine_name} engine holds dense vectors, which have no vocabulary",
                 "check the encoder instead",
             )
-        if vocabulary != self.about["vocabulary"]:
+        if vocabulary is not None and vocabulary != self.about["vocabulary"]:
             raise MismatchError(
                 f"an index opened with another vocabulary: the vectors given are over {vocabulary}, those of "
                 f"the index over {self.about['vocabulary']} ({self.width:,} terms)",
                 "use the head that the index was built with, or rebuild the index with this one",
             )
-
-    def _check_origin(self, encoder: str | None, vocabulary: str | None) -> None:
-        """Compare those fingerprints that are given."""
-        if encoder is not None:
-            self.check_encoder(encoder)
-        if vocabulary is not None:
-            self.check_vocabulary(vocabulary)
 
 
 def build_index(

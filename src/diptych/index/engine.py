@@ -52,28 +52,13 @@ class Option:
         wanted = type(self.default)
         if wanted is float and type(value) is int:
             value = float(value)
-        if type(value) is not wanted:
-            raise UsageError(
-                f"index option {self.name}={value!r} is not of type {wanted.__name__}",
-                f"{self.name}: {self.meaning} (default {self.default!r})",
-            )
-        if self.minimum is not None and isinstance(value, int | float) and not value >= self.minimum:
-            raise UsageError(
-                f"index option {self.name}={value!r} is below {self.minimum}",
-                f"{self.name}: {self.meaning} (default {self.default!r})",
-            )
+        wrong = "" if type(value) is wanted else f"not of type {wanted.__name__}"
+        if not wrong and self.minimum is not None and not value >= self.minimum:
+            wrong = f"below {self.minimum}"
+        if wrong:
+            fix = f"{self.name}: {self.meaning} (default {self.default!r})"
+            raise UsageError(f"index option {self.name}={value!r} is {wrong}", fix)
         return value
-
-    def parse(self, text: str) -> Any:
-        """The value that ``text`` (a word of a command line) stands for."""
-        if isinstance(self.default, bool):
-            if text.lower() not in ("true", "false"):
-                raise UsageError(f"index option {self.name}={text!r} is neither true nor false")
-            return text.lower() == "true"
-        try:
-            return self.check(type(self.default)(text))
-        except ValueError:
-            return self.check(text)
 
 
 @dataclass(frozen=True)

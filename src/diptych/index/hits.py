@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,10 +111,6 @@ class Recall:
     options: dict[str, Any]
     changes: int = 0
 
-    def to_json(self) -> dict[str, Any]:
-        """What is stored in :attr:`Index.about`."""
-        return asdict(self)
-
     def describe(self) -> str:
         """One line with its protocol."""
         options = "".join(f", {name} {value}" for name, value in self.options.items())
@@ -128,11 +124,10 @@ class Recall:
 def own_queries(embeddings: AnyEmbeddings) -> tuple[Any, list[str]]:
     """Some rows of ``embeddings`` as queries, the same ones every time, with their ids; no empty bags."""
     rng = np.random.default_rng(_SEED)
+    full = np.arange(len(embeddings))
     if isinstance(embeddings, SparseEmbeddings):
         full = np.flatnonzero(np.diff(embeddings.rows.indptr))
-        rows = np.sort(rng.choice(full, min(_SAMPLE, len(full)), replace=False))
-    else:
-        rows = np.sort(rng.choice(len(embeddings), min(_SAMPLE, len(embeddings)), replace=False))
+    rows = np.sort(rng.choice(full, min(_SAMPLE, len(full)), replace=False))
     return embeddings.rows[rows], [embeddings.ids[row] for row in rows.tolist()]
 
 
@@ -150,48 +145,34 @@ def measure_recall(
     Args:
         queries: (q, width) vectors, at least one.
     """
-    depth = min(k, len(index) - (excluded is not None))
-    extra = depth + (excluded is not None)
-    hits = index.search(queries, extra, **options)
-    counts: list[tuple[int, int]]
+    itself = excluded is not None
+    depth = min(k, len(index) - itself)
+    found = _pairs(index.search(queries, depth + itself, **options), excluded)
     if reference is None:
-        found = _scores(hits, excluded, depth)
-        best = _scores(index.search_exact(queries, extra), excluded, depth)
-        counts = [
-            (int(np.count_nonzero(a >= b.min(initial=np.inf))), len(b))
-            for a, b in zip(found, best, strict=True)
-        ]
-    else:
-        # Twice as deep, to see which items are as good as the last.
-        truth = reference.search_exact(queries, 2 * extra)
-        counts = _among_best(_pairs(hits, excluded), _pairs(truth, excluded), depth)
-    shares = [min(count, wanted) / wanted if wanted else 1.0 for count, wanted in counts]
+        best = _pairs(index.search_exact(queries, depth + itself), excluded)
+    else:  # twice as deep, to see which items are as good as the last
+        best = _pairs(reference.search_exact(queries, 2 * (depth + itself)), excluded)
+    shares = []
+    for mine, truth in zip(found, best, strict=True):
+        wanted = truth[:depth]
+        good = {name for name, score in truth if score >= wanted[-1][1]}
+        hits = sum(
+            score >= wanted[-1][1] if reference is None else name in good
+            for name, score in mine[:depth]
+            if wanted
+        )
+        shares.append(min(hits, len(wanted)) / len(wanted) if wanted else 1.0)
     return Recall(
         value=float(np.mean(shares)),
         k=k,
         queries=len(shares),
-        source="given" if excluded is None else "items of the index, each without itself",
+        source="items of the index, each without itself" if itself else "given",
         items=len(index),
         options=dict(index.engine().resolve_search(index.options, options)),
     )
 
 
 def _pairs(hits: Hits, excluded: Sequence[str] | None) -> list[list[tuple[str, float]]]:
+    """Return ids and scores per query, without the query's own."""
     owns = [None] * len(hits) if excluded is None else excluded
     return [[pair for pair in pairs if pair[0] != own] for pairs, own in zip(hits, owns, strict=True)]
-
-
-def _scores(hits: Hits, excluded: Sequence[str] | None, depth: int) -> list[np.ndarray]:
-    return [np.array([score for _, score in pairs][:depth]) for pairs in _pairs(hits, excluded)]
-
-
-def _among_best(
-    found: list[list[tuple[str, float]]], best: list[list[tuple[str, float]]], depth: int
-) -> list[tuple[int, int]]:
-    """Per query, how many of the ``depth`` found are among the best, and how many best there are."""
-    counts = []
-    for mine, wanted in zip(found, best, strict=True):
-        few = wanted[:depth]
-        good = {name for name, score in wanted if score >= few[-1][1]} if few else set()
-        counts.append((len(good & {name for name, _ in mine[:depth]}), len(few)))
-    return counts

@@ -21,11 +21,6 @@ from diptych.index.kernels import kernels_loaded, load_kernels
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import load_array
 
-# The arrays of saved postings: their types, and whether a search of them can be trusted to stay inside them.
-#
-# Kernels check no bounds. So what is read is checked number by number; of what is only mapped any content will do, for
-# codes are added up and numbers of documents cut to the span.
-
 MAPPED = ("hubs", "documents", "codes")  # the others are small, and read
 
 TYPES: dict[str, type[np.generic]] = {
@@ -38,51 +33,31 @@ TYPES: dict[str, type[np.generic]] = {
     "steps": np.float32,
     "span": np.int64,
 }
-"""The arrays of :class:`diptych.index.postings.Postings`."""
+"""The arrays of :class:`Postings`.
+
+Kernels check no bounds. So what is read is checked number by number; of what is only mapped any content will do, for
+codes are added up and numbers of documents cut to the span.
+"""
 
 
-def read_arrays(folder: Path, count: int, width: int) -> dict[str, np.ndarray]:
-    """The arrays of ``count`` documents over ``width`` terms."""
-    shapes: dict[str, tuple[int | None, ...]] = dict.fromkeys(TYPES, (None,))
-    shapes |= {"hubs": (None, None, None), "offsets": (None, None)}
-    shapes |= {"place_of": (width,), "steps": (width,), "span": (1,)}
-    arrays = {
-        name: np.asarray(
-            load_array(folder / f"postings.{name}.npy", shapes[name], kind, mapped=name in MAPPED)
-        )
-        for name, kind in TYPES.items()
-    }
-    if not (_blocks_fit(count, arrays) and _lists_fit(count, arrays) and _places_fit(arrays)):
-        raise StorageError(
-            f"the postings in {folder} are not those of {count:,} documents", "build the index again"
-        )
-    return arrays
-
-
-def _blocks_fit(count: int, arrays: dict[str, np.ndarray]) -> bool:
-    blocks, _, block = arrays["hubs"].shape
-    span = int(arrays["span"][0])
-    whole = 0 < block <= span <= 65_536 and block % 256 == 0 == span % block and span & (span - 1) == 0
-    return whole and blocks == -(-count // block)
-
-
-def _lists_fit(count: int, arrays: dict[str, np.ndarray]) -> bool:
-    starts, offsets, postings = arrays["starts"], arrays["offsets"], len(arrays["documents"])
-    spans = -(-count // int(arrays["span"][0]))
-    if not (
-        len(starts) - 1 == len(offsets) == spans and offsets.shape[1] and postings == len(arrays["codes"])
-    ):
-        return False
-    begin = starts[0] == 0 and not offsets[:, 0].any()
-    ascending = np.array_equal(np.diff(starts), offsets[:, -1]) and (offsets[:, 1:] >= offsets[:, :-1]).all()
-    return bool(begin and ascending and starts[-1] == postings)
-
-
-def _places_fit(arrays: dict[str, np.ndarray]) -> bool:
-    places, steps = arrays["place_of"], arrays["steps"]
-    rows, lists = arrays["hubs"].shape[1], arrays["offsets"].shape[1] - 1
+def _fit(count: int, arrays: dict[str, np.ndarray]) -> bool:
+    """Return whether a search of read arrays can be trusted to stay inside them."""
+    starts, offsets, places, steps = (arrays[name] for name in ("starts", "offsets", "place_of", "steps"))
+    (blocks, rows, block), span = arrays["hubs"].shape, int(arrays["span"][0])
+    postings, lists = len(arrays["documents"]), offsets.shape[1] - 1
     return bool(
-        -2 - lists < places.min(initial=-1)
+        0 < block <= span <= 65_536
+        and block % 256 == 0 == span % block
+        and span & (span - 1) == 0
+        and blocks == -(-count // block)
+        and len(starts) - 1 == len(offsets) == -(-count // span)
+        and lists >= 0
+        and postings == len(arrays["codes"]) == starts[-1]
+        and starts[0] == 0
+        and not offsets[:, 0].any()
+        and np.array_equal(np.diff(starts), offsets[:, -1])
+        and (offsets[:, 1:] >= offsets[:, :-1]).all()
+        and -2 - lists < places.min(initial=-1)
         and places.max(initial=-1) < rows
         and (np.isfinite(steps) & (steps > 0)).all()
     )
@@ -120,31 +95,19 @@ class Candidates(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Postings:
-    """The codes of n documents.
-
-    Attributes:
-        count: n.
-        hubs: (blocks, hubs, block) uint8.
-        starts: (spans + 1,) int64.
-        offsets: (spans, lists + 1) int32.
-        documents: (postings,) uint16, numbers within the span.
-        codes: (postings,) uint8.
-        place_of: (|V|,) int32, see :func:`diptych.index.kernels.layout.fill`.
-        steps: (|V|,) float32, what a code of 1 stands for.
-        span: (1,) int64, documents in a span.
-    """
+    """The codes of n documents."""
 
     mapped: ClassVar = frozenset(f"postings.{name}.npy" for name in MAPPED)
 
-    count: int
-    hubs: np.ndarray
-    starts: np.ndarray
-    offsets: np.ndarray
-    documents: np.ndarray
-    codes: np.ndarray
-    place_of: np.ndarray
-    steps: np.ndarray
-    span: np.ndarray
+    count: int  # n
+    hubs: np.ndarray  # (blocks, hubs, block)
+    starts: np.ndarray  # (spans + 1,)
+    offsets: np.ndarray  # (spans, lists + 1)
+    documents: np.ndarray  # (postings,) numbers within the span
+    codes: np.ndarray  # (postings,)
+    place_of: np.ndarray  # (|V|,) see diptych.index.kernels.layout.fill
+    steps: np.ndarray  # (|V|,) what a code of 1 stands for
+    span: np.ndarray  # (1,) documents in a span
 
     @classmethod
     def build(
@@ -267,7 +230,17 @@ class Postings:
     @classmethod
     def read(cls, folder: Path, count: int, width: int) -> Postings:
         """Map what :meth:`write` wrote."""
-        return cls(count=count, **read_arrays(folder, count, width))
+        shapes: dict[str, tuple[int | None, ...]] = {"hubs": (None, None, None), "offsets": (None, None)}
+        shapes |= {"place_of": (width,), "steps": (width,), "span": (1,)}
+        arrays = {}
+        for name, kind in TYPES.items():
+            path, shape = folder / f"postings.{name}.npy", shapes.get(name, (None,))
+            arrays[name] = np.asarray(load_array(path, shape, kind, mapped=name in MAPPED))
+        if not _fit(count, arrays):
+            raise StorageError(
+                f"the postings in {folder} are not those of {count:,} documents", "build the index again"
+            )
+        return cls(count=count, **arrays)
 
 
 _FEW = 1 << 21  # products that NumPy adds up in a fraction of the time that it takes to load the kernels
@@ -327,7 +300,7 @@ class Segment:
                 for mine, new in zip(found, again, strict=True):
                     mine[left] = new
         for query in np.flatnonzero(found.found < 0).tolist():
-            found.found[query] = self._best_of_all(queries, query, k, alive, found)
+            found.found[query] = self.rows.best_of_all(queries, query, k, alive, *found[:2])
         return found
 
     def _chosen(
@@ -347,23 +320,6 @@ class Segment:
         load_kernels().rescore(
             *self.rows.arrays, *queries.arrays, first, queries.width, slots, found.found, k, *found[:2]
         )
-
-    def _best_of_all(
-        self, queries: SparseRows, query: int, k: int, alive: np.ndarray | None, found: Found
-    ) -> int:
-        """For a query with so many terms that sums of whole numbers say too little."""
-        part = slice(int(queries.indptr[query]), int(queries.indptr[query + 1]))
-        size: int = load_kernels().best_of_all(
-            *self.rows.arrays,
-            np.empty(0, dtype=np.bool_) if alive is None else alive,
-            queries.columns[part],
-            queries.weights[part],
-            self.rows.width,
-            k,
-            found.slots[query],
-            found.scores[query],
-        )
-        return size
 
 
 class Segments:

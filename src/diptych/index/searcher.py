@@ -83,7 +83,7 @@ class OwnTerms:
 
     def __init__(self, vocabulary: Any, index: Index) -> None:
         """Take the :class:`~diptych.sparse.TermVocabulary` of the index's terms."""
-        index.check_vocabulary(vocabulary.fingerprint)
+        index.check_origin(vocabulary=vocabulary.fingerprint)
         frequency = index.document_frequency()
         rarity = np.log1p((len(index) - frequency + 0.5).clip(0.5) / (frequency + 0.5))
         self._vocabulary, self._rarity = vocabulary, rarity.astype(np.float32)

@@ -27,40 +27,33 @@ class IdTable:
 
     Args:
         dead: (n,) bool, which of them are dead; the live ids are unique. None: all live.
+
+    Attributes:
+        names: (slots,) object, the id of every slot, dead ones included.
     """
 
     def __init__(self, ids: Sequence[str], dead: np.ndarray | None = None) -> None:
-        self._names = np.array([*ids, None], dtype=object)[:-1]
-        self._alive = np.ones(len(self._names), dtype=bool) if dead is None else ~dead
+        self.names = np.array([*ids, None], dtype=object)[:-1]
+        self._alive = np.ones(len(self.names), dtype=bool) if dead is None else ~dead
         self._slot_of: dict[str, int] | None = None
 
     def _slots(self) -> dict[str, int]:
         if self._slot_of is None:
             live = self.live_slots()
-            self._slot_of = dict(zip(self._names[live].tolist(), live.tolist(), strict=True))
+            self._slot_of = dict(zip(self.names[live].tolist(), live.tolist(), strict=True))
         return self._slot_of
-
-    @property
-    def names(self) -> np.ndarray:
-        """(slots,) object: the id of every slot, dead ones included."""
-        return self._names
 
     @property
     def alive(self) -> np.ndarray | None:
         """(slots,) bool: which can be found; None when all can."""
         return None if self._alive.all() else self._alive
 
-    @property
-    def live(self) -> int:
-        """How many slots are not dead."""
-        return int(np.count_nonzero(self._alive))
-
     def live_slots(self) -> np.ndarray:
         """(live,) int64: the slots that are not dead, in order."""
         return np.flatnonzero(self._alive)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self.names)
 
     def __contains__(self, name: object) -> bool:
         return name in self._slots()
@@ -69,7 +62,7 @@ class IdTable:
         """Give the next slots to ids that no live slot has."""
         slots = self._slots()
         slots.update((name, len(self) + place) for place, name in enumerate(names))
-        self._names = np.concatenate([self._names, np.array([*names, None], dtype=object)[:-1]])
+        self.names = np.concatenate([self.names, np.array([*names, None], dtype=object)[:-1]])
         self._alive = np.concatenate([self._alive, np.ones(len(names), dtype=bool)])
 
     def kill(self, names: Sequence[str]) -> None:
@@ -79,7 +72,7 @@ class IdTable:
 
     def write(self, folder: Path, *, live: bool) -> None:
         """Write the ids: of all slots, with which of them are dead, or of live ones alone."""
-        write_json(folder / _IDS, (self._names[self.live_slots()] if live else self._names).tolist())
+        write_json(folder / _IDS, (self.names[self.live_slots()] if live else self.names).tolist())
         if not live:
             np.save(folder / _DEAD, ~self._alive)
 
@@ -121,7 +114,7 @@ class SlotIndex(Index):
         self._ids.kill(ids)
 
     def __len__(self) -> int:
-        return self._ids.live
+        return len(self._ids.live_slots())
 
     def __contains__(self, item_id: object) -> bool:
         return item_id in self._ids

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, issparse
 
 from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
 from diptych.encoders.sparse_embeddings import canonical_rows
+from diptych.index.kernels import load_kernels
 from diptych.index.storage import load_array
 from diptych.index.vectors import check_width
 
@@ -54,6 +55,21 @@ class SparseRows:
         """(|V|,) int64: how many rows have each column."""
         self.check_columns()
         return np.bincount(self.columns, minlength=self.width)
+
+    def best_of_all(
+        self,
+        queries: SparseRows,
+        query: int,
+        k: int,
+        alive: np.ndarray | None,
+        slots: np.ndarray,
+        scores: np.ndarray,
+    ) -> int:
+        """Write the ``k`` best rows of all for a query into its rows of ``slots`` and ``scores``; return how many."""
+        terms = slice(int(queries.indptr[query]), int(queries.indptr[query + 1]))
+        found = np.empty(0, dtype=np.bool_) if alive is None else alive
+        asked = queries.columns[terms], queries.weights[terms], self.width, k
+        return int(load_kernels().best_of_all(*self.arrays, found, *asked, slots[query], scores[query]))
 
     def best(self, queries: SparseRows, k: int, alive: np.ndarray | None, found: Any) -> None:
         """Write into ``found`` what :func:`diptych.index.kernels.rows.best_of_all` finds, to the last bit.
