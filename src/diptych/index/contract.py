@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -148,9 +149,8 @@ class Index(ABC):
             DataError: an id occurs twice or is no string; width 0; a negative weight of a sparse vector.
             NumericalError: a vector is not finite; the message names its id.
         """
-        resolved, given = cls.engine().resolve(options), "dense"
-        if isinstance(embeddings, SparseEmbeddings):
-            given = "sparse"
+        resolved = cls.engine().resolve(options)
+        given = "sparse" if isinstance(embeddings, SparseEmbeddings) else "dense"
         if given != cls.engine().vectors:
             suited = ", ".join(other.name for other in ENGINES if other.vectors == given)
             raise UsageError(
@@ -169,12 +169,8 @@ class Index(ABC):
             rows = sparse_vectors(embeddings.rows, embeddings.width, embeddings.ids, "item")
             embeddings = replace(embeddings, rows=rows)
             about["vocabulary"] = embeddings.vocabulary
-        known = {
-            "encoder": embeddings.encoder,
-            "width": embeddings.width,
-            "options": resolved,
-            "about": about,
-        }
+        made = {"encoder": embeddings.encoder, "width": embeddings.width}
+        known = {**made, "options": resolved, "about": about}
         index = cls._build(embeddings, known, **cls._more(records))
         if isinstance(embeddings, SparseEmbeddings):
             index.terms = tuple(embeddings.terms)
@@ -283,17 +279,18 @@ class Index(ABC):
             k: how many hits per query.
             encoder: fingerprint of what made ``queries``, checked when given.
             vocabulary: fingerprint of what the columns of sparse ``queries`` mean, checked when given.
-            options: per-search options of the engine.
+            options: per-search options of the engine; of one that filters ``where``, conditions on the
+                items' metadata, of one with two stages ``first``, (q, width) vectors of the first.
 
         Raises:
             MismatchError: the queries are of another width, encoder or vocabulary.
             NumericalError, DataError: a query is not finite, or a sparse one has a negative weight.
             UsageError: ``k`` or an option is not one.
         """
+        more = {name: options.pop(name) for name in self.engine().inputs if name in options}
         resolved = self.engine().resolve_search(self.options, options)
-        return self._answer(
-            queries, k, encoder, vocabulary, lambda checked, depth: self._search(checked, depth, resolved)
-        )
+        find = partial(self._search, options=resolved, **more)
+        return self._answer(queries, k, encoder, vocabulary, find)
 
     def search_exact(
         self, queries: Vectors, k: int, *, encoder: str | None = None, vocabulary: str | None = None
@@ -311,7 +308,7 @@ class Index(ABC):
         k: int,
         encoder: str | None,
         vocabulary: str | None,
-        find: Callable[[Vectors, int], Hits],
+        find: Callable[..., Hits],
     ) -> Hits:
         """Return what ``find`` finds for checked queries, where there is anything to search, and to search for."""
         self.check_origin(encoder, vocabulary)

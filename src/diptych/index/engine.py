@@ -89,6 +89,11 @@ class Engine:
     filters: bool = False
     two_stages: bool = False
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """What ``search`` takes besides options."""
+        return ("where",) * self.filters + ("first",) * self.two_stages
+
     def resolve(self, given: Mapping[str, Any]) -> dict[str, OptionValue]:
         """Every option's value: the given ones checked, the others at their default."""
         return {option.name: option.default for option in self.options} | self._checked(given, self.options)

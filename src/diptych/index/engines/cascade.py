@@ -7,7 +7,6 @@ sorted by them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -18,7 +17,6 @@ from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
 from diptych.index.hits import Hits
 from diptych.index.postings import Found, Segment, batches, merged
 from diptych.index.sparse_rows import SparseRows
-from diptych.index.vectors import count_rows
 
 
 class CascadeIndex(InvertedIndex):
@@ -31,41 +29,23 @@ class CascadeIndex(InvertedIndex):
 
     engine_name = "cascade"
 
-    def search(
+    def _search(
         self,
-        queries: Vectors,
+        queries: csr_array,
         k: int,
-        *,
-        encoder: str | None = None,
-        vocabulary: str | None = None,
+        options: Mapping[str, OptionValue],
         first: Vectors | None = None,
-        **options: Any,
     ) -> Hits:
-        """As the contract says.
-
-        Args:
-            first: (q, width) what the first stage searches for, such as the captions' own terms; without it
-                the ``first_terms`` largest weights of each query.
-        """
-        resolved = self.engine().resolve_search(self.options, options)
-        few = None if first is None else self._checked(first, None, "first-stage query")
-        if few is not None and few.shape[0] != count_rows(queries, "query"):
+        """Search first for ``first``, such as captions' own terms, or for the largest weights of each query."""
+        if first is None:
+            few = strongest_terms(queries, int(options["first_terms"]))
+        else:
+            few = self._checked(first, None, "first-stage query")
+        if few.shape[0] != queries.shape[0]:
             raise MismatchError(
-                f"{few.shape[0]:,} first-stage queries for {count_rows(queries, 'query'):,} queries",
+                f"{few.shape[0]:,} first-stage queries for {queries.shape[0]:,} queries",
                 "give one row for each query, empty where a query has no such terms",
             )
-        return self._answer(
-            queries, k, encoder, vocabulary, lambda checked, depth: self._two(checked, few, depth, resolved)
-        )
-
-    def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
-        return self._two(queries, None, k, options)
-
-    def _two(
-        self, queries: csr_array, few: csr_array | None, k: int, options: Mapping[str, OptionValue]
-    ) -> Hits:
-        if few is None:
-            few = strongest_terms(queries, int(options["first_terms"]))
         asked, begun = SparseRows(queries), SparseRows(few)
         alive, start = self._ids.alive, 0
         found = Found.nothing(len(asked), k)

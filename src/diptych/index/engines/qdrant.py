@@ -249,29 +249,6 @@ class QdrantIndex(Index):
         finally:
             self.refresh()
 
-    def search(
-        self,
-        queries: Vectors,
-        k: int,
-        *,
-        encoder: str | None = None,
-        vocabulary: str | None = None,
-        where: Where | None = None,
-        **options: Any,
-    ) -> Hits:
-        """As the contract says, among the items whose metadata fulfils ``where``."""
-        if where is None:
-            return super().search(queries, k, encoder=encoder, vocabulary=vocabulary, **options)
-        chosen, condition = self.engine().resolve_search(self.options, options), filter_of(where)
-
-        def find(checked: Vectors, depth: int) -> Hits:
-            return self._search(checked, depth, chosen, condition)
-
-        hits = self._answer(queries, k, encoder, vocabulary, find)
-        if len(self) and len(hits) and not hits.found.any():
-            self._check_fields(where)
-        return hits
-
     def _check_fields(self, where: Where) -> None:
         """Refuse conditions on fields that no item has: they let nothing through, silently."""
         m = models()
@@ -293,7 +270,7 @@ class QdrantIndex(Index):
         queries: Vectors,
         k: int,
         options: Mapping[str, OptionValue],
-        condition: Any = None,
+        where: Where | None = None,
         exact: bool = False,
     ) -> Hits:
         request = {
@@ -301,7 +278,7 @@ class QdrantIndex(Index):
             "limit": k,
             "with_payload": [f"{OWN}.id", f"{OWN}.order"],
             "params": self._parameters(options, exact) if self._connection.remote else None,
-            "filter": condition,
+            "filter": None if where is None else filter_of(where),
         }
         vectors = [vector for vector, _ in self._points(queries)]
         if self.vector_name is not None:  # a query without terms finds nothing and is not sent
@@ -317,6 +294,8 @@ class QdrantIndex(Index):
                 answers[row] = sorted(
                     (-float(point.score), int(own["order"]), own["id"]) for point, own in owns
                 )
+        if where is not None and not any(answers):
+            self._check_fields(where)
         scores = np.full((len(answers), max(map(len, answers))), -np.inf, dtype=np.float32)
         for row, answer in enumerate(answers):
             scores[row, : len(answer)] = [-lower for lower, _, _ in answer]
