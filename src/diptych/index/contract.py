@@ -303,12 +303,7 @@ class Index(ABC):
         return self._answer(queries, k, encoder, vocabulary, self._search_exact)
 
     def _answer(
-        self,
-        queries: Vectors,
-        k: int,
-        encoder: str | None,
-        vocabulary: str | None,
-        find: Callable[..., Hits],
+        self, queries: Vectors, k: int, encoder: str | None, vocabulary: str | None, find: Callable[..., Hits]
     ) -> Hits:
         """Return what ``find`` finds for checked queries, where there is anything to search, and to search for."""
         self.check_origin(encoder, vocabulary)

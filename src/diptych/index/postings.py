@@ -9,6 +9,7 @@ again that can be among the best.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -79,18 +80,14 @@ _TINY = float(np.finfo(np.float32).tiny)
 class Candidates(NamedTuple):
     """Per query, the documents that can be among its best.
 
-    Attributes:
-        slots: (q, room) int32, by slot.
-        values: (q, room) uint16, their sums.
-        found: (q,) int64, how many; :data:`TOO_MANY`: more than there was room for; :data:`UNCERTAIN`:
-            documents that share a term may have been missed.
-        units: (q,) float64, the score that a sum of 1 stands for.
+    :data:`TOO_MANY` of them are more than there was room for; of :data:`UNCERTAIN` ones some that share a term may
+    have been missed.
     """
 
-    slots: np.ndarray
-    values: np.ndarray
-    found: np.ndarray
-    units: np.ndarray
+    slots: np.ndarray  # (q, room) int32, by slot
+    values: np.ndarray  # (q, room) uint16, their sums
+    found: np.ndarray  # (q,) int64, how many
+    units: np.ndarray  # (q,) float64, the score that a sum of 1 stands for
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,34 +289,46 @@ class Segment:
             few = Found.nothing(len(queries), k)
             self.rows.best(queries, k, alive, few)
             return few
-        found = self._chosen(queries, k, alive, self.postings.room(k), whole=False)
+        found = self.chosen(queries, k, alive, self.postings.room(k), whole=False)
         for status, whole in ((TOO_MANY, False), (UNCERTAIN, True)):
             left = np.flatnonzero(found.found == status)
             if len(left):
-                again = self._chosen(SparseRows(queries.take(left)), k, alive, len(self), whole=whole)
+                again = self.chosen(SparseRows(queries.take(left)), k, alive, len(self), whole=whole)
                 for mine, new in zip(found, again, strict=True):
                     mine[left] = new
         for query in np.flatnonzero(found.found < 0).tolist():
             found.found[query] = self.rows.best_of_all(queries, query, k, alive, *found[:2])
         return found
 
-    def _chosen(
-        self, queries: SparseRows, k: int, alive: np.ndarray | None, room: int, *, whole: bool
+    def chosen(
+        self,
+        queries: SparseRows,
+        k: int,
+        alive: np.ndarray | None,
+        room: int,
+        *,
+        whole: bool,
+        first: SparseRows | None = None,
+        depth: int = 0,
     ) -> Found:
-        """The best of those that the postings choose; see :class:`Candidates` for ``found`` below 0."""
-        found = Found.nothing(len(queries), k)
-        for chosen in batches(len(queries), room):
-            candidates = self.postings.candidates(queries, chosen, k, alive, room=room, whole=whole)
-            part = slice(int(chosen[0]), int(chosen[-1]) + 1)
-            found.found[part] = candidates.found
-            self.rescore(queries, part.start, candidates.slots, Found(*(array[part] for array in found)), k)
-        return found
+        """Return the best of those that the postings choose; see :class:`Candidates` for ``found`` below 0.
 
-    def rescore(self, queries: SparseRows, first: int, slots: np.ndarray, found: Found, k: int) -> None:
-        """Write into ``found`` the best of the candidates of query ``first`` and those after it."""
-        load_kernels().rescore(
-            *self.rows.arrays, *queries.arrays, first, queries.width, slots, found.found, k, *found[:2]
-        )
+        Args:
+            first: what the postings are searched for, for ``depth`` candidates; the queries themselves by default.
+        """
+        found, final = Found.nothing(len(queries), k), first is not None
+        for batch in batches(len(queries), room):
+            candidates = self.postings.candidates(
+                first or queries, batch, depth or k, alive, room=room, final=final, whole=whole
+            )
+            part = slice(int(batch[0]), int(batch[-1]) + 1)
+            found.found[part] = candidates.found
+            best = [array[part] for array in found]
+            load_kernels().rescore(
+                *(*self.rows.arrays, *queries.arrays, part.start, queries.width),
+                *(candidates.slots, best[2], k, best[0], best[1]),
+            )
+        return found
 
 
 class Segments:
@@ -344,19 +353,22 @@ class Segments:
         rows = self.parts[0].rows.csr() if len(self.parts) == 1 else _stacked(self.parts)
         return rows[slots]
 
-    def best(self, queries: csr_array, k: int, alive: np.ndarray | None) -> Found:
-        """The ``k`` best for each query, exactly, equal scores by slot; fewer where fewer share a term."""
-        asked = SparseRows(queries)
+    def best(
+        self,
+        queries: csr_array,
+        k: int,
+        alive: np.ndarray | None,
+        find: Callable[[Segment, SparseRows, int, np.ndarray | None], Found] = Segment.best,
+    ) -> Found:
+        """Return the ``k`` best of what ``find`` finds in each segment, equal scores by slot; exactly by default."""
+        asked, start = SparseRows(queries), 0
         best: Found | None = None
-        first = 0
-        for part in self.parts:
-            if not len(part):
-                continue
-            here = None if alive is None else alive[first : first + len(part)]
-            found = part.best(asked, min(k, len(part)), here)
-            found.slots[...] += first
-            best = found if best is None else merged(best, found, k)
-            first += len(part)
+        for part in filter(len, self.parts):
+            here = None if alive is None else alive[start : start + len(part)]
+            found = find(part, asked, min(k, len(part)), here)
+            found.slots[...] += start
+            best = found if best is None else _merged(best, found, k)
+            start += len(part)
         return Found.nothing(len(asked), k) if best is None else best
 
 
@@ -366,7 +378,7 @@ def _stacked(parts: list[Segment]) -> csr_array:
     return rows
 
 
-def merged(one: Found, other: Found, k: int) -> Found:
+def _merged(one: Found, other: Found, k: int) -> Found:
     """The k best of both; those of ``one`` have the smaller slots."""
     scores = np.concatenate([_padded(one), _padded(other)], axis=1)
     slots = np.concatenate([one.slots, other.slots], axis=1)

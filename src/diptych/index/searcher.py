@@ -40,23 +40,14 @@ def query_type(query: str) -> str:
 
 @dataclass(frozen=True)
 class Hit:
-    """An image, caption or product that was found.
+    """An image, caption or product that was found."""
 
-    Attributes:
-        name: its id.
-        score: its similarity to the query.
-        text: a caption or title.
-        path: of the image's file, where it was asked for.
-        image: reads the image; None where there is none.
-        right: whether it is of the category that was searched for; None where that is unknown.
-    """
-
-    name: str
+    name: str  # its id
     score: float
-    text: str = ""
-    path: str = ""
-    image: Callable[[], Image] | None = None
-    right: bool | None = None
+    text: str = ""  # a caption or title
+    path: str = ""  # of the image's file, where it was asked for
+    image: Callable[[], Image] | None = None  # reads the image
+    right: bool | None = None  # whether it is of the category that was searched for, where that is known
 
 
 @dataclass(frozen=True)
@@ -196,7 +187,7 @@ class Searcher:
             if compared and len(captions) > 1:
                 scores = encoder.encode_texts(captions) @ query.T
                 captions = [captions[int((scores.toarray() if issparse(scores) else scores).argmax())]]
-            path = self._path(name) if paths and located else ""
+            path = image_path(*self._row(name)) if paths and located else ""
             image = partial(self._image, name) if located and self.kind == "image" else None
             hits.append(Hit(name, score, next(iter(captions), ""), path, image))
         return hits
@@ -204,20 +195,23 @@ class Searcher:
     def _captions(self, name: str) -> list[str]:
         if self.index.captions is not None:
             return self.index.captions.get(name, [])
-        return [] if self.origin is None else self._of_collection[self._known(name)]
+        if self.origin is None:
+            return []
+        self._row(name)
+        return self._of_collection[name]
 
-    def _known(self, name: str) -> str:
-        if name not in self._of_collection:
-            of = self._of_collection.collection.name
-            raise DataError(f"the index finds {name!r}, which {of} no longer holds", "build it again")
-        return name
-
-    def _path(self, name: str) -> str:
-        collection, row = self._of_collection.collection, self._of_collection.rows[self._known(name)]
-        return image_path(collection, row if self.kind == "image" else int(collection.caption_image[row]))
+    def _row(self, name: str) -> tuple[Collection, int]:
+        """Return the collection that was indexed, and the image of an item."""
+        of = self._of_collection
+        collection, row = of.collection, of.rows.get(name)
+        if row is None:
+            message = f"the index finds {name!r}, which {collection.name} no longer holds"
+            raise DataError(message, "build it again")
+        return collection, row if self.kind == "image" else int(collection.caption_image[row])
 
     def _image(self, name: str) -> Image:
-        return self._of_collection.collection.image(self._of_collection.rows[self._known(name)])
+        collection, row = self._row(name)
+        return collection.image(row)
 
     def _table(self, query: str, hits: Sequence[Hit], paths: bool, after: str) -> Table:
         columns = ["rank", "score", "id", "caption", *(["path"] if paths else [])]

@@ -13,7 +13,7 @@ from diptych.core.errors import DataError, NumericalError, StorageError, UsageEr
 from diptych.encoders.sparse_embeddings import canonical_rows
 from diptych.index.kernels import load_kernels
 from diptych.index.storage import load_array
-from diptych.index.vectors import check_width
+from diptych.index.vectors import called, check_width
 
 _FILES = {"indptr": np.int64, "columns": np.int32, "weights": np.float32}
 
@@ -145,19 +145,18 @@ def sparse_vectors(vectors: Any, width: int, names: Sequence[str] | None, what: 
         raise UsageError(f"{what} vectors must be real numbers, got {given.dtype}")
     _check_structure(given, what)
     matrix = csr_array(given)
-    smallest = matrix.data.min(initial=0)
-    largest = matrix.data.max(initial=0)
-    if not (np.isfinite(smallest) and np.isfinite(largest)):
-        named = _first(matrix, ~np.isfinite(matrix.data), names, what)
-        raise NumericalError(f"{named} is not finite", "the head diverged: train it with a lower rate")
-    if smallest < 0:
-        raise DataError(
-            f"{_first(matrix, matrix.data < 0, names, what)} has a negative weight ({smallest:g} is the lowest)",
-            "the weights of terms are from 0 up; vectors with negative ones are searched by a dense engine",
-        )
-    if largest > LARGEST_WEIGHT:
-        named = _first(matrix, matrix.data > LARGEST_WEIGHT, names, what)
-        raise NumericalError(f"{named} has a weight above {LARGEST_WEIGHT:g}", "scale the weights")
+    data = matrix.data
+    lowest, highest = data.min(initial=0), data.max(initial=0)
+    if not 0 <= lowest <= highest <= LARGEST_WEIGHT:  # a NaN neither
+        bad, error, wrong, fix = ~np.isfinite(data), NumericalError, "is not finite", "train the head anew"
+        if not bad.any() and lowest < 0:
+            bad, error, wrong = data < 0, DataError, f"has a negative weight ({lowest:g} is the lowest)"
+            fix = "the weights of terms are from 0 up; vectors with negative ones are searched by a dense engine"
+        elif not bad.any():
+            bad, wrong = data > LARGEST_WEIGHT, f"has a weight above {LARGEST_WEIGHT:g}"
+            fix = "scale the weights"
+        row = int(np.searchsorted(matrix.indptr, np.flatnonzero(bad)[0], side="right")) - 1
+        raise error(f"{called(row, names, what)} {wrong}", fix)
     return canonical_rows(matrix, what)
 
 
@@ -175,9 +174,3 @@ def _check_structure(vectors: Any, what: str) -> None:
             f"{what} vectors: the starts or columns are not those of a sparse array of shape {vectors.shape}",
             "make the array from (weights, (rows, columns)), which SciPy checks",
         )
-
-
-def _first(matrix: csr_array, bad: np.ndarray, names: Sequence[str] | None, what: str) -> str:
-    """What messages call the first row with a bad weight."""
-    row = int(np.searchsorted(matrix.indptr, np.flatnonzero(bad)[0], side="right")) - 1
-    return f"{what} vector (row {row})" if names is None else f"{what} vector {names[row]!r} (row {row})"

@@ -15,7 +15,7 @@ from diptych.core.errors import MismatchError
 from diptych.index.engine import ENGINES, Engine, Option, OptionValue, Vectors
 from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
 from diptych.index.hits import Hits
-from diptych.index.postings import Found, Segment, batches, merged
+from diptych.index.postings import Found, Segment
 from diptych.index.sparse_rows import SparseRows
 
 
@@ -30,11 +30,7 @@ class CascadeIndex(InvertedIndex):
     engine_name = "cascade"
 
     def _search(
-        self,
-        queries: csr_array,
-        k: int,
-        options: Mapping[str, OptionValue],
-        first: Vectors | None = None,
+        self, queries: csr_array, k: int, options: Mapping[str, OptionValue], first: Vectors | None = None
     ) -> Hits:
         """Search first for ``first``, such as captions' own terms, or for the largest weights of each query."""
         if first is None:
@@ -46,34 +42,14 @@ class CascadeIndex(InvertedIndex):
                 f"{few.shape[0]:,} first-stage queries for {queries.shape[0]:,} queries",
                 "give one row for each query, empty where a query has no such terms",
             )
-        asked, begun = SparseRows(queries), SparseRows(few)
-        alive, start = self._ids.alive, 0
-        found = Found.nothing(len(asked), k)
-        for segment in self._segments.parts:
-            here = None if alive is None else alive[start : start + len(segment)]
-            part = _best_of_candidates(segment, asked, begun, k, max(k, int(options["candidates"])), here)
-            part.slots[...] += start
-            found = merged(found, part, k)
-            start += len(segment)
-        return Hits.ragged(self._ids.names, *found, k)
+        begun, candidates = SparseRows(few), max(k, int(options["candidates"]))
 
+        def find(segment: Segment, asked: SparseRows, k: int, alive: np.ndarray | None) -> Found:
+            depth = min(candidates, len(segment))
+            room, whole = segment.postings.room(depth), depth == len(segment)
+            return segment.chosen(asked, k, alive, room, whole=whole, first=begun, depth=depth)
 
-def _best_of_candidates(
-    segment: Segment, asked: SparseRows, begun: SparseRows, k: int, candidates: int, alive: np.ndarray | None
-) -> Found:
-    found = Found.nothing(len(asked), k)
-    if not len(segment):
-        return found
-    depth = min(candidates, len(segment))
-    room = segment.postings.room(depth)
-    for chosen in batches(len(asked), room):
-        first = segment.postings.candidates(
-            begun, chosen, depth, alive, room=room, final=True, whole=depth == len(segment)
-        )
-        part = slice(int(chosen[0]), int(chosen[-1]) + 1)
-        found.found[part] = first.found
-        segment.rescore(asked, part.start, first.slots, Found(*(array[part] for array in found)), k)
-    return found
+        return Hits.ragged(self._ids.names, *self._segments.best(queries, k, self._ids.alive, find), k)
 
 
 def strongest_terms(queries: csr_array, count: int) -> csr_array:

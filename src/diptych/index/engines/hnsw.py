@@ -162,11 +162,9 @@ class HnswIndex(LocalIndex):
             ) from None
         for what, have in (("rows", storage), ("graph", graph)):
             if (have.d, have.ntotal) != (header.width, len(ids)):
-                raise StorageError(
-                    f"the {what} in {folder}: {len(ids):,} of width {header.width} expected, "
-                    f"got {have.ntotal:,} of width {have.d}",
-                    "build the index again",
-                )
+                wanted = f"{len(ids):,} of width {header.width} expected"
+                got = f"{have.ntotal:,} of width {have.d}"
+                raise StorageError(f"the {what} in {folder}: {wanted}, got {got}", "build the index again")
         graph.storage = storage
         return cls(graph, storage, ids, **header.known())
 

@@ -127,10 +127,7 @@ class QdrantIndex(Index):
             self._check_collection()
             self._refuse_others(source)
         else:
-            cluster = {
-                "shard_number": self.options["shards"],
-                "replication_factor": self.options["replicas"],
-            }
+            cluster = {"shard_number": self.options["shards"], "replication_factor": self.options["replicas"]}
             self._ask("create_collection", **self._configuration(), **cluster)
         if (
             self._connection.remote
@@ -206,8 +203,7 @@ class QdrantIndex(Index):
         own = (point.payload or {}).get(OWN)
         if not isinstance(own, dict) or "id" not in own:
             raise StorageError(
-                f"{self._place} holds points that diptych did not write",
-                "keep the collection to one index",
+                f"{self._place} holds points that diptych did not write", "keep the collection to one index"
             )
         return own
 
