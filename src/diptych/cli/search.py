@@ -116,7 +116,11 @@ def search(
         with progress():
             searcher = searcher_of(opened, index, options.model, listed)
     found: list[Found] = []
-    settings = {"least": options.least, "own_terms": options.own_terms, "paths": options.paths}
+    settings: dict[str, Any] = {
+        "least": options.least,
+        "own_terms": options.own_terms,
+        "paths": options.paths,
+    }
     settings |= options.of_engine(opened)
     for query in _typed() if options.interactive else listed:
         try:

@@ -55,7 +55,7 @@ class InvertedIndex(SlotIndex):
 
     def document_frequency(self) -> np.ndarray:
         """(|V|,) int64: how many items have each term, deleted ones among them."""
-        return np.sum([part.rows.frequency() for part in self._segments.parts], axis=0)
+        return np.asarray(sum(part.rows.frequency() for part in self._segments.parts))
 
     def _take(self, slots: np.ndarray) -> csr_array:
         return self._segments.take(slots)
