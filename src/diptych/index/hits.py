@@ -34,25 +34,24 @@ class Hits:
     asked: int
 
     @classmethod
-    def from_slots(cls, names: np.ndarray, slots: np.ndarray, scores: np.ndarray, asked: int) -> Hits:
-        """Hits from (q, k) ``slots`` into ``names`` (an object array of ids); all are found."""
-        ids: Any = names[slots].tolist()
-        return cls(ids, np.ascontiguousarray(scores, dtype=np.float32), asked)
-
-    @classmethod
-    def ragged(
-        cls, names: np.ndarray, slots: np.ndarray, scores: np.ndarray, found: np.ndarray, asked: int
+    def of_slots(
+        cls,
+        names: np.ndarray,
+        asked: int,
+        slots: np.ndarray,
+        scores: np.ndarray,
+        found: np.ndarray | None = None,
     ) -> Hits:
-        """As :meth:`from_slots`, but of query i only the first ``found[i]`` are found.
+        """Hits from (q, k) ``slots`` into ``names`` (an object array of ids), of query i the first ``found[i]``.
 
-        What lies beyond in ``slots`` is ignored and must be a slot nevertheless; in ``scores`` it is
-        ``-inf`` afterwards.
+        What lies beyond in ``slots`` is ignored and must be a slot nevertheless.
         """
-        longest = int(found.max(initial=0))
-        listed: Any = names[slots[:, :longest]].tolist()
-        ids = [one[:count] for one, count in zip(listed, found.tolist(), strict=True)]
+        longest = slots.shape[1] if found is None else int(found.max(initial=0))
+        ids: Any = names[slots[:, :longest]].tolist()
         kept = np.array(scores[:, :longest], dtype=np.float32)
-        kept[np.arange(longest) >= found[:, None]] = -np.inf
+        if found is not None:
+            ids = [one[:count] for one, count in zip(ids, found.tolist(), strict=True)]
+            kept[np.arange(longest) >= found[:, None]] = -np.inf
         return cls(ids, kept, asked)
 
     @classmethod

@@ -177,39 +177,15 @@ class Postings:
         # Room for the last, shorter round of the longest query.
         rests = np.empty((count, 1 + longest // 8), dtype=np.uint16)
         prepared = (hub_rows, hub_weights, hub_ends, rests, lists, list_weights, list_ends)
-        kernels.prepare(
-            *queries.arrays,
-            self.place_of,
-            self.steps,
-            self.hubs.shape[2],
-            chosen,
-            whole,
-            *prepared,
-            units,
-            windows,
-            certain,
-        )
+        layout = self.place_of, self.steps, self.hubs.shape[2]
+        kernels.prepare(*queries.arrays, *layout, chosen, whole, *prepared, units, windows, certain)
         room = min(self.count, room)
         values, slots = np.empty((count, room), dtype=np.uint16), np.empty((count, room), dtype=np.int32)
         found, thresholds = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-        kernels.scan(
-            self.hubs,
-            self.starts,
-            self.offsets,
-            self.documents,
-            self.codes,
-            int(self.span[0]),
-            np.empty(0, dtype=np.bool_) if alive is None else alive,
-            self.count,
-            *prepared,
-            windows,
-            final,
-            k,
-            values,
-            slots,
-            found,
-            thresholds,
-        )
+        postings = self.hubs, self.starts, self.offsets, self.documents, self.codes, int(self.span[0])
+        every = np.empty(0, dtype=np.bool_) if alive is None else alive
+        best = values, slots, found, thresholds
+        kernels.scan(*postings, every, self.count, *prepared, windows, final, k, *best)
         if not final:
             found[~certain & (found >= 0) & ((found < k) | (thresholds <= 1))] = UNCERTAIN
         return Candidates(slots, values, found, units)

@@ -90,14 +90,14 @@ class RescoredIndex(SlotIndex):
                 *self._rows.arrays, *asked.arrays, start, self.width, slots, found, k, *written
             )
             best.found[part] = found
-        return Hits.ragged(self._ids.names, *best, k)
+        return Hits.of_slots(self._ids.names, k, *best)
 
     def _search_exact(self, queries: Vectors, k: int) -> Hits:
         asked = SparseRows(queries)
         best = Found.nothing(len(asked), k)
         for query in range(len(asked)):
             best.found[query] = self._rows.best_of_all(asked, query, k, None, *best[:2])
-        return Hits.ragged(self._ids.names, *best, k)
+        return Hits.of_slots(self._ids.names, k, *best)
 
     def document_frequency(self) -> np.ndarray:
         """(|V|,) int64: how many items have each term."""

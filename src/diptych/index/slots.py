@@ -48,6 +48,11 @@ class IdTable:
         """(slots,) bool: which can be found; None when all can."""
         return None if self._alive.all() else self._alive
 
+    @property
+    def live(self) -> int:
+        """How many slots are not dead."""
+        return int(np.count_nonzero(self._alive))
+
     def live_slots(self) -> np.ndarray:
         """(live,) int64: the slots that are not dead, in order."""
         return np.flatnonzero(self._alive)
@@ -114,7 +119,7 @@ class SlotIndex(Index):
         self._ids.kill(ids)
 
     def __len__(self) -> int:
-        return len(self._ids.live_slots())
+        return self._ids.live
 
     def __contains__(self, item_id: object) -> bool:
         return item_id in self._ids
@@ -154,7 +159,7 @@ class LocalIndex(SlotIndex):
 
     def _search_exact(self, queries: Vectors, k: int) -> Hits:
         slots, scores = top_k(self._rows(), queries, k, self._ids.alive)
-        return Hits.from_slots(self._ids.names, slots, scores, k)
+        return Hits.of_slots(self._ids.names, k, slots, scores)
 
     def _take(self, slots: np.ndarray) -> np.ndarray:
         return self._rows().take(slots)

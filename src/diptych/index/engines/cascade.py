@@ -49,7 +49,7 @@ class CascadeIndex(InvertedIndex):
             room, whole = segment.postings.room(depth), depth == len(segment)
             return segment.chosen(asked, k, alive, room, whole=whole, first=begun, depth=depth)
 
-        return Hits.ragged(self._ids.names, *self._segments.best(queries, k, self._ids.alive, find), k)
+        return Hits.of_slots(self._ids.names, k, *self._segments.best(queries, k, self._ids.alive, find))
 
 
 def strongest_terms(queries: csr_array, count: int) -> csr_array:

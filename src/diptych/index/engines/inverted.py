@@ -51,7 +51,7 @@ class InvertedIndex(SlotIndex):
         return self._search_exact(queries, k)
 
     def _search_exact(self, queries: Vectors, k: int) -> Hits:
-        return Hits.ragged(self._ids.names, *self._segments.best(queries, k, self._ids.alive), k)
+        return Hits.of_slots(self._ids.names, k, *self._segments.best(queries, k, self._ids.alive))
 
     def document_frequency(self) -> np.ndarray:
         """(|V|,) int64: how many items have each term, deleted ones among them."""

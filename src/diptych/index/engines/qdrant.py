@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -57,9 +56,9 @@ def point_id(name: str) -> str:
 
 
 class QdrantIndex(Index):
-    """Items in a collection of a Qdrant server, or of the client's stand-in inside this process.
+    """Dense vectors in a collection of a Qdrant server, or of the client's stand-in inside this process.
 
-    Scores are the server's: float32 inner products. Equal ones are ordered by insertion; which of
+    One nameless vector per point. Scores are float32 inner products. Equal ones are ordered by insertion; which of
     several equal items come last among k is the server's choice. What was deleted the server clears
     away by itself. Other programs may search the collection meanwhile, and after they changed it
     :meth:`refresh` counts anew. A saved index holds where its collection is and not its items.
@@ -69,6 +68,7 @@ class QdrantIndex(Index):
     files and uploaded anew when they are opened, for the client's own files hold pickles.
     """
 
+    engine_name = "qdrant"
     overwrites = True
     vector_name: ClassVar[str | None] = None
 
@@ -78,25 +78,45 @@ class QdrantIndex(Index):
         self._ask, self._place = self._connection.ask, self._connection.place
         self._batch, self._items = int(self.options["batch"]), 0
 
-    @abstractmethod
     def _configuration(self) -> dict[str, Any]:
-        """Return what a new collection is made with."""
+        """Return what a new collection is made with: not the cosine, under which Qdrant would scale what it stores."""
+        m = models()
+        graph = m.HnswConfigDiff(m=self.options["m"], ef_construct=self.options["ef_construction"])
+        vectors = m.VectorParams(size=self.width, distance=m.Distance.DOT, hnsw_config=graph)
+        return {"vectors_config": vectors}
 
-    @abstractmethod
     def _check_collection(self) -> None:
         """Compare the collection with the vectors of this index."""
+        have = self._ask("get_collection").config.params.vectors
+        size = getattr(have, "size", None)
+        if size is None:
+            raise MismatchError(
+                f"{self._place} holds no nameless dense vectors, {self.width} wide ones are needed", _ELSE
+            )
+        if size != self.width or str(have.distance) != "Dot":
+            raise MismatchError(
+                f"{self._place} holds vectors of width {size} compared by {have.distance}, "
+                f"these are of width {self.width}, compared by Dot",
+                _ELSE,
+            )
 
-    @abstractmethod
     def _points(self, rows: Any) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
         """Yield each row as the client takes it, and as arrays."""
+        return ((row.tolist(), {"row": row}) for row in rows)
 
-    @abstractmethod
     def _rows(self, vectors: Sequence[Any]) -> Any:
         """Return rows from what the client gives back."""
+        return np.array(vectors, dtype=np.float32).reshape(-1, self.width)
 
-    @abstractmethod
     def _parameters(self, options: Mapping[str, OptionValue], exact: bool) -> Any:
-        """Return the parameters of a search."""
+        m = models()
+        return m.SearchParams(exact=True) if exact else m.SearchParams(hnsw_ef=options["ef_search"])
+
+    def _write_rows(self, folder: Path, rows: Any) -> None:
+        np.save(folder / "rows.npy", rows)
+
+    def _read_rows(self, folder: Path, items: int) -> Any:
+        return load_array(folder / "rows.npy", (items, self.width), np.float32, mapped=False)
 
     @classmethod
     def _build(cls, embeddings: Any, known: Known, records: Sequence[Record] | None = None) -> Self:
@@ -328,12 +348,6 @@ class QdrantIndex(Index):
         write_json(folder / "records.json", [record for _, _, record, _ in items])
         self._write_rows(folder, self._rows([vector for *_, vector in items]))
 
-    @abstractmethod
-    def _write_rows(self, folder: Path, rows: Any) -> None: ...
-
-    @abstractmethod
-    def _read_rows(self, folder: Path, items: int) -> Any: ...
-
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:
         index = cls(**header.known())
@@ -402,51 +416,6 @@ def _checked_records(records: Sequence[Record] | None, ids: Sequence[str]) -> li
     return checked
 
 
-class DenseQdrantIndex(QdrantIndex):
-    """One nameless vector per point, compared by the inner product as it is; recall is against exact search.
-
-    Not by the cosine: under that Qdrant would scale what it stores to unit length.
-    """
-
-    engine_name = "qdrant"
-
-    def _configuration(self) -> dict[str, Any]:
-        m = models()
-        graph = m.HnswConfigDiff(m=self.options["m"], ef_construct=self.options["ef_construction"])
-        vectors = m.VectorParams(size=self.width, distance=m.Distance.DOT, hnsw_config=graph)
-        return {"vectors_config": vectors}
-
-    def _check_collection(self) -> None:
-        have = self._ask("get_collection").config.params.vectors
-        size = getattr(have, "size", None)
-        if size is None:
-            raise MismatchError(
-                f"{self._place} holds no nameless dense vectors, {self.width} wide ones are needed", _ELSE
-            )
-        if size != self.width or str(have.distance) != "Dot":
-            raise MismatchError(
-                f"{self._place} holds vectors of width {size} compared by {have.distance}, "
-                f"these are of width {self.width}, compared by Dot",
-                _ELSE,
-            )
-
-    def _points(self, rows: np.ndarray) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
-        return ((row.tolist(), {"row": row}) for row in rows)
-
-    def _rows(self, vectors: Sequence[Any]) -> np.ndarray:
-        return np.array(vectors, dtype=np.float32).reshape(-1, self.width)
-
-    def _parameters(self, options: Mapping[str, OptionValue], exact: bool) -> Any:
-        m = models()
-        return m.SearchParams(exact=True) if exact else m.SearchParams(hnsw_ef=options["ef_search"])
-
-    def _write_rows(self, folder: Path, rows: np.ndarray) -> None:
-        np.save(folder / "rows.npy", rows)
-
-    def _read_rows(self, folder: Path, items: int) -> np.ndarray:
-        return load_array(folder / "rows.npy", (items, self.width), np.float32, mapped=False)
-
-
 class SparseQdrantIndex(QdrantIndex):
     """One sparse vector per point, none of an empty bag; the server's inverted index misses no item."""
 
@@ -495,7 +464,7 @@ ENGINES.add(
     Engine(
         name="qdrant",
         description="dense vectors and metadata on a Qdrant server or cluster; for more than one machine holds",
-        index=DenseQdrantIndex,
+        index=QdrantIndex,
         approximate=True,
         options=(
             *CONNECTION_OPTIONS,
