@@ -107,13 +107,12 @@ def search(
 
     listed, opened = options.listed(), open_index(index)
     searcher: Searcher | ProductSearcher
-    if options.category or OF_PRODUCTS in opened.about:
-        from diptych.cli.categories.search import product_searcher
+    with progress():
+        if options.category or OF_PRODUCTS in opened.about:
+            from diptych.cli.categories.search import product_searcher
 
-        with progress():
             searcher = product_searcher(opened, index, options)
-    else:
-        with progress():
+        else:
             searcher = searcher_of(opened, index, options.model, listed)
     found: list[Found] = []
     settings: dict[str, Any] = {

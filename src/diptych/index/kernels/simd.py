@@ -90,7 +90,19 @@ def add_rows(
 
     def generate(target: Any, builder: Any, _: Any, arguments: Any) -> Any:
         emit = _Emitter(builder)
-        names = ["groups", "group", "rounds", "round", "terms", "term", "check", "look", "leave", "store", "done"]
+        names = [
+            "groups",
+            "group",
+            "rounds",
+            "round",
+            "terms",
+            "term",
+            "check",
+            "look",
+            "leave",
+            "store",
+            "done",
+        ]
         blocks = {name: builder.append_basic_block(name) for name in names}
         limit = emit.splat(arguments[8])
         before = builder.block
