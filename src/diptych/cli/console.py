@@ -52,7 +52,8 @@ _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 @contextmanager
 def output(as_json: bool, quiet: bool) -> Iterator[None]:
     """Print one JSON object of everything that is printed inside the block, or tables alone."""
-    collected, code = {"tables": [], "lines": [], "next": []} if as_json else None, None
+    kept: dict[str, list[Any]] = {"tables": [], "lines": [], "next": []}
+    collected, code = kept if as_json else None, None
     tokens = _collected.set(collected), _quiet.set(quiet)
     try:
         try:

@@ -31,21 +31,13 @@ Known = dict[str, Any]
 
 @dataclass(frozen=True)
 class Option:
-    """One choice an engine offers; its type is its default's.
+    """One choice an engine offers; its type is its default's."""
 
-    Attributes:
-        name: the keyword of ``build`` (and of ``search`` where ``per_search``).
-        default: what it is when nothing is said.
-        meaning: one line, as help texts print it.
-        minimum: the smallest number allowed.
-        per_search: whether ``search`` takes it too, for that search only.
-    """
-
-    name: str
+    name: str  # the keyword of ``build``, and of ``search`` where ``per_search``
     default: OptionValue
-    meaning: str
-    minimum: float | None = None
-    per_search: bool = False
+    meaning: str  # one line, as help texts print it
+    minimum: float | None = None  # the smallest number allowed
+    per_search: bool = False  # whether ``search`` takes it too, for that search only
 
     def check(self, value: Any) -> Any:
         """Return ``value`` if it is one this option can have."""
@@ -63,31 +55,18 @@ class Option:
 
 @dataclass(frozen=True)
 class Engine:
-    """A way of searching, declared.
+    """A way of searching, declared."""
 
-    Attributes:
-        name: the word for it in calls, command lines and saved headers.
-        description: one line of what it is and when to choose it.
-        index: the class that does it.
-        approximate: whether hits can be missed; such an engine reports its recall when it is built.
-        options: the choices it offers.
-        vectors: ``"dense"`` or ``"sparse"``, what ``build``, ``add`` and ``search`` take.
-        can_add: whether items can be added after the build.
-        can_delete: whether items can be deleted.
-        filters: whether ``build`` takes ``records``, items' metadata, and ``search`` a ``where`` about it.
-        two_stages: whether ``search`` takes ``first``, the vectors that its first stage searches with.
-    """
-
-    name: str
-    description: str
+    name: str  # the word for it in calls, command lines and saved headers
+    description: str  # one line of what it is and when to choose it
     index: type[Index]
-    approximate: bool
+    approximate: bool  # whether hits can be missed; such an engine reports its recall when it is built
     options: tuple[Option, ...] = ()
-    vectors: str = "dense"
-    can_add: bool = True
+    vectors: str = "dense"  # or "sparse": what ``build``, ``add`` and ``search`` take
+    can_add: bool = True  # whether items can be added after the build
     can_delete: bool = True
-    filters: bool = False
-    two_stages: bool = False
+    filters: bool = False  # whether ``build`` takes ``records``, items' metadata, and ``search`` a ``where``
+    two_stages: bool = False  # whether ``search`` takes ``first``, the vectors of its first stage
 
     @property
     def inputs(self) -> tuple[str, ...]:

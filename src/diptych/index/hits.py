@@ -91,24 +91,16 @@ _SEED = 0
 class Recall:
     """Which share of the k best items a search finds, averaged over queries.
 
-    Attributes:
-        value: from 0 to 1. A hit counts when its score is at least that of the k-th best item, so
-            that of two equal items either will do.
-        k: the cut-off.
-        queries: how many were asked.
-        source: where they came from.
-        items: how many the index held.
-        options: the per-search options it was measured with.
-        changes: items added and deleted since; after many the value says little.
+    A hit counts when its score is at least that of the k-th best item, so that of two equal items either will do.
     """
 
-    value: float
+    value: float  # from 0 to 1
     k: int
-    queries: int
-    source: str
-    items: int
-    options: dict[str, Any]
-    changes: int = 0
+    queries: int  # how many were asked
+    source: str  # where they came from
+    items: int  # how many the index held
+    options: dict[str, Any]  # the per-search options it was measured with
+    changes: int = 0  # items added and deleted since; after many the value says little
 
     def describe(self) -> str:
         """One line with its protocol."""

@@ -77,11 +77,7 @@ CASCADE = ENGINES.add(
                 "first_terms", 8, "terms of a query that the first stage searches for, its strongest", 1, True
             ),
             Option(
-                "candidates",
-                1000,
-                "items that the first stage hands on; more: higher recall, slower",
-                1,
-                True,
+                "candidates", 1000, "items the first stage hands on; more: higher recall, slower", 1, True
             ),
         ),
         vectors="sparse",

@@ -27,13 +27,8 @@ _FILE = "lists.index.seismic"
 _SMALL_VOCABULARY = 1 << 16  # terms that the library's usual index can number
 _HALF = float(np.finfo(np.float16).max)
 _BUILDING = (
-    "n_postings",
-    "centroid_fraction",
-    "min_cluster_size",
-    "summary_energy",
-    "max_fraction",
-    "doc_cut",
-    "nknn",
+    *("n_postings", "centroid_fraction", "min_cluster_size"),
+    *("summary_energy", "max_fraction", "doc_cut", "nknn"),
 )
 
 
