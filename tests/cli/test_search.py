@@ -113,7 +113,7 @@ def test_an_index_keeps_the_captions_that_it_shows(diptych: Command, index: Path
     opened = open_index(index)
     assert opened.captions is not None
     assert opened.captions.get("nobody") is None
-    assert list(opened.captions) == sorted(opened.ids)
+    assert list(opened.captions) == sorted(opened.ids)  # type: ignore[attr-defined]
     shown = diptych(f"search {index} 'a red star'").out
     opened.about["origin"]["data"]["path"] = str(tmp_path / "gone")
     opened.save(tmp_path / "moved")

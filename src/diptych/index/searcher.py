@@ -15,6 +15,7 @@ from scipy.sparse import csr_array, issparse
 from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import read_array, read_toml
 from diptych.core.table import Cell, Table
+from diptych.encoders.dual_encoder import DualEncoder
 from diptych.index.captions import CollectionCaptions
 from diptych.index.contract import Index
 from diptych.index.hits import Hits
@@ -85,11 +86,6 @@ class OwnTerms:
         rows.data = self._rarity[rows.indices]
         return rows
 
-    def caption_terms(self, texts: Sequence[str]) -> csr_array:
-        """(n, |V|) ones where a text contains a term."""
-        rows: csr_array = self._vocabulary.caption_terms(texts)
-        return rows
-
 
 class Searcher:
     """An open index with the encoder of its queries.
@@ -156,7 +152,7 @@ class Searcher:
         encoder, is_image = self.encoder, query_type(query) == "image"
         if encoder is None:
             raise UsageError(f"no encoder for the query {query!r}", "name the query encoder with --model")
-        if own_terms and (is_image or not hasattr(encoder, "caption_terms")):
+        if own_terms and (is_image or isinstance(encoder, DualEncoder)):
             raise UsageError(
                 f"--own-terms with {'an image' if is_image else 'a dense encoder'}: it has no terms of its own",
                 "leave it out, or search an index of what diptych sparse train made with a sentence",
