@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from commands import Command
 
@@ -60,15 +61,67 @@ def test_one_source_of_queries(diptych: Command, index: Path, tmp_path: Path) ->
     diptych(f"search {index} --queries {tmp_path}/none.txt", failed="none.txt does not exist")
 
 
-def test_a_search_by_words_imports_what_it_needs(index: Path) -> None:
+def test_a_search_imports_what_it_needs(
+    index: Path, diptych: Command, head_folder: Path, tmp_path: Path
+) -> None:
+    """By words no library of images; by vectors, or by own terms of few rows, neither networks nor a compiler."""
+    diptych(f"index {head_folder} --out {tmp_path}/sparse")
+    np.save(tmp_path / "query.npy", np.ones(16))
     code = (
         "import sys; from diptych.cli import main\n"
         "try: main()\n"
         "except SystemExit: print(*sorted(sys.modules))"
     )
-    line = [sys.executable, "-c", code, "search", str(index), "a red star", "-k", "1"]
-    done = subprocess.run(line, capture_output=True, text=True, check=True)
-    assert "images for 'a red star'" in done.stdout
-    modules = set(done.stdout.splitlines()[-1].split())
     heavy = {"timm", "torchvision", "matplotlib", "jinja2", "diptych.report", "diptych.cli.categories"}
-    assert not modules & {*heavy, "diptych.commerce", "transformers"}
+    heavy |= {"diptych.commerce", "transformers", "diptych.data.scenes"}
+    for arguments, never in (
+        ([index, "a red star"], heavy),
+        ([index, tmp_path / "query.npy"], {*heavy, "torch", "numba", "tokenizers"}),
+        ([tmp_path / "sparse", "a red star", "--model", "none"], {*heavy, "torch", "numba"}),
+    ):
+        line = [sys.executable, "-c", code, "search", *map(str, arguments), "-k", "1"]
+        done = subprocess.run(line, capture_output=True, text=True, check=True)
+        assert "images for " in done.stdout
+        assert not set(done.stdout.splitlines()[-1].split()) & never
+
+
+def test_vectors_search_without_an_encoder(diptych: Command, index: Path, tmp_path: Path) -> None:
+    """Each row of the file is a query, and what a sentence's own vector finds is what the sentence finds."""
+    from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.index import open_index
+
+    model = open_index(index).about["origin"]["model"]
+    encoder = DualEncoder.load(Path(model) / "best")
+    np.save(
+        tmp_path / "two.npy", [encoder.encode_texts([query])[0] for query in ("a red star", "a blue cross")]
+    )
+    found = json.loads(diptych(f"search {index} {tmp_path}/two.npy -k 3 --paths --json").out)["tables"]
+    for place, query in enumerate(("a red star", "a blue cross")):
+        assert found[place]["caption"] == f"images for {f'{tmp_path}/two.npy[{place}]'!r}"
+        (alone,) = json.loads(diptych(f"search {index} -k 3 --json", query).out)["tables"]
+        assert [row[:3] for row in found[place]["rows"]] == [row[:3] for row in alone["rows"]]
+    np.save(tmp_path / "wide.npy", np.ones(7))
+    diptych(f"search {index} {tmp_path}/wide.npy", failed="width 7")
+    diptych(f"search {index} {tmp_path}/two.npy --own-terms", refused="no terms of their own")
+    diptych(f"search {index} 'a red star' --model none", refused="has no terms of its own")
+
+
+def test_an_index_keeps_the_captions_that_it_shows(diptych: Command, index: Path, tmp_path: Path) -> None:
+    """Without them the dataset is read; both show the same, and a dataset that is gone is not missed."""
+    from diptych.index import open_index
+
+    opened = open_index(index)
+    assert opened.captions is not None
+    assert opened.captions.get("nobody") is None
+    assert list(opened.captions) == sorted(opened.ids)  # type: ignore[attr-defined]
+    shown = diptych(f"search {index} 'a red star'").out
+    opened.about["origin"]["data"]["path"] = str(tmp_path / "gone")
+    opened.save(tmp_path / "moved")
+    rows = shown.split("next:")[0]
+    assert diptych(f"search {tmp_path}/moved 'a red star'").out.split("next:")[0] == rows
+    diptych(f"search {tmp_path}/moved 'a red star' --paths", code=None)
+    opened = open_index(index)
+    opened.captions = None
+    opened.save(tmp_path / "bare")
+    assert not (tmp_path / "bare" / "captions.utf8").exists()
+    assert diptych(f"search {tmp_path}/bare 'a red star'").out.split("next:")[0] == rows

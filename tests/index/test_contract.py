@@ -120,7 +120,7 @@ def test_other_weights_are_refused_by_fingerprint(build):
         lambda: index.search(np.eye(4), 1, encoder="encoder-b"),
         lambda: index.search_exact(np.eye(4), 1, encoder="encoder-b"),
         lambda: index.add(["new"], np.ones((1, 4)), encoder="encoder-b"),
-        lambda: index.check_encoder("encoder-b"),
+        lambda: index.check_origin("encoder-b"),
     ):
         refused(MismatchError, r"encoder-b, those of the index by encoder-a.*rebuild", call)
     assert len(index) == 4

@@ -43,17 +43,8 @@ def test_options_refused():
     whole = inverted.resolve({"hub_share": 1})["hub_share"]
     assert (whole, type(whole)) == (1.0, float)
     assert inverted.resolve({}) == {"hub_share": 0.05}
-
-
-def test_options_from_a_command_line():
-    assert Option("m", 32, "links", minimum=2).parse("8") == 8
-    assert Option("share", 0.5, "a share").parse("1") == 1.0
-    assert Option("exactly", False, "a switch").parse("True") is True
-    assert Option("where", "here", "a place").parse("there") == "there"
-    refused(UsageError, "not of type int", Option("m", 32, "links").parse, "eight")
-    refused(UsageError, "neither true nor false", Option("exactly", False, "a switch").parse, "1")
-    for value in ("-1", "nan"):
-        refused(UsageError, "below 0", Option("share", 0.5, "a share", minimum=0).parse, value)
+    for value in (-1.0, float("nan")):
+        refused(UsageError, "below 0", Option("share", 0.5, "a share", minimum=0).check, value)
 
 
 def test_ids():
@@ -160,7 +151,7 @@ def test_another_vocabulary_is_refused(make_bags):
     query = np.ones((1, 5))
     assert index.search(query, 1, vocabulary=index.about["vocabulary"]).found.tolist() == [1]
     for call in (
-        lambda: index.check_vocabulary("other"),
+        lambda: index.check_origin(vocabulary="other"),
         lambda: index.search(query, 1, vocabulary="other"),
         lambda: index.search_exact(query, 1, vocabulary="other"),
         lambda: index.add(["new"], query, vocabulary="other"),

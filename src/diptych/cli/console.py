@@ -9,7 +9,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
@@ -23,7 +23,6 @@ from diptych.core.table import Table, harmless
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
 
 
 FILE_WIDTH = 160
@@ -45,45 +44,36 @@ def console(stderr: bool = False) -> Console:
     return console
 
 
-class _Collected:
-    """What a verb prints, kept for ``--json``."""
-
-    def __init__(self) -> None:
-        self.tables: list[dict[str, Any]] = []
-        self.lines: list[str] = []
-        self.next: list[str] = []
-
-
-_collected: ContextVar[_Collected | None] = ContextVar("collected", default=None)
+# What a verb prints, kept for ``--json``.
+_collected: ContextVar[dict[str, list[Any]] | None] = ContextVar("collected", default=None)
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 
 @contextmanager
 def output(as_json: bool, quiet: bool) -> Iterator[None]:
     """Print one JSON object of everything that is printed inside the block, or tables alone."""
-    collected = _Collected() if as_json else None
+    kept: dict[str, list[Any]] = {"tables": [], "lines": [], "next": []}
+    collected, code = kept if as_json else None, None
     tokens = _collected.set(collected), _quiet.set(quiet)
     try:
         try:
             yield
-        except Exit:
-            _print_json(collected)
-            raise
-        _print_json(collected)
+        except Exit as ended:
+            code = ended
+        if collected is not None and is_main_process():
+            printed = json.dumps(collected, ensure_ascii=False, allow_nan=False, indent=1)
+            sys.stdout.write(printed + "\n")
+        if code is not None:
+            raise code
     finally:
         _collected.reset(tokens[0])
         _quiet.reset(tokens[1])
 
 
-def _print_json(collected: _Collected | None) -> None:
-    if collected is not None and is_main_process():
-        sys.stdout.write(json.dumps(vars(collected), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
-
-
 def say(text: str) -> None:
     """Print one line."""
     if (collected := _collected.get()) is not None:
-        collected.lines.append(text)
+        collected["lines"].append(text)
     elif not _quiet.get():
         console().print(harmless(text), markup=False)
 
@@ -91,11 +81,15 @@ def say(text: str) -> None:
 def warn(text: str, head: str = "warning") -> None:
     """Print one line that a reader must not miss; ``--quiet`` keeps it."""
     if (collected := _collected.get()) is not None:
-        collected.lines.append(f"{head}: {text}")
-        return
+        collected["lines"].append(f"{head}: {text}")
+    else:
+        _headed(f"{head}: ", "bold red", text, "bold not red")
+
+
+def _headed(head: str, style: str, text: str, rest: str, stderr: bool = False) -> None:
     from rich.text import Text
 
-    console().print(Text(f"{head}: ", style="bold red").append(harmless(text), style="bold not red"))
+    console(stderr).print(Text(head, style=style).append(harmless(text), style=rest))
 
 
 class _Saying(logging.Handler):
@@ -119,29 +113,19 @@ def messages() -> Iterator[None]:
 
 def next_step(*commands: str | Sequence[object]) -> None:
     """Say in one line what to do next: commands as lists of words, which are quoted for a shell, or sentences."""
-    from rich.text import Text
-
     lines = [one if isinstance(one, str) else shlex.join(map(str, one)) for one in commands]
     if (collected := _collected.get()) is not None:
-        collected.next += lines
-        return
-    if _quiet.get():
-        return
-    said = ", or: ".join(lines)
-    console().print(Text("next: ", style="dim").append(harmless(said), style="not dim"))
+        collected["next"] += lines
+    elif not _quiet.get():
+        _headed("next: ", "dim", ", or: ".join(lines), "not dim")
 
 
 def fail(error: DiptychError) -> int:
     """Print an error as one line with its hint; gives the exit code."""
     if is_main_process():
-        from rich.text import Text
-
-        line = Text("error: ", style="bold red").append(harmless(error.message), style="not bold default")
-        console(stderr=True).print(line)
+        _headed("error: ", "bold red", error.message, "not bold default", stderr=True)
         if error.fix:
-            console(stderr=True).print(
-                Text("  fix: ", style="bold").append(harmless(error.fix), style="not bold default")
-            )
+            _headed("  fix: ", "bold", error.fix, "not bold default", stderr=True)
     return error.exit_code
 
 
@@ -149,7 +133,7 @@ def show(*tables: Table) -> None:
     """Print tables, each as wide as the terminal allows."""
     for table in tables:
         if (collected := _collected.get()) is not None:
-            collected.tables.append(table.content())
+            collected["tables"].append(table.content())
         else:
             console().print(table)
 
@@ -158,12 +142,19 @@ _WORTH_SHOWING = 2.0  # seconds
 _BETWEEN_LINES = 10.0
 
 
-class _Clock:
-    """What both kinds of task count: steps, rate, seconds left."""
+class _Counted:
+    """A task's steps, rate and seconds left; ``show`` is called with the steps of each advance."""
 
-    def __init__(self, total: int | None, done: int) -> None:
-        self.total, self.done = total, done
+    last = 0.0
+    note = ""
+
+    def __init__(self, key: Any, total: int | None, done: int, show: Callable[[_Counted, int], None]) -> None:
+        self.key, self.total, self.done, self._show = key, total, done, show
         self._begun_with, self._start = done, time.monotonic()
+
+    def advance(self, steps: int = 1, note: str = "") -> None:
+        self.done, self.note = self.done + steps, note
+        self._show(self, steps)
 
     @property
     def seconds(self) -> float:
@@ -183,83 +174,38 @@ class _Clock:
         return f"{seconds // 60}:{seconds % 60:02d}"
 
 
-class _BarTask:
-    def __init__(self, bars: Progress, number: TaskID, clock: _Clock) -> None:
-        self._bars, self.number, self.clock = bars, number, clock
-
-    def advance(self, steps: int = 1, note: str = "") -> None:
-        self.clock.done += steps
-        self._bars.update(self.number, advance=steps, rate=self.clock.rate, note=note)
-
-
 class _Bars(Reporter):
     """Bars on a terminal; those of more than two seconds stay."""
 
     def __init__(self, terminal: Console) -> None:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+        from rich import progress as rich
 
-        self._bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[unit]}  {task.fields[rate]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("[dim]{task.fields[note]}"),
-            console=terminal,
-            refresh_per_second=4,
-        )
+        columns = "{task.description}", rich.BarColumn(bar_width=24), rich.MofNCompleteColumn()
+        rate = "{task.fields[unit]}  {task.fields[rate]}", rich.TimeElapsedColumn(), "left"
+        note = rich.TimeRemainingColumn(), "[dim]{task.fields[note]}"
+        self._bars = rich.Progress(*columns, *rate, *note, console=terminal, refresh_per_second=4)
         self._running = 0
 
     def start(self, description: str, total: int | None, unit: str, done: int) -> Task:
         if not self._running:
             self._bars.start()
         self._running += 1
-        number = self._bars.add_task(description, total=total, completed=done, unit=unit, rate="", note="")
-        return _BarTask(self._bars, number, _Clock(total, done))
+        key = self._bars.add_task(description, total=total, completed=done, unit=unit, rate="", note="")
+        return _Counted(key, total, done, self._show)
+
+    def _show(self, task: _Counted, steps: int) -> None:
+        self._bars.update(task.key, advance=steps, rate=task.rate, note=task.note)
 
     def finish(self, task: Task) -> None:
-        assert isinstance(task, _BarTask)
-        self._bars.stop_task(task.number)
-        if task.clock.seconds < _WORTH_SHOWING:
-            self._bars.remove_task(task.number)
+        assert isinstance(task, _Counted)
         self._running -= 1
+        self._bars.stop_task(task.key)
+        if task.seconds < _WORTH_SHOWING:
+            self._bars.remove_task(task.key)
         if not self._running:
             self._bars.stop()
             for number in self._bars.task_ids:
                 self._bars.remove_task(number)
-
-
-class _LineTask:
-    def __init__(self, log: Console, description: str, unit: str, clock: _Clock) -> None:
-        self._log, self._description, self._unit, self.clock = log, description, unit, clock
-        self._note, self._last = "", 0.0
-
-    def advance(self, steps: int = 1, note: str = "") -> None:
-        self.clock.done += steps
-        self._note = note
-        if self.clock.seconds - self._last >= _BETWEEN_LINES:
-            self._last = self.clock.seconds
-            self.line(f"{self.clock.left} left")
-
-    def line(self, ending: str) -> None:
-        """Where it stands, in one line."""
-        of = "" if self.clock.total is None else f"/{self.clock.total:,}"
-        parts = [
-            f"{self._description} {self.clock.done:,}{of} {self._unit}",
-            self.clock.rate,
-            ending,
-            self._note,
-        ]
-        self._log.print("  ".join(part for part in parts if part), markup=False)
 
 
 class _Lines(Reporter):
@@ -269,12 +215,23 @@ class _Lines(Reporter):
         self._log = log
 
     def start(self, description: str, total: int | None, unit: str, done: int) -> Task:
-        return _LineTask(self._log, description, unit, _Clock(total, done))
+        return _Counted((description, unit), total, done, self._show)
+
+    def _show(self, task: _Counted, steps: int) -> None:
+        if task.seconds - task.last >= _BETWEEN_LINES:
+            task.last = task.seconds
+            self._line(task, f"{task.left} left")
+
+    def _line(self, task: _Counted, ending: str) -> None:
+        description, unit = task.key
+        of = "" if task.total is None else f"/{task.total:,}"
+        parts = [f"{description} {task.done:,}{of} {unit}", task.rate, ending, task.note]
+        self._log.print("  ".join(filter(None, parts)), markup=False)
 
     def finish(self, task: Task) -> None:
-        assert isinstance(task, _LineTask)
-        if task.clock.seconds >= _WORTH_SHOWING:
-            task.line(f"in {task.clock.seconds:.0f} s")
+        assert isinstance(task, _Counted)
+        if task.seconds >= _WORTH_SHOWING:
+            self._line(task, f"in {task.seconds:.0f} s")
 
 
 @contextmanager

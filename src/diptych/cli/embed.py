@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,7 +22,7 @@ from diptych.cli.sources import (
     parse_values,
 )
 from diptych.cli.sparse_folder import sparse_folder
-from diptych.core.errors import UsageError
+from diptych.core.errors import DiptychError, UsageError
 
 if TYPE_CHECKING:
     from diptych.encoders.embeddings import Embeddings, Origin
@@ -87,6 +88,7 @@ def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
         diptych index embedded --engine qdrant --option url=https://host:6333
     """
     from diptych.index import ENGINES, build_index
+    from diptych.index.captions import CollectionCaptions
 
     of = options.of
     with progress():
@@ -98,6 +100,8 @@ def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
         # The other modality is what the index will be queried with: recall is measured on it.
         built = build_index(items, options.engine, sample=others.rows[:1000], **settings)
         built.about["origin"] = asdict(origin)
+        with suppress(DiptychError):  # embeddings whose dataset is gone are searched without captions
+            built.captions = CollectionCaptions(origin.collection(), built.about["kind"])
         target = options.out or Path(source) / f"index-{of}-{built.engine_name}"
         built.save(target)
     say(f"{len(built):,} {of} of {name}, engine {built.engine_name}, in {target}")

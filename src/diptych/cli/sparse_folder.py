@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from diptych.core.errors import UsageError
+
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
+    from diptych.index import Index
+    from diptych.index.searcher import Searcher
     from diptych.sparse import SparseEncoder
     from diptych.sparse.folder import SparseFolder
-
-_PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 
 def looks_like_a_picture(query: str) -> bool:
     """Return whether a query is the path of an image, by its ending."""
-    return Path(query).suffix.lower() in _PICTURES
+    from diptych.index.searcher import query_type
+
+    return query_type(query) == "image"
 
 
 def sparse_folder(source: str) -> SparseFolder | None:
@@ -32,4 +37,30 @@ def query_encoder(model: str, texts_only: bool = False) -> DualEncoder | SparseE
     from diptych.encoders.dual_encoder import DualEncoder
 
     made = sparse_folder(model)
-    return DualEncoder.load(model, texts_only=texts_only) if made is None else made.encoder()
+    return DualEncoder.load(model, texts_only=texts_only) if made is None else made.encoder(texts_only)
+
+
+def searcher_of(index: Index, folder: Path, model: str | None, queries: Sequence[str]) -> Searcher:
+    """Return an index with the encoder that queries need; without any, they may be sentences and images."""
+    from diptych.encoders.embeddings import check_still_there
+    from diptych.index.searcher import OwnTerms, Searcher, encoder_note, origin_of, query_type
+
+    types, origin = set(map(query_type, queries)), origin_of(index)
+    if model == "none":
+        from diptych.sparse.vocabulary import TermVocabulary
+
+        if origin is None or index.engine().vectors != "sparse":
+            message = "--model none with an index that has no terms of its own"
+            raise UsageError(message, "name the query encoder, or search with the vectors of a .npy file")
+        return Searcher(index, OwnTerms(TermVocabulary.load(Path(origin.model) / "head"), index))
+    if types == {"vectors"}:
+        return Searcher(index)
+    if model is None:
+        if origin is None:
+            message = f"{folder} does not say what it was built with"
+            raise UsageError(message, "name the query encoder with --model")
+        check_still_there(origin.model, folder)
+        model = origin.model
+    made, texts_only = sparse_folder(model), bool(types) and "image" not in types
+    note = encoder_note(model if made is None else made.origin.model)
+    return Searcher(index, query_encoder(model, texts_only), note)

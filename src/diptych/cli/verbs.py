@@ -38,9 +38,8 @@ from diptych.core.options import Options, flags_of
 
 Verb = Callable[..., None]
 _WORDS: dict[Any, str] = {str: "TEXT", int: "N", float: "X", Path: "PATH"}
-_WRONG_USE: Any = typer.BadParameter.__mro__[
-    1
-]  # what the parser raises; its module is Typer's own or Click's
+# What the parser raises; its module is Typer's own or Click's.
+_WRONG_USE: Any = typer.BadParameter.__mro__[1]
 
 
 class OutputOptions(Options):
@@ -87,16 +86,7 @@ def group(
     add_completion: bool = False,
     epilog: str | None = None,
 ) -> TyperGroup:
-    """Return a group of verbs.
-
-    Args:
-        name: of the group.
-        help: one line: when somebody needs it.
-        tree: its commands.
-        callback: takes the options of the group itself.
-        add_completion: whether it offers to install a shell's completion.
-        epilog: below its help.
-    """
+    """Return a group of verbs; ``help`` says when somebody needs it, ``callback`` takes the group's own options."""
     app = typer.Typer(
         name=name,
         help=plain(help),
@@ -130,13 +120,11 @@ def run(app: TyperGroup) -> int:
         if type(error).__name__ == "NoArgsIsHelpError" or context is None:
             error.show()
             return 2
-        known = ", ".join(
-            option for one in context.command.params for option in one.opts if option.startswith("--")
-        )
-        fix = f"{context.command_path} --help" + (
-            f"; its options: {known}" if "such option" in message else ""
-        )
-        raise UsageError(message, f"see {fix}") from None
+        fix = f"see {context.command_path} --help"
+        if "such option" in message:
+            flags = [flag for one in context.command.params for flag in one.opts if flag.startswith("--")]
+            fix += f"; its options: {', '.join(flags)}"
+        raise UsageError(message, fix) from None
     return code if isinstance(code, int) else 0
 
 
@@ -151,9 +139,8 @@ def command_of(function: Verb, name: str) -> TyperCommand:
             models[parameter.name] = hint
             parameters |= {key: _parameter(key, field) for key, field in hint.model_fields.items()}
         else:
-            parameters[parameter.name] = parameter.replace(
-                annotation=hint, kind=inspect.Parameter.KEYWORD_ONLY
-            )
+            named = parameter.replace(annotation=hint, kind=inspect.Parameter.KEYWORD_ONLY)
+            parameters[parameter.name] = named
 
     parameters |= {key: _parameter(key, field) for key, field in OutputOptions.model_fields.items()}
 
@@ -202,10 +189,8 @@ def _parameter(key: str, field: Any) -> inspect.Parameter:
         flags = flags_of(key, field)
         if field.annotation is bool and default:
             flags = [f"{flags[0]}/--no-{flags[0][2:]}"]
-        bounds = {"ge": "min", "le": "max"}
-        about |= {
-            bounds[end]: getattr(one, end) for one in field.metadata for end in bounds if hasattr(one, end)
-        }
+        ends = [(one, end) for one in field.metadata for end in ("ge", "le") if hasattr(one, end)]
+        about |= {{"ge": "min", "le": "max"}[end]: getattr(one, end) for one, end in ends}
         made = typer.Option(*flags, **about)
     if default is PydanticUndefined:
         default = inspect.Parameter.empty
@@ -239,11 +224,8 @@ def _completion(names: str) -> Callable[[str], list[str]]:
 
     def complete(incomplete: str) -> list[str]:
         module, _, registry = names.partition(":")
-        return [
-            one.name
-            for one in getattr(importlib.import_module(module), registry)
-            if one.name.startswith(incomplete)
-        ]
+        known = getattr(importlib.import_module(module), registry)
+        return [one.name for one in known if one.name.startswith(incomplete)]
 
     return complete
 

@@ -8,48 +8,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
+import numpy as np
+
+from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import atomic_folder, write_json
 from diptych.core.reading import opening, read_json
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, term_fingerprint
-from diptych.index.engine import ENGINES, AnyEmbeddings, Engine, Known, OptionValue, Vectors
+from diptych.index.captions import FILES as CAPTIONS
+from diptych.index.captions import Captions, StoredCaptions, write_captions
+from diptych.index.engine import ENGINES, AnyEmbeddings, Engine, Known, OptionValue, Record, Vectors
 from diptych.index.hits import Hits, Recall, measure_recall, own_queries
 from diptych.index.sparse_rows import sparse_vectors
 from diptych.index.storage import Header, records_of
 from diptych.index.vectors import check_ids, check_k, check_width, count_rows, dense_vectors, row_norms
 
 _TERMS = "terms.json"
-
-
-def check_kind(engine: Engine, embeddings: AnyEmbeddings) -> None:
-    """Compare what the engine takes with what it is given."""
-    given = "sparse" if isinstance(embeddings, SparseEmbeddings) else "dense"
-    if given != engine.vectors:
-        suited = ", ".join(other.name for other in ENGINES if other.vectors == given)
-        raise UsageError(
-            f"the {engine.name} engine indexes {engine.vectors} vectors, these are {given} "
-            f"({len(embeddings):,} of width {embeddings.width:,})",
-            f"engines for {given} vectors: {suited}",
-        )
-
-
-def read_terms(folder: Path, header: Header, engine: Engine) -> tuple[str, ...]:
-    """Return the vocabulary of a saved index; nothing for a dense engine."""
-    if engine.vectors != "sparse":
-        return ()
-    terms = read_json(folder / _TERMS)
-    if len(terms) != header.width or term_fingerprint(terms) != header.about.get("vocabulary"):
-        raise StorageError(
-            f"{folder / _TERMS}: the {header.width:,} terms of vocabulary {header.about.get('vocabulary')} "
-            f"expected, got {len(terms):,} of {term_fingerprint(terms)}",
-            "build the index again",
-        )
-    return tuple(terms)
 
 
 class Index(ABC):
@@ -62,10 +41,12 @@ class Index(ABC):
     Attributes:
         engine_name: the name of the engine's declaration.
         mapped: files of a saved index that are mapped, not read, when it is opened.
+        overwrites: whether adding an item replaces the one of its id, so that it is never absent.
         encoder: fingerprint of the weights and preprocessing that made the vectors.
         width: the length of one vector: d, or |V| of a sparse engine.
         terms: the vocabulary, one term per column, of a sparse engine; of a dense one nothing.
         options: every option of the engine with its value.
+        captions: the captions of items by id, for whoever shows hits; saved with the index where they are set.
         about: what else is known, JSON-able: ``kind`` of the items, fingerprint of the ``data``,
             ``embeddings`` (what they said of themselves), for a sparse engine the fingerprint of its
             ``vocabulary`` and, for an approximate engine, its
@@ -75,6 +56,7 @@ class Index(ABC):
 
     engine_name: ClassVar[str]
     mapped: ClassVar[frozenset[str]] = frozenset()
+    overwrites: ClassVar[bool] = False
 
     def __init__(
         self, *, encoder: str, width: int, options: dict[str, OptionValue], about: dict[str, Any]
@@ -84,6 +66,7 @@ class Index(ABC):
         self.terms: tuple[str, ...] = ()  # the contract sets a sparse engine's
         self.options = options
         self.about = about
+        self.captions: Captions | None = None
 
     @classmethod
     def engine(cls) -> Engine:
@@ -108,13 +91,13 @@ class Index(ABC):
     def _write(self, folder: Path) -> None:
         """Write the engine's files into an empty ``folder``."""
 
-    @abstractmethod
     def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
-        """Insert checked vectors under ids that are not there yet."""
+        """Insert checked vectors under ids that are not there yet; of an engine that can add."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _delete(self, ids: Sequence[str]) -> None:
-        """Remove ids that are there."""
+        """Remove ids that are there; of an engine that can delete."""
+        raise NotImplementedError
 
     @abstractmethod
     def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
@@ -143,7 +126,14 @@ class Index(ABC):
         return None
 
     @classmethod
-    def build(cls, embeddings: AnyEmbeddings, *, sample: Vectors | None = None, **options: Any) -> Self:
+    def build(
+        cls,
+        embeddings: AnyEmbeddings,
+        *,
+        sample: Vectors | None = None,
+        records: Sequence[Record] | None = None,
+        **options: Any,
+    ) -> Self:
         """An index of ``embeddings``; their rows are not copied where the engine can map them.
 
         Args:
@@ -151,18 +141,23 @@ class Index(ABC):
             sample: queries an approximate engine measures its recall@10 on, best of the kind it will
                 be searched with; without it some of the items themselves are taken (each without
                 itself), which tends to flatter.
+            records: of an engine that filters, the metadata of each item, by which searches are restricted.
             options: the engine's options, see :meth:`engine`.
 
         Raises:
-            UnknownNameError, UsageError: an option that is none, or a value it cannot have; embeddings of
-                the other kind.
-            DataError: an id occurs twice or is no string, the vectors have width 0, or a sparse one has a
-                negative weight.
-            MismatchError: ``sample`` is of another width.
+            UsageError: options or kinds of embeddings that the engine cannot have.
+            DataError: an id occurs twice or is no string; width 0; a negative weight of a sparse vector.
             NumericalError: a vector is not finite; the message names its id.
         """
         resolved = cls.engine().resolve(options)
-        check_kind(cls.engine(), embeddings)
+        given = "sparse" if isinstance(embeddings, SparseEmbeddings) else "dense"
+        if given != cls.engine().vectors:
+            suited = ", ".join(other.name for other in ENGINES if other.vectors == given)
+            raise UsageError(
+                f"the {cls.engine_name} engine indexes {cls.engine().vectors} vectors, these are {given} "
+                f"({len(embeddings):,} of width {embeddings.width:,})",
+                f"engines for {given} vectors: {suited}",
+            )
         check_ids(embeddings.ids, len(embeddings))
         if embeddings.width < 1:
             raise DataError("vectors of width 0 cannot be indexed")
@@ -174,13 +169,9 @@ class Index(ABC):
             rows = sparse_vectors(embeddings.rows, embeddings.width, embeddings.ids, "item")
             embeddings = replace(embeddings, rows=rows)
             about["vocabulary"] = embeddings.vocabulary
-        known = {
-            "encoder": embeddings.encoder,
-            "width": embeddings.width,
-            "options": resolved,
-            "about": about,
-        }
-        index = cls._build(embeddings, known)
+        made = {"encoder": embeddings.encoder, "width": embeddings.width}
+        known = {**made, "options": resolved, "about": about}
+        index = cls._build(embeddings, known, **cls._more(records))
         if isinstance(embeddings, SparseEmbeddings):
             index.terms = tuple(embeddings.terms)
         if cls.engine().approximate:
@@ -188,8 +179,19 @@ class Index(ABC):
             if len(index) > (excluded is not None) and count_rows(queries, "sample"):
                 reference = index._reference(embeddings)
                 recall = measure_recall(index, queries, excluded=excluded, reference=reference)
-                index.about["recall"] = recall.to_json()
+                index.about["recall"] = asdict(recall)
         return index
+
+    @classmethod
+    def _more(cls, records: Sequence[Record] | None) -> dict[str, Any]:
+        """Return what an engine that filters is given besides."""
+        if records is not None and not cls.engine().filters:
+            raise UnknownNameError(f"option of index engine {cls.engine_name}", "records", [])
+        return {} if records is None else {"records": records}
+
+    def _held(self, names: Sequence[str]) -> set[str]:
+        """Return those of ``names`` that are here."""
+        return {name for name in names if name in self}
 
     def add(
         self,
@@ -199,6 +201,7 @@ class Index(ABC):
         replace: bool = False,
         encoder: str | None = None,
         vocabulary: str | None = None,
+        records: Sequence[Record] | None = None,
     ) -> None:
         """Insert items.
 
@@ -208,6 +211,7 @@ class Index(ABC):
             replace: items whose id is there already take the new vector instead of being refused.
             encoder: fingerprint of what made ``rows``, checked when given.
             vocabulary: fingerprint of what the columns of sparse ``rows`` mean, checked when given.
+            records: of an engine that filters, the metadata of each item.
 
         Raises:
             UsageError: an id is there already, or this engine cannot add.
@@ -215,18 +219,19 @@ class Index(ABC):
         """
         if not self.engine().can_add:
             raise UsageError(f"the {self.engine_name} engine cannot add items", "build the index again")
-        self._check_origin(encoder, vocabulary)
+        self.check_origin(encoder, vocabulary)
         names = check_ids(ids, count_rows(rows, "item"))
         vectors = self._checked(rows, names, "item")
-        there = [name for name in names if name in self]
+        held, more = self._held(names), self._more(records)
+        there = [name for name in names if name in held]
         if there and not replace:
             raise UsageError(
                 f"id {there[0]!r} is already in the index ({len(there):,} of {len(names):,} are)",
                 "pass replace=True to give them their new vectors",
             )
-        if there:
+        if there and not self.overwrites:
             self._delete(there)
-        self._add(names, vectors)
+        self._add(names, vectors, **more)
         self._changed(len(names))
 
     def delete(self, ids: Sequence[str]) -> None:
@@ -239,7 +244,8 @@ class Index(ABC):
         if not self.engine().can_delete:
             raise UsageError(f"the {self.engine_name} engine cannot delete items", "build the index again")
         names = check_ids(ids, len(ids))
-        unknown = [name for name in names if name not in self]
+        held = self._held(names)
+        unknown = [name for name in names if name not in held]
         if unknown:
             raise UsageError(
                 f"id {unknown[0]!r} is not in the index ({len(unknown):,} of {len(names):,} are not)",
@@ -273,19 +279,18 @@ class Index(ABC):
             k: how many hits per query.
             encoder: fingerprint of what made ``queries``, checked when given.
             vocabulary: fingerprint of what the columns of sparse ``queries`` mean, checked when given.
-            options: per-search options of the engine.
+            options: per-search options of the engine; of one that filters ``where``, conditions on the
+                items' metadata, of one with two stages ``first``, (q, width) vectors of the first.
 
         Raises:
-            MismatchError: the queries are of another width, other weights made them, or they are over
-                another vocabulary.
-            NumericalError: a query is not finite.
-            DataError: a sparse query has a negative weight.
-            UnknownNameError, UsageError: ``k`` or an option is not one.
+            MismatchError: the queries are of another width, encoder or vocabulary.
+            NumericalError, DataError: a query is not finite, or a sparse one has a negative weight.
+            UsageError: ``k`` or an option is not one.
         """
+        more = {name: options.pop(name) for name in self.engine().inputs if name in options}
         resolved = self.engine().resolve_search(self.options, options)
-        return self._answer(
-            queries, k, encoder, vocabulary, lambda checked, depth: self._search(checked, depth, resolved)
-        )
+        find = partial(self._search, options=resolved, **more)
+        return self._answer(queries, k, encoder, vocabulary, find)
 
     def search_exact(
         self, queries: Vectors, k: int, *, encoder: str | None = None, vocabulary: str | None = None
@@ -298,28 +303,16 @@ class Index(ABC):
         return self._answer(queries, k, encoder, vocabulary, self._search_exact)
 
     def _answer(
-        self,
-        queries: Vectors,
-        k: int,
-        encoder: str | None,
-        vocabulary: str | None,
-        find: Callable[[Vectors, int], Hits],
+        self, queries: Vectors, k: int, encoder: str | None, vocabulary: str | None, find: Callable[..., Hits]
     ) -> Hits:
-        """What ``find`` finds for checked queries, where there is anything to search, and to search for."""
-        checked, wanted, anything = self._checked_query(queries, k, encoder, vocabulary)
-        if not anything:
+        """Return what ``find`` finds for checked queries, where there is anything to search, and to search for."""
+        self.check_origin(encoder, vocabulary)
+        wanted = check_k(k)
+        checked = self._checked(queries, None, "query")
+        if not len(self) or not count_rows(checked, "query"):
             return Hits.none(count_rows(checked, "query"), wanted)
         hits = find(checked, min(wanted, len(self)))
         return Hits(hits.ids, hits.scores, wanted)
-
-    def _checked_query(
-        self, queries: Vectors, k: int, encoder: str | None, vocabulary: str | None
-    ) -> tuple[Vectors, int, bool]:
-        """The queries, k, and whether there is anything to search, and anything to search for."""
-        self._check_origin(encoder, vocabulary)
-        wanted = check_k(k)
-        checked = self._checked(queries, None, "query")
-        return checked, wanted, bool(len(self) and count_rows(checked, "query"))
 
     def save(self, folder: Path | str) -> Path:
         """Write the index; all or nothing, an older index in ``folder`` is replaced.
@@ -332,15 +325,10 @@ class Index(ABC):
             self._write(temporary)
             if self.terms:
                 write_json(temporary / _TERMS, list(self.terms))
-            Header(
-                engine=self.engine_name,
-                encoder=self.encoder,
-                width=self.width,
-                items=len(self),
-                options=self.options,
-                about=self.about,
-                files=records_of(temporary),
-            ).write_header(temporary)
+            if self.captions is not None:
+                write_captions(temporary, self.captions)
+            known = (self.encoder, self.width, len(self), self.options, self.about)
+            Header(self.engine_name, *known, records_of(temporary)).write_header(temporary)
         return Path(folder)
 
     @classmethod
@@ -362,14 +350,28 @@ class Index(ABC):
                 f"{folder} holds an index of engine {header.engine!r}, not {cls.engine_name!r}",
                 "open it with open_index",
             )
-        header.check_files(where, by_size_only=frozenset() if verify else engine.index.mapped)
+        header.check_files(where, by_size_only=frozenset() if verify else engine.index.mapped | CAPTIONS)
         index = engine.index._read(where, header)
-        index.terms = read_terms(where, header, engine)
+        if engine.vectors == "sparse":
+            terms, vocabulary = read_json(where / _TERMS), header.about.get("vocabulary")
+            if len(terms) != header.width or term_fingerprint(terms) != vocabulary:
+                raise StorageError(
+                    f"{where / _TERMS}: the {header.width:,} terms of vocabulary {vocabulary} expected, got "
+                    f"{len(terms):,} of {term_fingerprint(terms)}",
+                    "build the index again",
+                )
+            index.terms = tuple(terms)
+        if header.files.keys() >= CAPTIONS:
+            index.captions = StoredCaptions(where)
         if len(index) != header.items:
             raise StorageError(
                 f"{folder}: {header.items:,} items expected, got {len(index):,}", "build the index again"
             )
         return index
+
+    def document_frequency(self) -> np.ndarray:
+        """(|V|,) int64: how many items have each term; of an engine that keeps the weights of terms."""
+        raise UsageError(f"the {self.engine_name} engine does not count terms", "name the query encoder")
 
     def describe(self) -> str:
         """One line: engine, size, width, encoder, recall."""
@@ -395,34 +397,24 @@ class Index(ABC):
             return SparseEmbeddings(list(ids), rows, self.terms, *said)
         return Embeddings(list(ids), rows, *said)
 
-    def check_encoder(self, encoder: str) -> None:
-        """Refuse vectors that other weights made."""
-        if encoder != self.encoder:
+    def check_origin(self, encoder: str | None = None, vocabulary: str | None = None) -> None:
+        """Refuse vectors that other weights made, or whose columns mean other terms; what is not given, passes."""
+        if encoder is not None and encoder != self.encoder:
             raise MismatchError(
                 f"the vectors given were made by encoder {encoder}, those of the index by {self.encoder}",
                 "rebuild the index with this encoder, or use the encoder the index was built with",
             )
-
-    def check_vocabulary(self, vocabulary: str) -> None:
-        """Refuse vectors over other terms, whose columns mean other things."""
-        if "vocabulary" not in self.about:
+        if vocabulary is not None and "vocabulary" not in self.about:
             raise UsageError(
                 f"the {self.engine_name} engine holds dense vectors, which have no vocabulary",
                 "check the encoder instead",
             )
-        if vocabulary != self.about["vocabulary"]:
+        if vocabulary is not None and vocabulary != self.about["vocabulary"]:
             raise MismatchError(
                 f"an index opened with another vocabulary: the vectors given are over {vocabulary}, those of "
                 f"the index over {self.about['vocabulary']} ({self.width:,} terms)",
                 "use the head that the index was built with, or rebuild the index with this one",
             )
-
-    def _check_origin(self, encoder: str | None, vocabulary: str | None) -> None:
-        """Compare those fingerprints that are given."""
-        if encoder is not None:
-            self.check_encoder(encoder)
-        if vocabulary is not None:
-            self.check_vocabulary(vocabulary)
 
 
 def build_index(

@@ -22,84 +22,56 @@ AnyEmbeddings = Embeddings | SparseEmbeddings
 Vectors = Any
 """(n, width) rows: a float32 array for dense engines, a ``scipy.sparse.csr_array`` for sparse ones."""
 
+Record = Mapping[str, Any]
+"""The metadata of one item."""
+
 Known = dict[str, Any]
 """What every index knows: ``encoder``, ``width``, ``options`` and ``about``, as its constructor takes them."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """One choice an engine offers; its type is its default's.
+    """One choice an engine offers; its type is its default's."""
 
-    Attributes:
-        name: the keyword of ``build`` (and of ``search`` where ``per_search``).
-        default: what it is when nothing is said.
-        meaning: one line, as help texts print it.
-        minimum: the smallest number allowed.
-        per_search: whether ``search`` takes it too, for that search only.
-    """
-
-    name: str
+    name: str  # the keyword of ``build``, and of ``search`` where ``per_search``
     default: OptionValue
-    meaning: str
-    minimum: float | None = None
-    per_search: bool = False
+    meaning: str  # one line, as help texts print it
+    minimum: float | None = None  # the smallest number allowed
+    per_search: bool = False  # whether ``search`` takes it too, for that search only
 
     def check(self, value: Any) -> Any:
         """Return ``value`` if it is one this option can have."""
         wanted = type(self.default)
         if wanted is float and type(value) is int:
             value = float(value)
-        if type(value) is not wanted:
-            raise UsageError(
-                f"index option {self.name}={value!r} is not of type {wanted.__name__}",
-                f"{self.name}: {self.meaning} (default {self.default!r})",
-            )
-        if self.minimum is not None and isinstance(value, int | float) and not value >= self.minimum:
-            raise UsageError(
-                f"index option {self.name}={value!r} is below {self.minimum}",
-                f"{self.name}: {self.meaning} (default {self.default!r})",
-            )
+        wrong = "" if type(value) is wanted else f"not of type {wanted.__name__}"
+        if not wrong and self.minimum is not None and not value >= self.minimum:
+            wrong = f"below {self.minimum}"
+        if wrong:
+            fix = f"{self.name}: {self.meaning} (default {self.default!r})"
+            raise UsageError(f"index option {self.name}={value!r} is {wrong}", fix)
         return value
-
-    def parse(self, text: str) -> Any:
-        """The value that ``text`` (a word of a command line) stands for."""
-        if isinstance(self.default, bool):
-            if text.lower() not in ("true", "false"):
-                raise UsageError(f"index option {self.name}={text!r} is neither true nor false")
-            return text.lower() == "true"
-        try:
-            return self.check(type(self.default)(text))
-        except ValueError:
-            return self.check(text)
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A way of searching, declared.
+    """A way of searching, declared."""
 
-    Attributes:
-        name: the word for it in calls, command lines and saved headers.
-        description: one line of what it is and when to choose it.
-        index: the class that does it.
-        approximate: whether hits can be missed; such an engine reports its recall when it is built.
-        options: the choices it offers.
-        vectors: ``"dense"`` or ``"sparse"``, what ``build``, ``add`` and ``search`` take.
-        can_add: whether items can be added after the build.
-        can_delete: whether items can be deleted.
-        filters: whether ``build`` takes ``records``, items' metadata, and ``search`` a ``where`` about it.
-        two_stages: whether ``search`` takes ``first``, the vectors that its first stage searches with.
-    """
-
-    name: str
-    description: str
+    name: str  # the word for it in calls, command lines and saved headers
+    description: str  # one line of what it is and when to choose it
     index: type[Index]
-    approximate: bool
+    approximate: bool  # whether hits can be missed; such an engine reports its recall when it is built
     options: tuple[Option, ...] = ()
-    vectors: str = "dense"
-    can_add: bool = True
+    vectors: str = "dense"  # or "sparse": what ``build``, ``add`` and ``search`` take
+    can_add: bool = True  # whether items can be added after the build
     can_delete: bool = True
-    filters: bool = False
-    two_stages: bool = False
+    filters: bool = False  # whether ``build`` takes ``records``, items' metadata, and ``search`` a ``where``
+    two_stages: bool = False  # whether ``search`` takes ``first``, the vectors of its first stage
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """What ``search`` takes besides options."""
+        return ("where",) * self.filters + ("first",) * self.two_stages
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, OptionValue]:
         """Every option's value: the given ones checked, the others at their default."""

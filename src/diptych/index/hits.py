@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,25 +34,24 @@ class Hits:
     asked: int
 
     @classmethod
-    def from_slots(cls, names: np.ndarray, slots: np.ndarray, scores: np.ndarray, asked: int) -> Hits:
-        """Hits from (q, k) ``slots`` into ``names`` (an object array of ids); all are found."""
-        ids: Any = names[slots].tolist()
-        return cls(ids, np.ascontiguousarray(scores, dtype=np.float32), asked)
-
-    @classmethod
-    def ragged(
-        cls, names: np.ndarray, slots: np.ndarray, scores: np.ndarray, found: np.ndarray, asked: int
+    def of_slots(
+        cls,
+        names: np.ndarray,
+        asked: int,
+        slots: np.ndarray,
+        scores: np.ndarray,
+        found: np.ndarray | None = None,
     ) -> Hits:
-        """As :meth:`from_slots`, but of query i only the first ``found[i]`` are found.
+        """Hits from (q, k) ``slots`` into ``names`` (an object array of ids), of query i the first ``found[i]``.
 
-        What lies beyond in ``slots`` is ignored and must be a slot nevertheless; in ``scores`` it is
-        ``-inf`` afterwards.
+        What lies beyond in ``slots`` is ignored and must be a slot nevertheless.
         """
-        longest = int(found.max(initial=0))
-        listed: Any = names[slots[:, :longest]].tolist()
-        ids = [one[:count] for one, count in zip(listed, found.tolist(), strict=True)]
+        longest = slots.shape[1] if found is None else int(found.max(initial=0))
+        ids: Any = names[slots[:, :longest]].tolist()
         kept = np.array(scores[:, :longest], dtype=np.float32)
-        kept[np.arange(longest) >= found[:, None]] = -np.inf
+        if found is not None:
+            ids = [one[:count] for one, count in zip(ids, found.tolist(), strict=True)]
+            kept[np.arange(longest) >= found[:, None]] = -np.inf
         return cls(ids, kept, asked)
 
     @classmethod
@@ -92,28 +91,16 @@ _SEED = 0
 class Recall:
     """Which share of the k best items a search finds, averaged over queries.
 
-    Attributes:
-        value: from 0 to 1. A hit counts when its score is at least that of the k-th best item, so
-            that of two equal items either will do.
-        k: the cut-off.
-        queries: how many were asked.
-        source: where they came from.
-        items: how many the index held.
-        options: the per-search options it was measured with.
-        changes: items added and deleted since; after many the value says little.
+    A hit counts when its score is at least that of the k-th best item, so that of two equal items either will do.
     """
 
-    value: float
+    value: float  # from 0 to 1
     k: int
-    queries: int
-    source: str
-    items: int
-    options: dict[str, Any]
-    changes: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """What is stored in :attr:`Index.about`."""
-        return asdict(self)
+    queries: int  # how many were asked
+    source: str  # where they came from
+    items: int  # how many the index held
+    options: dict[str, Any]  # the per-search options it was measured with
+    changes: int = 0  # items added and deleted since; after many the value says little
 
     def describe(self) -> str:
         """One line with its protocol."""
@@ -128,11 +115,10 @@ class Recall:
 def own_queries(embeddings: AnyEmbeddings) -> tuple[Any, list[str]]:
     """Some rows of ``embeddings`` as queries, the same ones every time, with their ids; no empty bags."""
     rng = np.random.default_rng(_SEED)
+    full = np.arange(len(embeddings))
     if isinstance(embeddings, SparseEmbeddings):
         full = np.flatnonzero(np.diff(embeddings.rows.indptr))
-        rows = np.sort(rng.choice(full, min(_SAMPLE, len(full)), replace=False))
-    else:
-        rows = np.sort(rng.choice(len(embeddings), min(_SAMPLE, len(embeddings)), replace=False))
+    rows = np.sort(rng.choice(full, min(_SAMPLE, len(full)), replace=False))
     return embeddings.rows[rows], [embeddings.ids[row] for row in rows.tolist()]
 
 
@@ -150,48 +136,34 @@ def measure_recall(
     Args:
         queries: (q, width) vectors, at least one.
     """
-    depth = min(k, len(index) - (excluded is not None))
-    extra = depth + (excluded is not None)
-    hits = index.search(queries, extra, **options)
-    counts: list[tuple[int, int]]
+    itself = excluded is not None
+    depth = min(k, len(index) - itself)
+    found = _pairs(index.search(queries, depth + itself, **options), excluded)
     if reference is None:
-        found = _scores(hits, excluded, depth)
-        best = _scores(index.search_exact(queries, extra), excluded, depth)
-        counts = [
-            (int(np.count_nonzero(a >= b.min(initial=np.inf))), len(b))
-            for a, b in zip(found, best, strict=True)
-        ]
-    else:
-        # Twice as deep, to see which items are as good as the last.
-        truth = reference.search_exact(queries, 2 * extra)
-        counts = _among_best(_pairs(hits, excluded), _pairs(truth, excluded), depth)
-    shares = [min(count, wanted) / wanted if wanted else 1.0 for count, wanted in counts]
+        best = _pairs(index.search_exact(queries, depth + itself), excluded)
+    else:  # twice as deep, to see which items are as good as the last
+        best = _pairs(reference.search_exact(queries, 2 * (depth + itself)), excluded)
+    shares = []
+    for mine, truth in zip(found, best, strict=True):
+        wanted = truth[:depth]
+        good = {name for name, score in truth if score >= wanted[-1][1]}
+        hits = sum(
+            score >= wanted[-1][1] if reference is None else name in good
+            for name, score in mine[:depth]
+            if wanted
+        )
+        shares.append(min(hits, len(wanted)) / len(wanted) if wanted else 1.0)
     return Recall(
         value=float(np.mean(shares)),
         k=k,
         queries=len(shares),
-        source="given" if excluded is None else "items of the index, each without itself",
+        source="items of the index, each without itself" if itself else "given",
         items=len(index),
         options=dict(index.engine().resolve_search(index.options, options)),
     )
 
 
 def _pairs(hits: Hits, excluded: Sequence[str] | None) -> list[list[tuple[str, float]]]:
+    """Return ids and scores per query, without the query's own."""
     owns = [None] * len(hits) if excluded is None else excluded
     return [[pair for pair in pairs if pair[0] != own] for pairs, own in zip(hits, owns, strict=True)]
-
-
-def _scores(hits: Hits, excluded: Sequence[str] | None, depth: int) -> list[np.ndarray]:
-    return [np.array([score for _, score in pairs][:depth]) for pairs in _pairs(hits, excluded)]
-
-
-def _among_best(
-    found: list[list[tuple[str, float]]], best: list[list[tuple[str, float]]], depth: int
-) -> list[tuple[int, int]]:
-    """Per query, how many of the ``depth`` found are among the best, and how many best there are."""
-    counts = []
-    for mine, wanted in zip(found, best, strict=True):
-        few = wanted[:depth]
-        good = {name for name, score in wanted if score >= few[-1][1]} if few else set()
-        counts.append((len(good & {name for name, _ in mine[:depth]}), len(few)))
-    return counts

@@ -9,6 +9,7 @@ again that can be among the best.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -17,14 +18,9 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from diptych.core.errors import StorageError, UsageError
-from diptych.index.kernels import load_kernels
+from diptych.index.kernels import kernels_loaded, load_kernels
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import load_array
-
-# The arrays of saved postings: their types, and whether a search of them can be trusted to stay inside them.
-#
-# Kernels check no bounds. So what is read is checked number by number; of what is only mapped any content will do, for
-# codes are added up and numbers of documents cut to the span.
 
 MAPPED = ("hubs", "documents", "codes")  # the others are small, and read
 
@@ -38,51 +34,31 @@ TYPES: dict[str, type[np.generic]] = {
     "steps": np.float32,
     "span": np.int64,
 }
-"""The arrays of :class:`diptych.index.postings.Postings`."""
+"""The arrays of :class:`Postings`.
+
+Kernels check no bounds. So what is read is checked number by number; of what is only mapped any content will do, for
+codes are added up and numbers of documents cut to the span.
+"""
 
 
-def read_arrays(folder: Path, count: int, width: int) -> dict[str, np.ndarray]:
-    """The arrays of ``count`` documents over ``width`` terms."""
-    shapes: dict[str, tuple[int | None, ...]] = dict.fromkeys(TYPES, (None,))
-    shapes |= {"hubs": (None, None, None), "offsets": (None, None)}
-    shapes |= {"place_of": (width,), "steps": (width,), "span": (1,)}
-    arrays = {
-        name: np.asarray(
-            load_array(folder / f"postings.{name}.npy", shapes[name], kind, mapped=name in MAPPED)
-        )
-        for name, kind in TYPES.items()
-    }
-    if not (_blocks_fit(count, arrays) and _lists_fit(count, arrays) and _places_fit(arrays)):
-        raise StorageError(
-            f"the postings in {folder} are not those of {count:,} documents", "build the index again"
-        )
-    return arrays
-
-
-def _blocks_fit(count: int, arrays: dict[str, np.ndarray]) -> bool:
-    blocks, _, block = arrays["hubs"].shape
-    span = int(arrays["span"][0])
-    whole = 0 < block <= span <= 65_536 and block % 256 == 0 == span % block and span & (span - 1) == 0
-    return whole and blocks == -(-count // block)
-
-
-def _lists_fit(count: int, arrays: dict[str, np.ndarray]) -> bool:
-    starts, offsets, postings = arrays["starts"], arrays["offsets"], len(arrays["documents"])
-    spans = -(-count // int(arrays["span"][0]))
-    if not (
-        len(starts) - 1 == len(offsets) == spans and offsets.shape[1] and postings == len(arrays["codes"])
-    ):
-        return False
-    begin = starts[0] == 0 and not offsets[:, 0].any()
-    ascending = np.array_equal(np.diff(starts), offsets[:, -1]) and (offsets[:, 1:] >= offsets[:, :-1]).all()
-    return bool(begin and ascending and starts[-1] == postings)
-
-
-def _places_fit(arrays: dict[str, np.ndarray]) -> bool:
-    places, steps = arrays["place_of"], arrays["steps"]
-    rows, lists = arrays["hubs"].shape[1], arrays["offsets"].shape[1] - 1
+def _fit(count: int, arrays: dict[str, np.ndarray]) -> bool:
+    """Return whether a search of read arrays can be trusted to stay inside them."""
+    starts, offsets, places, steps = (arrays[name] for name in ("starts", "offsets", "place_of", "steps"))
+    (blocks, rows, block), span = arrays["hubs"].shape, int(arrays["span"][0])
+    postings, lists = len(arrays["documents"]), offsets.shape[1] - 1
     return bool(
-        -2 - lists < places.min(initial=-1)
+        0 < block <= span <= 65_536
+        and block % 256 == 0 == span % block
+        and span & (span - 1) == 0
+        and blocks == -(-count // block)
+        and len(starts) - 1 == len(offsets) == -(-count // span)
+        and lists >= 0
+        and postings == len(arrays["codes"]) == starts[-1]
+        and starts[0] == 0
+        and not offsets[:, 0].any()
+        and np.array_equal(np.diff(starts), offsets[:, -1])
+        and (offsets[:, 1:] >= offsets[:, :-1]).all()
+        and -2 - lists < places.min(initial=-1)
         and places.max(initial=-1) < rows
         and (np.isfinite(steps) & (steps > 0)).all()
     )
@@ -104,47 +80,31 @@ _TINY = float(np.finfo(np.float32).tiny)
 class Candidates(NamedTuple):
     """Per query, the documents that can be among its best.
 
-    Attributes:
-        slots: (q, room) int32, by slot.
-        values: (q, room) uint16, their sums.
-        found: (q,) int64, how many; :data:`TOO_MANY`: more than there was room for; :data:`UNCERTAIN`:
-            documents that share a term may have been missed.
-        units: (q,) float64, the score that a sum of 1 stands for.
+    :data:`TOO_MANY` of them are more than there was room for; of :data:`UNCERTAIN` ones some that share a term may
+    have been missed.
     """
 
-    slots: np.ndarray
-    values: np.ndarray
-    found: np.ndarray
-    units: np.ndarray
+    slots: np.ndarray  # (q, room) int32, by slot
+    values: np.ndarray  # (q, room) uint16, their sums
+    found: np.ndarray  # (q,) int64, how many
+    units: np.ndarray  # (q,) float64, the score that a sum of 1 stands for
 
 
 @dataclass(frozen=True, eq=False)
 class Postings:
-    """The codes of n documents.
-
-    Attributes:
-        count: n.
-        hubs: (blocks, hubs, block) uint8.
-        starts: (spans + 1,) int64.
-        offsets: (spans, lists + 1) int32.
-        documents: (postings,) uint16, numbers within the span.
-        codes: (postings,) uint8.
-        place_of: (|V|,) int32, see :func:`diptych.index.kernels.layout.fill`.
-        steps: (|V|,) float32, what a code of 1 stands for.
-        span: (1,) int64, documents in a span.
-    """
+    """The codes of n documents."""
 
     mapped: ClassVar = frozenset(f"postings.{name}.npy" for name in MAPPED)
 
-    count: int
-    hubs: np.ndarray
-    starts: np.ndarray
-    offsets: np.ndarray
-    documents: np.ndarray
-    codes: np.ndarray
-    place_of: np.ndarray
-    steps: np.ndarray
-    span: np.ndarray
+    count: int  # n
+    hubs: np.ndarray  # (blocks, hubs, block)
+    starts: np.ndarray  # (spans + 1,)
+    offsets: np.ndarray  # (spans, lists + 1)
+    documents: np.ndarray  # (postings,) numbers within the span
+    codes: np.ndarray  # (postings,)
+    place_of: np.ndarray  # (|V|,) see diptych.index.kernels.layout.fill
+    steps: np.ndarray  # (|V|,) what a code of 1 stands for
+    span: np.ndarray  # (1,) documents in a span
 
     @classmethod
     def build(
@@ -217,39 +177,15 @@ class Postings:
         # Room for the last, shorter round of the longest query.
         rests = np.empty((count, 1 + longest // 8), dtype=np.uint16)
         prepared = (hub_rows, hub_weights, hub_ends, rests, lists, list_weights, list_ends)
-        kernels.prepare(
-            *queries.arrays,
-            self.place_of,
-            self.steps,
-            self.hubs.shape[2],
-            chosen,
-            whole,
-            *prepared,
-            units,
-            windows,
-            certain,
-        )
+        layout = self.place_of, self.steps, self.hubs.shape[2]
+        kernels.prepare(*queries.arrays, *layout, chosen, whole, *prepared, units, windows, certain)
         room = min(self.count, room)
         values, slots = np.empty((count, room), dtype=np.uint16), np.empty((count, room), dtype=np.int32)
         found, thresholds = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-        kernels.scan(
-            self.hubs,
-            self.starts,
-            self.offsets,
-            self.documents,
-            self.codes,
-            int(self.span[0]),
-            np.empty(0, dtype=np.bool_) if alive is None else alive,
-            self.count,
-            *prepared,
-            windows,
-            final,
-            k,
-            values,
-            slots,
-            found,
-            thresholds,
-        )
+        postings = self.hubs, self.starts, self.offsets, self.documents, self.codes, int(self.span[0])
+        every = np.empty(0, dtype=np.bool_) if alive is None else alive
+        best = values, slots, found, thresholds
+        kernels.scan(*postings, every, self.count, *prepared, windows, final, k, *best)
         if not final:
             found[~certain & (found >= 0) & ((found < k) | (thresholds <= 1))] = UNCERTAIN
         return Candidates(slots, values, found, units)
@@ -267,9 +203,20 @@ class Postings:
     @classmethod
     def read(cls, folder: Path, count: int, width: int) -> Postings:
         """Map what :meth:`write` wrote."""
-        return cls(count=count, **read_arrays(folder, count, width))
+        shapes: dict[str, tuple[int | None, ...]] = {"hubs": (None, None, None), "offsets": (None, None)}
+        shapes |= {"place_of": (width,), "steps": (width,), "span": (1,)}
+        arrays = {}
+        for name, kind in TYPES.items():
+            path, shape = folder / f"postings.{name}.npy", shapes.get(name, (None,))
+            arrays[name] = np.asarray(load_array(path, shape, kind, mapped=name in MAPPED))
+        if not _fit(count, arrays):
+            raise StorageError(
+                f"the postings in {folder} are not those of {count:,} documents", "build the index again"
+            )
+        return cls(count=count, **arrays)
 
 
+_FEW = 1 << 21  # products that NumPy adds up in a fraction of the time that it takes to load the kernels
 _CANDIDATES = 1 << 23  # of all queries of a batch
 _QUERIES = 1024
 
@@ -313,51 +260,51 @@ class Segment:
 
     def best(self, queries: SparseRows, k: int, alive: np.ndarray | None) -> Found:
         """The ``k`` best for each query; fewer where fewer share a term."""
-        found = self._chosen(queries, k, alive, self.postings.room(k), whole=False)
+        if len(self.rows.weights) * len(queries) <= _FEW and not kernels_loaded():
+            self.rows.check_columns()
+            few = Found.nothing(len(queries), k)
+            self.rows.best(queries, k, alive, few)
+            return few
+        found = self.chosen(queries, k, alive, self.postings.room(k), whole=False)
         for status, whole in ((TOO_MANY, False), (UNCERTAIN, True)):
             left = np.flatnonzero(found.found == status)
             if len(left):
-                again = self._chosen(SparseRows(queries.take(left)), k, alive, len(self), whole=whole)
+                again = self.chosen(SparseRows(queries.take(left)), k, alive, len(self), whole=whole)
                 for mine, new in zip(found, again, strict=True):
                     mine[left] = new
         for query in np.flatnonzero(found.found < 0).tolist():
-            found.found[query] = self._best_of_all(queries, query, k, alive, found)
+            found.found[query] = self.rows.best_of_all(queries, query, k, alive, *found[:2])
         return found
 
-    def _chosen(
-        self, queries: SparseRows, k: int, alive: np.ndarray | None, room: int, *, whole: bool
+    def chosen(
+        self,
+        queries: SparseRows,
+        k: int,
+        alive: np.ndarray | None,
+        room: int,
+        *,
+        whole: bool,
+        first: SparseRows | None = None,
+        depth: int = 0,
     ) -> Found:
-        """The best of those that the postings choose; see :class:`Candidates` for ``found`` below 0."""
-        found = Found.nothing(len(queries), k)
-        for chosen in batches(len(queries), room):
-            candidates = self.postings.candidates(queries, chosen, k, alive, room=room, whole=whole)
-            part = slice(int(chosen[0]), int(chosen[-1]) + 1)
+        """Return the best of those that the postings choose; see :class:`Candidates` for ``found`` below 0.
+
+        Args:
+            first: what the postings are searched for, for ``depth`` candidates; the queries themselves by default.
+        """
+        found, final = Found.nothing(len(queries), k), first is not None
+        for batch in batches(len(queries), room):
+            candidates = self.postings.candidates(
+                first or queries, batch, depth or k, alive, room=room, final=final, whole=whole
+            )
+            part = slice(int(batch[0]), int(batch[-1]) + 1)
             found.found[part] = candidates.found
-            self.rescore(queries, part.start, candidates.slots, Found(*(array[part] for array in found)), k)
+            best = [array[part] for array in found]
+            load_kernels().rescore(
+                *(*self.rows.arrays, *queries.arrays, part.start, queries.width),
+                *(candidates.slots, best[2], k, best[0], best[1]),
+            )
         return found
-
-    def rescore(self, queries: SparseRows, first: int, slots: np.ndarray, found: Found, k: int) -> None:
-        """Write into ``found`` the best of the candidates of query ``first`` and those after it."""
-        load_kernels().rescore(
-            *self.rows.arrays, *queries.arrays, first, queries.width, slots, found.found, k, *found[:2]
-        )
-
-    def _best_of_all(
-        self, queries: SparseRows, query: int, k: int, alive: np.ndarray | None, found: Found
-    ) -> int:
-        """For a query with so many terms that sums of whole numbers say too little."""
-        part = slice(int(queries.indptr[query]), int(queries.indptr[query + 1]))
-        size: int = load_kernels().best_of_all(
-            *self.rows.arrays,
-            np.empty(0, dtype=np.bool_) if alive is None else alive,
-            queries.columns[part],
-            queries.weights[part],
-            self.rows.width,
-            k,
-            found.slots[query],
-            found.scores[query],
-        )
-        return size
 
 
 class Segments:
@@ -382,19 +329,22 @@ class Segments:
         rows = self.parts[0].rows.csr() if len(self.parts) == 1 else _stacked(self.parts)
         return rows[slots]
 
-    def best(self, queries: csr_array, k: int, alive: np.ndarray | None) -> Found:
-        """The ``k`` best for each query, exactly, equal scores by slot; fewer where fewer share a term."""
-        asked = SparseRows(queries)
+    def best(
+        self,
+        queries: csr_array,
+        k: int,
+        alive: np.ndarray | None,
+        find: Callable[[Segment, SparseRows, int, np.ndarray | None], Found] = Segment.best,
+    ) -> Found:
+        """Return the ``k`` best of what ``find`` finds in each segment, equal scores by slot; exactly by default."""
+        asked, start = SparseRows(queries), 0
         best: Found | None = None
-        first = 0
-        for part in self.parts:
-            if not len(part):
-                continue
-            here = None if alive is None else alive[first : first + len(part)]
-            found = part.best(asked, min(k, len(part)), here)
-            found.slots[...] += first
-            best = found if best is None else merged(best, found, k)
-            first += len(part)
+        for part in filter(len, self.parts):
+            here = None if alive is None else alive[start : start + len(part)]
+            found = find(part, asked, min(k, len(part)), here)
+            found.slots[...] += start
+            best = found if best is None else _merged(best, found, k)
+            start += len(part)
         return Found.nothing(len(asked), k) if best is None else best
 
 
@@ -404,7 +354,7 @@ def _stacked(parts: list[Segment]) -> csr_array:
     return rows
 
 
-def merged(one: Found, other: Found, k: int) -> Found:
+def _merged(one: Found, other: Found, k: int) -> Found:
     """The k best of both; those of ``one`` have the smaller slots."""
     scores = np.concatenate([_padded(one), _padded(other)], axis=1)
     slots = np.concatenate([one.slots, other.slots], axis=1)

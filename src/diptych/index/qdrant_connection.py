@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.extras import require
-from diptych.index.engine import Option, OptionValue
+from diptych.index.engine import Option, OptionValue, Record
 
 CONNECTION_OPTIONS = (
     Option("url", "", "the server, e.g. https://host:6333 (https: TLS); empty: in this process"),
@@ -28,7 +28,7 @@ CONNECTION_OPTIONS = (
 
 
 def models() -> Any:
-    """The client's request models."""
+    """Return the client's request models."""
     return require("qdrant_client.models", "qdrant", "a Qdrant index")
 
 
@@ -37,13 +37,20 @@ class Connection:
 
     Certificates of an https server are checked; ``SSL_CERT_FILE`` names those of an authority of one's
     own. Nothing is sent before the first request.
+
+    Attributes:
+        remote: whether a server holds the items.
+        place: words for where the collection is.
     """
 
     def __init__(self, options: Mapping[str, OptionValue]) -> None:
         client = require("qdrant_client", "qdrant", "a Qdrant index")
         self.url, self.collection = str(options["url"]), str(options["collection"])
         self._variable, self._timeout = str(options["key_variable"]), int(options["timeout"])
-        if not self.url:
+        self.remote = bool(self.url)
+        where = f"at {self.url}" if self.remote else "in this process"
+        self.place = f"Qdrant collection {self.collection!r} {where}"
+        if not self.remote:
             self._client = client.QdrantClient(":memory:")
             return
         local = _check_address(self.url)
@@ -60,18 +67,6 @@ class Connection:
                 check_compatibility=False,  # it would ask the server from a thread of its own
             )
 
-    @property
-    def remote(self) -> bool:
-        """Whether a server holds the items."""
-        return bool(self.url)
-
-    @property
-    def place(self) -> str:
-        """Words for where the collection is."""
-        return f"Qdrant collection {self.collection!r} " + (
-            f"at {self.url}" if self.url else "in this process"
-        )
-
     def ask(self, method: str, **arguments: Any) -> Any:
         """Call the client's ``method`` on this collection."""
         exceptions = require("qdrant_client.http.exceptions", "qdrant", "a Qdrant index")
@@ -79,52 +74,51 @@ class Connection:
         try:
             return getattr(self._client, method)(collection_name=self.collection, **arguments)
         except exceptions.UnexpectedResponse as error:
-            raise self._refused(int(error.status_code or 0), error.reason_phrase, error.content) from None
+            problem, fix = self._refused(int(error.status_code or 0), error.reason_phrase, error.content)
         except common.ResourceExhaustedResponse as error:
-            raise StorageError(
-                f"the Qdrant server at {self.url} is too busy: {error}",
-                "run the same again later: it resumes",
-            ) from None
+            problem = f"the Qdrant server at {self.url} is too busy: {error}"
+            fix = "run the same again later: it resumes"
         except exceptions.ResponseHandlingException as error:
-            raise self._unanswered(error.source) from None
+            cause, kept = error.source, "what was uploaded is kept, the same call resumes"
+            if isinstance(cause, require("httpx", "qdrant", "a Qdrant index").TimeoutException):
+                problem = f"the Qdrant server at {self.url} did not answer within {self._timeout} s"
+                fix = f"pass a longer timeout or a smaller batch; {kept}"
+            else:
+                problem = f"no Qdrant server answers at {self.url}: {str(cause) or type(cause).__name__}"
+                fix = f"start the server or correct the url; {kept}"
+        raise StorageError(problem, fix)
 
-    def _unanswered(self, cause: Exception) -> StorageError:
-        if isinstance(cause, require("httpx", "qdrant", "a Qdrant index").TimeoutException):
-            return StorageError(
-                f"the Qdrant server at {self.url} did not answer within {self._timeout} s",
-                "pass a longer timeout or a smaller batch; what was uploaded is kept, the same call resumes",
-            )
-        return StorageError(
-            f"no Qdrant server answers at {self.url}: {str(cause) or type(cause).__name__}",
-            "start the server or correct the url; what was uploaded is kept, the same call resumes",
-        )
-
-    def _refused(self, status: int, reason: str, content: bytes) -> StorageError:
-        said = _words(content) or reason
+    def _refused(self, status: int, reason: str, content: bytes) -> tuple[str, str]:
+        """Return what a server's answer means, and what to do."""
+        try:
+            said = json.loads(content)["status"]["error"]
+        except (ValueError, KeyError, TypeError):
+            said = content.decode("utf-8", "replace")
+        said = " ".join(str(said).split())[:200] or reason
         if status in (401, 403):
-            have = "is set" if self._has_key else "is not set"
-            return StorageError(
+            have, variable = "is set" if self._has_key else "is not set", self._variable
+            return (
                 f"the Qdrant server at {self.url} refuses the key ({status}: {said}); the environment "
-                f"variable {self._variable or '(none named)'} {have}",
+                f"variable {variable or '(none named)'} {have}",
                 f"set it to a key that may use the collection {self.collection!r}"
-                if self._variable
+                if variable
                 else "name a variable that holds the key with key_variable",
             )
         if status == 404:
-            return StorageError(
+            return (
                 f"the server at {self.url} has no collection {self.collection!r} (404: {said})",
                 "build the index again, or correct url and collection",
             )
-        return StorageError(
+        return (
             f"the Qdrant server at {self.url} answered {status}: {said}",
             "what was uploaded is kept; when the cause is gone, the same call resumes",
         )
 
 
 def _key(variable: str) -> str | None:
-    """The key that the variable holds, if any; it stands in no message.
+    """Return the key that the variable holds, if any; it stands in no message.
 
-    Options come with a saved index, and it may be a stranger's: no other secret of the environment is sent to the
+    Options come with a saved index, which may be untrusted: no other secret of the environment is sent to the
     server that it names.
     """
     if variable and not variable.startswith("QDRANT_"):
@@ -142,7 +136,7 @@ def _key(variable: str) -> str | None:
 
 
 def _check_address(url: str) -> bool:
-    """Whether ``url`` is this machine."""
+    """Return whether ``url`` is this machine."""
     parts = urlsplit(url)
     try:
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -160,15 +154,6 @@ def _check_address(url: str) -> bool:
     return parts.hostname in ("localhost", "127.0.0.1", "::1")
 
 
-def _words(content: bytes) -> str:
-    """What the server said of an error, at most one line."""
-    try:
-        said = json.loads(content)["status"]["error"]
-    except (ValueError, KeyError, TypeError):
-        said = content.decode("utf-8", "replace")
-    return " ".join(str(said).split())[:200]
-
-
 Where = Mapping[str, Any]
 """Per field a value, a list of values any of which will do, or a range ``{"gte": 10, "lt": 20}``."""
 
@@ -177,7 +162,7 @@ _EXAMPLE = 'where={"category": "shoes", "colour": ["red", "blue"], "price": {"gt
 
 
 def filter_of(where: Where) -> Any:
-    """The filter that lets through items for which every condition holds.
+    """Return the filter that lets through items for which every condition holds.
 
     A field that holds a list fulfils a condition when one of its entries does; ``"attributes.colour"``
     names a field inside a field. An item without the field does not fulfil it.
@@ -192,9 +177,14 @@ def _condition(field: str, wanted: Any) -> Any:
     if not isinstance(field, str) or not field:
         raise UsageError(f"{field!r} is not the name of a field of the metadata", _EXAMPLE)
     if isinstance(wanted, Mapping):
-        return m.FieldCondition(key=field, range=m.Range(**_bounds(field, wanted)))
+        _check_bounds(field, wanted)
+        return m.FieldCondition(key=field, range=m.Range(**wanted))
     if isinstance(wanted, list | tuple | set | frozenset):
-        return _any_of(field, list(wanted))
+        if not wanted:
+            raise UsageError(f"where: {field}=[] lets nothing through", "leave the field out, or name values")
+        if {type(value) for value in wanted} in ({str}, {int}):
+            return m.FieldCondition(key=field, match=m.MatchAny(any=list(wanted)))
+        return m.Filter(should=[_equal(field, value) for value in wanted])
     return _equal(field, wanted)
 
 
@@ -207,17 +197,9 @@ def _equal(field: str, wanted: Any) -> Any:
     raise UsageError(f"where: {field}={wanted!r} can be no item's value", _EXAMPLE)
 
 
-def _any_of(field: str, wanted: list[Any]) -> Any:
-    m = models()
-    kinds = {type(value) for value in wanted}
+def _check_bounds(field: str, wanted: Mapping[str, Any]) -> None:
     if not wanted:
-        raise UsageError(f"where: {field}=[] lets nothing through", "leave the field out, or name values")
-    if kinds in ({str}, {int}):
-        return m.FieldCondition(key=field, match=m.MatchAny(any=wanted))
-    return m.Filter(should=[_equal(field, value) for value in wanted])
-
-
-def _bounds(field: str, wanted: Mapping[str, Any]) -> dict[str, float]:
+        raise UsageError(f"where: the range of {field} has no bounds", f"give one of {', '.join(_BOUNDS)}")
     for name, bound in wanted.items():
         number = isinstance(bound, int | float) and not isinstance(bound, bool) and math.isfinite(bound)
         if name not in _BOUNDS or not number:
@@ -225,27 +207,19 @@ def _bounds(field: str, wanted: Mapping[str, Any]) -> dict[str, float]:
                 f"where: {field}={{{name!r}: {bound!r}}} is no bound of a range",
                 f"bounds are numbers under {', '.join(_BOUNDS)}",
             )
-    if not wanted:
-        raise UsageError(f"where: the range of {field} has no bounds", f"give one of {', '.join(_BOUNDS)}")
-    return dict(wanted)
 
 
-def field_types(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The Qdrant type of every top-level field of the metadata whose values are all of one type.
+def field_types(records: Sequence[Record]) -> dict[str, str]:
+    """Return the Qdrant type of every top-level field of the metadata whose values are all of one type.
 
     A server searches filtered quickly only by fields that it indexes, and it wants their types.
     """
+    named = {bool: "bool", str: "keyword", int: "integer", float: "float"}
     kinds: dict[str, set[str]] = {}
     for record in records:
         for field, value in record.items():
             values = value if isinstance(value, list) else [value]
-            kinds.setdefault(field, set()).update(_type_of(entry) for entry in values if entry is not None)
-    numbers = {"integer", "float"}
-    named = {field: {"float"} if kind == numbers else kind for field, kind in kinds.items()}
-    return {field: next(iter(kind)) for field, kind in named.items() if len(kind) == 1 and "" not in kind}
-
-
-def _type_of(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    return {str: "keyword", int: "integer", float: "float"}.get(type(value), "")
+            types = {named.get(type(entry), "") for entry in values if entry is not None}
+            kinds.setdefault(field, set()).update(types)
+    kinds |= {field: {"float"} for field, found in kinds.items() if found == {"integer", "float"}}
+    return {field: next(iter(found)) for field, found in kinds.items() if len(found) == 1 and "" not in found}

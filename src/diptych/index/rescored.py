@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -85,36 +85,23 @@ class RescoredIndex(SlotIndex):
                     "build the index again",
                 )
             part = slice(start, start + len(chosen))
+            written = best.slots[part], best.scores[part]
             load_kernels().rescore(
-                *self._rows.arrays,
-                *asked.arrays,
-                start,
-                self.width,
-                slots,
-                found,
-                k,
-                best.slots[part],
-                best.scores[part],
+                *self._rows.arrays, *asked.arrays, start, self.width, slots, found, k, *written
             )
             best.found[part] = found
-        return Hits.ragged(self._ids.names, *best, k)
+        return Hits.of_slots(self._ids.names, k, *best)
 
     def _search_exact(self, queries: Vectors, k: int) -> Hits:
         asked = SparseRows(queries)
         best = Found.nothing(len(asked), k)
         for query in range(len(asked)):
-            terms = slice(int(asked.indptr[query]), int(asked.indptr[query + 1]))
-            best.found[query] = load_kernels().best_of_all(
-                *self._rows.arrays,
-                np.empty(0, dtype=np.bool_),  # all can be found
-                asked.columns[terms],
-                asked.weights[terms],
-                self.width,
-                k,
-                best.slots[query],
-                best.scores[query],
-            )
-        return Hits.ragged(self._ids.names, *best, k)
+            best.found[query] = self._rows.best_of_all(asked, query, k, None, *best[:2])
+        return Hits.of_slots(self._ids.names, k, *best)
+
+    def document_frequency(self) -> np.ndarray:
+        """(|V|,) int64: how many items have each term."""
+        return self._rows.frequency()
 
     def _take(self, slots: np.ndarray) -> csr_array:
         return self._rows.take(slots)
@@ -127,12 +114,6 @@ class RescoredIndex(SlotIndex):
     def _items(cls, folder: Path, header: Header) -> tuple[SparseRows, IdTable]:
         """Read what :meth:`_write` wrote."""
         return SparseRows.read(folder, header.items, header.width), IdTable.read(folder)
-
-    def _add(self, ids: Sequence[str], vectors: Vectors) -> NoReturn:
-        raise NotImplementedError(f"the contract refuses additions to {self.engine_name}")
-
-    def _delete(self, ids: Sequence[str]) -> NoReturn:
-        raise NotImplementedError(f"the contract refuses deletions from {self.engine_name}")
 
 
 @contextmanager

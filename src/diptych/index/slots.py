@@ -27,23 +27,21 @@ class IdTable:
 
     Args:
         dead: (n,) bool, which of them are dead; the live ids are unique. None: all live.
+
+    Attributes:
+        names: (slots,) object, the id of every slot, dead ones included.
     """
 
     def __init__(self, ids: Sequence[str], dead: np.ndarray | None = None) -> None:
-        self._names = np.array([*ids, None], dtype=object)[:-1]
-        self._alive = np.ones(len(self._names), dtype=bool) if dead is None else ~dead
+        self.names = np.array([*ids, None], dtype=object)[:-1]
+        self._alive = np.ones(len(self.names), dtype=bool) if dead is None else ~dead
         self._slot_of: dict[str, int] | None = None
 
     def _slots(self) -> dict[str, int]:
         if self._slot_of is None:
             live = self.live_slots()
-            self._slot_of = dict(zip(self._names[live].tolist(), live.tolist(), strict=True))
+            self._slot_of = dict(zip(self.names[live].tolist(), live.tolist(), strict=True))
         return self._slot_of
-
-    @property
-    def names(self) -> np.ndarray:
-        """(slots,) object: the id of every slot, dead ones included."""
-        return self._names
 
     @property
     def alive(self) -> np.ndarray | None:
@@ -60,7 +58,7 @@ class IdTable:
         return np.flatnonzero(self._alive)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self.names)
 
     def __contains__(self, name: object) -> bool:
         return name in self._slots()
@@ -69,7 +67,7 @@ class IdTable:
         """Give the next slots to ids that no live slot has."""
         slots = self._slots()
         slots.update((name, len(self) + place) for place, name in enumerate(names))
-        self._names = np.concatenate([self._names, np.array([*names, None], dtype=object)[:-1]])
+        self.names = np.concatenate([self.names, np.array([*names, None], dtype=object)[:-1]])
         self._alive = np.concatenate([self._alive, np.ones(len(names), dtype=bool)])
 
     def kill(self, names: Sequence[str]) -> None:
@@ -79,7 +77,7 @@ class IdTable:
 
     def write(self, folder: Path, *, live: bool) -> None:
         """Write the ids: of all slots, with which of them are dead, or of live ones alone."""
-        write_json(folder / _IDS, (self._names[self.live_slots()] if live else self._names).tolist())
+        write_json(folder / _IDS, (self.names[self.live_slots()] if live else self.names).tolist())
         if not live:
             np.save(folder / _DEAD, ~self._alive)
 
@@ -139,7 +137,9 @@ class SlotIndex(Index):
     def rebuild(self, *, sample: Vectors | None = None, **options: Any) -> Self:
         """A new index of the live items in the same order; their vectors are copied into memory."""
         alive = self._embedded(self.ids, self._take(self._ids.live_slots()))
-        return type(self).build(alive, sample=sample, **{**self.options, **options})
+        built = type(self).build(alive, sample=sample, **{**self.options, **options})
+        built.captions = self.captions
+        return built
 
     def save(self, folder: Path | str) -> Path:
         """As the contract says."""
@@ -159,7 +159,7 @@ class LocalIndex(SlotIndex):
 
     def _search_exact(self, queries: Vectors, k: int) -> Hits:
         slots, scores = top_k(self._rows(), queries, k, self._ids.alive)
-        return Hits.from_slots(self._ids.names, slots, scores, k)
+        return Hits.of_slots(self._ids.names, k, slots, scores)
 
     def _take(self, slots: np.ndarray) -> np.ndarray:
         return self._rows().take(slots)

@@ -11,8 +11,9 @@ from scipy.sparse import csr_array, issparse
 
 from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
 from diptych.encoders.sparse_embeddings import canonical_rows
+from diptych.index.kernels import load_kernels
 from diptych.index.storage import load_array
-from diptych.index.vectors import check_width
+from diptych.index.vectors import called, check_width
 
 _FILES = {"indptr": np.int64, "columns": np.int32, "weights": np.float32}
 
@@ -49,6 +50,48 @@ class SparseRows:
                 f"{self.width:,} terms expected: a file of the index is damaged",
                 "build the index again from its embeddings",
             )
+
+    def frequency(self) -> np.ndarray:
+        """(|V|,) int64: how many rows have each column."""
+        self.check_columns()
+        return np.bincount(self.columns, minlength=self.width)
+
+    def best_of_all(
+        self,
+        queries: SparseRows,
+        query: int,
+        k: int,
+        alive: np.ndarray | None,
+        slots: np.ndarray,
+        scores: np.ndarray,
+    ) -> int:
+        """Write the ``k`` best rows of all for a query into its rows of ``slots`` and ``scores``; return how many."""
+        terms = slice(int(queries.indptr[query]), int(queries.indptr[query + 1]))
+        found = np.empty(0, dtype=np.bool_) if alive is None else alive
+        asked = queries.columns[terms], queries.weights[terms], self.width, k
+        return int(load_kernels().best_of_all(*self.arrays, found, *asked, slots[query], scores[query]))
+
+    def best(self, queries: SparseRows, k: int, alive: np.ndarray | None, found: Any) -> None:
+        """Write into ``found`` what :func:`diptych.index.kernels.rows.best_of_all` finds, to the last bit.
+
+        For few rows and queries, where loading the compiled kernels would take longer: NumPy adds up the products
+        of a row in the same four sums.
+        """
+        lengths = np.diff(self.indptr)
+        owner = np.repeat(np.arange(len(self)), lengths)
+        place = np.arange(len(owner)) - self.indptr[owner]
+        sums = 4 * owner + np.where(place < lengths[owner] // 4 * 4, place % 4, 0)
+        for query in range(len(queries)):
+            terms = slice(int(queries.indptr[query]), int(queries.indptr[query + 1]))
+            table = np.zeros(self.width)
+            table[queries.columns[terms]] = queries.weights[terms]
+            products = self.weights.astype(np.float64) * table[self.columns]
+            first, second, third, fourth = np.bincount(sums, products, 4 * len(self)).reshape(-1, 4).T
+            scores = ((first + second) + (third + fourth)).astype(np.float32)
+            slots = np.flatnonzero(scores > 0 if alive is None else (scores > 0) & alive)
+            slots = slots[np.argsort(-scores[slots], kind="stable")[:k]]
+            found.found[query] = len(slots)
+            found.slots[query, : len(slots)], found.scores[query, : len(slots)] = slots, scores[slots]
 
     def csr(self) -> csr_array:
         """The rows as SciPy has them."""
@@ -102,19 +145,19 @@ def sparse_vectors(vectors: Any, width: int, names: Sequence[str] | None, what: 
         raise UsageError(f"{what} vectors must be real numbers, got {given.dtype}")
     _check_structure(given, what)
     matrix = csr_array(given)
-    smallest = matrix.data.min(initial=0)
-    largest = matrix.data.max(initial=0)
-    if not (np.isfinite(smallest) and np.isfinite(largest)):
-        named = _first(matrix, ~np.isfinite(matrix.data), names, what)
-        raise NumericalError(f"{named} is not finite", "the head diverged: train it with a lower rate")
-    if smallest < 0:
-        raise DataError(
-            f"{_first(matrix, matrix.data < 0, names, what)} has a negative weight ({smallest:g} is the lowest)",
-            "the weights of terms are from 0 up; vectors with negative ones are searched by a dense engine",
-        )
-    if largest > LARGEST_WEIGHT:
-        named = _first(matrix, matrix.data > LARGEST_WEIGHT, names, what)
-        raise NumericalError(f"{named} has a weight above {LARGEST_WEIGHT:g}", "scale the weights")
+    data = matrix.data
+    lowest, highest = data.min(initial=0), data.max(initial=0)
+    if not 0 <= lowest <= highest <= LARGEST_WEIGHT:  # a NaN neither
+        bad, wrong, fix = ~np.isfinite(data), "is not finite", "the head diverged: train it with a lower rate"
+        if not bad.any() and lowest < 0:
+            bad, wrong = data < 0, f"has a negative weight ({lowest:g} is the lowest)"
+            fix = "the weights of terms are from 0 up; vectors with negative ones are searched by a dense engine"
+        elif not bad.any():
+            bad, wrong = data > LARGEST_WEIGHT, f"has a weight above {LARGEST_WEIGHT:g}"
+            fix = "scale the weights"
+        row = int(np.searchsorted(matrix.indptr, np.flatnonzero(bad)[0], side="right")) - 1
+        error = DataError if "negative" in wrong else NumericalError
+        raise error(f"{called(row, names, what)} {wrong}", fix)
     return canonical_rows(matrix, what)
 
 
@@ -132,9 +175,3 @@ def _check_structure(vectors: Any, what: str) -> None:
             f"{what} vectors: the starts or columns are not those of a sparse array of shape {vectors.shape}",
             "make the array from (weights, (rows, columns)), which SciPy checks",
         )
-
-
-def _first(matrix: csr_array, bad: np.ndarray, names: Sequence[str] | None, what: str) -> str:
-    """What messages call the first row with a bad weight."""
-    row = int(np.searchsorted(matrix.indptr, np.flatnonzero(bad)[0], side="right")) - 1
-    return f"{what} vector (row {row})" if names is None else f"{what} vector {names[row]!r} (row {row})"

@@ -27,25 +27,15 @@ class FileRecord:
 
 @dataclass(frozen=True)
 class Header(Artifact, kind="index", version=2, recreate="diptych index RUN"):
-    """The content of ``index.json``.
-
-    Attributes:
-        engine: the engine's name.
-        encoder: fingerprint of what made the vectors.
-        width: d.
-        items: how many can be found.
-        options: the engine's options.
-        about: see :class:`diptych.index.contract.Index`.
-        files: of the engine.
-    """
+    """The content of ``index.json``, see :class:`diptych.index.contract.Index`."""
 
     engine: str
     encoder: str
     width: int
-    items: int
+    items: int  # how many can be found
     options: dict[str, Any]
     about: dict[str, Any]
-    files: dict[str, FileRecord]
+    files: dict[str, FileRecord]  # of the engine
 
     def __post_init__(self) -> None:
         if self.width < 1 or self.items < 0:
@@ -53,12 +43,7 @@ class Header(Artifact, kind="index", version=2, recreate="diptych index RUN"):
 
     def known(self) -> dict[str, Any]:
         """Return what the index's constructor takes."""
-        return {
-            "encoder": self.encoder,
-            "width": self.width,
-            "options": self.options,
-            "about": self.about,
-        }
+        return {name: getattr(self, name) for name in ("encoder", "width", "options", "about")}
 
     def declared_engine(self, folder: Path | str) -> Engine:
         """Return the declaration of the engine that wrote the index."""
@@ -75,16 +60,15 @@ class Header(Artifact, kind="index", version=2, recreate="diptych index RUN"):
     def check_files(self, folder: Path, by_size_only: frozenset[str]) -> None:
         """Compare the files with what was written."""
         for name, written in self.files.items():
-            path = folder / name
+            path, wrong = folder / name, ""
             if not path.is_file():
                 raise StorageError(f"{path} is missing", REBUILD)
-            size = path.stat().st_size
-            if size != written.bytes:
-                raise StorageError(f"{path} is corrupt: {written.bytes} bytes expected, got {size}", REBUILD)
-            if name not in by_size_only and (content := fingerprint_file(path)) != written.fingerprint:
-                raise StorageError(
-                    f"{path} is corrupt: fingerprint {written.fingerprint} expected, got {content}", REBUILD
-                )
+            if (size := path.stat().st_size) != written.bytes:
+                wrong = f"{written.bytes} bytes expected, got {size}"
+            elif name not in by_size_only and (content := fingerprint_file(path)) != written.fingerprint:
+                wrong = f"fingerprint {written.fingerprint} expected, got {content}"
+            if wrong:
+                raise StorageError(f"{path} is corrupt: {wrong}", REBUILD)
 
 
 def records_of(folder: Path) -> dict[str, FileRecord]:

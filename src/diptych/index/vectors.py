@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
+from diptych.data.columns import first_duplicate
 
 _CHECK_ROWS = 16_384
 
@@ -22,15 +24,10 @@ def check_ids(ids: Sequence[str], count: int) -> list[str]:
     names = list(ids)
     if len(names) != count:
         raise DataError(f"{len(names):,} ids for {count:,} vectors")
-    for name in names:
-        if not isinstance(name, str):
-            raise DataError(f"id {name!r} is a {type(name).__name__}, ids are strings")
-    if len(set(names)) != len(names):
-        seen: set[str] = set()
-        for name in names:
-            if name in seen:
-                raise DataError(f"id {name!r} occurs twice", "make ids unique")
-            seen.add(name)
+    for name in itertools.filterfalse(lambda name: isinstance(name, str), names):
+        raise DataError(f"id {name!r} is a {type(name).__name__}, ids are strings")
+    if (twice := first_duplicate(names)) is not None:
+        raise DataError(f"id {twice!r} occurs twice", "make ids unique")
     return [str(name) for name in names]
 
 
@@ -78,6 +75,11 @@ def dense_vectors(vectors: Any, width: int, what: str) -> np.ndarray:
         return np.ascontiguousarray(array, dtype=np.float32)
 
 
+def called(row: int, names: Sequence[str] | None, what: str) -> str:
+    """Return what messages call a row."""
+    return f"{what} vector (row {row})" if names is None else f"{what} vector {names[row]!r} (row {row})"
+
+
 def row_norms(rows: np.ndarray, names: Sequence[str] | None, what: str) -> np.ndarray:
     """(n,) float32 Euclidean lengths, computed in blocks.
 
@@ -92,14 +94,10 @@ def row_norms(rows: np.ndarray, names: Sequence[str] | None, what: str) -> np.nd
         bad = np.flatnonzero(~np.isfinite(norms[start : start + len(block)]))
         if len(bad):
             row = start + int(bad[0])
-            named = f"{what} vector {names[row]!r}" if names is not None else f"{what} vector"
-            finite = bool(np.isfinite(rows[row]).all())
-            raise NumericalError(
-                f"{named} (row {row}) is {'too long for float32' if finite else 'not finite'}",
-                "scale the vectors to unit length"
-                if finite
-                else "the encoder diverged: train it again with a lower learning rate",
-            )
+            wrong = "not finite", "the encoder diverged: train it again with a lower learning rate"
+            if np.isfinite(rows[row]).all():
+                wrong = "too long for float32", "scale the vectors to unit length"
+            raise NumericalError(f"{called(row, names, what)} is {wrong[0]}", wrong[1])
     return norms
 
 

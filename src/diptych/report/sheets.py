@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diptych.core.errors import ImageError, StorageError, UsageError
 from diptych.core.files import atomic_path
-from diptych.report.document import MARKS, Card, Gallery, Page, Section
+from diptych.data.images import read_image
+from diptych.index.searcher import query_type
+from diptych.report.document import MARKS, Card, Gallery, Page, Section, state_of
 from diptych.report.pictures import fit, read_picture
 from diptych.report.style import LIGHT, wrap
 
 if TYPE_CHECKING:
     from PIL.Image import Image
     from PIL.ImageFont import FreeTypeFont
+
+    from diptych.index.searcher import Found
 
 FRAME, MARGIN, GAP = 6, 28, 20
 """Pixels; cards without a state have a line instead of a frame."""
@@ -100,6 +104,22 @@ def _stack(blocks: Sequence[Image], gap: int, across: bool = False) -> Image:
         whole.paste(one, (at, 0) if across else (0, at))
         at += size[0] + gap
     return whole
+
+
+def write_hits(path: Path, found: Sequence[Found]) -> tuple[str, ...]:
+    """Write the hits of searches, a gallery per query; return names of unreadable images."""
+    galleries = []
+    for one in found:
+        cards = []
+        for rank, hit in enumerate(one.hits, 1):
+            state = "" if hit.right is None else state_of(hit.right)
+            cards.append(Card(hit.name, hit.image, hit.text, f"{rank}", state, f"{hit.score:.3f}"))
+        is_image = query_type(one.query) == "image"
+        query = Card(one.query, partial(read_image, Path(one.query)), label="Query") if is_image else None
+        galleries.append(Gallery(one.table.caption if len(found) > 1 else "", cards, query))
+    return write_sheet(
+        path, found[0].table.caption if len(found) == 1 else f"{len(found)} searches", galleries
+    )
 
 
 class _Pen:

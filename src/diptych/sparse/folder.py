@@ -72,10 +72,11 @@ class SparseFolder:
         """Return the head."""
         return Sparsifier.load(self.folder / "head")
 
-    def encoder(self) -> SparseEncoder:
+    def encoder(self, texts_only: bool = False) -> SparseEncoder:
         """Return what makes sparse rows of sentences and images."""
         check_still_there(self.origin.model, self.folder)
-        return SparseEncoder(DualEncoder.load(self.origin.model), self.sparsifier())
+        dense = DualEncoder.load(self.origin.model, texts_only=texts_only)
+        return SparseEncoder(dense, self.sparsifier())
 
     def rows(self, split: str | None = None) -> SparsifiedCollection:
         """Return the sparse rows of a split."""

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index import build_index, open_index
-from diptych.index.qdrant_points import point_id
+from diptych.index.engines.qdrant import point_id
 from diptych.index.storage import Header
 
 pytest.importorskip("qdrant_client", reason="qdrant-client (the extra 'qdrant') is not installed")

@@ -76,4 +76,4 @@ def test_a_file_of_something_else_is_refused(tmp_path):
     put((other / name).read_bytes())
     refused(StorageError, "20 items with terms expected, got 30", open_index, folder)
     put(b"nothing of the kind")
-    refused(StorageError, "cannot be opened: Failed to load index", open_index, folder)
+    refused(StorageError, "is corrupt: Failed to load index", open_index, folder)

@@ -288,3 +288,14 @@ def test_weak_matches_of_a_long_query_are_found(make_bags):
     query[0, 250] = 1e-3
     hits = build_index(make_bags(dense), hub_share=0.0).search(query, 10)
     assert hits.ids == [["image-0", "image-2", "image-1"]]
+
+
+def test_few_rows_are_scored_without_the_kernels_to_the_same_bit(make_bags, monkeypatch):
+    rows, queries = bags_of(700, 60, 3), bags_of(40, 60, 4)
+    index = build_index(make_bags(rows))
+    index.delete([f"image-{slot}" for slot in range(0, 700, 9)])
+    index.add(["late", "later"], rows[:2])
+    compiled = [list(index.search(queries, k)) for k in (1, 10, 900)]
+    monkeypatch.setattr("diptych.index.postings.kernels_loaded", lambda: False)
+    monkeypatch.setattr("diptych.index.postings.load_kernels", None)
+    assert [list(index.search(queries, k)) for k in (1, 10, 900)] == compiled

@@ -6,7 +6,6 @@ from pydantic import Field
 
 from diptych.cli.categories.sources import OtherData, PartOptions, RunFolder
 from diptych.cli.console import next_step, progress, say
-from diptych.cli.search import OF_PRODUCTS
 from diptych.cli.sources import parse_values
 
 
@@ -33,6 +32,7 @@ def index(run: RunFolder, data: OtherData, options: IndexOptions) -> None:
     """
     from diptych.commerce.category_to_image.application import index_products
     from diptych.commerce.category_to_image.runs import CategoryRun
+    from diptych.index.searcher import OF_PRODUCTS
 
     opened, engine, split = CategoryRun.open(run), options.engine, options.split
     target, settings = options.out or run / f"index-{engine}", parse_values(options.option, "--option")

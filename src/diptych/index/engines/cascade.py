@@ -7,7 +7,6 @@ sorted by them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -16,9 +15,8 @@ from diptych.core.errors import MismatchError
 from diptych.index.engine import ENGINES, Engine, Option, OptionValue, Vectors
 from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
 from diptych.index.hits import Hits
-from diptych.index.postings import Found, Segment, batches, merged
+from diptych.index.postings import Found, Segment
 from diptych.index.sparse_rows import SparseRows
-from diptych.index.vectors import count_rows
 
 
 class CascadeIndex(InvertedIndex):
@@ -31,69 +29,27 @@ class CascadeIndex(InvertedIndex):
 
     engine_name = "cascade"
 
-    def search(
-        self,
-        queries: Vectors,
-        k: int,
-        *,
-        encoder: str | None = None,
-        vocabulary: str | None = None,
-        first: Vectors | None = None,
-        **options: Any,
+    def _search(
+        self, queries: csr_array, k: int, options: Mapping[str, OptionValue], first: Vectors | None = None
     ) -> Hits:
-        """As the contract says.
-
-        Args:
-            first: (q, width) what the first stage searches for, such as the captions' own terms; without it
-                the ``first_terms`` largest weights of each query.
-        """
-        resolved = self.engine().resolve_search(self.options, options)
-        few = None if first is None else self._checked(first, None, "first-stage query")
-        if few is not None and few.shape[0] != count_rows(queries, "query"):
+        """Search first for ``first``, such as captions' own terms, or for the largest weights of each query."""
+        if first is None:
+            few = strongest_terms(queries, int(options["first_terms"]))
+        else:
+            few = self._checked(first, None, "first-stage query")
+        if few.shape[0] != queries.shape[0]:
             raise MismatchError(
-                f"{few.shape[0]:,} first-stage queries for {count_rows(queries, 'query'):,} queries",
+                f"{few.shape[0]:,} first-stage queries for {queries.shape[0]:,} queries",
                 "give one row for each query, empty where a query has no such terms",
             )
-        return self._answer(
-            queries, k, encoder, vocabulary, lambda checked, depth: self._two(checked, few, depth, resolved)
-        )
+        begun, candidates = SparseRows(few), max(k, int(options["candidates"]))
 
-    def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
-        return self._two(queries, None, k, options)
+        def find(segment: Segment, asked: SparseRows, k: int, alive: np.ndarray | None) -> Found:
+            depth = min(candidates, len(segment))
+            room, whole = segment.postings.room(depth), depth == len(segment)
+            return segment.chosen(asked, k, alive, room, whole=whole, first=begun, depth=depth)
 
-    def _two(
-        self, queries: csr_array, few: csr_array | None, k: int, options: Mapping[str, OptionValue]
-    ) -> Hits:
-        if few is None:
-            few = strongest_terms(queries, int(options["first_terms"]))
-        asked, begun = SparseRows(queries), SparseRows(few)
-        alive, start = self._ids.alive, 0
-        found = Found.nothing(len(asked), k)
-        for segment in self._segments.parts:
-            here = None if alive is None else alive[start : start + len(segment)]
-            part = _best_of_candidates(segment, asked, begun, k, max(k, int(options["candidates"])), here)
-            part.slots[...] += start
-            found = merged(found, part, k)
-            start += len(segment)
-        return Hits.ragged(self._ids.names, *found, k)
-
-
-def _best_of_candidates(
-    segment: Segment, asked: SparseRows, begun: SparseRows, k: int, candidates: int, alive: np.ndarray | None
-) -> Found:
-    found = Found.nothing(len(asked), k)
-    if not len(segment):
-        return found
-    depth = min(candidates, len(segment))
-    room = segment.postings.room(depth)
-    for chosen in batches(len(asked), room):
-        first = segment.postings.candidates(
-            begun, chosen, depth, alive, room=room, final=True, whole=depth == len(segment)
-        )
-        part = slice(int(chosen[0]), int(chosen[-1]) + 1)
-        found.found[part] = first.found
-        segment.rescore(asked, part.start, first.slots, Found(*(array[part] for array in found)), k)
-    return found
+        return Hits.of_slots(self._ids.names, k, *self._segments.best(queries, k, self._ids.alive, find))
 
 
 def strongest_terms(queries: csr_array, count: int) -> csr_array:
@@ -121,11 +77,7 @@ CASCADE = ENGINES.add(
                 "first_terms", 8, "terms of a query that the first stage searches for, its strongest", 1, True
             ),
             Option(
-                "candidates",
-                1000,
-                "items that the first stage hands on; more: higher recall, slower",
-                1,
-                True,
+                "candidates", 1000, "items the first stage hands on; more: higher recall, slower", 1, True
             ),
         ),
         vectors="sparse",

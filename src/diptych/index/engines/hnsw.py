@@ -6,8 +6,7 @@ Navigable Small World graphs", TPAMI 2020.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,17 +30,6 @@ def _faiss() -> Any:
     import faiss
 
     return faiss
-
-
-@contextmanager
-def _building_threads(threads: int) -> Iterator[None]:
-    faiss = _faiss()
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(threads or before)
-    try:
-        yield
-    finally:
-        faiss.omp_set_num_threads(before)
 
 
 class HnswIndex(LocalIndex):
@@ -90,14 +78,17 @@ class HnswIndex(LocalIndex):
     def _link(self, rows: np.ndarray) -> None:
         """Take ``rows`` into the graph, behind those that are there."""
         self._view = None  # Faiss may move its rows
-        with (
-            _building_threads(int(self.options["threads"])),
-            task("building the hnsw graph", len(rows), "items") as bar,
-        ):
-            for start in range(0, len(rows), _BLOCK):
-                block = np.ascontiguousarray(rows[start : start + _BLOCK])
-                self._graph.add(block)
-                bar.advance(len(block))
+        faiss = _faiss()
+        before = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(int(self.options["threads"]) or before)
+        try:
+            with task("building the hnsw graph", len(rows), "items") as bar:
+                for start in range(0, len(rows), _BLOCK):
+                    block = np.ascontiguousarray(rows[start : start + _BLOCK])
+                    self._graph.add(block)
+                    bar.advance(len(block))
+        finally:
+            faiss.omp_set_num_threads(before)
 
     def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
         if not self._storage.codes.is_owned:  # mapped rows cannot grow
@@ -115,7 +106,7 @@ class HnswIndex(LocalIndex):
         for start in range(0, len(queries), _QUERIES):
             part = slice(start, start + _QUERIES)
             slots[part], scores[part] = self._walk(queries[part], k, int(options["ef_search"]))
-        return Hits.from_slots(self._ids.names, slots, scores, k)
+        return Hits.of_slots(self._ids.names, k, slots, scores)
 
     def _walk(self, queries: np.ndarray, k: int, ef_search: int) -> tuple[np.ndarray, np.ndarray]:
         faiss = _faiss()
@@ -162,11 +153,9 @@ class HnswIndex(LocalIndex):
             ) from None
         for what, have in (("rows", storage), ("graph", graph)):
             if (have.d, have.ntotal) != (header.width, len(ids)):
-                raise StorageError(
-                    f"the {what} in {folder}: {len(ids):,} of width {header.width} expected, "
-                    f"got {have.ntotal:,} of width {have.d}",
-                    "build the index again",
-                )
+                wanted = f"{len(ids):,} of width {header.width} expected"
+                got = f"{have.ntotal:,} of width {have.d}"
+                raise StorageError(f"the {what} in {folder}: {wanted}, got {got}", "build the index again")
         graph.storage = storage
         return cls(graph, storage, ids, **header.known())
 

@@ -59,7 +59,7 @@ class ImpactsIndex(SlotIndex):
             scores[chosen, :width] = np.take_along_axis(sums, order, axis=1) * best.units[:, None]
             found[chosen] = best.found
         slots[np.arange(k) >= found[:, None]] = 0
-        return Hits.ragged(self._ids.names, slots, scores, found, k)
+        return Hits.of_slots(self._ids.names, k, slots, scores, found)
 
     def _search_exact(self, queries: Vectors, k: int) -> Hits:
         self._refuse("search exactly")

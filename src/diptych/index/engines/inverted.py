@@ -51,7 +51,11 @@ class InvertedIndex(SlotIndex):
         return self._search_exact(queries, k)
 
     def _search_exact(self, queries: Vectors, k: int) -> Hits:
-        return Hits.ragged(self._ids.names, *self._segments.best(queries, k, self._ids.alive), k)
+        return Hits.of_slots(self._ids.names, k, *self._segments.best(queries, k, self._ids.alive))
+
+    def document_frequency(self) -> np.ndarray:
+        """(|V|,) int64: how many items have each term, deleted ones among them."""
+        return np.asarray(sum(part.rows.frequency() for part in self._segments.parts))
 
     def _take(self, slots: np.ndarray) -> csr_array:
         return self._segments.take(slots)

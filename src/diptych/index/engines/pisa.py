@@ -129,19 +129,10 @@ class PisaIndex(RescoredIndex):
 
     def _write(self, folder: Path) -> None:
         super()._write(folder)
-        if self._folder is not None:
-            for file in self._files(self._folder):
+        for file in sorted(self._folder.iterdir()) if self._folder is not None else ():
+            needed = file.name.startswith(("fwd.", "inv.", "quantized.", _MARK))
+            if needed and file.name not in _UNUSED:
                 shutil.copyfile(file, folder / file.name)
-
-    @staticmethod
-    def _files(folder: Path) -> list[Path]:
-        """The library's files that a search needs."""
-        endings = ("fwd.", "inv.", "quantized.")
-        return [
-            file
-            for file in sorted(folder.iterdir())
-            if (file.name.startswith(endings) or file.name == _MARK) and file.name not in _UNUSED
-        ]
 
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:

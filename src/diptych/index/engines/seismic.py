@@ -15,24 +15,20 @@ import numpy as np
 from diptych.core.context import task
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
+from diptych.core.reading import file_errors
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue
 from diptych.index.rescored import RescoredIndex, silenced
 from diptych.index.slots import IdTable
 from diptych.index.sparse_rows import SparseRows
-from diptych.index.storage import Header
+from diptych.index.storage import REBUILD, Header
 
 _FILE = "lists.index.seismic"
 _SMALL_VOCABULARY = 1 << 16  # terms that the library's usual index can number
 _HALF = float(np.finfo(np.float16).max)
 _BUILDING = (
-    "n_postings",
-    "centroid_fraction",
-    "min_cluster_size",
-    "summary_energy",
-    "max_fraction",
-    "doc_cut",
-    "nknn",
+    *("n_postings", "centroid_fraction", "min_cluster_size"),
+    *("summary_energy", "max_fraction", "doc_cut", "nknn"),
 )
 
 
@@ -104,27 +100,16 @@ class SeismicIndex(RescoredIndex):
 
     def _write(self, folder: Path) -> None:
         super()._write(folder)
-        try:
-            with silenced():
-                self._lists.save(str(folder / _FILE.removesuffix(".index.seismic")))
-        except OSError as error:
-            raise StorageError(
-                f"the seismic index cannot be written: {error}",
-                "free some space and save again; what was there before is whole",
-            ) from None
+        with silenced():
+            self._lists.save(str(folder / _FILE.removesuffix(".index.seismic")))
 
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:
         library = _library()
         rows, ids = cls._items(folder, header)
         large = header.width >= _SMALL_VOCABULARY
-        try:
-            with silenced():
-                lists = (library.SeismicIndexLV if large else library.SeismicIndex).load(str(folder / _FILE))
-        except OSError as error:
-            raise StorageError(
-                f"{folder / _FILE} cannot be opened: {error}", "build the index again"
-            ) from None
+        with file_errors(folder / _FILE, fix=REBUILD), silenced():
+            lists = (library.SeismicIndexLV if large else library.SeismicIndex).load(str(folder / _FILE))
         full = int(np.count_nonzero(np.diff(rows.indptr)))
         if lists.len != full:
             raise StorageError(

@@ -9,7 +9,14 @@ from typing import Any
 
 from diptych.core.context import task
 
-__all__ = ["load_kernels"]
+__all__ = ["kernels_loaded", "load_kernels"]
+
+_COMPILED = "diptych.index.kernels.compiled"
+
+
+def kernels_loaded() -> bool:
+    """Return whether the compiled functions are there already."""
+    return _COMPILED in sys.modules
 
 
 def load_kernels() -> Any:
@@ -17,10 +24,9 @@ def load_kernels() -> Any:
 
     Importing it is what compiles, so it is not to be imported at the top of a file.
     """
-    name = "diptych.index.kernels.compiled"
-    if name in sys.modules:
-        return importlib.import_module(name)  # which waits where another thread is still compiling
+    if kernels_loaded():
+        return importlib.import_module(_COMPILED)  # which waits where another thread is still compiling
     with task("compiling the sparse engine (once per machine)"):
         jit: Any = importlib.import_module("diptych.index.kernels.jit")
         jit.forget_stale(Path(__file__).parent)
-        return importlib.import_module(name)
+        return importlib.import_module(_COMPILED)

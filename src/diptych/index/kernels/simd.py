@@ -90,7 +90,7 @@ def add_rows(
 
     def generate(target: Any, builder: Any, _: Any, arguments: Any) -> Any:
         emit = _Emitter(builder)
-        names = (
+        names = [
             "groups",
             "group",
             "rounds",
@@ -102,7 +102,7 @@ def add_rows(
             "leave",
             "store",
             "done",
-        )
+        ]
         blocks = {name: builder.append_basic_block(name) for name in names}
         limit = emit.splat(arguments[8])
         before = builder.block

@@ -1,0 +1,262 @@
+"""Search an index with sentences, images or vectors: queries are encoded, hits come with caption and image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from diptych.core.errors import DataError, UsageError
+from diptych.core.reading import read_array, read_toml
+from diptych.core.table import Cell, Table
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.index.captions import CollectionCaptions
+from diptych.index.contract import Index
+from diptych.index.hits import Hits
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from diptych.data.collection import Collection
+    from diptych.encoders.embeddings import Origin
+
+OF_PRODUCTS = "category_run"
+"""Where an index of products says which run they were embedded by, and how they were read."""
+
+_SMALL = 1_000_000  # parameters; an encoder with fewer knows little beyond what it was trained on
+_IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+
+
+def query_type(query: str) -> str:
+    """Return ``image``, ``vectors`` or ``text``: files are known by their ending."""
+    ending = Path(query).suffix.lower()
+    return "image" if ending in _IMAGES else "vectors" if ending == ".npy" else "text"
+
+
+@dataclass(frozen=True)
+class Hit:
+    """An image, caption or product that was found."""
+
+    name: str  # its id
+    score: float
+    text: str = ""  # a caption or title
+    path: str = ""  # of the image's file, where it was asked for
+    image: Callable[[], Image] | None = None  # reads the image
+    right: bool | None = None  # whether it is of the category that was searched for, where that is known
+
+
+@dataclass(frozen=True)
+class Found:
+    """The hits of one query, best first, and as a table; ``notes`` go below it."""
+
+    query: str
+    hits: Sequence[Hit]
+    table: Table
+    notes: Sequence[str] = ()
+
+    def tables(self) -> list[Table]:
+        """Return the hits as a table."""
+        return [self.table]
+
+
+class OwnTerms:
+    """Encode sentences without a model: the terms that they contain, each weighted by its rarity in the index.
+
+    The weights are BM25's log(1 + (n − df + ½) / (df + ½)), for an index of n items of which df have the term.
+    """
+
+    fingerprint = None
+
+    def __init__(self, vocabulary: Any, index: Index) -> None:
+        """Take the :class:`~diptych.sparse.TermVocabulary` of the index's terms."""
+        index.check_origin(vocabulary=vocabulary.fingerprint)
+        frequency = index.document_frequency()
+        rarity = np.log1p((len(index) - frequency + 0.5).clip(0.5) / (frequency + 0.5))
+        self._vocabulary, self._rarity = vocabulary, rarity.astype(np.float32)
+
+    def encode_texts(self, texts: Sequence[str], *, expand: bool = False) -> csr_array:
+        """(n, |V|) weights of the terms of texts."""
+        rows = self._vocabulary.caption_terms(texts)
+        rows.data = self._rarity[rows.indices]
+        return rows
+
+
+class Searcher:
+    """An open index with the encoder of its queries.
+
+    ::
+
+        index = open_index("runs/flickr8k/index-images-exact")
+        searcher = Searcher(index, DualEncoder.load(index.about["origin"]["model"]))
+        for hit in searcher.find("two dogs", k=5)[0].hits:
+            print(hit.score, hit.name, hit.text)
+
+    Args:
+        encoder: a dual or sparse encoder, or :class:`OwnTerms`; None: queries are files of vectors.
+        note: what users should know of the encoder, see :func:`encoder_note`.
+    """
+
+    def __init__(self, index: Index, encoder: Any = None, note: str = "") -> None:
+        self.index, self.encoder, self.note = index, encoder, note
+        self.kind = str(index.about.get("kind", "image"))
+
+    @cached_property
+    def origin(self) -> Origin | None:
+        """Where the index's items came from; None where it does not say."""
+        return origin_of(self.index)
+
+    def find(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        least: float | None = None,
+        own_terms: bool = False,
+        paths: bool = False,
+        **options: Any,
+    ) -> list[Found]:
+        """Search for a sentence, the image of a file, or each row of a ``.npy`` file of vectors.
+
+        Args:
+            k: how many hits.
+            least: leave out hits that score less.
+            own_terms: search with a sentence's own terms alone, or with a cascade's first stage.
+            paths: read where the images' files are.
+            options: of the engine's search.
+        """
+        names = [query]
+        if query_type(query) == "vectors":
+            vectors = np.atleast_2d(read_array(Path(query)))
+            names = [query] if len(vectors) == 1 else [f"{query}[{row}]" for row in range(len(vectors))]
+            if own_terms:
+                raise UsageError("--own-terms with vectors: they have no terms of their own", "leave it out")
+        else:
+            vectors, options = self._encoded(query, own_terms, options)
+        fingerprint = None if self.encoder is None else self.encoder.fingerprint
+        hits = self.index.search(vectors, k, encoder=fingerprint, **options)
+        found = []
+        for row, name in enumerate(names):
+            best, after = best_of(hits, row, least)
+            described = self._described(best, vectors[row : row + 1], paths)
+            found.append(Found(name, described, self._table(name, described, paths, after)))
+        return found
+
+    def _encoded(self, query: str, own_terms: bool, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return the vectors of a sentence or image, and options with the first stage of a cascade."""
+        encoder, is_image = self.encoder, query_type(query) == "image"
+        if encoder is None:
+            raise UsageError(f"no encoder for the query {query!r}", "name the query encoder with --model")
+        if own_terms and (is_image or isinstance(encoder, DualEncoder)):
+            raise UsageError(
+                f"--own-terms with {'an image' if is_image else 'a dense encoder'}: it has no terms of its own",
+                "leave it out, or search an index of what diptych sparse train made with a sentence",
+            )
+        if is_image:
+            from diptych.data.images import read_image
+
+            return encoder.encode_images([read_image(Path(query))]), options
+        if not own_terms:
+            return encoder.encode_texts([query]), options
+        own = encoder.encode_texts([query], expand=False)
+        if self.index.engine().two_stages:
+            return encoder.encode_texts([query]), {**options, "first": own}
+        return own, options
+
+    @cached_property
+    def _of_collection(self) -> CollectionCaptions:
+        assert self.origin is not None
+        return CollectionCaptions(self.origin.collection(), self.kind)
+
+    def _described(self, best: Sequence[tuple[str, float]], query: Any, paths: bool) -> list[Hit]:
+        """Return hits with captions: of an image the caption nearest to the query."""
+        encoder, located = self.encoder, self.origin is not None
+        compared = encoder is not None and getattr(encoder, "similarity", "cosine") == "cosine"
+        hits = []
+        for name, score in best:
+            captions = self._captions(name)
+            if compared and len(captions) > 1:
+                scores = encoder.encode_texts(captions) @ query.T
+                captions = [captions[int((scores.toarray() if issparse(scores) else scores).argmax())]]
+            path = image_path(*self._row(name)) if paths and located else ""
+            image = partial(self._image, name) if located and self.kind == "image" else None
+            hits.append(Hit(name, score, next(iter(captions), ""), path, image))
+        return hits
+
+    def _captions(self, name: str) -> list[str]:
+        if self.index.captions is not None:
+            return self.index.captions.get(name, [])
+        if self.origin is None:
+            return []
+        self._row(name)
+        return self._of_collection[name]
+
+    def _row(self, name: str) -> tuple[Collection, int]:
+        """Return the collection that was indexed, and the image of an item."""
+        of = self._of_collection
+        collection, row = of.collection, of.rows.get(name)
+        if row is None:
+            message = f"the index finds {name!r}, which {collection.name} no longer holds"
+            raise DataError(message, "build it again")
+        return collection, row if self.kind == "image" else int(collection.caption_image[row])
+
+    def _image(self, name: str) -> Image:
+        collection, row = self._row(name)
+        return collection.image(row)
+
+    def _table(self, query: str, hits: Sequence[Hit], paths: bool, after: str) -> Table:
+        columns = ["rank", "score", "id", "caption", *(["path"] if paths else [])]
+        lines = []
+        for rank, hit in enumerate(hits, 1):
+            numbers = [Cell(f"{rank}", value=rank), Cell(f"{hit.score:.3f}", value=hit.score)]
+            words = [Cell(hit.name), Cell(hit.text, words=True), Cell(hit.path)]
+            lines.append([*numbers, *words][: len(columns)])
+        return Table(f"{self.kind}s for {query!r}", columns, lines, after=after)
+
+
+def best_of(hits: Hits, row: int, least: float | None) -> tuple[list[tuple[str, float]], str]:
+    """Return the hits of one query that score enough, and a line about those that are missing."""
+    names = hits.ids[row]
+    best = list(zip(names, hits.scores[row, : len(names)].tolist(), strict=True))
+    kept = [one for one in best if least is None or one[1] >= least]
+    lines = [hits.note] if hits.note else []
+    if len(kept) < len(best):
+        lines.append(f"{len(best) - len(kept)} of {len(best)} hits score less than {least:g}")
+    return kept, "; ".join(lines)
+
+
+def origin_of(index: Index) -> Origin | None:
+    """Return which encoder and data an index's items came from; None where it does not say."""
+    from diptych.encoders.embeddings import Origin
+
+    return Origin.from_dict(index.about["origin"], "the index") if "origin" in index.about else None
+
+
+def image_path(collection: Collection, row: int) -> str:
+    """Return the file of an image; empty where there is none."""
+    path_of, place = getattr(collection.source, "path", None), int(collection.source_rows[row])
+    return "" if path_of is None or place < 0 else str(path_of(place))
+
+
+def encoder_note(model: str) -> str:
+    """Return a line where a trained encoder is small, or knows generated scenes alone; else nothing."""
+    folder = Path(model)
+    weights, recipe = folder / "best" / "model.safetensors", folder / "recipe.toml"
+    if not recipe.is_file():  # a run's encoder, or a copy of one
+        weights, recipe = folder / "model.safetensors", folder.parent / "recipe.toml"
+    if not weights.is_file():
+        return ""
+    from safetensors import safe_open
+
+    with safe_open(weights, "np") as tensors:
+        count = sum(prod(tensors.get_slice(name).get_shape()) for name in tensors.keys())  # noqa: SIM118
+    on_scenes = recipe.is_file() and "scenes" in read_toml(recipe).get("data", {})
+    if count >= _SMALL and not on_scenes:
+        return ""
+    trained = ", trained on generated scenes" if on_scenes else ""
+    return f"note: a small encoder ({count:,} parameters{trained}): do not expect it to know other images"
