@@ -57,7 +57,7 @@ _INTENT = group(
     "intent",
     "Predict purchases: from raw shop logs to a calibrated, explained probability.",
     {
-        name: f"diptych.cli.intent.{name}:{name}"
+        name: f"diptych.cli.intent:{name}"
         for name in ("ingest", "describe", "features", "evaluate", "audit", "train", "score", "report")
     },
 )
@@ -65,7 +65,7 @@ _CATEGORIES = group(
     "categories",
     "Find images for every category of a tree, and categories for products without one.",
     {
-        name: f"diptych.cli.categories.{name}:{name}"
+        name: f"diptych.cli.categories.verbs:{name}"
         for name in ("train", "evaluate", "pick", "fill", "index", "tree", "download")
     },
 )

@@ -263,10 +263,7 @@ def evaluation_page(evaluation: Evaluation) -> Page:
         "fingerprints": f"features {features['fingerprint']}, evaluation {protocol.key}",
         "made with": f"diptych {about['diptych']}",
     }
-    left = [
-        f"left out: {row['setting']}, step {step_text(row['step'])}: {row['reason']}"
-        for row in evaluation.left_out
-    ]
+    left = evaluated.left_out_lines(evaluation.left_out)
     return Page(
         title=f"Predicting purchases: {shorten(str(features['name']), 80)}",
         summary=summary or "Nothing could be evaluated.",

@@ -64,6 +64,11 @@ def pages_text(step: int) -> str:
     return "before any page" if step == 0 else f"after {step} {'page' if step == 1 else 'pages'}"
 
 
+def left_out_lines(left_out: Sequence[Row]) -> list[str]:
+    """Return what could not be evaluated, and why."""
+    return [f"left out: {row['setting']}, step {step_text(row['step'])}: {row['reason']}" for row in left_out]
+
+
 @dataclass(frozen=True)
 class Grid:
     """The cells of an evaluation, by setting, feature set, step and model."""
