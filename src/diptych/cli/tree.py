@@ -18,9 +18,9 @@ _DATA = group(
         "scenes": "diptych.cli.scenes:scenes",
         "products": "diptych.cli.scenes:products",
         "shop-log": "diptych.cli.scenes:shop_log",
-        "shortcuts": "diptych.cli.shortcuts:shortcuts",
+        "shortcuts": "diptych.cli.scenes:shortcuts",
         "perturb": "diptych.cli.perturb:perturb",
-        "resources": "diptych.cli.resources:resources",
+        "resources": "diptych.cli.data:resources",
     },
 )
 _ANALYSE = group(
@@ -29,8 +29,8 @@ _ANALYSE = group(
     {
         "stress": "diptych.cli.stress:stress",
         "audit": "diptych.cli.audit:audit",
-        "cocos": "diptych.cli.cocos:cocos",
-        "granularity": "diptych.cli.granularity:granularity",
+        "cocos": "diptych.cli.analyse:cocos",
+        "granularity": "diptych.cli.analyse:granularity",
         "protocol": "diptych.cli.protocol:protocol",
     },
 )

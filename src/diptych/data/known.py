@@ -13,7 +13,13 @@ from typing import Any
 from diptych.core.errors import UsageError
 from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
+from diptych.core.table import Table
 from diptych.data.collection import Centric
+
+
+def captions_text(captions: Mapping[int, str]) -> str:
+    """Return the numbers of captions in use, each with its meaning."""
+    return " or ".join(f"{count:,} ({what})" for count, what in captions.items())
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,34 @@ class KnownDataset:
     notes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     chapter: int = 2
+
+    def lines(self) -> list[str]:
+        """Return everything about it that is no size."""
+        return [
+            self.title,
+            f"{self.description}; {self.centric or 'scene- and object'}-centric",
+            f"cite: {self.citation}",
+            f"licence: {self.licence}",
+            *(f"{what}: {address}" for what, address in self.where),
+            "lay it out so:",
+            *(f"    {line}" for line in self.layout.rstrip().splitlines()),
+            *(f"thesis, chapter {self.chapter}: {line}" for line in self.thesis),
+            *(f"note: {line}" for line in self.notes),
+        ]
+
+    def tables(self) -> list[Table]:
+        """Return the sizes of its splits, and its readers."""
+        sizes = []
+        for form in self.forms:
+            name = form.name if form.binding else f"{form.name} (told, not demanded)"
+            for split, size in form.sizes.items():
+                sizes.append((name, split, f"{size.images:,}", captions_text(size.captions) or "any"))
+        after, columns = "one caption of each image is always in use", ("form", "split", "images", "captions")
+        readings = [(one.reader, one.what, one.options or "none needed") for one in self.readings]
+        return [
+            *([Table.of("sizes", after, columns, sizes)] if sizes else []),
+            Table.of("read by (--reader)", "", ("reader", "what", "options"), readings),
+        ]
 
 
 KNOWN: Registry[KnownDataset] = Registry("dataset", "diptych.data.known")
