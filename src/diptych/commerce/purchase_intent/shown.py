@@ -11,9 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from pydantic import Field
-
-from diptych.core.options import Options
+from diptych.core.options import Options, parameter
 from diptych.core.table import Cell
 
 Row = Mapping[str, Any]
@@ -43,13 +41,10 @@ class Discretion(Options):
     ``hide_rates`` so are the counts by class and intervals that conversion rates follow from (thesis section 6.2).
     """
 
-    least: int = Field(
-        5,
-        ge=1,
-        description="Smaller counts, and what follows from them, are not shown.",
-        json_schema_extra={"flags": ["--least-count"]},
+    least: int = parameter(
+        5, "Smaller counts, and what follows from them, are not shown.", "--least-count", ge=1
     )
-    hide_rates: bool = Field(False, description="Show standardised rates and shares alone, as in the thesis.")
+    hide_rates: bool = parameter(False, "Show standardised rates and shares alone, as in the thesis.")
 
     @classmethod
     def current(cls) -> Discretion:
