@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from diptych.core.options import Options, parameter
@@ -179,3 +180,40 @@ def measured(row: Row, name: str, decimals: int, scale: float = 1.0, ends: str =
         return Cell("–")
     note = interval(row.get(f"{ends}low"), row.get(f"{ends}high"), decimals, scale)
     return Cell(number(scale * value, decimals), note, value=scale * value)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of numbers of a table.
+
+    Attributes:
+        title: its head.
+        key: of the rows' values.
+        decimals: None: a count of people's sessions, which may be hidden.
+        scale: 100 for per cent.
+        ends: what begins the keys of its interval's ends; None for no interval.
+        sign: whether it always has a sign.
+    """
+
+    title: str
+    key: str
+    decimals: int | None = None
+    scale: float = 1.0
+    ends: str | None = None
+    sign: bool = False
+
+    def cell(self, row: Row) -> Cell:
+        """Return the cell of a row; a dash where it has no value."""
+        value = row.get(self.key)
+        if self.decimals is None:
+            return Discretion.current().count(value)
+        if self.sign:
+            return Cell(signed(value, self.decimals), value=value)
+        shown = {self.key: value} if self.ends is None else row
+        return measured(shown, self.key, self.decimals, self.scale, self.ends or "")
+
+
+def interval_ends(rows: Sequence[Row], prefix: str = "") -> dict[str, Any]:
+    """Return the ends of a series' intervals, where all are known; ``prefix`` begins their columns."""
+    low, high = ([row.get(f"{prefix}{end}") for row in rows] for end in ("low", "high"))
+    return {} if None in (*low, *high) else {"low": low, "high": high}

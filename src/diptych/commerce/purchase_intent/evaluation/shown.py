@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from diptych.commerce.purchase_intent.shown import Row, measured, number, percent
+from diptych.commerce.purchase_intent.shown import Column, Row, interval_ends, number, percent
 from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
 
@@ -29,6 +29,12 @@ MEASURES: Mapping[str, tuple[str, int]] = {
     "lift_10": ("lift of the top 10 %", 2),
     "precision_at_recall_50": ("P at R 50 %", 3),
 }
+_COLUMNS = (
+    Column("Sessions", "sessions", 0),
+    Column("Purchases, %", "base_rate", 2, 100.0),
+    Column("Always-buy F1", "always_buy_f1", 3),
+    *(Column(title, name, decimals, ends=f"{name}_") for name, (title, decimals) in MEASURES.items()),
+)
 REFERENCES: Mapping[str, tuple[str, str]] = {
     "average_precision": ("share of purchases", "base_rate"),
     "f1": ("predicting a purchase always", "always_buy_f1"),
@@ -133,10 +139,6 @@ def evaluation_charts(evaluation: Evaluation) -> list[Chart]:
     return [*charts, *reliability_charts(grid), *importance_charts(evaluation.importance)]
 
 
-def _measure(cell: Row, measure: str) -> Cell:
-    return measured(cell, measure, MEASURES[measure][1], ends=f"{measure}_")
-
-
 def cell_tables(grid: Grid, descriptions: Mapping[str, str]) -> list[Table]:
     """Return the models, and every number of every cell, a table per setting and set; folded."""
     models = []
@@ -148,23 +150,19 @@ def cell_tables(grid: Grid, descriptions: Mapping[str, str]) -> list[Table]:
             remarks.update(cell.get("remarks") or {})
         said = "; ".join(f"{remark[:160]} ({folds:,} folds)" for remark, folds in sorted(remarks.items()))
         texts = (descriptions.get(model, ""), ", ".join(ways).replace("_", " "), said)
-        models.append(
-            [Cell(label, model if model != label else ""), *(Cell(one, words=True) for one in texts)]
-        )
+        head = Cell(label, model if model != label else "")
+        models.append([head, *(Cell(one, words=True) for one in texts)])
     tables = [Table("Models", ("Model", "What it is", "Classes weighed by", "Remarks"), models, folded=True)]
-    heads = ("Model", "Sessions", "Purchases, %", "Always-buy F1", *(title for title, _ in MEASURES.values()))
     for place in grid.places:
         cells = [cell for cell in grid.cells if (cell["setting"], cell["set"]) == place]
         rows = [
             [
                 Cell(grid.labels[cell["model"]], pages_text(cell["step"])),
-                Cell(number(cell["sessions"]), value=cell["sessions"]),
-                Cell(percent(cell["base_rate"], 2), value=100 * cell["base_rate"]),
-                Cell(number(cell["always_buy_f1"], 3), value=cell["always_buy_f1"]),
-                *(_measure(cell, measure) for measure in MEASURES),
+                *(one.cell(cell) for one in _COLUMNS),
             ]
             for cell in sorted(cells, key=lambda one: one["step"])
         ]
+        heads = ("Model", *(one.title for one in _COLUMNS))
         tables.append(Table(f"{str(place).capitalize()}: all cells", heads, rows, folded=True))
     return tables
 
@@ -186,7 +184,7 @@ def step_charts(grid: Grid, measure: str) -> list[Chart]:
         values = [cell[measure] for cell in firsts]
         shown: dict[str, Any] = {
             "texts": [number(value, 3) for value in values],
-            **_ends(firsts, f"{measure}_"),
+            **interval_ends(firsts, f"{measure}_"),
         }
         drawn = [Series(title, values, mark="point", **shown)]
         drawn += [Series(reference, [value], mark="level") for value in held.values()]
@@ -219,13 +217,7 @@ def _line(grid: Grid, rows: Sequence[Row], column: str, prefix: str) -> Series:
     rows, model = sorted(rows, key=lambda row: row["step"]), rows[0]["model"]
     quiet = model != (grid.best(rows[0]["setting"]) or {}).get("model")
     x, y = [row["step"] for row in rows], [row[column] for row in rows]
-    return Series(grid.labels[model], y, x, quiet=quiet, **_ends(rows, prefix))
-
-
-def _ends(rows: Sequence[Row], prefix: str) -> dict[str, Any]:
-    """Return the ends of intervals where all are known; ``prefix`` begins their columns."""
-    low, high = ([row.get(f"{prefix}{end}") for row in rows] for end in ("low", "high"))
-    return {} if None in (*low, *high) else {"low": low, "high": high}
+    return Series(grid.labels[model], y, x, quiet=quiet, **interval_ends(rows, prefix))
 
 
 def reliability_charts(grid: Grid) -> list[Chart]:

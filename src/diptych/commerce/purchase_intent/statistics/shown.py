@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.shown import (
+    Column,
     Discretion,
     Row,
     interval,
@@ -42,54 +43,38 @@ _NAMES = {True: "purchase", False: "no purchase"}
 _COLOURS = {True: "blue", False: "orange"}
 
 
-class _Column(NamedTuple):
-    title: str
-    key: str
-    decimals: int | None = None  # None of a count
-    scale: float = 1.0
-    ends: bool = False  # whether it has the row's interval
-
-    def cell(self, row: Row) -> Cell:
-        """Return the cell of a row."""
-        if self.decimals is None:
-            return Discretion.current().count(row[self.key])
-        if self.key == "standardised":
-            return Cell(signed(row[self.key]), value=row[self.key])
-        return measured(row if self.ends else {self.key: row[self.key]}, self.key, self.decimals, self.scale)
-
-
 _GROUPS = (
-    _Column("Sessions", "sessions"),
-    _Column("Purchase sessions", "purchase_sessions"),
-    _Column("% of purchase sessions", "purchase_share", 1, 100.0),
-    _Column("% of others", "other_share", 1, 100.0),
-    _Column("Rate, %", "rate", 2, 100.0, True),
-    _Column("Standardised", "standardised", 2),
+    Column("Sessions", "sessions"),
+    Column("Purchase sessions", "purchase_sessions"),
+    Column("% of purchase sessions", "purchase_share", 1, 100.0),
+    Column("% of others", "other_share", 1, 100.0),
+    Column("Rate, %", "rate", 2, 100.0, ends=""),
+    Column("Standardised", "standardised", 2, sign=True),
 )
-_BY_CLASS: Mapping[str, tuple[str, tuple[_Column, ...]]] = {
+_BY_CLASS: Mapping[str, tuple[str, tuple[Column, ...]]] = {
     "session-length-quantiles": (
         "Session length in actions",
         (
-            _Column("Sessions", "sessions"),
-            _Column("Mean", "mean", 1),
-            *(_Column(name.upper(), name, 0) for name in ("p50", "p90", "p99")),
+            Column("Sessions", "sessions"),
+            Column("Mean", "mean", 1),
+            *(Column(name.upper(), name, 0) for name in ("p50", "p90", "p99")),
         ),
     ),
     "queries": (
         "Queries per session",
         (
-            _Column("Sessions", "sessions"),
-            _Column("Queries", "queries"),
-            _Column("Per session", "per_session", 2, 1.0, True),
-            _Column("% of queries", "share", 1, 100.0),
+            Column("Sessions", "sessions"),
+            Column("Queries", "queries"),
+            Column("Per session", "per_session", 2, ends=""),
+            Column("% of queries", "share", 1, 100.0),
         ),
     ),
     "unique-queries": (
         "Different queries",
         (
-            _Column("Different", "unique"),
-            _Column("% of different", "share", 1, 100.0),
-            _Column("% different", "unique_share", 1, 100.0),
+            Column("Different", "unique"),
+            Column("% of different", "share", 1, 100.0),
+            Column("% different", "unique_share", 1, 100.0),
         ),
     ),
 }
@@ -138,7 +123,7 @@ def _overview(rows: Sequence[Row]) -> Table:
     return Table("The log in numbers", ("What", "Total", "% of sessions"), lines)
 
 
-def _by_class(caption: str, columns: Sequence[_Column], rows: Sequence[Row]) -> Table:
+def _by_class(caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> Table:
     """Return a line per device, all of them together first, and columns for either class."""
     found = {(row["device"], row["purchase"]): row for row in rows}
     devices = sorted({row["device"] for row in rows}, key=lambda one: (one != ALL, one))
