@@ -10,8 +10,12 @@ import typer
 
 from diptych.cli.console import next_step, show, warn
 from diptych.cli.sources import DataSource, OutOption
+from diptych.core.files import write_json
 from diptych.core.options import command_line, parameter
 from diptych.core.table import Table
+from diptych.data.checking import check_dataset
+from diptych.data.known import KNOWN
+from diptych.data.language.resources import find_resources
 
 _OWN = "own"
 Name = Annotated[str, typer.Argument(help="A dataset; diptych data list names them.", show_default=False)]
@@ -23,8 +27,6 @@ def list_() -> None:
     Examples:
         diptych data list
     """
-    from diptych.data.known import KNOWN
-
     rows = [(one.name, one.centric or "both", one.description) for one in KNOWN]
     show(Table.of("known datasets", "", ("name", "centric", "what it is"), rows))
     next_step("diptych data show coco", "diptych data check coco FOLDER")
@@ -36,8 +38,6 @@ def show_dataset(name: Name) -> None:
     Examples:
         diptych data show coco
     """
-    from diptych.data.known import KNOWN
-
     one = KNOWN.get(name)
     show(*one.lines(), *one.tables())
     options = one.readings[0].options
@@ -66,9 +66,6 @@ def check(options: CheckOptions) -> None:
         diptych data check flickr30k flickr30k --images images --out check.json
         diptych data check own shop --reader-option caption_column=title
     """
-    from diptych.core.files import write_json
-    from diptych.data.checking import check_dataset
-
     given = options.model_dump(include={"reader", "split", "decode", "workers"})
     name = None if options.name == _OWN else options.name
     found = check_dataset(name, options.folder, **given, **options.reader_options())
@@ -108,9 +105,6 @@ def resources(options: ResourceOptions) -> None:
         diptych data resources --check
         diptych data resources --wordnet english-wordnet-2024.xml.gz
     """
-    from diptych.core.files import write_json
-    from diptych.data.language.resources import find_resources
-
     found = find_resources(options.wordnet, options.nltk_data)
     show(*found.tables(), *found.lines(), *(found.tried() if options.check else ()))
     if options.out is not None:

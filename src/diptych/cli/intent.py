@@ -7,12 +7,20 @@ import sys
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TextIO
+from typing import Annotated, Any, Literal, Self, TextIO
 
 from pydantic import BeforeValidator, model_validator
 
 from diptych.cli.console import next_step, show, stop_on_signal
 from diptych.cli.sources import OutOption, TargetOption
+from diptych.commerce.purchase_intent.auditing import LeakAudit
+from diptych.commerce.purchase_intent.auditing import audit as run
+from diptych.commerce.purchase_intent.auditing.checks import FOLDER
+from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate_models
+from diptych.commerce.purchase_intent.evaluation.shown import evaluation_tables, left_out_lines
+from diptych.commerce.purchase_intent.features import make_features, open_features
+from diptych.commerce.purchase_intent.features.export import STEPS_FILE, export_steps
+from diptych.commerce.purchase_intent.features.whole import is_table, make_whole_features, opened_table
 from diptych.commerce.purchase_intent.options import (
     AuditOptions,
     DescribeOptions,
@@ -21,13 +29,35 @@ from diptych.commerce.purchase_intent.options import (
     SessionOptions,
     TrainOptions,
 )
+from diptych.commerce.purchase_intent.scoring import Scorer
+from diptych.commerce.purchase_intent.scoring import train as fit
+from diptych.commerce.purchase_intent.scoring.shown import (
+    EXAMPLE,
+    measured_table,
+    reasons_table,
+    scorer_table,
+)
+from diptych.commerce.purchase_intent.scoring.table_scores import (
+    SCORES,
+    evaluate_scorer,
+    score_events,
+    score_sessions,
+    write_table_scores,
+)
+from diptych.commerce.purchase_intent.sessions import sessionise
 from diptych.commerce.purchase_intent.shown import Discretion, showing
+from diptych.commerce.purchase_intent.statistics import Description, choose_statistics
+from diptych.commerce.purchase_intent.statistics import describe as describe_sessions
+from diptych.commerce.purchase_intent.statistics.shown import description_tables
 from diptych.core.errors import DataError, UsageError
+from diptych.core.files import atomic_path, check_replaceable, write_text
 from diptych.core.options import Options, parameter
+from diptych.core.reading import read_json
+from diptych.data.logs import ColumnMapping, Log
+from diptych.data.logs import ingest as read
 from diptych.data.logs.rules import Cleaning
-
-if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.scoring import Scorer
+from diptych.metrics.bootstrap import Bootstrap
+from diptych.report.intent import PAGE, description_page, evaluation_page, page_of
 
 _INTENT = "diptych.commerce.purchase_intent"
 _DIPTYCH_INTENT = ("diptych", "intent")
@@ -101,9 +131,6 @@ def ingest(options: IngestOptions, cleaning: Cleaning) -> None:
         diptych intent ingest clicks.dat buys.dat --out log --zone Europe/Amsterdam
         diptych intent ingest events.csv --column client=id --column time=ts -o log
     """
-    from diptych.data.logs import ColumnMapping
-    from diptych.data.logs import ingest as read
-
     out, mapping = options.out, ColumnMapping.of(options.column, options.mapping, options.time_format)
     given = options.model_dump(exclude={"sources", "out", "column", "mapping", "time_format"})
     log = read(options.sources, out, mapping=mapping, cleaning=cleaning, **given)
@@ -137,14 +164,6 @@ def describe(
         diptych intent describe log --by visitor --memory-limit 2GB --out visitors
         diptych intent describe log --statistic channels --out channels
     """
-    from diptych.commerce.purchase_intent.sessions import sessionise
-    from diptych.commerce.purchase_intent.statistics import Description, choose_statistics
-    from diptych.commerce.purchase_intent.statistics import describe as describe_sessions
-    from diptych.commerce.purchase_intent.statistics.shown import description_tables
-    from diptych.core.files import check_replaceable
-    from diptych.data.logs import Log
-    from diptych.report.intent import PAGE, description_page
-
     log, out = Log.open(wanted.log), wanted.out
     names = [one.name for one in choose_statistics(wanted.statistic or None)]
     check_replaceable(out, Description.marker())
@@ -197,8 +216,6 @@ def features(
     """
     source, out = wanted.source, wanted.out
     if source.is_file():
-        from diptych.commerce.purchase_intent.features.whole import make_whole_features
-
         if options.compat != "none" or options.also or wanted.export:
             raise UsageError(
                 f"{source} is a table of whole sessions, without steps",
@@ -206,11 +223,6 @@ def features(
             )
         table = make_whole_features(source, folder=out, keep_leaking=wanted.keep_leaking)
     else:
-        from diptych.commerce.purchase_intent.features import make_features
-        from diptych.commerce.purchase_intent.features.export import STEPS_FILE, export_steps
-        from diptych.commerce.purchase_intent.sessions import sessionise
-        from diptych.data.logs import Log
-
         log = Log.open(source)
         with engine.open() as runs:
             tables = sessionise(log, sessions, engine=runs)
@@ -277,14 +289,6 @@ def evaluate(options: EvaluateOptions) -> None:
         diptych intent evaluate features --out later --split time --step 0 --step 5
         diptych intent evaluate later-features --scorer scorer --out held-out
     """
-    from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate_models
-    from diptych.commerce.purchase_intent.evaluation.shown import evaluation_tables, left_out_lines
-    from diptych.commerce.purchase_intent.features import open_features
-    from diptych.commerce.purchase_intent.scoring import Scorer
-    from diptych.commerce.purchase_intent.scoring.table_scores import evaluate_scorer
-    from diptych.metrics.bootstrap import Bootstrap
-    from diptych.report.intent import PAGE, evaluation_page
-
     out, page = options.out, options.out / PAGE
     same: dict[str, Any] = {
         **options.model_dump(include={"settings", "steps"}),
@@ -328,11 +332,6 @@ def audit(wanted: ChecksOptions, options: AuditOptions) -> None:
         diptych intent audit features --log log
         diptych intent audit features --check single-column --strict --out audit
     """
-    from diptych.commerce.purchase_intent.auditing import audit as run
-    from diptych.commerce.purchase_intent.auditing.checks import FOLDER
-    from diptych.commerce.purchase_intent.features import open_features
-    from diptych.data.logs import Log
-
     target = wanted.out or wanted.features / FOLDER
     log = None if wanted.log is None else Log.open(wanted.log)
     found = run(open_features(wanted.features), log, options=options, checks=wanted.check or None)
@@ -369,12 +368,6 @@ def train(wanted: ScorerOptions, options: TrainOptions) -> None:
         diptych intent train features --out scorer --model svm --step 5
         diptych intent train features --out scorer --calibrate isotonic
     """
-    from diptych.commerce.purchase_intent.auditing import LeakAudit
-    from diptych.commerce.purchase_intent.features import open_features
-    from diptych.commerce.purchase_intent.scoring import train as fit
-    from diptych.commerce.purchase_intent.scoring.shown import EXAMPLE, scorer_table
-    from diptych.data.logs import Log
-
     table = open_features(wanted.features)
     found, log = LeakAudit.beside(table, wanted.audit), wanted.keep_history
     with stop_on_signal():
@@ -422,9 +415,6 @@ def score(options: ScoreOptions) -> None:
         tail -f events.jsonl | diptych intent score scorer - --stream
         diptych intent score scorer features --out scores
     """
-    from diptych.commerce.purchase_intent.features.whole import is_table
-    from diptych.commerce.purchase_intent.scoring import Scorer
-
     scorer, source, path = Scorer.open(options.scorer), options.source, Path(options.source)
     of_table = source != "-" and is_table(path)
     if options.stream and (of_table or path.suffix == ".json"):
@@ -443,10 +433,6 @@ def score(options: ScoreOptions) -> None:
 
 
 def _score_one(scorer: Scorer, file: Path, options: ScoreOptions) -> None:
-    from diptych.commerce.purchase_intent.scoring.shown import reasons_table
-    from diptych.core.files import write_text
-    from diptych.core.reading import read_json
-
     found = scorer.score(read_json(file), reasons=options.reasons)
     show(found.line(), *([reasons_table(found.reasons)] if found.reasons else []), *found.notes)
     if options.out is None:
@@ -458,9 +444,6 @@ def _score_one(scorer: Scorer, file: Path, options: ScoreOptions) -> None:
 
 def _score_lines(scorer: Scorer, options: ScoreOptions) -> None:
     """Answer lines of a file or of standard input as they come, into ``--out`` or standard output."""
-    from diptych.commerce.purchase_intent.scoring.table_scores import score_events, score_sessions
-    from diptych.core.files import atomic_path
-
     source, out = options.source, options.out
     with ExitStack() as opened:
         try:
@@ -493,10 +476,6 @@ def _write(answers: Iterable[dict[str, Any]], file: TextIO) -> tuple[int, int]:
 
 
 def _score_table(scorer: Scorer, path: Path, out: Path | None) -> None:
-    from diptych.commerce.purchase_intent.features.whole import opened_table
-    from diptych.commerce.purchase_intent.scoring.shown import measured_table
-    from diptych.commerce.purchase_intent.scoring.table_scores import SCORES, write_table_scores
-
     if out is None:
         raise UsageError("nowhere to write the scores of a table", "name a folder with --out")
     with opened_table(path, bool(scorer.about["kept_leaking"])) as features:
@@ -527,8 +506,6 @@ def report(options: ReportOptions, discretion: Discretion) -> None:
         diptych intent report description --hide-rates --out for-others.html
         diptych intent report evaluation
     """
-    from diptych.report.intent import PAGE, page_of
-
     with showing(discretion):
         page = page_of(options.folder, options.log).save(options.out or options.folder / PAGE)
     show(f"report in {page} ({page.stat().st_size / 1e6:.1f} MB, no other files needed)")

@@ -1,26 +1,17 @@
-"""``diptych data scenes``, ``products``, ``shop-log`` and ``shortcuts``: generated data whose every fact is known."""
+"""``diptych data scenes``, ``products`` and ``shop-log``: generated data whose every fact is known."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal
 
-from pydantic import model_validator
-
-from diptych.analysis.shortcuts import ShortcutOptions
 from diptych.cli.console import next_step, show
-from diptych.cli.sources import DataSpec, OutOption, least_and_most
-from diptych.core.errors import UsageError
+from diptych.cli.sources import OutOption, least_and_most
 from diptych.core.options import parameter
+from diptych.core.reading import read_json
 from diptych.core.table import Table
-
-if TYPE_CHECKING:
-    from diptych.analysis.shortcuts import Shortcuts
-    from diptych.data.collection import Collection
-    from diptych.report.document import Card
-
-_WIDTH, _NARROWEST = 1000, 200  # pixels: of a sheet, about, and of an image that is enlarged
-_FEW_SCENES = {"n_train": 40, "n_val": 10, "n_test": 10}
+from diptych.data.scenes import make_product_scenes, make_scenes, read_product_scenes, read_scenes
+from diptych.data.scenes.products import TRUTH
+from diptych.data.scenes.shop_log import make_shop_log
 
 
 class GeneratedData(OutOption):
@@ -79,8 +70,6 @@ def scenes(options: SceneOptions) -> None:
         diptych data scenes --train 3000 --out scenes
         diptych data scenes --objects 1 --out objects
     """
-    from diptych.data.scenes import make_scenes, read_scenes
-
     sizes = {"n_train": options.train, "n_val": options.val, "n_test": options.test, "k": options.captions}
     objects = least_and_most(options.objects, "--objects", "objects")
     same = options.model_dump(include={"seed", "size", "workers"})
@@ -98,10 +87,6 @@ def products(options: ProductOptions) -> None:
         diptych data products --out shop
         diptych data products --n 500 --levels 2-4 --without-category 0.1 --out shop
     """
-    from diptych.core.reading import read_json
-    from diptych.data.scenes import make_product_scenes, read_product_scenes
-    from diptych.data.scenes.products import TRUTH
-
     given = options.model_dump(exclude={"out", "n"})
     given["levels"] = least_and_most(options.levels, "--levels", "levels")
     folder = make_product_scenes(options.out, options.n, **given)
@@ -129,9 +114,6 @@ def shop_log(options: ShopLogOptions) -> None:
     Examples:
         diptych data shop-log --visitors 5000 --out visits
     """
-    from diptych.core.reading import read_json
-    from diptych.data.scenes.shop_log import TRUTH, make_shop_log
-
     folder = make_shop_log(options.out, **options.model_dump(exclude={"out"}))
     truth = read_json(folder / TRUTH)
     bought, anonymous = (
@@ -145,94 +127,3 @@ def shop_log(options: ShopLogOptions) -> None:
         f"in {folder}; what is planted and what is true of it: {folder / TRUTH}",
     )
     next_step(["diptych", "intent", "ingest", folder, "--out", "log"])
-
-
-class SheetOptions(ShortcutOptions, DataSpec):
-    """Which shortcuts are shown, on which images."""
-
-    data: Path | None = parameter(None, "A dataset: folder or file.", argument=True, metavar="DATA")
-    scenes: bool = parameter(False, "A few generated scenes instead.")
-    seed: int = parameter(0, "Of everything that is drawn.", ge=0)
-    size: int = parameter(224, "Side of the image that a tower receives.", ge=8)
-    split: str = parameter("train", "The part of the data to show.")
-    epoch: int | None = parameter(
-        None, "Show numbers as this epoch of training has them, not as evaluation.", ge=1
-    )
-    pictures: int = parameter(4, "How many images to show.", "--pictures", "-n", ge=1)
-    out: Path = parameter(Path("shortcuts.png"), "The PNG to write.", "--out", "-o")
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        if self.scenes == (self.data is not None):
-            raise UsageError("one source of images is needed", "give a dataset, or --scenes")
-        return self
-
-
-def shortcuts(options: SheetOptions) -> None:
-    """Show a few images and captions with synthetic shortcuts: numbers as digits on both.
-
-    Setups: unique numbers on images and captions, on captions or images alone, bits drawn at every access, a number
-    per caption, or none.
-
-    Examples:
-        diptych data shortcuts flickr8k --digits mnist.npz --out sheet.png
-        diptych data shortcuts --scenes --setup bits --bits 8 --epoch 1
-    """
-    from diptych.analysis.shortcuts import Shortcuts
-    from diptych.report.document import Gallery
-    from diptych.report.sheets import write_sheet
-    from diptych.training.recipe import collection_of
-    from diptych.training.sections import Data
-
-    size, chosen = options.size, options.model_dump(include=set(ShortcutOptions.model_fields))
-    section = {"scenes": _FEW_SCENES} if options.scenes else options.section(None)
-    whole = collection_of(Data.model_validate(section))
-    made = Shortcuts.of(ShortcutOptions(**chosen), whole, Data().train, options.seed)
-    made.check_fit(size, size)
-    cards = _cards(made, whole.split(options.split), options)
-    title, columns = f"{whole.name}, {options.split}; {made.line()}", max(1, _WIDTH // max(size, _NARROWEST))
-    write_sheet(options.out, title, [Gallery("", cards)], columns, _NARROWEST, exact=True)
-    show(*(f"{card.name}: {card.text.splitlines()[0] if card.text else 'no captions'}" for card in cards))
-    show(made.line(), f"drawn in {options.out}")
-    words = [] if options.data is None else ["--data", options.data]
-    for key, field in ShortcutOptions.model_fields.items():
-        value = chosen[key]
-        if key == "setup" or value != field.default:
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            words += ["--set", f"shortcuts.{key}={text}"]
-    next_step(["diptych", "train", "RECIPE", *words])
-
-
-def _cards(made: Shortcuts, part: Collection, options: SheetOptions) -> list[Card]:
-    """Return images from all over ``part``, prepared, with the shortcuts of an epoch or of evaluation."""
-    import numpy as np
-    from PIL import Image
-
-    from diptych.analysis.shortcuts import with_ending
-    from diptych.data.batches import Batch
-    from diptych.data.images import pasted, split_overlay
-    from diptych.encoders.preprocessing import Preprocessing
-    from diptych.report.document import Card
-
-    part = part.subset(
-        np.linspace(0, part.n_images - 1, min(options.pictures, part.n_images)).astype(np.int64)
-    )
-    shown = made.injected(part)
-    overlays = [split_overlay(shown.item(row))[1] for row in range(part.n_images)]
-    captions = list(shown.captions)
-    if (epoch := options.epoch) is not None:
-        batch = Batch(np.arange(part.n_images), np.arange(part.n_captions), part.caption_image)
-        given = made.training(part, batch, epoch - 1)  # which counts from 0
-        overlays = given.overlays
-        captions = [with_ending(*pair) for pair in zip(part.captions, given.endings, strict=True)]
-    size = options.size  # the usual share of the shorter side: 224 of 256 pixels
-    preprocessing = Preprocessing(size=size, resize=max(size, size * 8 // 7))
-    most = None if made.options.setup == "per-caption" else 1
-    cards = []
-    for row, overlay in enumerate(overlays):
-        pixels = preprocessing.central(part.image(row))
-        picture = Image.fromarray(pixels if overlay is None else pasted(pixels, overlay))
-        first, stop = part.caption_start[row : row + 2]
-        name = part.image_ids[row]
-        cards.append(Card(name, picture, "\n".join(captions[first:stop][:most]), name))
-    return cards

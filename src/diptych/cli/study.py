@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 from pydantic import field_validator, model_validator
@@ -15,9 +15,18 @@ from diptych.cli.study_data import DataChoices
 from diptych.commerce.purchase_intent.shown import Discretion, showing
 from diptych.core.errors import UsageError
 from diptych.core.options import command_line, parameter
-
-if TYPE_CHECKING:
-    from diptych.studies import Results
+from diptych.studies import STUDIES, Choices, Results, collect, compare, judged_in_the_paper, run_study
+from diptych.studies.page import notes_of, study_page
+from diptych.studies.results import STUDY, StudyFolder
+from diptych.studies.rows import path_keys
+from diptych.studies.tables import (
+    claims_tables,
+    compared_tables,
+    measured_rows,
+    papers_tables,
+    published_tables,
+    rows_table,
+)
 
 Name = Annotated[str, typer.Argument(help="A study; diptych study list names them.", show_default=False)]
 _RUNS = typer.Argument(help="Folders of studies, or of runs in them.", metavar="FOLDER", show_default=False)
@@ -30,9 +39,6 @@ def list_() -> None:
     Examples:
         diptych study list
     """
-    from diptych.studies import STUDIES
-    from diptych.studies.tables import papers_tables
-
     say(*papers_tables(STUDIES))
     name = next(iter(STUDIES)).name
     next_step(["diptych", "study", "show", name], ["diptych", "study", "run", name, "--quick"])
@@ -44,10 +50,6 @@ def show(name: Name) -> None:
     Examples:
         diptych study show ltd.table-1
     """
-    from diptych.studies import STUDIES, judged_in_the_paper
-    from diptych.studies.page import notes_of
-    from diptych.studies.tables import claims_tables, published_tables, rows_table
-
     one = STUDIES.get(name)
     say(f"{one.paper.authors}, “{one.paper.title}”, {one.paper.venue}", one.asks, *published_tables(one))
     say(*(f"setting {key}: {setting.description}; {setting.time}" for key, setting in one.settings.items()))
@@ -105,9 +107,6 @@ def run(name: Name, data: DataChoices, options: RunOptions, discretion: Discreti
         diptych study run intent.table-6.4 --data LOG
         diptych study run reproducibility.table-2.1 --data coco=COCO --set clip=RUN
     """
-    from diptych.studies import STUDIES, Choices, run_study
-    from diptych.studies.rows import path_keys
-
     one = STUDIES.get(name)
     setting = "quick" if options.quick else options.setting
     if not data.data and setting != "quick" and not one.without_data:
@@ -150,9 +149,6 @@ def verdict(runs: Runs, options: OutOption, discretion: Discretion) -> None:
     Examples:
         diptych study verdict studies/metric-learning.table-1
     """
-    from diptych.studies import collect
-    from diptych.studies.results import STUDY, StudyFolder
-
     found = collect(runs)
     if options.out is not None and len(found) > 1:
         names = ", ".join(results.study for results in found)
@@ -170,10 +166,6 @@ def verdict(runs: Runs, options: OutOption, discretion: Discretion) -> None:
 
 def _report(results: Results, target: Path, command: str) -> None:
     """Print a study's comparison, and write its page."""
-    from diptych.studies import STUDIES, compare
-    from diptych.studies.page import study_page
-    from diptych.studies.tables import claims_tables, compared_tables, measured_rows
-
     comparison = compare(STUDIES.get(results.study), results)
     say(comparison.label, *compared_tables(comparison, measured_alone=True), *comparison.tables)
     measured = measured_rows(comparison)

@@ -18,7 +18,7 @@ _DATA = group(
         "scenes": "diptych.cli.scenes:scenes",
         "products": "diptych.cli.scenes:products",
         "shop-log": "diptych.cli.scenes:shop_log",
-        "shortcuts": "diptych.cli.scenes:shortcuts",
+        "shortcuts": "diptych.cli.perturb:shortcuts",
         "perturb": "diptych.cli.perturb:perturb",
         "resources": "diptych.cli.data:resources",
     },

@@ -10,14 +10,15 @@ import typer
 from pydantic import field_validator
 
 from diptych.cli.sources import DataSource, OutOption, TargetOption, encoder_source, parse_values
+from diptych.commerce.catalogue.source import CatalogueSource, training_part, used_part
+from diptych.commerce.category_to_image.application import other_products, own_products
+from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
+from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.core.errors import UsageError
 from diptych.core.options import Options, parameter
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
-    from diptych.commerce.catalogue.source import CatalogueSource
-    from diptych.commerce.category_to_image.features import FeatureMaker
-    from diptych.commerce.category_to_image.options import TrainOptions
     from diptych.commerce.category_to_image.runs import CategoryRun
 
 TAXONOMIES = "diptych.data.taxonomy:TAXONOMIES"
@@ -43,8 +44,6 @@ class SortedData(DataSource):
 
     def source(self, **more: Any) -> CatalogueSource:
         """Return how the products are read, from anywhere."""
-        from diptych.commerce.catalogue.source import CatalogueSource
-
         data = Path(str(self.data))
         return CatalogueSource(
             data=str(data.resolve() if data.exists() else data),
@@ -94,9 +93,6 @@ class OtherData(SortedData):
         self, run: CategoryRun, split: str | None = None, own_tree: bool = True
     ) -> tuple[Catalogue, dict[str, Any]]:
         """Read the products of a split; return also how they were read."""
-        from diptych.commerce.catalogue.source import used_part
-        from diptych.commerce.category_to_image.application import other_products, own_products
-
         if self.data is not None:
             catalogue, source = other_products(run, self.source(), own_tree=own_tree)
             return used_part(catalogue, split), source
@@ -127,9 +123,6 @@ class EncoderSpec(Options):
 
     def maker(self, catalogue: Catalogue, modalities: tuple[str, ...] = ("image",)) -> FeatureMaker:
         """Return what makes features; what learns from texts learns from the training products."""
-        from diptych.commerce.catalogue.source import training_part
-        from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
-
         is_learned = self.text_encoder.partition(":")[0] == "lsa"
         values = parse_values(self.image_option, "--image-option")
         for key, value in values.items():  # files by their whole path, so that they are found from anywhere
@@ -154,8 +147,6 @@ class HeadOptions(TargetOption):
 
     def training(self, base: Mapping[str, Any], seed: str) -> TrainOptions:
         """Return the options of training over ``base``; ``seed`` is the option that seeds come from."""
-        from diptych.commerce.category_to_image.options import TrainOptions
-
         values = parse_values(self.set_, "--set")
         named = {"modalities": "--model", "setting": "--setting", "query": "--query", "seed": seed}
         for key in values.keys() & named.keys():

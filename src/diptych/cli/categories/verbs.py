@@ -22,8 +22,39 @@ from diptych.cli.categories.sources import (
 from diptych.cli.console import next_step, show, stop_on_signal
 from diptych.cli.search import OF_PRODUCTS
 from diptych.cli.sources import DataSource, OutOption, TargetOption, parse_values
+from diptych.commerce.catalogue.catalogue import products_per_category
+from diptych.commerce.catalogue.source import product_tables, used_part
+from diptych.commerce.category_to_image.application import (
+    evaluate_catalogue,
+    evaluate_run,
+    index_products,
+    measure_run,
+    own_products,
+    pick_about,
+    pick_with,
+    train_run,
+    training_lines,
+)
+from diptych.commerce.category_to_image.evaluation.grid import trained_options
+from diptych.commerce.category_to_image.filling.catalogue import fill_catalogue
+from diptych.commerce.category_to_image.filling.fill import check_ending
+from diptych.commerce.category_to_image.picking import PICKS
+from diptych.commerce.category_to_image.runs import CategoryRun
+from diptych.commerce.category_to_image.tables import (
+    evaluation_tables,
+    pick_tables,
+    pick_warnings,
+    run_tables,
+)
 from diptych.core.errors import UsageError
+from diptych.core.files import check_replaceable, write_json
 from diptych.core.options import command_line, parameter
+from diptych.data.downloads import DownloadOptions, addresses_in, download_pictures, is_list
+from diptych.data.readers import has_own_format
+from diptych.data.taxonomy import read_taxonomy, recognised_format
+from diptych.data.taxonomy.tree import shape_of, tree_content
+from diptych.metrics.bootstrap import Bootstrap
+from diptych.report.categories import evaluation_page, remove_tree_pages, write_tree_pages
 
 _CATEGORIES = ("diptych", "categories")
 
@@ -52,9 +83,6 @@ def train(products: ProductData, encoders: EncoderSpec, options: TrainHeads) -> 
         diptych categories train feed.csv --out runs/feed --query path
         diptych categories train shop --out runs/near --set tree_distance=0.1
     """
-    from diptych.commerce.category_to_image.application import measure_run, train_run, training_lines
-    from diptych.commerce.category_to_image.evaluation.grid import trained_options
-    from diptych.commerce.category_to_image.tables import run_tables
     from diptych.training.run import TrainingFolder
 
     base = trained_options(options.model, options.setting, options.published).model_dump()
@@ -108,12 +136,6 @@ def evaluate(products: ProductData, encoders: EncoderSpec, options: EvaluateOpti
         diptych categories evaluate shop --out few --model bm25,clip-i
         diptych categories evaluate new-products --out held-out --run runs/shop
     """
-    from diptych.commerce.category_to_image.application import evaluate_catalogue, evaluate_run
-    from diptych.commerce.category_to_image.runs import CategoryRun
-    from diptych.commerce.category_to_image.tables import evaluation_tables
-    from diptych.metrics.bootstrap import Bootstrap
-    from diptych.report.categories import evaluation_page
-
     run, out = options.run, options.out
     if run is not None and encoders != EncoderSpec():
         raise UsageError("a run is measured as it is", "leave out the encoders")
@@ -174,13 +196,6 @@ def pick(run: RunFolder, data: OtherData, options: PickOptions) -> None:
         diptych categories pick runs/shop new-products -k 12 --out picks
         diptych categories pick runs/shop --among members --distinct content
     """
-    from diptych.commerce.category_to_image.application import pick_about, pick_with
-    from diptych.commerce.category_to_image.picking import PICKS
-    from diptych.commerce.category_to_image.runs import CategoryRun
-    from diptych.commerce.category_to_image.tables import pick_tables, pick_warnings
-    from diptych.core.files import check_replaceable
-    from diptych.report.categories import remove_tree_pages, write_tree_pages
-
     opened, target = CategoryRun.open(run), options.out or run / "picks"
     check_replaceable(target, PICKS)
     catalogue, source = data.catalogue(opened, options.split)
@@ -224,12 +239,6 @@ def fill(run: RunFolder, data: OtherData, options: FillOptions) -> None:
         diptych categories fill runs/shop new-products --threshold 0.8
         diptych categories fill runs/shop --check --split test --out doubtful.csv
     """
-    from diptych.commerce.catalogue.source import used_part
-    from diptych.commerce.category_to_image.application import own_products
-    from diptych.commerce.category_to_image.filling.catalogue import fill_catalogue
-    from diptych.commerce.category_to_image.filling.fill import check_ending
-    from diptych.commerce.category_to_image.runs import CategoryRun
-
     opened, is_own = CategoryRun.open(run), data.data is None
     target = options.out or run / ("checked.jsonl" if options.check else "filled.jsonl")
     check_ending(target)
@@ -274,9 +283,6 @@ def index(run: RunFolder, data: OtherData, options: IndexOptions) -> None:
         diptych categories index runs/shop
         diptych categories index runs/shop new-products --engine hnsw
     """
-    from diptych.commerce.category_to_image.application import index_products
-    from diptych.commerce.category_to_image.runs import CategoryRun
-
     opened, engine, split = CategoryRun.open(run), options.engine, options.split
     target, settings = options.out or run / f"index-{engine}", parse_values(options.option, "--option")
     catalogue, _ = data.catalogue(opened, split)
@@ -304,9 +310,6 @@ class TreeOptions(SortedData, OutOption):
     @property
     def is_file(self) -> bool:
         """Whether it is a taxonomy's file; a feed has paths as well, and is no list of them."""
-        from diptych.data.readers import has_own_format
-        from diptych.data.taxonomy import recognised_format
-
         of_products = any(getattr(self, one) for one in ("images", "reader", "reader_option", "taxonomy"))
         of_file = bool(self.format or self.option)
         if of_products and of_file:
@@ -328,12 +331,6 @@ def tree(options: TreeOptions) -> None:
         diptych categories tree categories.csv --option orphans=root
         diptych categories tree shop --taxonomy categories.txt --out tree.json
     """
-    from diptych.commerce.catalogue.catalogue import products_per_category
-    from diptych.commerce.catalogue.source import product_tables
-    from diptych.core.files import write_json
-    from diptych.data.taxonomy import read_taxonomy
-    from diptych.data.taxonomy.tree import shape_of, tree_content
-
     more: list[Any] = []  # what is known of products: tables and notes
     counts: dict[str, Any] = {}
     data: list[Any] = ["DATA", "--taxonomy", options.data]
@@ -394,8 +391,6 @@ def download(options: FetchOptions) -> None:
         diptych categories download images.csv -o images --contact ME --limit 100
         diptych categories download images.csv -o images --contact ME --retry-failed
     """
-    from diptych.data.downloads import DownloadOptions, addresses_in, download_pictures, is_list
-
     data, out, contact = options.data, options.out, options.contact
     given = {"contact", "rate", "connections", "allow_private", "attempts", "max_bytes"}
     politeness = DownloadOptions(**options.model_dump(include=given), robots=not options.ignore_robots)
