@@ -98,48 +98,6 @@ class PerturbedCaptions(Changes):
         return {"name": self.name, "seed": self.seed, "compat": self.compat} | super().to_dict()
 
 
-@dataclass
-class PerturbationSummary:
-    """How many captions were changed, and examples, of results that pass by.
-
-    Attributes:
-        whole: the captions.
-        most: examples of each perturbation, all of its first seed.
-    """
-
-    whole: CaptionList
-    most: int
-    counts: list[tuple[str, ...]] = field(default_factory=list)
-    examples: list[tuple[str, str, str]] = field(default_factory=list)
-
-    def watch(self, results: Iterable[PerturbedCaptions]) -> Iterator[PerturbedCaptions]:
-        """Give every result on, noted."""
-        for result in results:
-            if not any(row[0] == result.name for row in self.counts):
-                for row in result.changed.nonzero()[0][: self.most]:
-                    shown = _around_change(self.whole.captions[row], result.texts[row])
-                    self.examples.append((result.name, *shown))
-            numbers = (str(result.seed), f"{result.n_changed:,}", f"{len(result.texts):,}")
-            self.counts.append((result.name, *numbers, result.why))
-            yield result
-
-    def tables(self) -> list[Table]:
-        """Return the examples, and the counts."""
-        examples = Table.of("", "", ("perturbation", "before", "after"), self.examples)
-        columns = ("perturbation", "seed", "changed", "of", "unchanged, and why")
-        return [*([examples] if self.examples else []), Table.of("", "", columns, self.counts)]
-
-
-def _around_change(before: str, after: str) -> tuple[str, str]:
-    """Both texts, or of long ones what stands around the first difference."""
-    short = min(len(before), len(after))
-    first = next((place for place in range(short) if before[place] != after[place]), short)
-    start = max(0, first - _LONG // 3) if max(len(before), len(after)) > _LONG else 0
-    shown = slice(start, start + _LONG)
-    lead, tails = "…" * (start > 0), ["…" * (len(text) > shown.stop) for text in (before, after)]
-    return lead + before[shown] + tails[0], lead + after[shown] + tails[1]
-
-
 def usual_seed(compat: str) -> int:
     """The seed where nobody names one: 0, or the published code's."""
     return PUBLISHED_SEED if compat == "published" else 0
@@ -379,3 +337,45 @@ def write_perturbed(
         said = {"captions of": captions.name, "captions": len(captions.ids), **(about or {})}
         write_json(place / PERTURBED, {**said, "perturbations": summaries})
     return [Path(folder) / summary["file"] for summary in summaries]
+
+
+@dataclass
+class PerturbationSummary:
+    """How many captions were changed, and examples, of results that pass by.
+
+    Attributes:
+        whole: the captions.
+        most: examples of each perturbation, all of its first seed.
+    """
+
+    whole: CaptionList
+    most: int
+    counts: list[tuple[str, ...]] = field(default_factory=list)
+    examples: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def watch(self, results: Iterable[PerturbedCaptions]) -> Iterator[PerturbedCaptions]:
+        """Give every result on, noted."""
+        for result in results:
+            if not any(row[0] == result.name for row in self.counts):
+                for row in result.changed.nonzero()[0][: self.most]:
+                    shown = _around_change(self.whole.captions[row], result.texts[row])
+                    self.examples.append((result.name, *shown))
+            numbers = (str(result.seed), f"{result.n_changed:,}", f"{len(result.texts):,}")
+            self.counts.append((result.name, *numbers, result.why))
+            yield result
+
+    def tables(self) -> list[Table]:
+        """Return the examples, and the counts."""
+        examples = Table.of("", "", ("perturbation", "before", "after"), self.examples)
+        columns = ("perturbation", "seed", "changed", "of", "unchanged, and why")
+        return [*([examples] if self.examples else []), Table.of("", "", columns, self.counts)]
+
+
+def _around_change(before: str, after: str) -> tuple[str, str]:
+    """Both texts, or of long ones what stands around the first difference."""
+    short = min(len(before), len(after))
+    first = next((place for place in range(short) if before[place] != after[place]), short)
+    start = max(0, first - _LONG // 3) if max(len(before), len(after)) > _LONG else 0
+    shown = slice(start, start + _LONG)
+    lead, tails = "…" * (start > 0), ["…" * (len(text) > shown.stop) for text in (before, after)]
+    return lead + before[shown] + tails[0], lead + after[shown] + tails[1]
