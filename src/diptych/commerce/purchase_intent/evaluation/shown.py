@@ -121,22 +121,28 @@ class Grid:
         return max((one for one in known if one["step"] == last), key=lambda one: one[measure], default=None)
 
 
-def evaluation_tables(evaluation: Evaluation) -> list[Table]:
-    """Return the values behind charts; then, folded, importance by step and every number of every cell."""
-    grid = Grid(evaluation.cells)
-    charts = [*step_charts(grid, "average_precision"), *step_charts(grid, "f1")]
-    charts += [*gain_charts(grid, evaluation.gains), *importance_charts(evaluation.importance)]
-    values = [replace(one.table(), caption=f"{one.title}: {one.y or one.x}", folded=False) for one in charts]
+def evaluation_blocks(evaluation: Evaluation) -> dict[str, list[Chart | Table]]:
+    """Return all charts and tables of an evaluation, by what they show."""
+    grid, importance = Grid(evaluation.cells), evaluation.importance
     models = {name: one["description"] for name, one in evaluation.about["models"].items()}
-    return [*values, *importance_tables(evaluation.importance), *cell_tables(grid, models)]
+    by_step = [chart for measure in REFERENCES for chart in step_charts(grid, measure)]
+    return {
+        "By step" if len(grid.steps) > 1 else "By model": [*by_step],
+        "What extended features add": [*gain_charts(grid, evaluation.gains)],
+        "Probabilities": [*reliability_charts(grid)],
+        "What features are worth": [*importance_charts(importance), *importance_tables(importance)],
+        "All numbers": [*cell_tables(grid, models)],
+    }
 
 
-def evaluation_charts(evaluation: Evaluation) -> list[Chart]:
-    """Return all charts of an evaluation."""
-    grid = Grid(evaluation.cells)
-    charts = [chart for measure in REFERENCES for chart in step_charts(grid, measure)]
-    charts += gain_charts(grid, evaluation.gains)
-    return [*charts, *reliability_charts(grid), *importance_charts(evaluation.importance)]
+def evaluation_tables(evaluation: Evaluation) -> list[Table]:
+    """Return the values behind most charts; then, folded, importance by step and every number of every cell."""
+    parts = evaluation_blocks(evaluation)
+    del parts["Probabilities"]
+    blocks, lift = [block for part in parts.values() for block in part], MEASURES["lift_10"][0]
+    charts = [one for one in blocks if isinstance(one, Chart) and lift not in (one.x, one.y)]
+    values = [replace(one.table(), caption=f"{one.title}: {one.y or one.x}", folded=False) for one in charts]
+    return [*values, *(one for one in blocks if isinstance(one, Table))]
 
 
 def cell_tables(grid: Grid, descriptions: Mapping[str, str]) -> list[Table]:
