@@ -10,7 +10,7 @@ from typing import Any
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation import shown as evaluated
 from diptych.commerce.purchase_intent.evaluation.plan import Protocol
-from diptych.commerce.purchase_intent.evaluation.shown import Grid, pages_text, step_text
+from diptych.commerce.purchase_intent.evaluation.shown import Grid, pages_text
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring import shown as scored
@@ -357,10 +357,7 @@ def scorer_page(scorer: Scorer) -> Page:
         if audit
         else "not run with this scorer",
     }
-    notes = [
-        f"not trained: {one['setting']}, step {step_text(one['step'])}: {one['reason']}"
-        for one in about["not_trained"]
-    ]
+    notes = evaluated.left_out_lines(about["not_trained"], "not trained")
     notes += [f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms]
     if about["history"]:
         notes.append(f"the folder holds the history of {number(about['history'])} visitors: personal data")

@@ -70,9 +70,9 @@ def pages_text(step: int) -> str:
     return "before any page" if step == 0 else f"after {step} {'page' if step == 1 else 'pages'}"
 
 
-def left_out_lines(left_out: Sequence[Row]) -> list[str]:
-    """Return what could not be evaluated, and why."""
-    return [f"left out: {row['setting']}, step {step_text(row['step'])}: {row['reason']}" for row in left_out]
+def left_out_lines(left_out: Sequence[Row], what: str = "left out") -> list[str]:
+    """Return which settings and steps have no model, and why."""
+    return [f"{what}: {row['setting']}, step {step_text(row['step'])}: {row['reason']}" for row in left_out]
 
 
 @dataclass(frozen=True)
