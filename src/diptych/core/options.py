@@ -45,14 +45,7 @@ _OF_COMMANDS = ("argument", "default", "envvar", "hidden", "metavar", "names")
 
 
 def parameter(default: Any, description: str, /, *flags: str, **more: Any) -> Any:
-    """Return a field that is a parameter of a command; ``...``: it has to be given.
-
-    Args:
-        default: its value where it is not given.
-        description: one line of help.
-        flags: its names, where they are not made of the field's.
-        more: how a command shows it (see :mod:`diptych.cli.verbs`), and bounds as for ``Field``.
-    """
+    """Return a field that a command takes (``...``: no default); ``more``: see :mod:`diptych.cli.verbs`, and bounds."""
     extra = {key: more.pop(key) for key in _OF_COMMANDS if key in more}
     extra |= {"flags": list(flags)} if flags else {}
     return Field(default, description=description, json_schema_extra=extra, **more)

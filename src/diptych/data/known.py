@@ -53,40 +53,23 @@ class Reading:
 
 @dataclass(frozen=True)
 class KnownDataset:
-    """What is known of a published dataset.
+    """What is known of a published dataset."""
 
-    Attributes:
-        name: what ``diptych data`` calls it.
-        title: its full name.
-        description: one line for lists.
-        centric: what its pictures show; None where both are in it.
-        citation: whom to cite.
-        licence: what may be done with it, and who owns the pictures, in plain words.
-        where: what there is to fetch, and where.
-        layout: the folder as it should be, as a tree.
-        readings: the readers that read it, the usual one first.
-        forms: its splits, as they are in use; the first that fits is taken.
-        thesis: what the thesis used of it, and how that is known.
-        notes: what else a user of numbers should know.
-        chapter: of the thesis, that used it.
-        names: further names by which collections of it go; those that begin so and go on after
-            ``_`` or ``-`` are parts of it.
-    """
-
-    name: str
-    title: str
-    description: str
-    centric: Centric | None
-    citation: str
-    licence: str
-    where: tuple[tuple[str, str], ...]
-    layout: str
-    readings: tuple[Reading, ...]
-    forms: tuple[Form, ...] = ()
-    thesis: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    name: str  # what ``diptych data`` calls it
+    title: str  # its full name
+    description: str  # one line for lists
+    centric: Centric | None  # what its pictures show; None where both are in it
+    citation: str  # whom to cite
+    licence: str  # what may be done with it, and who owns the pictures, in plain words
+    where: tuple[tuple[str, str], ...]  # what there is to fetch, and where
+    layout: str  # the folder as it should be, as a tree
+    readings: tuple[Reading, ...]  # the readers that read it, the usual one first
+    forms: tuple[Form, ...] = ()  # its splits, as they are in use; the first that fits is taken
+    thesis: tuple[str, ...] = ()  # what the thesis used of it, and how that is known
+    notes: tuple[str, ...] = ()  # what else a user of numbers should know
+    # further names by which collections of it go; those that begin so and go on after ``_`` or ``-`` are parts of it
     names: tuple[str, ...] = ()
-    chapter: int = 2
+    chapter: int = 2  # of the thesis, that used it
 
     def lines(self) -> list[str]:
         """Return everything about it that is no size."""

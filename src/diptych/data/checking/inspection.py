@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -92,35 +93,20 @@ class Problem:
 
 @dataclass(frozen=True)
 class Check:
-    """What was found in a dataset.
+    """What was found in a dataset."""
 
-    Attributes:
-        dataset: the known dataset that it was held against; None for any other.
-        reader: who read it.
-        collection: what was read, in one line.
-        centric: what its pictures show.
-        form: the form of splits that it was held against.
-        splits: each split, found beside expected.
-        pictures: the folder of pictures; None where pictures are not files of a folder.
-        without_captions: images that no caption describes.
-        repeated: captions that an image has twice.
-        shared: captions whose very words also describe another image.
-        notes: what the reader says, and what is worth knowing though nothing has to be done.
-        problems: what has to be put right.
-    """
-
-    dataset: str | None
-    reader: str
-    collection: str
-    centric: Centric | None
-    form: str | None
-    splits: tuple[SplitCheck, ...]
-    pictures: Pictures | None
-    without_captions: Some
-    repeated: Some
-    shared: Some
-    notes: tuple[str, ...]
-    problems: tuple[Problem, ...]
+    dataset: str | None  # the known dataset that it was held against; None for any other
+    reader: str  # who read it
+    collection: str  # what was read, in one line
+    centric: Centric | None  # what its pictures show
+    form: str | None  # the form of splits that it was held against
+    splits: tuple[SplitCheck, ...]  # each split, found beside expected
+    pictures: Pictures | None  # the folder of pictures; None where pictures are not files of a folder
+    without_captions: Some  # images that no caption describes
+    repeated: Some  # captions that an image has twice
+    shared: Some  # captions whose very words also describe another image
+    notes: tuple[str, ...]  # what the reader says, and what is worth knowing though nothing has to be done
+    problems: tuple[Problem, ...]  # what has to be put right
 
     @property
     def complete(self) -> bool:
@@ -348,18 +334,8 @@ def inspected(
 
 def _by_folder(wanted: Sequence[str], missing: Sequence[str]) -> Mapping[str, tuple[int, int]]:
     """Per folder: how many of how many are missing."""
-
-    def counted(names: Sequence[str]) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for name in names:
-            folder = str(PurePosixPath(name).parent)
-            counts[folder] = counts.get(folder, 0) + 1
-        return counts
-
-    if not missing:
-        return {}
-    whole = counted(wanted)
-    return {folder: (count, whole[folder]) for folder, count in sorted(counted(missing).items())}
+    lost, whole = (Counter(str(PurePosixPath(name).parent) for name in names) for names in (missing, wanted))
+    return {folder: (count, whole[folder]) for folder, count in sorted(lost.items())}
 
 
 def _unpack(root: Path, present: int, archives: Sequence[str], layout: str) -> str:

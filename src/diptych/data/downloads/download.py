@@ -172,25 +172,16 @@ _SHOWN = 5  # ids per reason
 
 @dataclass(frozen=True)
 class Downloads:
-    """What a download did.
+    """What a download did."""
 
-    Attributes:
-        folder: where the pictures and ``downloads.jsonl`` are.
-        wanted: how many pictures were asked for.
-        there: of them, those that are in the folder now.
-        fetched: of those, the ones that this call brought.
-        failures: of them, those that did not come, as the journal has them: ``id``, ``address``, ``kind``, ``error``.
-        left: those not tried yet: beyond the limit, or of hosts that were given up.
-        given_up: host → why it was left for another time.
-    """
-
-    folder: Path
-    wanted: int
-    there: int
-    fetched: int
+    folder: Path  # where the pictures and ``downloads.jsonl`` are
+    wanted: int  # how many pictures were asked for
+    there: int  # of them, those that are in the folder now
+    fetched: int  # of those, the ones that this call brought
+    # of them, those that did not come, as the journal has them: ``id``, ``address``, ``kind``, ``error``
     failures: tuple[Mapping[str, Any], ...]
-    left: int
-    given_up: Mapping[str, str]
+    left: int  # those not tried yet: beyond the limit, or of hosts that were given up
+    given_up: Mapping[str, str]  # host → why it was left for another time
 
     @property
     def reasons(self) -> dict[str, int]:

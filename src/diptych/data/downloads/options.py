@@ -22,41 +22,25 @@ AGENT = "diptych"
 
 @dataclass(frozen=True)
 class DownloadOptions:
-    """Options of one download.
+    """Options of one download."""
 
-    Attributes:
-        contact: a mail address or web page where whoever runs a host can reach who downloads; it is sent to all.
-        rate: requests per second and host, robots.txt included.
-        connections: at once, to one host.
-        hosts: how many hosts at once.
-        robots: keep to robots.txt.
-        allow_private: follow addresses into private and loopback networks.
-        attempts: how often a picture is tried before it counts as failed.
-        back_off: seconds before the second attempt; twice as long before each further one.
-        longest_wait: seconds; a host that asks for a longer pause is left for another time.
-        timeout: seconds to connect, and without a byte.
-        seconds: for one picture altogether.
-        redirects: how many are followed.
-        max_bytes: a picture's largest file.
-        max_pixels: a picture's largest area.
-        min_side: shorter pictures are placeholders.
-    """
-
-    contact: str
-    rate: float = 1.0
-    connections: int = 1
-    hosts: int = 8
-    robots: bool = True
-    allow_private: bool = False
-    attempts: int = 4
-    back_off: float = 2.0
-    longest_wait: float = 600.0
-    timeout: float = 30.0
-    seconds: float = 180.0
-    redirects: int = 5
-    max_bytes: int = 30_000_000
-    max_pixels: int = MAX_PIXELS
-    min_side: int = 2
+    contact: (
+        str  # a mail address or web page where whoever runs a host can reach who downloads; it is sent to all
+    )
+    rate: float = 1.0  # requests per second and host, robots.txt included
+    connections: int = 1  # at once, to one host
+    hosts: int = 8  # how many hosts at once
+    robots: bool = True  # keep to robots.txt
+    allow_private: bool = False  # follow addresses into private and loopback networks
+    attempts: int = 4  # how often a picture is tried before it counts as failed
+    back_off: float = 2.0  # seconds before the second attempt; twice as long before each further one
+    longest_wait: float = 600.0  # seconds; a host that asks for a longer pause is left for another time
+    timeout: float = 30.0  # seconds to connect, and without a byte
+    seconds: float = 180.0  # for one picture altogether
+    redirects: int = 5  # how many are followed
+    max_bytes: int = 30_000_000  # a picture's largest file
+    max_pixels: int = MAX_PIXELS  # a picture's largest area
+    min_side: int = 2  # shorter pictures are placeholders
 
     def __post_init__(self) -> None:
         contact = self.contact.strip()

@@ -46,9 +46,8 @@ class Resources:
 
     def tables(self) -> list[Table]:
         """Return one row each."""
-        rows = [
-            (row.name, row.state, row.what, f"{row.size / 1e6:.1f}" if row.size else "") for row in self.rows
-        ]
+        sizes = (f"{row.size / 1e6:.1f}" if row.size else "" for row in self.rows)
+        rows = [(row.name, row.state, row.what, size) for row, size in zip(self.rows, sizes, strict=True)]
         return [Table.of("language resources", "", ("what", "state", "version", "MB"), rows)]
 
     def lines(self) -> list[str]:
@@ -88,9 +87,7 @@ def _looked_up(net: WordNet) -> str:
 def find_resources(wordnet: Path | str | None = None, nltk_data: Path | str | None = None) -> Resources:
     """Look for everything; what is missing or damaged is said, not raised."""
     places = Places.find(wordnet, nltk_data)
-    library = _library()
-    tagger, tagger_row = _tagger(places)
-    net, net_row = _wordnet(places)
+    library, (tagger, tagger_row), (net, net_row) = _library(), _tagger(places), _wordnet(places)
     rows = (library, tagger_row, net_row, _scenes())
     return Resources(rows, places.folders, tagger if library.state == "there" else None, net)
 

@@ -87,18 +87,8 @@ MISSING_WORDS = _words(r"null NULL Null (null) none None NONE nan NaN NAN na NA 
 
 ACTION_WORDS: Mapping[str, tuple[str, ...]] = {
     "page": (
-        "page",
-        "pageview",
-        "page_view",
-        "page view",
-        "view",
-        "view_item",
-        "viewproduct",
-        "click",
-        "detail",
-        "open",
-        "visit",
-        "browse",
+        *("page", "pageview", "page_view", "page view"),
+        *_words("view view_item viewproduct click detail open visit browse"),
     ),
     "query": ("query", "search", "site_search", "view_search_results"),
     "add": ("add", "addtocart", "add_to_cart", "add to cart", "add_to_basket", "cart", "basket"),
