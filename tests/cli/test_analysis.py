@@ -76,21 +76,11 @@ def test_an_epoch_shows_what_training_has(diptych: Command, scenes_folder: Path,
 def test_every_caption_is_shown_where_each_has_a_code(
     diptych: Command, scenes_folder: Path, tmp_path: Path
 ) -> None:
-    arguments = (
-        "data",
-        "shortcuts",
-        scenes_folder,
-        "--digits",
-        "drawn",
-        "-n",
-        1,
-        "--out",
-        tmp_path / "s.png",
-    )
-    diptych(*arguments)
+    line = f"data shortcuts {scenes_folder} --digits drawn -n 1 --out {tmp_path}/s.png"
+    diptych(line)
     with Image.open(tmp_path / "s.png") as one:
         height = one.size[1]
-    diptych(*arguments, "--setup", "per-caption")
+    diptych(f"{line} --setup per-caption")
     with Image.open(tmp_path / "s.png") as five:
         assert five.size[1] > height
 

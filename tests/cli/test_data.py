@@ -43,7 +43,10 @@ def test_a_name_shows_where_licence_layout_and_sizes(diptych: Command, name: str
 def test_a_check_that_finds_all(diptych: Command, tmp_path: Path) -> None:
     karpathy(tmp_path, IMAGES, "things")
     done = diptych(f"data check own {tmp_path} --decode --out {tmp_path}/check.json")
-    done.shows("things: 5 images, 10 captions", "5 of 5 are there", "pictures that cannot be decoded: 0")
+    done.shows("things: 5 images, 10 captions")
+    rows = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert f"pictures in {tmp_path}/images 5 of 5" in rows
+    assert "pictures that cannot be decoded 0" in rows
     done.shows("complete: nothing has to be done")
     done.shows(f"next: diptych evaluate MODEL --data {tmp_path} --reader karpathy")
     written = json.loads((tmp_path / "check.json").read_text())
@@ -58,8 +61,9 @@ def test_a_check_that_finds_pieces_missing(diptych: Command, tmp_path: Path) -> 
     picture(tmp_path / "images" / "extra.png")
     file = tmp_path / "check.json"
     done = diptych(f"data check coco {tmp_path} --decode --workers 0 -o {file}", code=1)
-    done.shows("113,287", "pictures that no caption uses: 1 (extra.png)")
-    done.shows("to do: 4 of 5 pictures are there, 1 are missing: 3.png", "empty files: 1 (0.png)", "fix: ")
+    rows = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert {"pictures that no caption uses 1 extra.png", "empty files 1 0.png"} <= set(rows)
+    done.shows("113,287", "to do: 4 of 5 pictures are there, 1 are missing: 3.png", "fix: ")
     done.shows("not complete: ")
     assert "next: " not in done.out
     written = json.loads(file.read_text())

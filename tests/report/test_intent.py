@@ -32,7 +32,7 @@ from diptych.commerce.purchase_intent.evaluation.plan import Protocol
 from diptych.commerce.purchase_intent.evaluation.result import Results
 from diptych.commerce.purchase_intent.evaluation.shown import (
     Grid,
-    evaluation_charts,
+    evaluation_blocks,
     evaluation_tables,
     importance_charts,
     importance_tables,
@@ -51,6 +51,11 @@ from diptych.report.document import Page
 from diptych.report.intent import description_page, evaluation_page, scorer_page
 
 HOSTILE = '<script>alert(1)</script>"><img src=x>'
+
+
+def evaluation_charts(found: Evaluation) -> list[Chart]:
+    """Return all charts of an evaluation."""
+    return [one for part in evaluation_blocks(found).values() for one in part if isinstance(one, Chart)]
 
 
 def texts(page: Page) -> list[str]:

@@ -129,13 +129,15 @@ def fail(error: DiptychError) -> int:
     return error.exit_code
 
 
-def show(*tables: Table) -> None:
-    """Print tables, each as wide as the terminal allows."""
-    for table in tables:
-        if (collected := _collected.get()) is not None:
-            collected["tables"].append(table.content())
+def show(*shown: Table | str) -> None:
+    """Print tables, each as wide as the terminal allows, and lines."""
+    for one in shown:
+        if isinstance(one, str):
+            say(one)
+        elif (collected := _collected.get()) is not None:
+            collected["tables"].append(one.content())
         else:
-            console().print(table)
+            console().print(one)
 
 
 _WORTH_SHOWING = 2.0  # seconds

@@ -5,21 +5,15 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from pydantic import Field
-
 from diptych.cli.console import next_step, say
-from diptych.core.options import Options
+from diptych.core.options import Options, parameter
 
 
 class DemoOptions(Options):
     """What the demo does."""
 
-    out: Path = Field(
-        Path("demo"),
-        description="Where the run goes; a finished one is shown again.",
-        json_schema_extra={"flags": ["--out", "-o"]},
-    )
-    quick: bool = Field(False, description="Half the training, and a lower score.")
+    out: Path = parameter(Path("demo"), "Where the run goes; a finished one is shown again.", "--out", "-o")
+    quick: bool = parameter(False, "Half the training, and a lower score.")
 
 
 def demo(options: DemoOptions) -> None:

@@ -1,121 +1,65 @@
-"""``diptych data perturb``: captions with typos, in another order or with another meaning, in files."""
+"""``diptych data perturb`` and ``shortcuts``: captions that are changed, images and captions with numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import model_validator
 
-from diptych.cli.console import next_step, progress, say, show
-from diptych.cli.sources import LanguageSpec, OutOption, PartSpec, options_by_name
+from diptych.analysis.perturbations import TextPerturbation, choose_perturbations
+from diptych.analysis.perturbations import perturb as library
+from diptych.analysis.perturbations.declaration import perturbation_tables
+from diptych.analysis.perturbations.perturb import CaptionList
+from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts, with_ending
+from diptych.cli.console import next_step, show
+from diptych.cli.sources import DataSpec, LanguageSpec, OutOption, PartSpec, options_by_name
 from diptych.core.errors import UsageError
-from diptych.core.table import Table
+from diptych.core.options import parameter
+from diptych.data.batches import Batch
+from diptych.data.collection import Collection
+from diptych.encoders.embeddings import Origin
+from diptych.encoders.preprocessing import Preprocessing
+from diptych.report.document import Card, Gallery
+from diptych.report.sheets import write_sheet
 
-if TYPE_CHECKING:
-    from diptych.analysis.perturbations import PerturbedCaptions, TextPerturbation
-    from diptych.analysis.perturbations.perturb import CaptionList
-    from diptych.data.collection import Collection
-
-
-_LONG = 160
-"""Characters of a caption that a table shows."""
-
-
-def list_perturbations() -> None:
-    """Print a table for each group."""
-    from diptych.analysis.perturbations import GROUPS, choose_perturbations
-
-    every = choose_perturbations(["all"])
-    for group, what in GROUPS.items():
-        rows = []
-        for one in every:
-            if one.group == group:
-                defaults = ((key, given.default) for key, given in one.options.model_fields.items())
-                options = " ".join(
-                    f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
-                    for key, value in defaults
-                )
-                rows.append((one.name, one.description, "yes" if one.keeps_meaning else "no", options))
-        columns = ("perturbation", "what it changes", "meaning stays", "options")
-        if rows:
-            show(Table.of(f"{group}: {what}", "", columns, rows))
-    next_step("diptych data perturb DATA --perturb NAME --out FOLDER")
-
-
-@dataclass
-class Shown:
-    """What the tables show of results that pass by."""
-
-    whole: CaptionList
-    most: int
-    counts: list[tuple[str, ...]] = field(default_factory=list)
-    examples: list[tuple[str, str, str]] = field(default_factory=list)
-
-    def watch(self, results: Iterable[PerturbedCaptions]) -> Iterator[PerturbedCaptions]:
-        """The same results, each noted before it is given on; examples are of a perturbation's first seed."""
-        for result in results:
-            why = "; ".join(f"{reason} {count:,}" for reason, count in result.reasons.items())
-            numbers = (str(result.seed), f"{result.n_changed:,}", f"{len(result.texts):,}")
-            if not any(row[0] == result.name for row in self.counts):
-                rows = result.changed.nonzero()[0][: self.most]
-                self.examples += [
-                    (result.name, *_around_change(self.whole.captions[row], result.texts[row]))
-                    for row in rows
-                ]
-            self.counts.append((result.name, *numbers, why))
-            yield result
-
-
-def _around_change(before: str, after: str) -> tuple[str, str]:
-    """Both texts, or of long ones what stands around the first difference."""
-    short = min(len(before), len(after))
-    first = next((place for place in range(short) if before[place] != after[place]), short)
-    start = max(0, first - _LONG // 3) if max(len(before), len(after)) > _LONG else 0
-    shown = slice(start, start + _LONG)
-    lead, tails = "…" * (start > 0), ["…" * (len(text) > shown.stop) for text in (before, after)]
-    return lead + before[shown] + tails[0], lead + after[shown] + tails[1]
+_WIDTH, _NARROWEST = 1000, 200  # pixels: of a sheet, about, and of an image that is enlarged
+_FEW_SCENES = {"n_train": 40, "n_val": 10, "n_test": 10}
 
 
 class PerturbOptions(LanguageSpec, PartSpec, OutOption):
     """Which captions are changed, and how."""
 
-    data: Path | None = Field(
-        None,
-        description="A dataset: folder or file; or a .txt file with a caption per line.",
-        json_schema_extra={"argument": True},
+    data: Path | None = parameter(
+        None, "A dataset: folder or file; or a .txt file with a caption per line.", argument=True
     )
-    perturb: list[str] = Field(
+    perturb: list[str] = parameter(
         [],
-        description="Perturbations or groups of them, text or thesis (its thirteen). Repeatable, or with commas.",
-        json_schema_extra={"default": "thesis", "names": "diptych.analysis.perturbations:PERTURBATIONS"},
+        "Perturbations or groups of them, text or thesis (its thirteen). Repeatable, or with commas.",
+        default="thesis",
+        names="diptych.analysis.perturbations:PERTURBATIONS",
     )
-    list_all: bool = Field(
-        False, description="Show every perturbation and stop.", json_schema_extra={"flags": ["--list"]}
+    list_all: bool = parameter(False, "Show every perturbation and stop.", "--list")
+    set_: list[str] = parameter([], "NAME.KEY=VALUE for a perturbation. Repeatable.", "--set")
+    seeds: int = parameter(1, "How often each is drawn anew.", ge=1)
+    seed: int | None = parameter(None, "The first seed.", ge=0, default="0, or 42 with --compat published")
+    compat: Literal["none", "published"] = parameter(
+        "none", "published: as the thesis's code, faults included."
     )
-    set_: list[str] = Field(
-        [],
-        description="NAME.KEY=VALUE for a perturbation. Repeatable.",
-        json_schema_extra={"flags": ["--set"]},
-    )
-    seeds: int = Field(1, ge=1, description="How often each is drawn anew.")
-    seed: int | None = Field(
-        None,
-        ge=0,
-        description="The first seed.",
-        json_schema_extra={"default": "0, or 42 with --compat published"},
-    )
-    compat: Literal["none", "published"] = Field(
-        "none", description="published: as the thesis's code, faults included."
-    )
-    examples: int = Field(
-        2,
-        ge=0,
-        description="Of each perturbation, to show.",
-        json_schema_extra={"flags": ["--examples", "-n"]},
-    )
+    examples: int = parameter(2, "Of each perturbation, to show.", "--examples", "-n", ge=0)
+
+    def read_captions(self) -> tuple[CaptionList, Collection | None, str | None]:
+        """Return the captions, the collection they are of, and which part of it; a text file has neither."""
+        if self.data is None:
+            raise UsageError("no captions given", "give a dataset or a .txt file, or --list")
+        if self.data.suffix.lower() == ".txt" and self.reader is None:
+            if self.split is not None or self.captions != "all" or self.images is not None:
+                fix = "leave --split, --captions and --images out"
+                raise UsageError(f"{self.data} has captions alone", fix)
+            return CaptionList.of_lines(self.data), None, None
+        part, split = Origin("", self.section(None), None, self.captions).collection().part(self.split)
+        return CaptionList.of_collection(part), part, split
 
 
 def perturb(options: PerturbOptions) -> None:
@@ -128,84 +72,135 @@ def perturb(options: PerturbOptions) -> None:
         diptych data perturb captions.txt --perturb typos --seeds 3
         diptych data perturb --list
     """
-    from diptych.analysis.perturbations.perturb import (
-        check_perturbations,
-        perturbed_over,
-        usual_seed,
-        write_perturbed,
-    )
-
     if options.list_all:
-        list_perturbations()
+        show(*perturbation_tables())
+        next_step("diptych data perturb DATA --perturb NAME --out FOLDER")
         return
-    data, compat, out = options.data, options.compat, options.out
-    if data is None:
-        raise UsageError("no captions given", "give a dataset or a .txt file, or --list")
+    compat, out = options.compat, options.out
     names = [name.strip() for given in options.perturb or ["thesis"] for name in given.split(",")]
     chosen, left_out = _chosen(names, compat)
     settings = options_by_name(options.set_)
-    check_perturbations(chosen, settings, compat)
-    first = options.seed if options.seed is not None else usual_seed(compat)
+    library.check_perturbations(chosen, settings, compat)
+    first = options.seed if options.seed is not None else library.usual_seed(compat)
+    whole, collection, part = options.read_captions()
+    known = options.open(collection) if any(one.needs for one in chosen) else None
+    language = None if known is None else known.line()
     seeds = range(first, first + options.seeds)
-    with progress():
-        whole, collection, part = _captions(options)
-        known = options.open(collection) if any(one.needs for one in chosen) else None
-        results = perturbed_over(whole, chosen, seeds=seeds, options=settings, compat=compat, language=known)
-        shown, files = Shown(whole, options.examples), []
-        if out is None:
-            for _ in shown.watch(results):
-                pass
-        else:
-            about = {"split": part, "compat": compat, "language": None if known is None else known.line()}
-            files = write_perturbed(out, whole, shown.watch(results), about)
-    if shown.examples:
-        show(Table.of("", "", ("perturbation", "before", "after"), shown.examples))
-    show(Table.of("", "", ("perturbation", "seed", "changed", "of", "unchanged, and why"), shown.counts))
-    said_of = f"{whole.name}{'' if part is None else f', {part}'}: {len(whole.ids):,} captions"
-    said_of += "" if compat == "none" else f"; compat {compat}"
-    say(said_of if known is None else f"{said_of}; language {known.line()}")
-    for why, which in left_out.items():
-        if which:
-            say(f"left out, for {why}: {', '.join(which)}")
-    again = [part for name in names for part in ("--perturb", name)]
-    if out is None:
-        next_step(["diptych", "data", "perturb", data, *again, "--out", "FOLDER"])
-        return
-    say(f"written to {out}")
-    next_step(
-        ["less", files[0]] if collection is None else ["diptych", "analyse", "stress", "MODEL", data, *again]
+    summary, files = library.PerturbationSummary(whole, options.examples), []
+    results = summary.watch(
+        library.perturbed_over(whole, chosen, seeds=seeds, options=settings, compat=compat, language=known)
     )
+    if out is None:
+        for _ in results:
+            pass
+    else:
+        about = {"split": part, "compat": compat, "language": language}
+        files = library.write_perturbed(out, whole, results, about)
+    facts = [f"{whole.name}{'' if part is None else f', {part}'}: {len(whole.ids):,} captions"]
+    facts += [] if compat == "none" else [f"compat {compat}"]
+    facts += [] if language is None else [f"language {language}"]
+    show(*summary.tables(), "; ".join(facts))
+    show(*(f"left out, for {why}: {', '.join(which)}" for why, which in left_out.items() if which))
+    words = [options.data, *(part for name in names for part in ("--perturb", name))]
+    if out is None:
+        next_step(["diptych", "data", "perturb", *words, "--out", "FOLDER"])
+        return
+    show(f"written to {out}")
+    next_step(["less", files[0]] if collection is None else ["diptych", "analyse", "stress", "MODEL", *words])
 
 
 def _chosen(names: Sequence[str], compat: str) -> tuple[list[TextPerturbation], dict[str, list[str]]]:
     """Those that can be done, and of groups' members those that cannot, by the reason why."""
-    from diptych.analysis.perturbations import TextPerturbation, choose_perturbations
-
     every = choose_perturbations(names)
     texts = [one for one in every if isinstance(one, TextPerturbation)]
     pictures = [one.name for one in every if not isinstance(one, TextPerturbation)]
     if not texts:
         raise UsageError(f"{', '.join(pictures)}: of pictures, not of captions", "for example --perturb text")
     possible = [one for one in texts if compat != "published" or one.published or one.name in names]
-    if not possible:
-        possible = texts  # none has a published form, which is an error
+    possible = possible or texts  # none has a published form, which is an error
     unpublished = [one.name for one in texts if one not in possible]
     return possible, {"they change pictures": pictures, "they have no published form": unpublished}
 
 
-def _captions(options: PerturbOptions) -> tuple[CaptionList, Collection | None, str | None]:
-    """Return the captions, the collection they are of, and which part of it; a text file has neither."""
-    from diptych.analysis.perturbations.perturb import CaptionList
-    from diptych.encoders.embeddings import Origin
+class SheetOptions(ShortcutOptions, DataSpec):
+    """Which shortcuts are shown, on which images."""
 
-    data, split = options.data, options.split
-    assert data is not None
-    if data.suffix.lower() == ".txt" and options.reader is None:
-        if split is not None or options.captions != "all" or options.images is not None:
-            raise UsageError(f"{data} has captions alone", "leave --split, --captions and --images out")
-        return CaptionList.of_lines(data), None, None
-    collection = Origin("", options.section(None), None, options.captions).collection()
-    if split is None:
-        split = "test" if "test" in collection.split_sizes else "all"
-    part = collection if split == "all" else collection.split(split)
-    return CaptionList.of_collection(part), part, split
+    data: Path | None = parameter(None, "A dataset: folder or file.", argument=True, metavar="DATA")
+    scenes: bool = parameter(False, "A few generated scenes instead.")
+    seed: int = parameter(0, "Of everything that is drawn.", ge=0)
+    size: int = parameter(224, "Side of the image that a tower receives.", ge=8)
+    split: str = parameter("train", "The part of the data to show.")
+    epoch: int | None = parameter(
+        None, "Show numbers as this epoch of training has them, not as evaluation.", ge=1
+    )
+    pictures: int = parameter(4, "How many images to show.", "--pictures", "-n", ge=1)
+    out: Path = parameter(Path("shortcuts.png"), "The PNG to write.", "--out", "-o")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.scenes == (self.data is not None):
+            raise UsageError("one source of images is needed", "give a dataset, or --scenes")
+        return self
+
+
+def shortcuts(options: SheetOptions) -> None:
+    """Show a few images and captions with synthetic shortcuts: numbers as digits on both.
+
+    Setups: unique numbers on images and captions, on captions or images alone, bits drawn at every access, a number
+    per caption, or none.
+
+    Examples:
+        diptych data shortcuts flickr8k --digits mnist.npz --out sheet.png
+        diptych data shortcuts --scenes --setup bits --bits 8 --epoch 1
+    """
+    from diptych.training.recipe import collection_of
+    from diptych.training.sections import Data
+
+    size, chosen = options.size, options.model_dump(include=set(ShortcutOptions.model_fields))
+    section = {"scenes": _FEW_SCENES} if options.scenes else options.section(None)
+    whole = collection_of(Data.model_validate(section))
+    made = Shortcuts.of(ShortcutOptions(**chosen), whole, Data().train, options.seed)
+    made.check_fit(size, size)
+    cards = _cards(made, whole.split(options.split), options)
+    title, columns = f"{whole.name}, {options.split}; {made.line()}", max(1, _WIDTH // max(size, _NARROWEST))
+    write_sheet(options.out, title, [Gallery("", cards)], columns, _NARROWEST, exact=True)
+    show(*(f"{card.name}: {card.text.splitlines()[0] if card.text else 'no captions'}" for card in cards))
+    show(made.line(), f"drawn in {options.out}")
+    words = [] if options.data is None else ["--data", options.data]
+    for key, field in ShortcutOptions.model_fields.items():
+        value = chosen[key]
+        if key == "setup" or value != field.default:
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            words += ["--set", f"shortcuts.{key}={text}"]
+    next_step(["diptych", "train", "RECIPE", *words])
+
+
+def _cards(made: Shortcuts, part: Collection, options: SheetOptions) -> list[Card]:
+    """Return images from all over ``part``, prepared, with the shortcuts of an epoch or of evaluation."""
+    import numpy as np
+    from PIL import Image
+
+    from diptych.data.images import pasted, split_overlay
+
+    part = part.subset(
+        np.linspace(0, part.n_images - 1, min(options.pictures, part.n_images)).astype(np.int64)
+    )
+    shown = made.injected(part)
+    overlays = [split_overlay(shown.item(row))[1] for row in range(part.n_images)]
+    captions = list(shown.captions)
+    if (epoch := options.epoch) is not None:
+        batch = Batch(np.arange(part.n_images), np.arange(part.n_captions), part.caption_image)
+        given = made.training(part, batch, epoch - 1)  # which counts from 0
+        overlays = given.overlays
+        captions = [with_ending(*pair) for pair in zip(part.captions, given.endings, strict=True)]
+    size = options.size  # the usual share of the shorter side: 224 of 256 pixels
+    preprocessing = Preprocessing(size=size, resize=max(size, size * 8 // 7))
+    most = None if made.options.setup == "per-caption" else 1
+    cards = []
+    for row, overlay in enumerate(overlays):
+        pixels = preprocessing.central(part.image(row))
+        picture = Image.fromarray(pixels if overlay is None else pasted(pixels, overlay))
+        first, stop = part.caption_start[row : row + 2]
+        name = part.image_ids[row]
+        cards.append(Card(name, picture, "\n".join(captions[first:stop][:most]), name))
+    return cards

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
-from pydantic import Field, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
-from diptych.cli.console import messages, next_step, progress, say, stop_on_signal
-from diptych.cli.console import show as show_tables
+from diptych.cli.console import messages, next_step, stop_on_signal
+from diptych.cli.console import show as say
 from diptych.cli.sources import OutOption, recipe_values
 from diptych.cli.study_data import DataChoices
 from diptych.commerce.purchase_intent.shown import Discretion, showing
 from diptych.core.errors import UsageError
-from diptych.core.options import command_line
-
-if TYPE_CHECKING:
-    from diptych.studies import Results
+from diptych.core.options import command_line, parameter
+from diptych.studies import STUDIES, Choices, Results, collect, compare, judged_in_the_paper, run_study
+from diptych.studies.page import notes_of, study_page
+from diptych.studies.results import STUDY, StudyFolder
+from diptych.studies.rows import path_keys
+from diptych.studies.tables import (
+    claims_tables,
+    compared_tables,
+    measured_rows,
+    papers_tables,
+    published_tables,
+    rows_table,
+)
 
 Name = Annotated[str, typer.Argument(help="A study; diptych study list names them.", show_default=False)]
 _RUNS = typer.Argument(help="Folders of studies, or of runs in them.", metavar="FOLDER", show_default=False)
@@ -30,10 +39,7 @@ def list_() -> None:
     Examples:
         diptych study list
     """
-    from diptych.studies import STUDIES
-    from diptych.studies.tables import papers_tables
-
-    show_tables(*papers_tables(STUDIES))
+    say(*papers_tables(STUDIES))
     name = next(iter(STUDIES)).name
     next_step(["diptych", "study", "show", name], ["diptych", "study", "run", name, "--quick"])
 
@@ -44,20 +50,12 @@ def show(name: Name) -> None:
     Examples:
         diptych study show ltd.table-1
     """
-    from diptych.studies import STUDIES, judged_in_the_paper
-    from diptych.studies.page import notes_of
-    from diptych.studies.tables import claims_tables, published_tables, rows_table
-
     one = STUDIES.get(name)
-    say(f"{one.paper.authors}, “{one.paper.title}”, {one.paper.venue}")
-    say(one.asks)
-    show_tables(*published_tables(one))
-    for setting_name, setting in one.settings.items():
-        say(f"setting {setting_name}: {setting.description}; {setting.time}")
-    show_tables(rows_table(one))
-    show_tables(*claims_tables([(claim, None, printed) for claim, printed in judged_in_the_paper(one)]))
-    for note in notes_of(one):
-        say(f"note: {note}")
+    say(f"{one.paper.authors}, “{one.paper.title}”, {one.paper.venue}", one.asks, *published_tables(one))
+    say(*(f"setting {key}: {setting.description}; {setting.time}" for key, setting in one.settings.items()))
+    say(rows_table(one))
+    say(*claims_tables([(claim, None, printed) for claim, printed in judged_in_the_paper(one)]))
+    say(*(f"note: {note}" for note in notes_of(one)))
     data = [] if one.without_data else ["--data", "LOG" if one.of_logs else "DATASET"]
     next_step(["diptych", "study", "run", name, "--quick"], ["diptych", "study", "run", name, *data])
 
@@ -65,31 +63,25 @@ def show(name: Name) -> None:
 class RunOptions(OutOption):
     """Which rows of a study are run, and how."""
 
-    rows: str | None = Field(None, description="Names or the paper's numbers, with commas: 1.1,1.2.")
-    seeds: str | None = Field(
-        None, description="With commas: 0,1,2.", json_schema_extra={"default": "the setting's own"}
+    rows: str | None = parameter(None, "Names or the paper's numbers, with commas: 1.1,1.2.")
+    seeds: str | None = parameter(None, "With commas: 0,1,2.", default="the setting's own")
+    quick: bool = parameter(False, "On generated data, in minutes.")
+    setting: Literal["paper", "data", "quick"] | None = parameter(
+        None, "How rows are trained.", default="paper on the paper's datasets, data on others"
     )
-    quick: bool = Field(False, description="On generated data, in minutes.")
-    setting: Literal["paper", "data", "quick"] | None = Field(
-        None,
-        description="How rows are trained.",
-        json_schema_extra={"default": "paper on the paper's datasets, data on others"},
+    targets: str | None = parameter(
+        None, "Latent targets: a sentence-transformers model's folder or name, or lsa."
     )
-    targets: str | None = Field(
-        None, description="Latent targets: a sentence-transformers model's folder or name, or lsa."
-    )
-    regions: Path | None = Field(None, description="An .npy file of region features, for VSRN.")
-    positives: str | None = Field(
-        None, description="Further judgements to measure by, NAME:PATH, e.g. cxc:FOLDER."
-    )
-    set_: list[str] = Field(
+    regions: Path | None = parameter(None, "An .npy file of region features, for VSRN.")
+    positives: str | None = parameter(None, "Further judgements to measure by, NAME:PATH, e.g. cxc:FOLDER.")
+    set_: list[str] = parameter(
         [],
-        description="KEY=VALUE for the recipes of all rows, e.g. model.image.weights=FILE; or what a row is, e.g. "
+        "KEY=VALUE for the recipes of all rows, e.g. model.image.weights=FILE; or what a row is, e.g. "
         "clip=ENCODER. Repeatable.",
-        json_schema_extra={"flags": ["--set"]},
+        "--set",
     )
-    features: Path | None = Field(None, description="Folder of cached backbone features.")
-    accelerator: str = Field("auto", description="cpu, cuda, mps or auto.")
+    features: Path | None = parameter(None, "Folder of cached backbone features.")
+    accelerator: str = parameter("auto", "cpu, cuda, mps or auto.")
 
     @field_validator("seeds")
     @classmethod
@@ -115,9 +107,6 @@ def run(name: Name, data: DataChoices, options: RunOptions, discretion: Discreti
         diptych study run intent.table-6.4 --data LOG
         diptych study run reproducibility.table-2.1 --data coco=COCO --set clip=RUN
     """
-    from diptych.studies import STUDIES, Choices, run_study
-    from diptych.studies.rows import path_keys
-
     one = STUDIES.get(name)
     setting = "quick" if options.quick else options.setting
     if not data.data and setting != "quick" and not one.without_data:
@@ -136,7 +125,7 @@ def run(name: Name, data: DataChoices, options: RunOptions, discretion: Discreti
     beside = ("out", "features", "accelerator")
     command = command_line(("diptych", "study", "run", name), data, options, left_out=beside)
     rows = [part.strip() for part in (options.rows or "").split(",") if part.strip()]
-    with progress(), stop_on_signal(), messages():
+    with stop_on_signal(), messages():
         results = run_study(
             one,
             folder,
@@ -160,9 +149,6 @@ def verdict(runs: Runs, options: OutOption, discretion: Discretion) -> None:
     Examples:
         diptych study verdict studies/metric-learning.table-1
     """
-    from diptych.studies import collect
-    from diptych.studies.results import STUDY, StudyFolder
-
     found = collect(runs)
     if options.out is not None and len(found) > 1:
         names = ", ".join(results.study for results in found)
@@ -180,23 +166,15 @@ def verdict(runs: Runs, options: OutOption, discretion: Discretion) -> None:
 
 def _report(results: Results, target: Path, command: str) -> None:
     """Print a study's comparison, and write its page."""
-    from diptych.studies import STUDIES, compare
-    from diptych.studies.page import study_page
-    from diptych.studies.tables import claims_tables, compared_tables, measured_rows
-
     comparison = compare(STUDIES.get(results.study), results)
-    say(comparison.label)
-    show_tables(*compared_tables(comparison, measured_alone=True), *comparison.tables)
+    say(comparison.label, *compared_tables(comparison, measured_alone=True), *comparison.tables)
     measured = measured_rows(comparison)
     for name, row in measured:
         facts = [] if comparison.study.of_logs else [f"seeds {', '.join(map(str, row.seeds))}"]
         facts += [f"{row.cpu_seconds / 60:.1f} CPU minutes"] if row.cpu_seconds else []
         say(f"{name}: {'; '.join([*facts, *row.commands])}")
-    protocols = dict.fromkeys(f"protocol: {row.protocol}" for _, row in measured)
-    for line in (*protocols, *comparison.remarks):
-        say(line)
-    counts = comparison.counts()
-    if comparison.reproduces and counts:
+    say(*dict.fromkeys(f"protocol: {row.protocol}" for _, row in measured), *comparison.remarks)
+    if comparison.reproduces and (counts := comparison.counts()):
         say("cells: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-    show_tables(*claims_tables(comparison.claims))
+    say(*claims_tables(comparison.claims))
     study_page(comparison, command).save(target)

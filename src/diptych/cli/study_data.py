@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
 from diptych.cli.sources import DataSpec, parse_values
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.core.options import Options
+from diptych.core.options import Options, parameter
 
 if TYPE_CHECKING:
     from diptych.studies import LogSource, Study
@@ -26,22 +24,18 @@ _NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 class DataChoices(Options):
     """Which data a study is run on."""
 
-    data: list[str] = Field(
+    data: list[str] = parameter(
         [],
-        description="A dataset: folder or file; a log, of a shop's. Of several collections NAME=DATASET, repeated.",
+        "A dataset: folder or file; a log, of a shop's. Of several collections NAME=DATASET, repeated.",
     )
-    images: list[str] = Field(
-        [], description="Folder of images, where it is not beside the data; or NAME=FOLDER."
-    )
-    reader: list[str] = Field(
+    images: list[str] = parameter([], "Folder of images, where it is not beside the data; or NAME=FOLDER.")
+    reader: list[str] = parameter(
         [],
-        description="The data's format, where it is not recognised; or NAME=READER.",
-        json_schema_extra={"names": "diptych.data.readers:READERS"},
+        "The data's format, where it is not recognised; or NAME=READER.",
+        names="diptych.data.readers:READERS",
     )
-    reader_option: list[str] = Field(
-        [], description="KEY=VALUE for the reader; or NAME.KEY=VALUE. Repeatable."
-    )
-    skip_bad_images: bool = Field(False, description="Leave out and count images that cannot be read.")
+    reader_option: list[str] = parameter([], "KEY=VALUE for the reader; or NAME.KEY=VALUE. Repeatable.")
+    skip_bad_images: bool = parameter(False, "Leave out and count images that cannot be read.")
 
     def choices(self, study: Study) -> dict[str, Any]:
         """Return what these are among the choices of who runs a study."""

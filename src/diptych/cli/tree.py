@@ -18,9 +18,9 @@ _DATA = group(
         "scenes": "diptych.cli.scenes:scenes",
         "products": "diptych.cli.scenes:products",
         "shop-log": "diptych.cli.scenes:shop_log",
-        "shortcuts": "diptych.cli.shortcuts:shortcuts",
+        "shortcuts": "diptych.cli.perturb:shortcuts",
         "perturb": "diptych.cli.perturb:perturb",
-        "resources": "diptych.cli.resources:resources",
+        "resources": "diptych.cli.data:resources",
     },
 )
 _ANALYSE = group(
@@ -29,8 +29,8 @@ _ANALYSE = group(
     {
         "stress": "diptych.cli.stress:stress",
         "audit": "diptych.cli.audit:audit",
-        "cocos": "diptych.cli.cocos:cocos",
-        "granularity": "diptych.cli.granularity:granularity",
+        "cocos": "diptych.cli.analyse:cocos",
+        "granularity": "diptych.cli.analyse:granularity",
         "protocol": "diptych.cli.protocol:protocol",
     },
 )
@@ -57,7 +57,7 @@ _INTENT = group(
     "intent",
     "Predict purchases: from raw shop logs to a calibrated, explained probability.",
     {
-        name: f"diptych.cli.intent.{name}:{name}"
+        name: f"diptych.cli.intent:{name}"
         for name in ("ingest", "describe", "features", "evaluate", "audit", "train", "score", "report")
     },
 )
@@ -65,7 +65,7 @@ _CATEGORIES = group(
     "categories",
     "Find images for every category of a tree, and categories for products without one.",
     {
-        name: f"diptych.cli.categories.{name}:{name}"
+        name: f"diptych.cli.categories.verbs:{name}"
         for name in ("train", "evaluate", "pick", "fill", "index", "tree", "download")
     },
 )

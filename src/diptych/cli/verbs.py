@@ -32,7 +32,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from diptych.cli import plain
-from diptych.cli.console import output
+from diptych.cli.console import output, progress
 from diptych.core.errors import UsageError
 from diptych.core.options import Options, flags_of
 
@@ -149,7 +149,7 @@ def command_of(function: Verb, name: str) -> TyperCommand:
         for argument, model in models.items():
             own = {key: values.pop(key) for key in model.model_fields}
             values[argument] = model.read(own, f"diptych {name}")
-        with output(**printed):
+        with output(**printed), progress():
             function(**values)
 
     ordered = sorted(parameters.values(), key=lambda one: one.default is not inspect.Parameter.empty)

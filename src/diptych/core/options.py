@@ -15,7 +15,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from diptych.core.errors import DiptychError, UsageError, nearest
 
@@ -39,6 +39,16 @@ class Options(BaseModel):
             return cls.model_validate(values)
         except ValidationError as wrong:
             raise _fault(cls, values, wrong, name, error, fix) from None
+
+
+_OF_COMMANDS = ("argument", "default", "envvar", "hidden", "metavar", "names")
+
+
+def parameter(default: Any, description: str, /, *flags: str, **more: Any) -> Any:
+    """Return a field that a command takes (``...``: no default); ``more``: see :mod:`diptych.cli.verbs`, and bounds."""
+    extra = {key: more.pop(key) for key in _OF_COMMANDS if key in more}
+    extra |= {"flags": list(flags)} if flags else {}
+    return Field(default, description=description, json_schema_extra=extra, **more)
 
 
 def flags_of(key: str, field: Any) -> list[str]:

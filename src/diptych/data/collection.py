@@ -199,6 +199,11 @@ class Collection:
             raise UnknownNameError(f"split of {self.name}", name, self.split_sizes)
         return self if len(rows) == self.n_images else self.subset(rows)
 
+    def part(self, name: str | None) -> tuple[Collection, str]:
+        """Return a split or ``all``, and its name; without a name the split ``test`` where there is one."""
+        name = name or ("test" if "test" in self.split_sizes else "all")
+        return (self if name == "all" else self.split(name)), name
+
     def subset(self, rows: Sequence[int] | np.ndarray) -> Collection:
         """Return the images ``rows``, in that order, with all their captions."""
         rows = np.asarray(rows, dtype=np.int64)

@@ -13,7 +13,13 @@ from typing import Any
 from diptych.core.errors import UsageError
 from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
+from diptych.core.table import Table
 from diptych.data.collection import Centric
+
+
+def captions_text(captions: Mapping[int, str]) -> str:
+    """Return the numbers of captions in use, each with its meaning."""
+    return " or ".join(f"{count:,} ({what})" for count, what in captions.items())
 
 
 @dataclass(frozen=True)
@@ -47,40 +53,51 @@ class Reading:
 
 @dataclass(frozen=True)
 class KnownDataset:
-    """What is known of a published dataset.
+    """What is known of a published dataset."""
 
-    Attributes:
-        name: what ``diptych data`` calls it.
-        title: its full name.
-        description: one line for lists.
-        centric: what its pictures show; None where both are in it.
-        citation: whom to cite.
-        licence: what may be done with it, and who owns the pictures, in plain words.
-        where: what there is to fetch, and where.
-        layout: the folder as it should be, as a tree.
-        readings: the readers that read it, the usual one first.
-        forms: its splits, as they are in use; the first that fits is taken.
-        thesis: what the thesis used of it, and how that is known.
-        notes: what else a user of numbers should know.
-        chapter: of the thesis, that used it.
-        names: further names by which collections of it go; those that begin so and go on after
-            ``_`` or ``-`` are parts of it.
-    """
-
-    name: str
-    title: str
-    description: str
-    centric: Centric | None
-    citation: str
-    licence: str
-    where: tuple[tuple[str, str], ...]
-    layout: str
-    readings: tuple[Reading, ...]
-    forms: tuple[Form, ...] = ()
-    thesis: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    name: str  # what ``diptych data`` calls it
+    title: str  # its full name
+    description: str  # one line for lists
+    centric: Centric | None  # what its pictures show; None where both are in it
+    citation: str  # whom to cite
+    licence: str  # what may be done with it, and who owns the pictures, in plain words
+    where: tuple[tuple[str, str], ...]  # what there is to fetch, and where
+    layout: str  # the folder as it should be, as a tree
+    readings: tuple[Reading, ...]  # the readers that read it, the usual one first
+    forms: tuple[Form, ...] = ()  # its splits, as they are in use; the first that fits is taken
+    thesis: tuple[str, ...] = ()  # what the thesis used of it, and how that is known
+    notes: tuple[str, ...] = ()  # what else a user of numbers should know
+    # further names by which collections of it go; those that begin so and go on after ``_`` or ``-`` are parts of it
     names: tuple[str, ...] = ()
-    chapter: int = 2
+    chapter: int = 2  # of the thesis, that used it
+
+    def lines(self) -> list[str]:
+        """Return everything about it that is no size."""
+        return [
+            self.title,
+            f"{self.description}; {self.centric or 'scene- and object'}-centric",
+            f"cite: {self.citation}",
+            f"licence: {self.licence}",
+            *(f"{what}: {address}" for what, address in self.where),
+            "lay it out so:",
+            *(f"    {line}" for line in self.layout.rstrip().splitlines()),
+            *(f"thesis, chapter {self.chapter}: {line}" for line in self.thesis),
+            *(f"note: {line}" for line in self.notes),
+        ]
+
+    def tables(self) -> list[Table]:
+        """Return the sizes of its splits, and its readers."""
+        sizes = []
+        for form in self.forms:
+            name = form.name if form.binding else f"{form.name} (told, not demanded)"
+            for split, size in form.sizes.items():
+                sizes.append((name, split, f"{size.images:,}", captions_text(size.captions) or "any"))
+        after, columns = "one caption of each image is always in use", ("form", "split", "images", "captions")
+        readings = [(one.reader, one.what, one.options or "none needed") for one in self.readings]
+        return [
+            *([Table.of("sizes", after, columns, sizes)] if sizes else []),
+            Table.of("read by (--reader)", "", ("reader", "what", "options"), readings),
+        ]
 
 
 KNOWN: Registry[KnownDataset] = Registry("dataset", "diptych.data.known")

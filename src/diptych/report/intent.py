@@ -10,7 +10,7 @@ from typing import Any
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.evaluation import shown as evaluated
 from diptych.commerce.purchase_intent.evaluation.plan import Protocol
-from diptych.commerce.purchase_intent.evaluation.shown import REFERENCES, Grid, pages_text, step_text
+from diptych.commerce.purchase_intent.evaluation.shown import Grid, pages_text
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring import shown as scored
@@ -202,50 +202,34 @@ _POPULATIONS = {
     "those whose visitor is known at any time (as published)",
 }
 _CHOSEN = "the highest average precision on the test sessions at the last step"
+_BY_STEP = (
+    "F1 is of predictions from a probability of 0.5 on, as in the thesis; compare it with that of predicting a "
+    "purchase always. Average precision needs no threshold; chance has the share of purchases, which changes with "
+    f"the population. Intervals in charts are of a setting's best model: {_CHOSEN}. Thesis Figure 6.7."
+)
+_READING = {
+    "By step": _BY_STEP,
+    "By model": _BY_STEP,
+    "What extended features add": "The extended set less the baseline, on the same sessions and folds; intervals of "
+    "the differences.",
+    "Probabilities": "Test sessions in bins of equally many, by probability: its mean and the share that buys. "
+    "Calibrated: Platt's sigmoid, fitted inside every training part. Dotted: both are equal.",
+    "What features are worth": "By impurity as the thesis has it, counted on training sessions, it favours features "
+    "with many values; by permutation it is what average precision loses on test sessions when a feature is permuted. "
+    "Features that say the same can stand in for each other. Thesis Figure 6.6.",
+    "All numbers": "Best F1: with the threshold that is best inside every training part. Brier: mean squared error of "
+    "probabilities. Lift: purchases among the tenth with the highest scores, as a multiple of the base rate. P at R "
+    "50 %: the best precision that finds half of the purchases.",
+}
 
 
 def evaluation_page(evaluation: Evaluation) -> Page:
     """Return the page of an evaluation."""
     about, protocol, grid = evaluation.about, evaluation.protocol, Grid(evaluation.cells)
     features, how, folds = about["features"], evaluation.results.intervals, about["split"]["folds"]
-    tables = evaluated.cell_tables(grid, {name: one["description"] for name, one in about["models"].items()})
     sections = [
-        Section(
-            "By step" if len(grid.steps) > 1 else "By model",
-            [chart for measure in REFERENCES for chart in evaluated.step_charts(grid, measure)],
-            "F1 is of predictions from a probability of 0.5 on, as in the thesis; compare it with that of predicting a "
-            "purchase always. Average precision needs no threshold; chance has the share of purchases, which changes "
-            f"with the population. Intervals in charts are of a setting's best model: {_CHOSEN}. Thesis "
-            "Figure 6.7.",
-        ),
-        Section(
-            "What extended features add",
-            evaluated.gain_charts(grid, evaluation.gains),
-            "The extended set less the baseline, on the same sessions and folds; intervals of the differences.",
-        ),
-        Section(
-            "Probabilities",
-            evaluated.reliability_charts(grid),
-            "Test sessions in bins of equally many, by probability: its mean and the share that buys. Calibrated: "
-            "Platt's sigmoid, fitted inside every training part. Dotted: both are equal.",
-        ),
-        Section(
-            "What features are worth",
-            [
-                *evaluated.importance_charts(evaluation.importance),
-                *evaluated.importance_tables(evaluation.importance),
-            ],
-            "By impurity as the thesis has it, counted on training sessions, it favours features with many values; by "
-            "permutation it is what average precision loses on test sessions when a feature is permuted. Features that "
-            "say the same can stand in for each other. Thesis Figure 6.6.",
-        ),
-        Section(
-            "All numbers",
-            tables,
-            "Best F1: with the threshold that is best inside every training part. Brier: mean squared error of "
-            "probabilities. Lift: purchases among the tenth with the highest scores, as a multiple of the base rate. P "
-            "at R 50 %: the best precision that finds half of the purchases.",
-        ),
+        Section(title, blocks, _READING[title])
+        for title, blocks in evaluated.evaluation_blocks(evaluation).items()
     ]
     summary, headlines = _best(grid, f" These are the best: {_CHOSEN}.")
     facts = {
@@ -263,10 +247,7 @@ def evaluation_page(evaluation: Evaluation) -> Page:
         "fingerprints": f"features {features['fingerprint']}, evaluation {protocol.key}",
         "made with": f"diptych {about['diptych']}",
     }
-    left = [
-        f"left out: {row['setting']}, step {step_text(row['step'])}: {row['reason']}"
-        for row in evaluation.left_out
-    ]
+    left = evaluated.left_out_lines(evaluation.left_out)
     return Page(
         title=f"Predicting purchases: {shorten(str(features['name']), 80)}",
         summary=summary or "Nothing could be evaluated.",
@@ -284,11 +265,8 @@ def _best(grid: Grid, chosen: str) -> tuple[str, list[Headline]]:
     for setting, place in grid.fullest.items():
         best = grid.best(setting)
         if best is not None:
-            model, value, when = (
-                grid.labels[best["model"]],
-                best["average_precision"],
-                pages_text(best["step"]),
-            )
+            model, value = grid.labels[best["model"]], best["average_precision"]
+            when = pages_text(best["step"])
             chance = number(best["base_rate"], 3)
             parts.append(
                 f"{model}, {place}, {when}: average precision {number(value, 3)}, by chance {chance}"
@@ -379,10 +357,7 @@ def scorer_page(scorer: Scorer) -> Page:
         if audit
         else "not run with this scorer",
     }
-    notes = [
-        f"not trained: {one['setting']}, step {step_text(one['step'])}: {one['reason']}"
-        for one in about["not_trained"]
-    ]
+    notes = evaluated.left_out_lines(about["not_trained"], "not trained")
     notes += [f"alarm of the leak audit, {one['check']} {one['where']}: {one['text']}" for one in alarms]
     if about["history"]:
         notes.append(f"the folder holds the history of {number(about['history'])} visitors: personal data")

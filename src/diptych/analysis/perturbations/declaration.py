@@ -16,6 +16,7 @@ from diptych.core.draws import Draws
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.options import Options
 from diptych.core.registry import Registry
+from diptych.core.table import Table
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -142,6 +143,24 @@ def choose_perturbations(names: Iterable[str]) -> list[Perturbation]:
     if not chosen:
         raise UsageError("no perturbation was asked for", "for example all, thesis, typos")
     return [one for one in every if one.name in chosen]
+
+
+def perturbation_tables() -> list[Table]:
+    """Return all perturbations, a table per group."""
+    tables = []
+    for group, what in GROUPS.items():
+        rows = []
+        for one in sorted(PERTURBATIONS, key=lambda one: one.name):
+            if one.group == group:
+                defaults = ((key, field.default) for key, field in one.options.model_fields.items())
+                given = (f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
+                         for key, value in defaults)  # fmt: skip
+                rows.append(
+                    (one.name, one.description, "yes" if one.keeps_meaning else "no", " ".join(given))
+                )
+        columns = ("perturbation", "what it changes", "meaning stays", "options")
+        tables += [Table.of(f"{group}: {what}", "", columns, rows)] if rows else []
+    return tables
 
 
 def options_of(perturbation: Perturbation, given: Mapping[str, Any] | None = None) -> Options:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +20,7 @@ from diptych.core.draws import Draws
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder, write_json
 from diptych.core.reading import read_text
+from diptych.core.table import Table
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 
@@ -29,6 +30,8 @@ COMPATS = ("none", "published")
 
 PUBLISHED_SEED = 42
 """The seed that the published code begins with anew for every caption."""
+
+_LONG = 160  # characters of a caption that a table shows
 
 PERTURBED = "perturbations.json"
 """The file that every folder of perturbed captions holds."""
@@ -59,11 +62,15 @@ class Changes:
         """How many were changed."""
         return int(self.changed.sum())
 
+    @property
+    def why(self) -> str:
+        """The reasons with their counts."""
+        return "; ".join(f"{reason} {count:,}" for reason, count in self.reasons.items())
+
     def line(self) -> str:
         """Return one line: how many were changed, and why the others were not."""
         counts = f"{self.name}: {self.n_changed:,} of {len(self.changed):,} {self.of} changed"
-        why = "; ".join(f"{reason} {count:,}" for reason, count in self.reasons.items())
-        return f"{counts} ({why})" if why else counts
+        return f"{counts} ({self.why})" if self.why else counts
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was done and how often; JSON-able."""
@@ -307,7 +314,7 @@ def perturbed_over(
 def write_perturbed(
     folder: Path | str,
     captions: CaptionList,
-    results: Iterator[PerturbedCaptions],
+    results: Iterable[PerturbedCaptions],
     about: Mapping[str, Any] | None = None,
 ) -> list[Path]:
     """Write what :func:`perturbed_over` gives: ``NAME-SEED.jsonl`` for each, and ``perturbations.json``.
@@ -330,3 +337,45 @@ def write_perturbed(
         said = {"captions of": captions.name, "captions": len(captions.ids), **(about or {})}
         write_json(place / PERTURBED, {**said, "perturbations": summaries})
     return [Path(folder) / summary["file"] for summary in summaries]
+
+
+@dataclass
+class PerturbationSummary:
+    """How many captions were changed, and examples, of results that pass by.
+
+    Attributes:
+        whole: the captions.
+        most: examples of each perturbation, all of its first seed.
+    """
+
+    whole: CaptionList
+    most: int
+    counts: list[tuple[str, ...]] = field(default_factory=list)
+    examples: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def watch(self, results: Iterable[PerturbedCaptions]) -> Iterator[PerturbedCaptions]:
+        """Give every result on, noted."""
+        for result in results:
+            if not any(row[0] == result.name for row in self.counts):
+                for row in result.changed.nonzero()[0][: self.most]:
+                    shown = _around_change(self.whole.captions[row], result.texts[row])
+                    self.examples.append((result.name, *shown))
+            numbers = (str(result.seed), f"{result.n_changed:,}", f"{len(result.texts):,}")
+            self.counts.append((result.name, *numbers, result.why))
+            yield result
+
+    def tables(self) -> list[Table]:
+        """Return the examples, and the counts."""
+        examples = Table.of("", "", ("perturbation", "before", "after"), self.examples)
+        columns = ("perturbation", "seed", "changed", "of", "unchanged, and why")
+        return [*([examples] if self.examples else []), Table.of("", "", columns, self.counts)]
+
+
+def _around_change(before: str, after: str) -> tuple[str, str]:
+    """Both texts, or of long ones what stands around the first difference."""
+    short = min(len(before), len(after))
+    first = next((place for place in range(short) if before[place] != after[place]), short)
+    start = max(0, first - _LONG // 3) if max(len(before), len(after)) > _LONG else 0
+    shown = slice(start, start + _LONG)
+    lead, tails = "…" * (start > 0), ["…" * (len(text) > shown.stop) for text in (before, after)]
+    return lead + before[shown] + tails[0], lead + after[shown] + tails[1]

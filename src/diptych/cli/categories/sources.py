@@ -7,57 +7,49 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
-from diptych.cli.sources import DataSource, OutOption, encoder_source, parse_values
+from diptych.cli.sources import DataSource, OutOption, TargetOption, encoder_source, parse_values
+from diptych.commerce.catalogue.source import CatalogueSource, training_part, used_part
+from diptych.commerce.category_to_image.application import other_products, own_products
+from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
+from diptych.commerce.category_to_image.options import TrainOptions
 from diptych.core.errors import UsageError
-from diptych.core.options import Options
+from diptych.core.options import Options, parameter
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
-    from diptych.commerce.catalogue.source import CatalogueSource
-    from diptych.commerce.category_to_image.features import FeatureMaker
-    from diptych.commerce.category_to_image.options import TrainOptions
     from diptych.commerce.category_to_image.runs import CategoryRun
 
 TAXONOMIES = "diptych.data.taxonomy:TAXONOMIES"
 SETTINGS = "diptych.commerce.catalogue:SETTINGS"
-RunFolder = Annotated[
-    Path,
-    typer.Argument(metavar="RUN", help="A folder that diptych categories train wrote.", show_default=False),
-]
+_RUN = "A folder that diptych categories train wrote."
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help=_RUN, show_default=False)]
 
 
 class SortedData(DataSource):
     """How products and the tree that they are sorted into are read."""
 
-    data: Path | None = Field(
-        None,
-        description="Other products than those the run was trained on.",
-        json_schema_extra={"argument": True, "metavar": "DATA"},
+    data: Path | None = parameter(
+        None, "Other products than those the run was trained on.", argument=True, metavar="DATA"
     )
-    taxonomy: Path | None = Field(None, description="The category tree, where it is another file.")
-    taxonomy_format: str | None = Field(
-        None, description="Its format, where it is not recognised.", json_schema_extra={"names": TAXONOMIES}
-    )
-    unknown: Literal["error", "add", "none"] = Field(
+    taxonomy: Path | None = parameter(None, "The category tree, where it is another file.")
+    taxonomy_format: str | None = parameter(None, "Its format, where it is not recognised.", names=TAXONOMIES)
+    unknown: Literal["error", "add", "none"] = parameter(
         "error",
-        description="error, add or none, for categories that --taxonomy lacks.",
-        json_schema_extra={"flags": ["--unknown-paths"], "metavar": "RULE"},
+        "error, add or none, for categories that --taxonomy lacks.",
+        "--unknown-paths",
+        metavar="RULE",
     )
 
     def source(self, **more: Any) -> CatalogueSource:
         """Return how the products are read, from anywhere."""
-        from diptych.commerce.catalogue.source import CatalogueSource
-
         data = Path(str(self.data))
         return CatalogueSource(
             data=str(data.resolve() if data.exists() else data),
-            reader=self.reader,
             options=self.reader_options(),
             taxonomy=None if self.taxonomy is None else str(self.taxonomy.resolve()),
-            taxonomy_format=self.taxonomy_format,
-            unknown=self.unknown,
+            **self.model_dump(include={"reader", "taxonomy_format", "unknown"}),
             **more,
         )
 
@@ -65,19 +57,19 @@ class SortedData(DataSource):
 class ProductData(SortedData):
     """Which products a model is trained or measured on, and how they are split."""
 
-    data: Path = Field(
-        description="Products: a folder or file (diptych data products, XMarket, a feed, …).",
-        json_schema_extra={"argument": True, "metavar": "DATA"},
+    data: Path = parameter(
+        ...,
+        "Products: a folder or file (diptych data products, XMarket, a feed, …).",
+        argument=True,
+        metavar="DATA",
     )
-    attribute_form: Literal["named", "values"] = Field(
-        "named", description="named (colour: red) or values (red).", json_schema_extra={"metavar": "FORM"}
+    attribute_form: Literal["named", "values"] = parameter(
+        "named", "named (colour: red) or values (red).", metavar="FORM"
     )
-    split_by: str | None = Field(
-        None,
-        description="given, product or category.",
-        json_schema_extra={"default": "given, or product where there is no test split"},
+    split_by: str | None = parameter(
+        None, "given, product or category.", default="given, or product where there is no test split"
     )
-    split_option: list[str] = Field([], description="KEY=VALUE for it, e.g. seed=1. Repeatable.")
+    split_option: list[str] = parameter([], "KEY=VALUE for it, e.g. seed=1. Repeatable.")
 
     def read_products(self) -> tuple[Catalogue, CatalogueSource]:
         """Read the products; return also how to read them again from anywhere."""
@@ -101,9 +93,6 @@ class OtherData(SortedData):
         self, run: CategoryRun, split: str | None = None, own_tree: bool = True
     ) -> tuple[Catalogue, dict[str, Any]]:
         """Read the products of a split; return also how they were read."""
-        from diptych.commerce.catalogue.source import used_part
-        from diptych.commerce.category_to_image.application import other_products, own_products
-
         if self.data is not None:
             catalogue, source = other_products(run, self.source(), own_tree=own_tree)
             return used_part(catalogue, split), source
@@ -116,15 +105,15 @@ class OtherData(SortedData):
 class PartOptions(OutOption):
     """Which of the products, and where results are written."""
 
-    split: str | None = Field(None, description="Only the products of this split, e.g. test.")
+    split: str | None = parameter(None, "Only the products of this split, e.g. test.")
 
 
 class EncoderSpec(Options):
     """The frozen encoders that make rows of images and texts."""
 
-    image_encoder: str = Field("grid", description="grid (no weights), backbone:NAME, hf:NAME, …, or none.")
-    image_option: list[str] = Field([], description="KEY=VALUE for it, e.g. weights=FILE. Repeatable.")
-    text_encoder: str = Field("lsa", description="lsa (learned here), sentence:NAME, hf:NAME, …")
+    image_encoder: str = parameter("grid", "grid (no weights), backbone:NAME, hf:NAME, …, or none.")
+    image_option: list[str] = parameter([], "KEY=VALUE for it, e.g. weights=FILE. Repeatable.")
+    text_encoder: str = parameter("lsa", "lsa (learned here), sentence:NAME, hf:NAME, …")
 
     @property
     def given(self) -> list[tuple[str, str]]:
@@ -134,9 +123,6 @@ class EncoderSpec(Options):
 
     def maker(self, catalogue: Catalogue, modalities: tuple[str, ...] = ("image",)) -> FeatureMaker:
         """Return what makes features; what learns from texts learns from the training products."""
-        from diptych.commerce.catalogue.source import training_part
-        from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
-
         is_learned = self.text_encoder.partition(":")[0] == "lsa"
         values = parse_values(self.image_option, "--image-option")
         for key, value in values.items():  # files by their whole path, so that they are found from anywhere
@@ -151,25 +137,16 @@ class EncoderSpec(Options):
         )
 
 
-class HeadOptions(Options):
+class HeadOptions(TargetOption):
     """How heads over frozen encoders are trained."""
 
-    out: Path = Field(
-        description="Where to write; resumed if unfinished.",
-        json_schema_extra={"flags": ["--out", "-o"]},
-    )
-    query: Literal["name", "path"] = Field("name", description="A category's text: name or whole path.")
-    published: bool = Field(False, description="As in the thesis: τ = 1, no dropout, …")
-    set_: list[str] = Field(
-        [],
-        description="KEY=VALUE of training, e.g. epochs=10. Repeatable.",
-        json_schema_extra={"flags": ["--set"]},
-    )
+    out: Path = parameter(..., "Where to write; resumed if unfinished.", "--out", "-o")
+    query: Literal["name", "path"] = parameter("name", "A category's text: name or whole path.")
+    published: bool = parameter(False, "As in the thesis: τ = 1, no dropout, …")
+    set_: list[str] = parameter([], "KEY=VALUE of training, e.g. epochs=10. Repeatable.", "--set")
 
     def training(self, base: Mapping[str, Any], seed: str) -> TrainOptions:
         """Return the options of training over ``base``; ``seed`` is the option that seeds come from."""
-        from diptych.commerce.category_to_image.options import TrainOptions
-
         values = parse_values(self.set_, "--set")
         named = {"modalities": "--model", "setting": "--setting", "query": "--query", "seed": seed}
         for key in values.keys() & named.keys():

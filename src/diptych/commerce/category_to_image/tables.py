@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -55,31 +55,25 @@ def measure_table(setting: str, numbers: Numbers) -> Table:
     rows = numbers["table"]
     names = [name for name in rows[0]["values"] if "hits" not in name]
     verdicts = {(one["run"], one["measure"]): one["verdict"] for one in numbers["differences"]}
-    columns = [[row["values"][name] for row in rows] for name in names]
-    columns.append([row["products"]["R@1"] for row in rows])
-    highest = [max(one["mean"] for one in column) for column in columns]
+    values = [[*(row["values"][name] for name in names), row["products"]["R@1"]] for row in rows]
+    highest = [max(one["mean"] for one in column) for column in zip(*values, strict=True)]
     lines = []
-    for place, row in enumerate(rows):
+    for row, own in zip(rows, values, strict=True):
         cells = [Cell(row["label"])]
-        for name, column, most in zip([*names, ""], columns, highest, strict=True):
-            one = column[place]
+        for name, one, most in zip([*names, ""], own, highest, strict=True):
             best = one["mean"] == most > 0
-            text = f"{100 * one['mean']:.1f}{' *' if best else ''}"
-            note = "" if one["sd"] is None else f"±{100 * one['sd']:.1f}"
             mark = _MARKS.get(verdicts.get((row["model"], name), ""), "")
-            cells.append(Cell(text + mark, note, strong=best, value=one["mean"]))
+            text = f"{100 * one['mean']:.1f}{' *' if best else ''}{mark}"
+            note = "" if one["sd"] is None else f"±{100 * one['sd']:.1f}"
+            cells.append(Cell(text, note, strong=best, value=one["mean"]))
         lines.append(cells)
-    lines.append([Cell("chance"), *(percent(column[0]["chance"]) for column in columns)])
+    lines.append([Cell("chance"), *(percent(one["chance"]) for one in values[0])])
     after = f"{numbers['line']}; per cent, ± over seeds of training; * best"
     if numbers["comparison"]:
         after += f"; ▲ better, ▼ worse than {numbers['baseline']}: {numbers['comparison']}"
-    return Table(
-        setting_name(setting),
-        ("Model", *names, "right category"),
-        lines,
-        groups=(("", 1), ("category → products", len(names)), ("product → category", 1)),
-        after=after,
-    )
+    groups = (("", 1), ("category → products", len(names)), ("product → category", 1))
+    heads = ("Model", *names, "right category")
+    return Table(setting_name(setting), heads, lines, groups, after)
 
 
 def interval_table(setting: str, numbers: Numbers) -> Table:
@@ -115,14 +109,20 @@ def level_table(setting: str, numbers: Numbers, measure: str) -> Table:
     )
 
 
+def _rows(settings: Mapping[str, Numbers], models: Iterable[str]) -> Iterator[tuple[str, str, str, Numbers]]:
+    """Yield every model in every setting: its name, its label, the setting's name, and the setting's numbers."""
+    for model, (setting, numbers) in product(models, settings.items()):
+        label = next(row["label"] for row in numbers["table"] if row["model"] == model)
+        yield model, label, setting_name(setting), numbers
+
+
 def seen_table(settings: Mapping[str, Numbers], models: Iterable[str], folded: bool = False) -> Table | None:
     """Return thesis Table 7.3: categories that training saw and others; None where that is not known."""
     rows, names = [], []
-    for model, (setting, numbers) in product(models, settings.items()):
-        label = next(row["label"] for row in numbers["table"] if row["model"] == model)
+    for model, label, setting, numbers in _rows(settings, models):
         names = list(numbers["table"][0]["values"])
         for one in reversed(numbers["seen"].get(model, ())):
-            head = Cell(f"{label}, {'seen' if one['group'] else 'unseen'}", setting_name(setting))
+            head = Cell(f"{label}, {'seen' if one['group'] else 'unseen'}", setting)
             values = [percent(one["values"][name]["mean"]) for name in names]
             rows.append([head, Cell(f"{one['categories']:,.0f}", value=one["categories"]), *values])
     if not rows:
@@ -130,14 +130,8 @@ def seen_table(settings: Mapping[str, Numbers], models: Iterable[str], folded: b
     after = "Per cent. Seen: the category stood for some training product; means over seeds where training draws them."
     if not any(row[0].text.endswith("unseen") for row in rows):
         after += " Training saw every query category: there is nothing unseen to compare with."
-    columns = ("Model", "categories", *names)
-    return Table(
-        f"Categories that training saw, and others{_OTHERS[folded]}",
-        columns,
-        rows,
-        after=after,
-        folded=folded,
-    )
+    caption = f"Categories that training saw, and others{_OTHERS[folded]}"
+    return Table(caption, ("Model", "categories", *names), rows, after=after, folded=folded)
 
 
 _ERRORS = {"asked": "queries", "right": "right", "nothing": "none found"}
@@ -148,11 +142,10 @@ _KINDS = {"ancestor": "above", "descendant": "below", "sibling": "sibling", "sam
 def error_table(settings: Mapping[str, Numbers], models: Iterable[str], folded: bool = False) -> Table:
     """Return thesis Table 7.2, with what the first product's category is to the query."""
     rows = []
-    for model, (setting, numbers) in product(models, settings.items()):
-        label = next(row["label"] for row in numbers["table"] if row["model"] == model)
+    for model, label, setting, numbers in _rows(settings, models):
         counts, runs = numbers["errors"][model]["all"], numbers["errors"][model]["runs"]
         values = [counts[name] for name in _ERRORS] + [counts["kinds"].get(kind, 0) for kind in _KINDS]
-        rows.append([Cell(label, setting_name(setting)), *(_count(value / runs) for value in values)])
+        rows.append([Cell(label, setting), *(_count(value / runs) for value in values)])
     return Table(
         f"First products of another category{_OTHERS[folded]}",
         ("Model", *_ERRORS.values(), *_KINDS.values()),
@@ -186,23 +179,14 @@ def evaluation_tables(found: ModelsEvaluation) -> dict[str, list[Table]]:
     base = found.baseline
     rest = [model for model in found.models if model != base]
     seen = [seen_table(settings, [base]), seen_table(settings, rest, folded=True)]
+    errors = [error_table(settings, [base]), *([error_table(settings, rest, folded=True)] if rest else [])]
+    each = settings.items()
     return {
-        "Which model finds products": [
-            table
-            for name, one in settings.items()
-            for table in (measure_table(name, one), interval_table(name, one))
-        ],
-        "Levels of the tree": [
-            level_table(name, one, measure) for name, one in settings.items() for measure in LEVEL_MEASURES
-        ],
+        "Which model finds products": [of(*one) for one in each for of in (measure_table, interval_table)],
+        "Levels of the tree": [level_table(*one, measure) for one in each for measure in LEVEL_MEASURES],
         "Seen and unseen categories": [table for table in seen if table is not None],
-        "Errors of the first product": [
-            error_table(settings, [base]),
-            *([error_table(settings, rest, folded=True)] if rest else []),
-        ],
-        "Siblings": [
-            sibling_table(name, one, base) for name, one in settings.items() if one["siblings"][base]
-        ],
+        "Errors of the first product": errors,
+        "Siblings": [sibling_table(name, one, base) for name, one in each if one["siblings"][base]],
     }
 
 
@@ -215,17 +199,14 @@ _OFFSETS = {
 def evaluation_charts(found: ModelsEvaluation) -> dict[str, list[Chart]]:
     """Return charts of the baseline: measures by level, and how far off its errors are (thesis Figure 7.2)."""
     base, settings = found.baseline, found.numbers["settings"]
-    levels = {name: one["levels"][base] for name, one in settings.items() if len(one["levels"][base]) > 1}
+    levels = {setting_name(name): one["levels"][base] for name, one in settings.items()}
+    levels = {name: groups for name, groups in levels.items() if len(groups) > 1}
     by_level = []
     for measure in LEVEL_MEASURES if levels else ():
-        lines = [
-            Series(
-                setting_name(name),
-                [100 * one["values"][measure]["mean"] for one in groups],
-                [one["group"] for one in groups],
-            )
-            for name, groups in levels.items()
-        ]
+        lines = []
+        for name, groups in levels.items():
+            y = [100 * one["values"][measure]["mean"] for one in groups]
+            lines.append(Series(name, y, [one["group"] for one in groups]))
         title = f"{base.upper()}: {measure} by level"
         by_level.append(Chart(title, lines, "level of the query category", f"{measure} in %"))
     errors = [chart for name in _OFFSETS if (chart := _error_chart(settings, base, name)).series]
@@ -237,9 +218,8 @@ def _error_chart(settings: Mapping[str, Numbers], model: str, name: str) -> Char
     counts = {}
     for setting, numbers in settings.items():
         errors = numbers["errors"][model]
-        if errors["all"][name]:
-            label = f"{setting_name(setting)} ({sum(errors['all'][name].values()) / errors['runs']:,.3g})"
-            counts[label] = {int(key): value for key, value in errors["all"][name].items()}
+        if found := {int(key): value for key, value in errors["all"][name].items()}:
+            counts[f"{setting_name(setting)} ({sum(found.values()) / errors['runs']:,.3g})"] = found
     places = {key for one in counts.values() for key in one}
     span = range(min(places), max(places) + 1) if places else range(0)
     lines = [
@@ -252,32 +232,27 @@ def _error_chart(settings: Mapping[str, Numbers], model: str, name: str) -> Char
 
 def pick_tables(picks: Picks) -> list[Table]:
     """Return what was picked, by level of the tree."""
-    tree = picks.catalogue.tree
-    owner = np.repeat(tree.depth[picks.nodes], np.diff(picks.start))
+    depth = picks.catalogue.tree.depth
+    found, owner = np.diff(picks.start), np.repeat(depth[picks.nodes], np.diff(picks.start))
     is_all = picks.among == "all"  # among members everything is found that can be
     rows = []
-    for depth in range(1, int(tree.depth.max(initial=0)) + 1):
-        here = tree.depth[picks.nodes] == depth
-        right, there = picks.right[owner == depth], picks.there[here]
+    for level in range(1, int(depth.max(initial=0)) + 1):
+        here = depth[picks.nodes] == level
+        right, there = picks.right[owner == level], picks.there[here]
         could = int(np.minimum(there, picks.k).sum())
-        found = [percent(int((right == 1).sum()) / could if could else None)] if is_all else []
-        counts = [int(here.sum()), len(right), int((there < picks.k).sum())]
-        empty = _count(int((np.diff(picks.start)[here] == 0).sum()))
-        rows.append([Cell(str(depth), value=depth), *map(_count, counts), *found, empty])
-    few, split = f"below {picks.k} products", picks.about.get("split")
+        share = [percent(int((right == 1).sum()) / could if could else None)] if is_all else []
+        few, empty = int((there < picks.k).sum()), int((found[here] == 0).sum())
+        counts = (_count(count) for count in (int(here.sum()), len(right), few))
+        rows.append([Cell(str(level), value=level), *counts, *share, _count(empty)])
+    split, heads = picks.about.get("split"), ["categories", "images", f"below {picks.k} products"]
+    heads += ["% found"] if is_all else []
+    caption = f"Images of {len(picks.catalogue):,} products{f' of split {split}' if split else ''}"
     after = "Level 1 is the most general." + (
         f" % found: of the products sorted into a category or below it that could be among its {picks.k}."
         if is_all
         else " All are images of products sorted into the category or below it."
     )
-    return [
-        Table(
-            f"Images of {len(picks.catalogue):,} products{f' of split {split}' if split else ''}",
-            ("level", "categories", "images", few, *(["% found"] if is_all else []), "without an image"),
-            rows,
-            after=after,
-        )
-    ]
+    return [Table(caption, ("level", *heads, "without an image"), rows, after=after)]
 
 
 def pick_warnings(picks_about: Numbers, among: str) -> list[str]:
@@ -303,30 +278,23 @@ def fill_tables(counts: Mapping[str, int], reliability: Reliability | None) -> l
 
     tables = []
     if reliability is not None:
-        rows = [
-            [
-                Cell(f"level {one.level}" if one.level else "whole path"),
-                _count(one.products),
-                percent(one.confidence),
-                percent(one.accuracy),
-                Cell(f"{one.error:.3f}", value=one.error),
-            ]
-            for one in (*reliability.levels, reliability.whole)
-        ]
+        rows = []
+        for one in (*reliability.levels, reliability.whole):
+            head = Cell(f"level {one.level}" if one.level else "whole path")
+            shares = [percent(one.confidence), percent(one.accuracy)]
+            rows.append([head, _count(one.products), *shares, Cell.number(one.error, 3)])
         kept = sum(count for levels, count, _ in reliability.cut if levels)
-        tables.append(
-            Table(
-                f"What confidence is worth on {reliability.products:,} test products",
-                ("", "products", "% confidence", "% right", "calibration error"),
-                rows,
-                after=f"{kept:,} of them get at least one level at the threshold of {reliability.threshold:g}; "
-                "calibration error: mean distance of confidence from accuracy over 15 bins",
-            )
+        after = (
+            f"{kept:,} of them get at least one level at the threshold of {reliability.threshold:g}; calibration "
+            "error: mean distance of confidence from accuracy over 15 bins"
         )
+        caption = f"What confidence is worth on {reliability.products:,} test products"
+        heads = ("", "products", "% confidence", "% right", "calibration error")
+        tables.append(Table(caption, heads, rows, after=after))
     if counts:
-        words = [Cell(VERDICTS[one], words=True) for one in counts]  # type: ignore[index]
         lines = [
-            [Cell(one), _count(counts[one]), meaning] for one, meaning in zip(counts, words, strict=True)
+            [Cell(one), _count(count), Cell(VERDICTS[one], words=True)]  # type: ignore[index]
+            for one, count in counts.items()
         ]
         tables.append(Table("Suggestions", ("verdict", "products", "meaning"), lines))
     return tables

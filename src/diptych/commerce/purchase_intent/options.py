@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.core.options import Options
+from diptych.core.options import Options, parameter
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.engine import Engine
@@ -19,14 +19,12 @@ Compat = Literal["none", "published"]
 LAST_STEP = 10
 """Predictions are made before any page and after each of the first ten (thesis section 6.5.1)."""
 
-_MODEL: dict[str, Any] = {"names": "diptych.commerce.purchase_intent.models:MODELS"}
-
 
 class EngineOptions(Options):
     """What computes."""
 
-    engine: Literal["duckdb", "spark"] = Field("duckdb", description="What computes it.")
-    memory_limit: str | None = Field(None, description="Of the engine, e.g. 1GB; it spills to disk.")
+    engine: Literal["duckdb", "spark"] = parameter("duckdb", "What computes it.")
+    memory_limit: str | None = parameter(None, "Of the engine, e.g. 1GB; it spills to disk.")
 
     def open(self) -> Engine:
         """Open the engine; close it after use."""
@@ -38,21 +36,14 @@ class EngineOptions(Options):
 class SessionOptions(Options):
     """What a session is."""
 
-    gap_minutes: float = Field(
-        30.0,
-        gt=0,
-        allow_inf_nan=False,
-        description="Idle minutes after which a session has ended.",
-        json_schema_extra={"flags": ["--gap"]},
+    gap_minutes: float = parameter(
+        30.0, "Idle minutes after which a session has ended.", "--gap", gt=0, allow_inf_nan=False
     )
-    by: SessionKey = Field(
-        "client", description="Whose events make a session; visitor: the client's where none is known."
+    by: SessionKey = parameter(
+        "client", "Whose events make a session; visitor: the client's where none is known."
     )
-    pages: int = Field(
-        LAST_STEP,
-        ge=1,
-        description="First pages that are kept of a session with two more.",
-        json_schema_extra={"hidden": True},
+    pages: int = parameter(
+        LAST_STEP, "First pages that are kept of a session with two more.", ge=1, hidden=True
     )
 
     @property
@@ -70,17 +61,17 @@ class SessionOptions(Options):
 class DescribeOptions(Options):
     """How the statistics of sessions are computed."""
 
-    ddof: int = Field(
-        0, ge=0, le=1, description="Of standardised rates: 0 as in thesis Table 6.4, 1 as in its Table 6.2."
+    ddof: int = parameter(
+        0, "Of standardised rates: 0 as in thesis Table 6.4, 1 as in its Table 6.2.", ge=0, le=1
     )
-    journey: Literal["pair", "journey"] = Field(
+    journey: Literal["pair", "journey"] = parameter(
         "pair",
-        description="Device transitions that count: from the session before a purchase session, or all since the "
+        "Device transitions that count: from the session before a purchase session, or all since the "
         "purchase session before.",
     )
-    confidence: float = Field(0.95, gt=0, lt=1, description="Of intervals.")
-    likely: float = Field(0.01, gt=0, le=1, description="A device switch this probable is likely.")
-    near_zero: float = Field(0.01, gt=0, le=1, description="One less probable is hardly ever seen.")
+    confidence: float = parameter(0.95, "Of intervals.", gt=0, lt=1)
+    likely: float = parameter(0.01, "A device switch this probable is likely.", gt=0, le=1)
+    near_zero: float = parameter(0.01, "One less probable is hardly ever seen.", gt=0, le=1)
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -94,22 +85,19 @@ class DescribeOptions(Options):
 class FeatureOptions(Options):
     """How a table of features is made."""
 
-    compat: Compat = Field(
+    compat: Compat = parameter(
         "none",
-        description="published: also sessions whose purchase came before the step, and visitors who log in at any page "
+        "published: also sessions whose purchase came before the step, and visitors who log in at any page "
         "identified from the beginning, as in the thesis.",
     )
-    also: tuple[str, ...] = Field(
+    also: tuple[str, ...] = parameter(
         (),
-        description="A feature besides those of the extended set: hour-cyclic, previous-device, previous-device-rate, "
+        "A feature besides those of the extended set: hour-cyclic, previous-device, previous-device-rate, "
         "history-days. Repeatable.",
-        json_schema_extra={"flags": ["--feature"]},
+        "--feature",
     )
-    types: int = Field(
-        200,
-        ge=1,
-        description="Page types told apart, the most frequent; all others are one.",
-        json_schema_extra={"flags": ["--page-types"]},
+    types: int = parameter(
+        200, "Page types told apart, the most frequent; all others are one.", "--page-types", ge=1
     )
 
     @model_validator(mode="after")
@@ -125,49 +113,42 @@ class FeatureOptions(Options):
 class FeatureSetOption(Options):
     """Which features a model looks at."""
 
-    model: str = Field("hist-gradient-boosting", description="A classifier.", json_schema_extra=_MODEL)
-    feature_set: str = Field(
-        "extended", description="Features: baseline or extended.", json_schema_extra={"flags": ["--set"]}
+    model: str = parameter(
+        "hist-gradient-boosting", "A classifier.", names="diptych.commerce.purchase_intent.models:MODELS"
     )
+    feature_set: str = parameter("extended", "Features: baseline or extended.", "--set")
 
 
 class AuditOptions(FeatureSetOption):
     """How a leak audit is made."""
 
-    steps: tuple[int, ...] | None = Field(
-        None,
-        description="Where models are fitted. Repeatable.",
-        json_schema_extra={"flags": ["--step"], "default": "0, 1, 5, 10"},
+    steps: tuple[int, ...] | None = parameter(
+        None, "Where models are fitted. Repeatable.", "--step", default="0, 1, 5, 10"
     )
-    repeats: int = Field(6, ge=2, description="How many times labels are permuted.")
-    most: int = Field(20_000, ge=100, description="Sessions in a part, at most; drawn.")
-    highest: float = Field(0.95, gt=0.5, lt=1, description="ROC AUC of a single column that is an alarm.")
-    margin: float = Field(0.05, gt=0, lt=0.5, description="ROC AUC above 0.5 allowed to permuted labels.")
-    fewest: int = Field(20, ge=1, description="Purchases that a ROC AUC is taken seriously from.")
-    seed: int = Field(0, ge=0, description="Of everything drawn.")
+    repeats: int = parameter(6, "How many times labels are permuted.", ge=2)
+    most: int = parameter(20_000, "Sessions in a part, at most; drawn.", ge=100)
+    highest: float = parameter(0.95, "ROC AUC of a single column that is an alarm.", gt=0.5, lt=1)
+    margin: float = parameter(0.05, "ROC AUC above 0.5 allowed to permuted labels.", gt=0, lt=0.5)
+    fewest: int = parameter(20, "Purchases that a ROC AUC is taken seriously from.", ge=1)
+    seed: int = parameter(0, "Of everything drawn.", ge=0)
 
 
 class TrainOptions(FeatureSetOption):
     """How a scorer is trained."""
 
-    calibration: float = Field(0.2, gt=0, lt=1, description="Share of sessions to calibrate on.")
-    holdout: float = Field(0.2, gt=0, lt=1, description="Share of sessions to measure on.")
-    calibrate: Literal["platt", "isotonic"] = Field(
-        "platt", description="A sigmoid; or steps, where there is enough data."
+    calibration: float = parameter(0.2, "Share of sessions to calibrate on.", gt=0, lt=1)
+    holdout: float = parameter(0.2, "Share of sessions to measure on.", gt=0, lt=1)
+    calibrate: Literal["platt", "isotonic"] = parameter(
+        "platt", "A sigmoid; or steps, where there is enough data."
     )
-    split: Literal["time", "grouped"] = Field(
-        "time",
-        description="time: fit on the past, calibrate and measure on what follows; grouped: by person.",
+    split: Literal["time", "grouped"] = parameter(
+        "time", "time: fit on the past, calibrate and measure on what follows; grouped: by person."
     )
-    balanced: bool = Field(
-        True,
-        description="Let classes weigh the same where a model can.",
-        json_schema_extra={"flags": ["--balance"]},
-    )
-    background: int = Field(100, ge=1, description="Training sessions that effects are compared with.")
-    samples: int = Field(200, ge=0, description="Bootstrap resamples of persons for intervals; 0 for none.")
-    confidence: float = Field(0.95, gt=0, lt=1, description="Of intervals.")
-    seed: int = Field(0, ge=0, description="Of models, parts and resamples.")
+    balanced: bool = parameter(True, "Let classes weigh the same where a model can.", "--balance")
+    background: int = parameter(100, "Training sessions that effects are compared with.", ge=1)
+    samples: int = parameter(200, "Bootstrap resamples of persons for intervals; 0 for none.", ge=0)
+    confidence: float = parameter(0.95, "Of intervals.", gt=0, lt=1)
+    seed: int = parameter(0, "Of models, parts and resamples.", ge=0)
 
     @model_validator(mode="after")
     def _three_parts(self) -> Self:

@@ -9,11 +9,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
-from pydantic import Field
-
-from diptych.core.options import Options
+from diptych.core.options import Options, parameter
 from diptych.core.table import Cell
 
 Row = Mapping[str, Any]
@@ -43,13 +42,10 @@ class Discretion(Options):
     ``hide_rates`` so are the counts by class and intervals that conversion rates follow from (thesis section 6.2).
     """
 
-    least: int = Field(
-        5,
-        ge=1,
-        description="Smaller counts, and what follows from them, are not shown.",
-        json_schema_extra={"flags": ["--least-count"]},
+    least: int = parameter(
+        5, "Smaller counts, and what follows from them, are not shown.", "--least-count", ge=1
     )
-    hide_rates: bool = Field(False, description="Show standardised rates and shares alone, as in the thesis.")
+    hide_rates: bool = parameter(False, "Show standardised rates and shares alone, as in the thesis.")
 
     @classmethod
     def current(cls) -> Discretion:
@@ -184,3 +180,40 @@ def measured(row: Row, name: str, decimals: int, scale: float = 1.0, ends: str =
         return Cell("–")
     note = interval(row.get(f"{ends}low"), row.get(f"{ends}high"), decimals, scale)
     return Cell(number(scale * value, decimals), note, value=scale * value)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of numbers of a table.
+
+    Attributes:
+        title: its head.
+        key: of the rows' values.
+        decimals: None: a count of people's sessions, which may be hidden.
+        scale: 100 for per cent.
+        ends: what begins the keys of its interval's ends; None for no interval.
+        sign: whether it always has a sign.
+    """
+
+    title: str
+    key: str
+    decimals: int | None = None
+    scale: float = 1.0
+    ends: str | None = None
+    sign: bool = False
+
+    def cell(self, row: Row) -> Cell:
+        """Return the cell of a row; a dash where it has no value."""
+        value = row.get(self.key)
+        if self.decimals is None:
+            return Discretion.current().count(value)
+        if self.sign:
+            return Cell(signed(value, self.decimals), value=value)
+        shown = {self.key: value} if self.ends is None else row
+        return measured(shown, self.key, self.decimals, self.scale, self.ends or "")
+
+
+def interval_ends(rows: Sequence[Row], prefix: str = "") -> dict[str, Any]:
+    """Return the ends of a series' intervals, where all are known; ``prefix`` begins their columns."""
+    low, high = ([row.get(f"{prefix}{end}") for row in rows] for end in ("low", "high"))
+    return {} if None in (*low, *high) else {"low": low, "high": high}

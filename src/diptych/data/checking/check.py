@@ -11,7 +11,7 @@ import numpy as np
 from diptych.core.errors import CaptionError, DataError, UnknownNameError, UsageError
 from diptych.data.checking.inspection import Check, Problem, Some, SplitCheck, inspected
 from diptych.data.collection import Collection
-from diptych.data.known import KNOWN, Form, KnownDataset, Size, known_by_name
+from diptych.data.known import KNOWN, Form, KnownDataset, Size, captions_text, known_by_name
 from diptych.data.readers import READERS, read_collection
 
 Found = Mapping[str, tuple[int, int]]
@@ -59,7 +59,7 @@ def size_problems(
         return []
     problems = []
     for one in splits:
-        captions = " or ".join(f"{n:,} ({what})" for n, what in one.expected_captions.items())
+        captions = captions_text(one.expected_captions)
         expected = f"{one.expected_images or 0:,} images" + (f" and {captions} captions" if captions else "")
         others = f"with --split {next((one.split for one in splits if one.images), 'NAME')}"
         texts = {

@@ -14,8 +14,10 @@ import numpy as np
 
 from diptych.core.context import task, track
 from diptych.core.errors import ImageError
+from diptych.core.table import Table
 from diptych.data.collection import Centric, Collection
 from diptych.data.images import PICTURE_ENDINGS, FolderSource
+from diptych.data.known import captions_text
 from diptych.data.loading import read_ahead
 
 _FIRST = 5
@@ -39,6 +41,10 @@ class Some:
         rest = iter(names)
         first = tuple(map(printable, islice(rest, _FIRST)))
         return cls(len(first) + sum(1 for _ in rest), first)
+
+    def row(self, what: str) -> tuple[str, str, str]:
+        """Return them as a row of a table."""
+        return what, f"{self.count:,}", self.listed()
 
     def listed(self) -> str:
         """Return the first ones, with … where there are more."""
@@ -111,6 +117,39 @@ class Check:
             return "complete: nothing has to be done"
         count = len(self.problems)
         return f"not complete: {count} {'thing has' if count == 1 else 'things have'} to be put right"
+
+    def tables(self) -> list[Table]:
+        """Return the splits, and what was counted besides."""
+        rows = []
+        for one in self.splits:
+            expected = "" if one.expected_images is None else f"{one.expected_images:,}"
+            verdict = f"{one.verdict}: {one.meaning}" if one.meaning else one.verdict
+            captions = f"{one.captions:,}", captions_text(one.expected_captions)
+            rows.append((one.split, f"{one.images:,}", expected, *captions, verdict))
+        title = f"splits, held against {self.form}" if self.form else "splits"
+        columns = ("split", "images", "expected", "captions", "expected captions", "verdict")
+        counts, found = [], self.pictures
+        if found is not None:
+            there = f"{found.wanted - found.missing.count:,} of {found.wanted:,}"
+            counts.append((f"pictures in {found.folder}", there, found.missing.listed()))
+            folders = list(found.missing_by_folder.items())
+            for below, (missing, wanted) in folders[:_FIRST] if dict(folders).keys() - {"."} else ():
+                counts.append((f"missing in {below}", f"{missing:,} of {wanted:,}", ""))
+            if len(folders) > _FIRST:
+                counts.append((f"and {len(folders) - _FIRST:,} more folders", "", ""))
+            counts.append(found.unused.row("pictures that no caption uses"))
+            if found.empty is not None and found.damaged is not None:
+                counts.append(found.empty.row("empty files"))
+                counts.append(found.damaged.row("pictures that cannot be decoded"))
+        counts += [
+            self.without_captions.row("images without captions"),
+            self.repeated.row("captions that repeat another of their image"),
+            self.shared.row("captions whose words describe another image too"),
+        ]
+        return [
+            Table.of(title, "", columns, rows),
+            Table.of("files and texts", "", ("what", "how many", "first"), counts),
+        ]
 
 
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")

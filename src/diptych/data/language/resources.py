@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Literal
 
 from diptych.core.errors import DiptychError, UsageError
-from diptych.data.language.contract import Tagger, WordNet
+from diptych.core.table import Table
+from diptych.data.language.contract import Tagger, WordNet, words_of
 from diptych.data.language.nltk_tagger import DOWNLOAD, EXTRA, NltkTagger, how_to_get
 from diptych.data.language.open import Places, open_wordnet, other_wordnets
 from diptych.data.language.table_wordnet import TableWordNet
 from diptych.data.language.wordnet_files import wordnet_files
+
+_SENTENCE, _WORD = "Two young dogs are running through the tall grass.", "dogs"
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,45 @@ class Resources:
     def missing(self) -> tuple[Resource, ...]:
         """Return what is not there, or is damaged."""
         return tuple(row for row in self.rows if row.state != "there")
+
+    def tables(self) -> list[Table]:
+        """Return one row each."""
+        sizes = (f"{row.size / 1e6:.1f}" if row.size else "" for row in self.rows)
+        rows = [(row.name, row.state, row.what, size) for row, size in zip(self.rows, sizes, strict=True)]
+        return [Table.of("language resources", "", ("what", "state", "version", "MB"), rows)]
+
+    def lines(self) -> list[str]:
+        """Return where they are, and how to get those that are missing."""
+        folders = ", ".join(map(str, self.folders)) or "no folder"
+        return [
+            *(f"{row.name}: {row.path}" for row in self.rows if row.path),
+            *([f"looked in: {folders}"] if self.missing else []),
+            *(f"to get {row.name}: {row.fix}" for row in self.missing),
+        ]
+
+    def tried(self) -> list[str]:
+        """Return a tagged sentence, and what is known of a word."""
+        tagged = known = "cannot be checked"
+        if self.tagger is not None:
+            words = [word.text for word in words_of(_SENTENCE, marks=True)]
+            pairs = zip(words, self.tagger.tag([words])[0], strict=True)
+            tagged = " ".join(f"{word}/{tag}" for word, tag in pairs)
+        if self.wordnet is not None:
+            known = _looked_up(self.wordnet)
+        return [f"the tagger: {tagged}", f"the WordNet: {known}"]
+
+
+def _looked_up(net: WordNet) -> str:
+    lemmas = net.base_forms(_WORD, "noun")
+    if not lemmas or not (senses := net.senses(lemmas[0], "noun")):
+        return f"does not know {_WORD!r}"
+    sense = senses[0]
+    above = [" or ".join(net.lemmas(one)) for one in net.hypernyms(sense)]
+    low, high = net.depth(sense)
+    return (
+        f"{_WORD} → {lemmas[0]}, {len(senses)} senses; the usual one is {sense} ({', '.join(net.lemmas(sense))}), "
+        f"a kind of {' and of '.join(above) or 'nothing'}, {low} to {high} steps below the top"
+    )
 
 
 def find_resources(wordnet: Path | str | None = None, nltk_data: Path | str | None = None) -> Resources:

@@ -32,15 +32,10 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG"):
-    """An imported log.
+    """An imported log."""
 
-    Attributes:
-        about: of what it was made, how, and what every rule dropped.
-        folder: where it is.
-    """
-
-    about: dict[str, Any]
-    folder: Path = field(init=False, default=Path(), compare=False)
+    about: dict[str, Any]  # of what it was made, how, and what every rule dropped
+    folder: Path = field(init=False, default=Path(), compare=False)  # where it is
 
     @property
     def name(self) -> str:

@@ -44,22 +44,15 @@ _FIRST = "name columns: --column time=COLUMN --column client=COLUMN"
 
 @dataclass(frozen=True)
 class ColumnMapping:
-    """Which column holds what.
+    """Which column holds what."""
 
-    Attributes:
-        columns: target → column; of a file without a header its number, from 1 on.
-        values: target → meaning → the words for it, besides those that are known. What is nowhere listed stays
-            as it is; an action is then unknown, and dropped and counted.
-        constants: target → the value of all events.
-        time_format: a name of ``TIME_FORMATS``, or a format of ``strptime``.
-        missing: identifiers that mean nobody, besides the usual ones such as ``null``.
-    """
-
-    columns: Mapping[str, str]
+    columns: Mapping[str, str]  # target → column; of a file without a header its number, from 1 on
+    # target → meaning → the words for it, besides those that are known. What is nowhere listed stays as it is; an
+    # action is then unknown, and dropped and counted
     values: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-    constants: Mapping[str, str] = field(default_factory=dict)
-    time_format: str = "auto"
-    missing: tuple[str, ...] = ()
+    constants: Mapping[str, str] = field(default_factory=dict)  # target → the value of all events
+    time_format: str = "auto"  # a name of ``TIME_FORMATS``, or a format of ``strptime``
+    missing: tuple[str, ...] = ()  # identifiers that mean nobody, besides the usual ones such as ``null``
 
     def __post_init__(self) -> None:
         for what, given, allowed in (

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from diptych.core.errors import UsageError
-from diptych.core.options import Options
+from diptych.core.options import Options, parameter
 from diptych.data.logs.canonical import COMPARED
 from diptych.data.logs.schema import BOT_WORDS, NO_BOT
 from diptych.data.logs.sql import EARLIEST, LATEST, literal, literals
@@ -22,31 +22,17 @@ from diptych.data.logs.sql import EARLIEST, LATEST, literal, literals
 class Cleaning(Options):
     """Which events are kept; what else is always dropped, such as rows without a time, is among the rules."""
 
-    since: str | None = Field(None, description="First day or moment that is kept, ISO 8601.")
-    until: str | None = Field(None, description="First day or moment that is no longer kept.")
-    countries: tuple[str, ...] = Field(
-        (),
-        description="Keep only these, e.g. NL,BE,DE. Repeatable.",
-        json_schema_extra={"flags": ["--country"]},
+    since: str | None = parameter(None, "First day or moment that is kept, ISO 8601.")
+    until: str | None = parameter(None, "First day or moment that is no longer kept.")
+    countries: tuple[str, ...] = parameter((), "Keep only these, e.g. NL,BE,DE. Repeatable.", "--country")
+    keep_missing_country: bool = parameter(False, "With --country: keep those without one.")
+    devices: tuple[str, ...] = parameter(
+        (), "Keep only these types, e.g. pc,smartphone,'game console'. Repeatable.", "--device"
     )
-    keep_missing_country: bool = Field(False, description="With --country: keep those without one.")
-    devices: tuple[str, ...] = Field(
-        (),
-        description="Keep only these types, e.g. pc,smartphone,'game console'. Repeatable.",
-        json_schema_extra={"flags": ["--device"]},
-    )
-    bots: bool = Field(
-        False,
-        description="Keep events whose user agent is a bot's.",
-        json_schema_extra={"flags": ["--keep-bots"]},
-    )
-    duplicates: bool = Field(
-        False,
-        description="Keep events equal in all columns.",
-        json_schema_extra={"flags": ["--keep-duplicates"]},
-    )
-    most_events: int | None = Field(
-        100_000, ge=0, description="Drop clients with more events, whole; 0 for no limit."
+    bots: bool = parameter(False, "Keep events whose user agent is a bot's.", "--keep-bots")
+    duplicates: bool = parameter(False, "Keep events equal in all columns.", "--keep-duplicates")
+    most_events: int | None = parameter(
+        100_000, "Drop clients with more events, whole; 0 for no limit.", ge=0
     )
 
     @field_validator("most_events")

@@ -48,65 +48,47 @@ class Column:
     meaning: str  # one line, for documentation and errors
 
 
-COLUMNS = (
-    Column("event_id", "int64", False, "number of the event in the order it arrived in; breaks ties of time"),
-    Column(
-        "client_id", "string", False, "the browser: a cookie; who has logged in or not is the same client"
-    ),
-    Column("visitor_id", "string", True, "the customer, where known at this event: logged in or recognised"),
-    Column("given_session", "string", True, "the log's own session, where it brings one"),
-    Column("t_us", "int64", False, "microseconds since 1970-01-01 UTC"),
-    Column("local_day", "int32", False, "days since 1970-01-01 in the stated zone"),
-    Column("local_hour", "int8", False, "0 to 23 in the stated zone"),
-    Column("local_dow", "int8", False, "week day in the stated zone, 0 is Monday"),
-    Column("device", "string", False, "device type in lower case, or unknown"),
-    Column("channel", "string", False, "how the visitor came, in lower case, or unknown"),
-    Column("country", "string", True, "two letters in upper case, where the log has it"),
-    Column("action", "string", False, "one of " + ", ".join(ACTIONS)),
-    Column("page_type", "string", True, "of pages: home, search, product, basket, … in the shop's own words"),
-    Column("query", "string", True, "what was typed"),
-    Column("item_id", "string", True, "the product the event is about"),
-    Column("price", "double", True, "of the item, in the log's currency"),
-    Column("is_purchase", "bool", False, "whether the event means that something was bought"),
+def columns(text: str) -> tuple[Column, ...]:
+    """Return columns from lines of name, type and meaning; ``?`` behind a type: a value may be missing."""
+    lines = (line.split(maxsplit=2) for line in text.strip().splitlines())
+    return tuple(Column(name, kind.rstrip("?"), kind.endswith("?"), meaning) for name, kind, meaning in lines)
+
+
+COLUMNS = columns(
+    """
+    event_id      int64   number of the event in the order it arrived in; breaks ties of time
+    client_id     string  the browser: a cookie; who has logged in or not is the same client
+    visitor_id    string? the customer, where known at this event: logged in or recognised
+    given_session string? the log's own session, where it brings one
+    t_us          int64   microseconds since 1970-01-01 UTC
+    local_day     int32   days since 1970-01-01 in the stated zone
+    local_hour    int8    0 to 23 in the stated zone
+    local_dow     int8    week day in the stated zone, 0 is Monday
+    device        string  device type in lower case, or unknown
+    channel       string  how the visitor came, in lower case, or unknown
+    country       string? two letters in upper case, where the log has it
+    action        string  one of page, query, add, remove, purchase, other
+    page_type     string? of pages: home, search, product, basket, … in the shop's own words
+    query         string? what was typed
+    item_id       string? the product the event is about
+    price         double? of the item, in the log's currency
+    is_purchase   bool    whether the event means that something was bought
+    """
 )
 """In order. Files of events have these columns and no other."""
 
 
-MISSING_WORDS = (
-    "null",
-    "NULL",
-    "Null",
-    "(null)",
-    "none",
-    "None",
-    "NONE",
-    "nan",
-    "NaN",
-    "NAN",
-    "na",
-    "NA",
-    "N/A",
-    "n/a",
-    "undefined",
-    "\\N",
-    "-",
-)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+MISSING_WORDS = _words(r"null NULL Null (null) none None NONE nan NaN NAN na NA N/A n/a undefined \N -")
 """Of a client, visitor, session or item: nobody's. Without this all that are nobody's would be one busy visitor."""
 
 ACTION_WORDS: Mapping[str, tuple[str, ...]] = {
     "page": (
-        "page",
-        "pageview",
-        "page_view",
-        "page view",
-        "view",
-        "view_item",
-        "viewproduct",
-        "click",
-        "detail",
-        "open",
-        "visit",
-        "browse",
+        *("page", "pageview", "page_view", "page view"),
+        *_words("view view_item viewproduct click detail open visit browse"),
     ),
     "query": ("query", "search", "site_search", "view_search_results"),
     "add": ("add", "addtocart", "add_to_cart", "add to cart", "add_to_basket", "cart", "basket"),
@@ -128,32 +110,12 @@ DEVICE_WORDS: Mapping[str, tuple[str, ...]] = {
 
 YES_WORDS = ("1", "true", "t", "yes", "y")
 
-BOT_WORDS = (
-    "bot([^a-z]|$)",
-    "crawl",
-    "spider",
-    "slurp",
-    "scrap(y|er)",
-    "headless",
-    "phantomjs",
-    "selenium",
-    "puppeteer",
-    "playwright",
-    "python-(requests|urllib)",
-    "aiohttp",
-    "httpx/",
-    "curl/",
-    "wget/",
-    "libwww",
-    "java/",
-    "go-http-client",
-    "apache-httpclient",
-    "facebookexternalhit",
-    "mediapartners",
-    "lighthouse",
-    "pingdom",
-    "uptimerobot",
-    "statuscake",
+BOT_WORDS = _words(
+    """
+    bot([^a-z]|$) crawl spider slurp scrap(y|er) headless phantomjs selenium puppeteer playwright
+    python-(requests|urllib) aiohttp httpx/ curl/ wget/ libwww java/ go-http-client apache-httpclient
+    facebookexternalhit mediapartners lighthouse pingdom uptimerobot statuscake
+    """
 )
 """Regular expressions that a bot's user agent holds, in lower case (Bomhardt et al., 2005, for the idea)."""
 

@@ -12,10 +12,9 @@ from diptych.commerce.catalogue.catalogue import Judged
 from diptych.commerce.category_to_image.evaluation import CATEGORY_MEASURES, measure_ranker
 from diptych.commerce.category_to_image.evaluation.measure import first_of, score_rows
 from diptych.commerce.category_to_image.evaluation.summary import (
-    by_level,
-    by_seen,
     compare_models,
     comparison_line,
+    group_means,
     intervals_of,
     over_seeds,
 )
@@ -253,9 +252,12 @@ def test_odd_comparisons_are_refused() -> None:
 
 def test_groups_by_hand() -> None:
     each = np.array([1.0, 0, 0.5, 1])
-    assert by_level(each, np.array([1, 2, 2, 3])) == {1: (1, 1.0), 2: (2, 0.25), 3: (1, 1.0)}
-    assert by_seen(each, np.array([True, False, True, True])) == {0: (1, 0.0), 1: (3, pytest.approx(2.5 / 3))}
-    assert by_seen(each, np.ones(4, dtype=bool)) == {1: (4, 0.625)}
+    assert group_means(each, np.array([1, 2, 2, 3])) == {1: (1, 1.0), 2: (2, 0.25), 3: (1, 1.0)}
+    assert group_means(each, np.array([True, False, True, True])) == {
+        0: (1, 0.0),
+        1: (3, pytest.approx(2.5 / 3)),
+    }
+    assert group_means(each, np.ones(4, dtype=bool)) == {1: (4, 0.625)}
     unseen, seen = over_seeds([{1: (4, 0.5)}, {0: (1, 0.0), 1: (3, 1.0)}])
     assert (unseen.group, unseen.categories, unseen.spread.values) == (0, 0.5, (0.0,))
     assert (seen.group, seen.categories, seen.spread.values) == (1, 3.5, (0.5, 1.0))

@@ -16,7 +16,8 @@ from diptych.commerce.purchase_intent.features import FEATURES, FittedFeatures, 
 from diptych.commerce.purchase_intent.features.fitting import ABSENT, fit_markov
 from diptych.commerce.purchase_intent.features.table import TABLE_6_7, features_of
 from diptych.commerce.purchase_intent.features.view import COLUMNS, SessionsView
-from diptych.core.errors import UnknownNameError, UsageError
+from diptych.commerce.purchase_intent.options import FeatureOptions
+from diptych.core.errors import UnknownNameError
 
 NaN = np.nan
 
@@ -198,9 +199,7 @@ def test_what_is_asked_for_besides() -> None:
     assert names_of("anonymous", "extended", 1, also) == [*TABLE_6_7[:9], "hour-cyclic"]
     assert names_of("identified", "baseline", 1, also) == names_of("identified", "baseline", 1)
     with pytest.raises(UnknownNameError, match="hour-cylic"):
-        features_of("anonymous", "extended", 1, ("hour-cylic",))
-    with pytest.raises(UsageError, match="anyway"):
-        features_of("anonymous", "extended", 1, ("channel",))
+        FeatureOptions(also=("hour-cylic",))
 
 
 def test_features_of_the_session_need_no_history() -> None:

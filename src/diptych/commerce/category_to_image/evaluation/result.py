@@ -36,9 +36,8 @@ from diptych.commerce.category_to_image.evaluation.summary import (
     GroupValue,
     ModelRow,
     Value,
-    by_level,
-    by_seen,
     compare_models,
+    group_means,
     intervals_of,
     over_seeds,
 )
@@ -243,12 +242,12 @@ class ModelsEvaluation:
         """Per depth of the asking category."""
         depth = self.tree.depth[self.judged(setting).nodes]
         cells = self.cells(setting, model)
-        return over_seeds([by_level(cell.result.per_query["t2i"][measure], depth) for cell in cells])
+        return over_seeds([group_means(cell.result.per_query["t2i"][measure], depth) for cell in cells])
 
     def seen(self, setting: str, model: str, measure: str) -> list[GroupValue]:
         """Of categories that training saw (1) and of others (0); nothing where that is not known."""
         cells = [cell for cell in self.cells(setting, model) if cell.about.get("seen_known")]
-        return over_seeds([by_seen(cell.result.per_query["t2i"][measure], cell.seen) for cell in cells])
+        return over_seeds([group_means(cell.result.per_query["t2i"][measure], cell.seen) for cell in cells])
 
     def first_categories(self, setting: str, cell: Cell) -> tuple[np.ndarray, np.ndarray]:
         """(q,) the category of each first product, -1 where none was found, and whether that product is relevant."""
@@ -293,4 +292,5 @@ class ModelsEvaluation:
         self, setting: str, model: str, name: str, way: str, ends: tuple[float, float] | None
     ) -> Value:
         chance = self.cells(setting, model)[0].result.score(name, way).chance
-        return Value(self.value(setting, model, name, way), chance, *(ends or (None, None)))
+        spread = self.value(setting, model, name, way)
+        return Value(spread.mean, spread.sd, spread.values, chance, *(ends or (None, None)))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from diptych.commerce.catalogue import Catalogue
-from diptych.commerce.category_to_image.errors import KINSHIPS, ErrorCounts, choose_examples, kinship
+from diptych.commerce.category_to_image.errors import KINSHIPS, choose_examples, kinship
 from diptych.commerce.category_to_image.evaluation.grid import RESULTS
 from diptych.commerce.category_to_image.evaluation.measure import CATEGORY_MEASURES
 from diptych.core.context import track
@@ -28,20 +29,19 @@ class Value:
     """A measure of one model, a share in [0, 1].
 
     Attributes:
-        spread: per seed of training; one value for a model that is not trained.
+        mean: over seeds.
+        sd: over seeds; None of one.
+        values: per seed of training; one value for a model that is not trained.
         chance: what a random order gets.
         low, high: ends of the interval over queries, of the mean over seeds; None without one.
     """
 
-    spread: Spread
+    mean: float
+    sd: float | None
+    values: tuple[float, ...]
     chance: float
     low: float | None = None
     high: float | None = None
-
-    @property
-    def mean(self) -> float:
-        """The mean over seeds."""
-        return self.spread.mean
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class GroupValue:
 
 
 def group_means(values: np.ndarray, group: np.ndarray) -> dict[int, tuple[int, float]]:
-    """Per group its size and mean; (q,) values and (q,) whole numbers."""
+    """Per group its size and mean; (q,) values and (q,) whole numbers: depths, or 1 for seen and 0 for unseen."""
     kinds, place = np.unique(np.asarray(group, dtype=np.int64), return_inverse=True)
     counts = np.bincount(place, minlength=len(kinds))
     sums = np.bincount(place, weights=values, minlength=len(kinds))
@@ -103,16 +103,6 @@ def group_means(values: np.ndarray, group: np.ndarray) -> dict[int, tuple[int, f
         int(kind): (int(count), float(total / count))
         for kind, count, total in zip(kinds, counts, sums, strict=True)
     }
-
-
-def by_level(values: np.ndarray, depth: np.ndarray) -> dict[int, tuple[int, float]]:
-    """Per depth of the asking category, how many and their mean."""
-    return group_means(values, depth)
-
-
-def by_seen(values: np.ndarray, seen: np.ndarray) -> dict[int, tuple[int, float]]:
-    """Under 1 the categories that training saw, under 0 the others; a group without categories is not there."""
-    return group_means(values, seen)
 
 
 def over_seeds(each: list[Mapping[int, tuple[int, float]]]) -> list[GroupValue]:
@@ -212,102 +202,63 @@ def write_results(found: ModelsEvaluation, test: Catalogue, bootstrap: Bootstrap
     settings = {
         name: _setting(found, name, test, how) for name in track(found.settings, "numbers", unit="settings")
     }
-    write_json(
-        found.folder / RESULTS,
-        {
-            "key": found.protocol.key,
-            "line": found.line(),
-            "intervals": asdict(how),
-            "settings": settings,
-        },
-    )
+    said = {"key": found.protocol.key, "line": found.line(), "intervals": asdict(how), "settings": settings}
+    write_json(found.folder / RESULTS, said)
 
 
 def _setting(found: ModelsEvaluation, setting: str, test: Catalogue, how: Bootstrap) -> dict[str, Any]:
-    models = found.models
+    models, judged = found.models, found.judged(setting)
     differences = found.compare(setting, bootstrap=how) if len(models) > 1 else []
-    return {
+    numbers: dict[str, Any] = {
         "line": found.setting_line(setting),
-        "categories": len(found.judged(setting).nodes),
-        "products": len(found.judged(setting).products),
-        "table": [_row(row) for row in found.table(setting, bootstrap=how)],
+        "categories": len(judged.nodes),
+        "products": len(judged.products),
+        "table": [asdict(row) for row in found.table(setting, bootstrap=how)],
         "baseline": found.baseline if differences else None,
         "comparison": comparison_line(found.baseline, len(differences), bootstrap=how)
         if differences
         else None,
         "differences": [{**asdict(one), "verdict": one.verdict} for one in differences],
-        "levels": {model: _groups(found, setting, model, seen=False) for model in models},
-        "seen": {model: _groups(found, setting, model, seen=True) for model in models},
-        "errors": {model: _errors(found, setting, model) for model in models},
-        "siblings": {model: _siblings(found, setting, model) for model in models},
-        "examples": {model: _examples(found, setting, model, test) for model in models},
-        "seconds": {
-            model: [cell.about["seconds"] for cell in found.cells(setting, model)] for model in models
-        },
     }
-
-
-def _row(row: ModelRow) -> dict[str, Any]:
-    return {
-        "model": row.model,
-        "label": row.label,
-        "trained": row.trained,
-        "values": {name: _value(one) for name, one in row.values.items()},
-        "products": {name: _value(one) for name, one in row.products.items()},
+    of_models: dict[str, Callable[[str], Any]] = {
+        "levels": lambda model: _groups(partial(found.levels, setting, model)),
+        "seen": lambda model: _groups(partial(found.seen, setting, model)),
+        "errors": lambda model: _errors(found, setting, model),
+        "siblings": lambda model: [
+            asdict(one)
+            | {name: found.tree.paths[getattr(one, name)] for name in ("left", "right")}
+            | {"confused": one.confused}
+            for one in found.siblings(setting, model, _SIBLINGS)
+        ],
+        "examples": lambda model: _examples(found, setting, model, test),
+        "seconds": lambda model: [cell.about["seconds"] for cell in found.cells(setting, model)],
     }
+    return numbers | {name: {model: of(model) for model in models} for name, of in of_models.items()}
 
 
-def _value(one: Value) -> dict[str, Any]:
-    return {
-        "mean": one.mean,
-        "sd": one.spread.sd,
-        "values": list(one.spread.values),
-        "chance": one.chance,
-        "low": one.low,
-        "high": one.high,
-    }
-
-
-def _groups(found: ModelsEvaluation, setting: str, model: str, *, seen: bool) -> list[dict[str, Any]]:
+def _groups(of_measure: Callable[[str], list[GroupValue]]) -> list[dict[str, Any]]:
     """One entry per group, with all measures."""
     entries: dict[int, dict[str, Any]] = {}
     for name in CATEGORY_MEASURES:
-        groups: list[GroupValue] = (found.seen if seen else found.levels)(setting, model, name)
-        for one in groups:
-            entry = entries.setdefault(
-                one.group, {"group": one.group, "categories": one.categories, "values": {}}
-            )
-            entry["values"][name] = {"mean": one.spread.mean, "sd": one.spread.sd}
+        for one in of_measure(name):
+            new = {"group": one.group, "categories": one.categories, "values": {}}
+            values = entries.setdefault(one.group, new)["values"]
+            values[name] = {"mean": one.spread.mean, "sd": one.spread.sd}
     return [entries[group] for group in sorted(entries)]
 
 
 def _errors(found: ModelsEvaluation, setting: str, model: str) -> dict[str, Any]:
-    cells = found.cells(setting, model)
+    cells, parts = found.cells(setting, model), {"all": None, "seen": True, "unseen": False}
     known = all(cell.about.get("seen_known") for cell in cells)
-    return {
-        "runs": len(cells),
-        "all": _counts(found.errors(setting, model)),
-        "seen": _counts(found.errors(setting, model, seen=True)) if known else None,
-        "unseen": _counts(found.errors(setting, model, seen=False)) if known else None,
-    }
-
-
-def _counts(counts: ErrorCounts) -> dict[str, Any]:
-    return {**asdict(counts), "wrong": counts.wrong, "same_tree_share": counts.same_tree_share}
-
-
-def _siblings(found: ModelsEvaluation, setting: str, model: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "left": list(found.tree.paths[one.left]),
-            "right": list(found.tree.paths[one.right]),
-            "left_as_right": one.left_as_right,
-            "right_as_left": one.right_as_left,
-            "confused": one.confused,
-            "products": one.products,
+    said: dict[str, Any] = {"runs": len(cells)}
+    for name, seen in parts.items():
+        counts = found.errors(setting, model, seen=seen) if known or seen is None else None
+        said[name] = counts and {
+            **asdict(counts),
+            "wrong": counts.wrong,
+            "same_tree_share": counts.same_tree_share,
         }
-        for one in found.siblings(setting, model, _SIBLINGS)
-    ]
+    return said
 
 
 def _examples(found: ModelsEvaluation, setting: str, model: str, test: Catalogue) -> list[dict[str, Any]]:

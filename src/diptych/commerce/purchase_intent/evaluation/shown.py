@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from diptych.commerce.purchase_intent.shown import Row, measured, number, percent
+from diptych.commerce.purchase_intent.shown import Column, Row, interval_ends, number, percent
 from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
 
@@ -29,6 +29,12 @@ MEASURES: Mapping[str, tuple[str, int]] = {
     "lift_10": ("lift of the top 10 %", 2),
     "precision_at_recall_50": ("P at R 50 %", 3),
 }
+_COLUMNS = (
+    Column("Sessions", "sessions", 0),
+    Column("Purchases, %", "base_rate", 2, 100.0),
+    Column("Always-buy F1", "always_buy_f1", 3),
+    *(Column(title, name, decimals, ends=f"{name}_") for name, (title, decimals) in MEASURES.items()),
+)
 REFERENCES: Mapping[str, tuple[str, str]] = {
     "average_precision": ("share of purchases", "base_rate"),
     "f1": ("predicting a purchase always", "always_buy_f1"),
@@ -62,6 +68,11 @@ def pages_text(step: int) -> str:
     if step < 0:
         return "at the session's end"
     return "before any page" if step == 0 else f"after {step} {'page' if step == 1 else 'pages'}"
+
+
+def left_out_lines(left_out: Sequence[Row], what: str = "left out") -> list[str]:
+    """Return which settings and steps have no model, and why."""
+    return [f"{what}: {row['setting']}, step {step_text(row['step'])}: {row['reason']}" for row in left_out]
 
 
 @dataclass(frozen=True)
@@ -110,26 +121,28 @@ class Grid:
         return max((one for one in known if one["step"] == last), key=lambda one: one[measure], default=None)
 
 
-def evaluation_tables(evaluation: Evaluation) -> list[Table]:
-    """Return the values behind charts; then, folded, importance by step and every number of every cell."""
-    grid = Grid(evaluation.cells)
-    charts = [*step_charts(grid, "average_precision"), *step_charts(grid, "f1")]
-    charts += [*gain_charts(grid, evaluation.gains), *importance_charts(evaluation.importance)]
-    values = [replace(one.table(), caption=f"{one.title}: {one.y or one.x}", folded=False) for one in charts]
+def evaluation_blocks(evaluation: Evaluation) -> dict[str, list[Chart | Table]]:
+    """Return all charts and tables of an evaluation, by what they show."""
+    grid, importance = Grid(evaluation.cells), evaluation.importance
     models = {name: one["description"] for name, one in evaluation.about["models"].items()}
-    return [*values, *importance_tables(evaluation.importance), *cell_tables(grid, models)]
+    by_step = [chart for measure in REFERENCES for chart in step_charts(grid, measure)]
+    return {
+        "By step" if len(grid.steps) > 1 else "By model": [*by_step],
+        "What extended features add": [*gain_charts(grid, evaluation.gains)],
+        "Probabilities": [*reliability_charts(grid)],
+        "What features are worth": [*importance_charts(importance), *importance_tables(importance)],
+        "All numbers": [*cell_tables(grid, models)],
+    }
 
 
-def evaluation_charts(evaluation: Evaluation) -> list[Chart]:
-    """Return all charts of an evaluation."""
-    grid = Grid(evaluation.cells)
-    charts = [chart for measure in REFERENCES for chart in step_charts(grid, measure)]
-    charts += gain_charts(grid, evaluation.gains)
-    return [*charts, *reliability_charts(grid), *importance_charts(evaluation.importance)]
-
-
-def _measure(cell: Row, measure: str) -> Cell:
-    return measured(cell, measure, MEASURES[measure][1], ends=f"{measure}_")
+def evaluation_tables(evaluation: Evaluation) -> list[Table]:
+    """Return the values behind most charts; then, folded, importance by step and every number of every cell."""
+    parts = evaluation_blocks(evaluation)
+    del parts["Probabilities"]
+    blocks, lift = [block for part in parts.values() for block in part], MEASURES["lift_10"][0]
+    charts = [one for one in blocks if isinstance(one, Chart) and lift not in (one.x, one.y)]
+    values = [replace(one.table(), caption=f"{one.title}: {one.y or one.x}", folded=False) for one in charts]
+    return [*values, *(one for one in blocks if isinstance(one, Table))]
 
 
 def cell_tables(grid: Grid, descriptions: Mapping[str, str]) -> list[Table]:
@@ -143,23 +156,19 @@ def cell_tables(grid: Grid, descriptions: Mapping[str, str]) -> list[Table]:
             remarks.update(cell.get("remarks") or {})
         said = "; ".join(f"{remark[:160]} ({folds:,} folds)" for remark, folds in sorted(remarks.items()))
         texts = (descriptions.get(model, ""), ", ".join(ways).replace("_", " "), said)
-        models.append(
-            [Cell(label, model if model != label else ""), *(Cell(one, words=True) for one in texts)]
-        )
+        head = Cell(label, model if model != label else "")
+        models.append([head, *(Cell(one, words=True) for one in texts)])
     tables = [Table("Models", ("Model", "What it is", "Classes weighed by", "Remarks"), models, folded=True)]
-    heads = ("Model", "Sessions", "Purchases, %", "Always-buy F1", *(title for title, _ in MEASURES.values()))
     for place in grid.places:
         cells = [cell for cell in grid.cells if (cell["setting"], cell["set"]) == place]
         rows = [
             [
                 Cell(grid.labels[cell["model"]], pages_text(cell["step"])),
-                Cell(number(cell["sessions"]), value=cell["sessions"]),
-                Cell(percent(cell["base_rate"], 2), value=100 * cell["base_rate"]),
-                Cell(number(cell["always_buy_f1"], 3), value=cell["always_buy_f1"]),
-                *(_measure(cell, measure) for measure in MEASURES),
+                *(one.cell(cell) for one in _COLUMNS),
             ]
             for cell in sorted(cells, key=lambda one: one["step"])
         ]
+        heads = ("Model", *(one.title for one in _COLUMNS))
         tables.append(Table(f"{str(place).capitalize()}: all cells", heads, rows, folded=True))
     return tables
 
@@ -181,7 +190,7 @@ def step_charts(grid: Grid, measure: str) -> list[Chart]:
         values = [cell[measure] for cell in firsts]
         shown: dict[str, Any] = {
             "texts": [number(value, 3) for value in values],
-            **_ends(firsts, f"{measure}_"),
+            **interval_ends(firsts, f"{measure}_"),
         }
         drawn = [Series(title, values, mark="point", **shown)]
         drawn += [Series(reference, [value], mark="level") for value in held.values()]
@@ -214,13 +223,7 @@ def _line(grid: Grid, rows: Sequence[Row], column: str, prefix: str) -> Series:
     rows, model = sorted(rows, key=lambda row: row["step"]), rows[0]["model"]
     quiet = model != (grid.best(rows[0]["setting"]) or {}).get("model")
     x, y = [row["step"] for row in rows], [row[column] for row in rows]
-    return Series(grid.labels[model], y, x, quiet=quiet, **_ends(rows, prefix))
-
-
-def _ends(rows: Sequence[Row], prefix: str) -> dict[str, Any]:
-    """Return the ends of intervals where all are known; ``prefix`` begins their columns."""
-    low, high = ([row.get(f"{prefix}{end}") for row in rows] for end in ("low", "high"))
-    return {} if None in (*low, *high) else {"low": low, "high": high}
+    return Series(grid.labels[model], y, x, quiet=quiet, **interval_ends(rows, prefix))
 
 
 def reliability_charts(grid: Grid) -> list[Chart]:

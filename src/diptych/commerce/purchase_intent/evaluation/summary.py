@@ -68,22 +68,9 @@ class Pooled:
         return self.parts[0].output == "probability"
 
     @property
-    def tuned(self) -> np.ndarray:
-        """(n,) bool: a purchase, by the threshold from inside the training part."""
-        found: np.ndarray = self.calibrated >= self.thresholds
-        return found
-
-    @property
-    def has_calibrated(self) -> np.ndarray:
-        """(n,) bool."""
-        known: np.ndarray = ~np.isnan(self.calibrated)
-        return known
-
-    @property
-    def has_threshold(self) -> np.ndarray:
-        """(n,) bool."""
-        known: np.ndarray = ~np.isnan(self.thresholds)
-        return known
+    def is_tuned(self) -> bool:
+        """Whether any fold has a threshold from inside its training part."""
+        return not bool(np.isnan(self.thresholds).all())
 
     @cached_property
     def _ranking(self) -> Ranking:
@@ -95,13 +82,13 @@ class Pooled:
             return self._ranking.curve(self.labels, weights).average_precision
         if measure == "f1":
             return f1(self.predicted, self.labels, weights)
-        known = self.has_threshold
+        known = ~np.isnan(self.thresholds)
         some = None if weights is None else weights[..., known]
-        return f1(self.tuned[known], self.labels[known], some)
+        return f1((self.calibrated >= self.thresholds)[known], self.labels[known], some)
 
     def resampled(self, persons: Persons, measures: Sequence[str] = RESAMPLED) -> dict[str, np.ndarray]:
         """Per measure, (samples,) values on resamples of persons; none of a tuned F1 where nothing is tuned."""
-        names = [name for name in measures if name != "best_f1" or self.has_threshold.any()]
+        names = [name for name in measures if name != "best_f1" or self.is_tuned]
         return persons.resamples(self.rows, {name: partial(self.values, name) for name in names})
 
 
@@ -142,7 +129,7 @@ def summarise(
     folds (Forman and Scholz, Apples-to-apples in cross-validation studies, SIGKDD Explorations 2010); the folds'
     own values are beside them.
     """
-    model, labels, known = MODELS.get(pooled.model), pooled.labels, pooled.has_calibrated
+    model, labels, known = MODELS.get(pooled.model), pooled.labels, ~np.isnan(pooled.calibrated)
     base_rate = float(labels.mean())
     folds = [np.flatnonzero(pooled.fold == fold) for fold in range(len(pooled.parts))]
     found: dict[str, Any] = {
@@ -157,7 +144,7 @@ def summarise(
         "always_buy_f1": always_buy_f1(base_rate),
         "f1": pooled.values("f1"),
         "fold_f1": [f1(pooled.predicted[rows], labels[rows]) for rows in folds],
-        "best_f1": pooled.values("best_f1") if pooled.has_threshold.any() else None,
+        "best_f1": pooled.values("best_f1") if pooled.is_tuned else None,
         "threshold": _mean([part.threshold for part in pooled.parts]),
         "average_precision": pooled.values("average_precision"),
         "fold_average_precision": [

@@ -190,26 +190,15 @@ TABLE_6_7 = (
 
 
 def features_of(setting: str, feature_set: str, step: int, also: Sequence[str] = ()) -> list[Feature]:
-    """The features of one cell."""
-    if setting not in SETTINGS:
-        raise UnknownNameError("setting", setting, SETTINGS)
-    if feature_set not in FEATURE_SETS:
-        raise UnknownNameError("feature set", feature_set, FEATURE_SETS)
+    """Return the features of one cell, in the order of Table 6.7, others behind them."""
     names = [*TABLE_6_7, *(name for name in FEATURES.names() if name not in TABLE_6_7)]
-    for name in also:
-        if FEATURES.get(name).default:
-            raise UsageError(f"the feature {name} is in the extended set anyway", "leave it out")
-
-    def is_in(feature: Feature) -> bool:
-        if step == 0 and feature.dynamic:
-            return False
-        if setting == "anonymous" and feature.group == "history":
-            return False
-        if feature_set == "baseline":
-            return feature.baseline
-        return feature.default or feature.name in also
-
-    return [feature for feature in map(FEATURES.get, names) if is_in(feature)]
+    return [
+        one
+        for one in map(FEATURES.get, names)
+        if (step != 0 or not one.dynamic)
+        and (setting != "anonymous" or one.group != "history")
+        and (one.baseline if feature_set == "baseline" else one.default or one.name in also)
+    ]
 
 
 WHOLE_SESSION = -1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from diptych.commerce.purchase_intent.evaluation.shown import step_text
+from diptych.commerce.purchase_intent.evaluation.shown import left_out_lines, step_text
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.scoring.cell import CALIBRATIONS, Cell
 from diptych.commerce.purchase_intent.scoring.shown import measured_table
@@ -21,25 +21,16 @@ def measured_section(about: Mapping[str, Any], cells: Sequence[Cell]) -> str:
     """Return the measures of every model on the last part, and notes about them."""
     options = about["options"]
     resampled = f"{100 * options['confidence']:g} % intervals of {options['samples']:,} resamples of persons"
-    rows = [
-        {
-            **cell.about,
-            "setting": cell.setting,
-            "step": cell.step,
-            "threshold": cell.threshold,
-            "measures": cell.about["holdout"],
-        }
-        for cell in cells
-    ]
+    rows = []
+    for cell in cells:
+        own = {"setting": cell.setting, "step": cell.step, "threshold": cell.threshold}
+        rows.append({**cell.about, **own, "measures": cell.about["holdout"]})
     caption = "On the last part, of which the model has seen nothing"
     found = measured_table(f"{caption}; {resampled}" if options["samples"] else caption, rows)
     notes = [
         f"- {cell.setting}, step {cell.step}: {plain(note)}" for cell in cells for note in cell.about["notes"]
     ]
-    notes += [
-        f"- not trained: {one['setting']}, step {one['step']}: {one['reason']}"
-        for one in about["not_trained"]
-    ]
+    notes += [f"- {line}" for line in left_out_lines(about["not_trained"], "not trained")]
     return "\n".join([found.markdown(), *notes]).rstrip()
 
 

@@ -24,6 +24,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
+from diptych.commerce.purchase_intent.evaluation.shown import left_out_lines
 from diptych.commerce.purchase_intent.features.view import (
     COLUMNS,
     HISTORY_COLUMNS,
@@ -325,10 +326,7 @@ class Scorer(Artifact, kind="scorer", recreate="diptych intent train FEATURES --
         about, slices = self.about, self.about["slices"]
         cells = [(one, note) for one in about["cells"] for note in one["notes"]]
         lines = [f"{one['setting']}, step {one['step']}: {note}" for one, note in cells]
-        lines += [
-            f"not trained: {one['setting']}, step {one['step']}: {one['reason']}"
-            for one in about["not_trained"]
-        ]
+        lines += left_out_lines(about["not_trained"], "not trained")
         sizes = ", ".join(f"{name} {size:,}" for name, size in slices["sizes"].items())
         lines.append(f"{slices['note']}: {sizes}; {slices['left_out']:,} run across an end and are in none")
         if about["history"]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.purchase_intent.evaluation.shown import Grid, step_text
-from diptych.commerce.purchase_intent.shown import Row, measured, number, percent
+from diptych.commerce.purchase_intent.shown import Column, Row, percent, signed
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import DiptychError
 from diptych.core.reading import read_json
@@ -19,37 +19,34 @@ if TYPE_CHECKING:
 
 EXAMPLE = "example.json"
 _REASONS = 8
-_COLUMNS: Mapping[str, tuple[str, int]] = {
-    "average_precision": ("AP", 3),
-    "roc_auc": ("ROC AUC", 3),
-    "f1": ("F1", 3),
-    "always_buy_f1": ("always buy", 3),
-    "brier": ("Brier", 4),
-    "brier_base_rate": ("of the base rate", 4),
-    "threshold": ("threshold", 3),
-}
+_COLUMNS = (
+    Column("sessions", "sessions", 0),
+    Column("bought", "purchases", 0),
+    Column("% bought", "base_rate", 2, 100.0),
+    *(
+        Column(title, key, decimals, ends=f"{key}_")
+        for key, title, decimals in (
+            ("average_precision", "AP", 3),
+            ("roc_auc", "ROC AUC", 3),
+            ("f1", "F1", 3),
+            ("always_buy_f1", "always buy", 3),
+            ("brier", "Brier", 4),
+            ("brier_base_rate", "of the base rate", 4),
+            ("threshold", "threshold", 3),
+        )
+    ),
+)
 
 
 def measured_table(caption: str, cells: Sequence[Row]) -> Table:
     """Return a line per setting and step: ``measures`` of each cell, None where nothing could be measured."""
     rows = []
     for cell in cells:
-        found = cell["measures"]
-        row = [Cell(cell["setting"]), Cell(step_text(cell["step"]))]
-        if found is None:
-            counts = [
-                Cell(number(cell[one]["holdout"] if one in cell else None))
-                for one in ("sessions", "purchases")
-            ]
-            rows.append([*row, *counts, *(Cell("–") for _ in range(1 + len(_COLUMNS)))])
-            continue
-        row += [Cell(number(found[name]), value=found[name]) for name in ("sessions", "purchases")]
-        row.append(Cell(percent(found["base_rate"], 2), value=100 * found["base_rate"]))
-        given = {**found, "threshold": cell.get("threshold")}
-        row += [measured(given, name, decimals, ends=f"{name}_") for name, (_, decimals) in _COLUMNS.items()]
-        rows.append(row)
-    heads = ("setting", "step", "sessions", "bought", "% bought", *(title for title, _ in _COLUMNS.values()))
-    return Table(caption, heads, rows)
+        counts = {one: cell[one]["holdout"] for one in ("sessions", "purchases") if one in cell}
+        given = (cell["measures"] and {**cell["measures"], "threshold": cell.get("threshold")}) or counts
+        places = [Cell(cell["setting"]), Cell(step_text(cell["step"]))]
+        rows.append([*places, *(one.cell(given) for one in _COLUMNS)])
+    return Table(caption, ("setting", "step", *(one.title for one in _COLUMNS)), rows)
 
 
 def scorer_table(scorer: Scorer) -> Table:
@@ -62,18 +59,12 @@ def scorer_grid(about: Row) -> Grid:
     """Return what was measured on the last part as the cells of an evaluation."""
     model = about["options"]["model"]
     name = "all" if about["kind"] == "whole" else about["options"]["feature_set"]
-    of_all = [
-        {
-            "set": name,
-            "model": model,
-            **cell,
-            **cell["holdout"],
-            "reliability_calibrated": cell["holdout"]["reliability"],
-        }
-        for cell in about["cells"]
-        if cell["holdout"] is not None
-    ]
-    return Grid([{**cell, "reliability": None} for cell in of_all])
+    cells = []
+    for cell in about["cells"]:
+        if (found := cell["holdout"]) is not None:
+            bins = {"reliability": None, "reliability_calibrated": found["reliability"]}
+            cells.append({"set": name, "model": model, **cell, **found, **bins})
+    return Grid(cells)
 
 
 def example_scores(scorer: Scorer) -> tuple[list[Score], str]:
@@ -98,22 +89,19 @@ def example_charts(scores: Sequence[Score]) -> list[Chart]:
     if not scores:
         return []
     steps = [one.step for one in scores]
-    values = [100 * one.p for one in scores]
-    texts = [percent(one.p) for one in scores]
     lines = [
-        Series("this session", values, steps, texts=texts),
+        Series(
+            "this session", [100 * one.p for one in scores], steps, texts=[percent(one.p) for one in scores]
+        ),
         Series("base rate", [100 * one.base_rate for one in scores], steps, colour="ink"),
         Series("threshold", [100 * one.threshold for one in scores], steps),
     ]
     charts = [Chart("Page by page", lines, "pages that are open", "probability of a purchase, %")]
-    reasons = scores[-1].reasons
-    if reasons:
+    if reasons := scores[-1].reasons:
         doublings = [one.effect / math.log(2) for one in reasons]
-        texts = [odds(one) for one in reasons]
-        bar = Series("doublings", doublings, mark="bar", texts=texts)
-        charts.append(
-            Chart("Reasons", [bar], "doublings of the odds", "", [one.label for one in reasons], across=True)
-        )
+        bar = Series("doublings", doublings, mark="bar", texts=[odds(one) for one in reasons])
+        names = [one.label for one in reasons]
+        charts.append(Chart("Reasons", [bar], "doublings of the odds", "", names, across=True))
     return charts
 
 
@@ -121,10 +109,8 @@ def reasons_table(reasons: Sequence[Reason]) -> Table:
     """Return what each feature does to the odds of a purchase."""
     rows = [
         [
-            Cell(one.label),
-            Cell(one.value[:60]),
-            Cell(one.typical[:60]),
-            Cell(f"{one.effect:+.2f}".replace("-", "−"), value=one.effect),
+            *map(Cell, (one.label, one.value[:60], one.typical[:60])),
+            Cell(signed(one.effect), value=one.effect),
             Cell(odds(one)),
         ]
         for one in reasons

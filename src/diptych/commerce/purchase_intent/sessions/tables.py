@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from diptych.commerce.purchase_intent.options import SessionKey, SessionOptions
 from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, UnknownNameError
-from diptych.data.logs.schema import Column
+from diptych.data.logs.schema import columns
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -31,59 +31,48 @@ BUFFER = 2
 """Pages that have to follow the last step, and a purchase the present one."""
 
 
-SESSIONS = (
-    Column("session_id", "int64", False, "event_id of its first event"),
-    Column("client_id", "string", False, "of its first event"),
-    Column("visitor_id", "string", True, "the first visitor known in it: a log-in assigns all of it"),
-    Column(
-        "person",
-        "string",
-        False,
-        "the visitor where known, else the client: what groups of a split are made of",
-    ),
-    Column("start_us", "int64", False, "time of the first event"),
-    Column("end_us", "int64", False, "time of the last event"),
-    Column("start_day", "int32", False, "local day of the first event"),
-    Column("start_hour", "int8", False, "local hour of the first event"),
-    Column("start_dow", "int8", False, "local week day of the first event, 0 is Monday"),
-    Column("device", "string", False, "of the first event"),
-    Column("channel", "string", False, "of the first event"),
-    Column("n_events", "int64", False, "all events"),
-    Column(
-        "length", "int64", False, "actions: pages, queries, and items put into and taken out of the basket"
-    ),
-    Column("n_pages", "int64", False, "pages opened"),
-    Column("n_queries", "int64", False, "queries submitted"),
-    Column(
-        "n_visitors", "int64", False, "different visitors known in it; more than one is odd and is reported"
-    ),
-    Column("purchase", "bool", False, "whether anything was bought in it"),
-    Column("first_purchase_us", "int64", True, "when, first"),
-    Column("pages_before_purchase", "int64", True, "pages opened strictly before the first purchase event"),
-    Column(
-        "pages_before_identified",
-        "int64",
-        True,
-        "pages opened strictly before the first event with a visitor",
-    ),
+SESSIONS = columns(
+    """
+    session_id              int64   event_id of its first event
+    client_id               string  of its first event
+    visitor_id              string? the first visitor known in it: a log-in assigns all of it
+    person                  string  the visitor where known, else the client: what groups of a split are made of
+    start_us                int64   time of the first event
+    end_us                  int64   time of the last event
+    start_day               int32   local day of the first event
+    start_hour              int8    local hour of the first event
+    start_dow               int8    local week day of the first event, 0 is Monday
+    device                  string  of the first event
+    channel                 string  of the first event
+    n_events                int64   all events
+    length                  int64   actions: pages, queries, and items put into and taken out of the basket
+    n_pages                 int64   pages opened
+    n_queries               int64   queries submitted
+    n_visitors              int64   different visitors known in it; more than one is odd and is reported
+    purchase                bool    whether anything was bought in it
+    first_purchase_us       int64?  when, first
+    pages_before_purchase   int64?  pages opened strictly before the first purchase event
+    pages_before_identified int64?  pages opened strictly before the first event with a visitor
+    """
 )
 
-PAGES = (
-    Column("session_id", "int64", False, "of the session"),
-    Column("position", "int64", False, "1 is the first page"),
-    Column("t_us", "int64", False, "when it was opened"),
-    Column("page_type", "string", False, "or unknown"),
+PAGES = columns(
+    """
+    session_id int64  of the session
+    position   int64  1 is the first page
+    t_us       int64  when it was opened
+    page_type  string or unknown
+    """
 )
 
-QUERIES = (
-    Column("session_id", "int64", False, "of the session"),
-    Column(
-        "query", "string", False, "normalised: Unicode lower case, blanks at the ends cut and others made one"
-    ),
-    Column("device", "string", False, "of the session"),
-    Column("purchase", "bool", False, "of the session"),
+QUERIES = columns(
+    """
+    session_id int64  of the session
+    query      string normalised: Unicode lower case, blanks at the ends cut and others made one
+    device     string of the session
+    purchase   bool   of the session
+    """
 )
-
 
 TABLES = ("sessions", "pages", "queries")
 

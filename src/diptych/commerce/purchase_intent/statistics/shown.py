@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.shown import (
+    Column,
     Discretion,
     Row,
     interval,
@@ -42,54 +43,38 @@ _NAMES = {True: "purchase", False: "no purchase"}
 _COLOURS = {True: "blue", False: "orange"}
 
 
-class _Column(NamedTuple):
-    title: str
-    key: str
-    decimals: int | None = None  # None of a count
-    scale: float = 1.0
-    ends: bool = False  # whether it has the row's interval
-
-    def cell(self, row: Row) -> Cell:
-        """Return the cell of a row."""
-        if self.decimals is None:
-            return Discretion.current().count(row[self.key])
-        if self.key == "standardised":
-            return Cell(signed(row[self.key]), value=row[self.key])
-        return measured(row if self.ends else {self.key: row[self.key]}, self.key, self.decimals, self.scale)
-
-
 _GROUPS = (
-    _Column("Sessions", "sessions"),
-    _Column("Purchase sessions", "purchase_sessions"),
-    _Column("% of purchase sessions", "purchase_share", 1, 100.0),
-    _Column("% of others", "other_share", 1, 100.0),
-    _Column("Rate, %", "rate", 2, 100.0, True),
-    _Column("Standardised", "standardised", 2),
+    Column("Sessions", "sessions"),
+    Column("Purchase sessions", "purchase_sessions"),
+    Column("% of purchase sessions", "purchase_share", 1, 100.0),
+    Column("% of others", "other_share", 1, 100.0),
+    Column("Rate, %", "rate", 2, 100.0, ends=""),
+    Column("Standardised", "standardised", 2, sign=True),
 )
-_BY_CLASS: Mapping[str, tuple[str, tuple[_Column, ...]]] = {
+_BY_CLASS: Mapping[str, tuple[str, tuple[Column, ...]]] = {
     "session-length-quantiles": (
         "Session length in actions",
         (
-            _Column("Sessions", "sessions"),
-            _Column("Mean", "mean", 1),
-            *(_Column(name.upper(), name, 0) for name in ("p50", "p90", "p99")),
+            Column("Sessions", "sessions"),
+            Column("Mean", "mean", 1),
+            *(Column(name.upper(), name, 0) for name in ("p50", "p90", "p99")),
         ),
     ),
     "queries": (
         "Queries per session",
         (
-            _Column("Sessions", "sessions"),
-            _Column("Queries", "queries"),
-            _Column("Per session", "per_session", 2, 1.0, True),
-            _Column("% of queries", "share", 1, 100.0),
+            Column("Sessions", "sessions"),
+            Column("Queries", "queries"),
+            Column("Per session", "per_session", 2, ends=""),
+            Column("% of queries", "share", 1, 100.0),
         ),
     ),
     "unique-queries": (
         "Different queries",
         (
-            _Column("Different", "unique"),
-            _Column("% of different", "share", 1, 100.0),
-            _Column("% different", "unique_share", 1, 100.0),
+            Column("Different", "unique"),
+            Column("% of different", "share", 1, 100.0),
+            Column("% different", "unique_share", 1, 100.0),
         ),
     ),
 }
@@ -138,7 +123,7 @@ def _overview(rows: Sequence[Row]) -> Table:
     return Table("The log in numbers", ("What", "Total", "% of sessions"), lines)
 
 
-def _by_class(caption: str, columns: Sequence[_Column], rows: Sequence[Row]) -> Table:
+def _by_class(caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> Table:
     """Return a line per device, all of them together first, and columns for either class."""
     found = {(row["device"], row["purchase"]): row for row in rows}
     devices = sorted({row["device"] for row in rows}, key=lambda one: (one != ALL, one))
@@ -174,13 +159,10 @@ def _device_counts(rows: Sequence[Row]) -> Table:
     """Thesis Table 6.3."""
     found = {(row["devices"], row["purchaser"]): row for row in rows}
     names = sorted({row["devices"] for row in rows}, key=lambda one: (one != "> 1", len(one), one))
-    lines = [
-        [
-            Cell(f"{devices} {'device' if devices in ('1', '> 1') else 'devices'}"),
-            *(measured(found.get((devices, purchaser), {}), "share", 1, 100.0) for purchaser in CLASSES),
-        ]
-        for devices in names
-    ]
+    lines = []
+    for devices in names:
+        shares = (measured(found.get((devices, one), {}), "share", 1, 100.0) for one in CLASSES)
+        lines.append([Cell(f"{devices} {'device' if devices in ('1', '> 1') else 'devices'}"), *shares])
     return Table("Devices per visitor, in %", ("Devices", "Purchasers", "Other visitors"), lines)
 
 
@@ -192,28 +174,28 @@ def _transitions(rows: Sequence[Row]) -> Table:
     order = sorted(parts, key=lambda one: (-parts[one], one))
     devices = order[:_MOST_GROUPS]
     found: dict[tuple[str, str], Row] = {(row["from_device"], row["to_device"]): row for row in rows}
-    lines = []
-    for one in devices:
-        line = [Cell(_name(one))]
-        for other in devices:
-            row = found.get((one, other), {"share": 0.0, "link": ""})
-            if row["share"] is None:
-                line.append(Cell("–"))
-                continue
-            link = row["link"] if row["link"] in LINKS else ""
-            ends = interval(row.get("low"), row.get("high"), 1, 100.0)
-            note = "; ".join(part for part in (ends, link) if part)
-            colour = LINKS[link][0] if link else "green"
-            line.append(Cell(percent(row["share"]), note, row["share"], colour, value=100 * row["share"]))
-        lines.append(line)
-    kinds = dict.fromkeys(row["link"] for row in rows if row["link"] in LINKS and row["share"] is not None)
-    meanings = "; ".join(f"{kind}: {LINKS[kind][1]}" for kind in kinds)
+    never: Row = {"share": 0.0, "link": ""}
+    lines = [
+        [Cell(_name(one)), *(_transition(found.get((one, other), never)) for other in devices)]
+        for one in devices
+    ]
+    kinds = {row["link"] for row in rows if row["share"] is not None}
+    meanings = "; ".join(f"{kind}: {meaning}" for kind, (_, meaning) in LINKS.items() if kind in kinds)
+    further = _further(len(order) - len(devices), "devices")
     return Table(
         "Probability of the next device, in %",
-        ("From, to", *(_name(device) for device in devices)),
+        ("From, to", *map(_name, devices)),
         lines,
-        after=". ".join(part for part in (meanings, _further(len(order) - len(devices), "devices")) if part),
+        after=". ".join(filter(None, (meanings, further))),
     )
+
+
+def _transition(row: Row) -> Cell:
+    share, link = row["share"], row["link"] if row["link"] in LINKS else ""
+    if share is None:
+        return Cell("–")
+    note = "; ".join(filter(None, (interval(row.get("low"), row.get("high"), 1, 100.0), link)))
+    return Cell(percent(share), note, share, LINKS[link][0] if link else "green", value=100 * share)
 
 
 def _plain(name: str, rows: Sequence[Row]) -> Table:
@@ -255,49 +237,49 @@ def _lengths(rows: Sequence[Row]) -> list[Chart]:
     for row in rows:
         sessions[row["device"]] += row["sessions"]
     devices = sorted(sessions, key=lambda one: (one != ALL, -sessions[one], one))
+    curves: dict[tuple[str, bool], dict[int, float]] = {}
     shown = Discretion.current().rows("session-length", rows)
-    curves: dict[tuple[str, bool], list[Row]] = {}
-    for row in shown:
+    for row in sorted(shown, key=lambda row: row["length"]):
         if row["length"] >= 1:  # 0 has no place on a logarithmic axis
-            curves.setdefault((row["device"], row["purchase"]), []).append(row)
+            curve = curves.setdefault((row["device"], row["purchase"]), {})
+            curve.setdefault(1, 100 * row["share"])  # all are at least as long as the shortest
+            curve[row["length"]] = 100 * row["share"]
     charts = []
     for device in devices[:1] if len(devices) == 2 else devices[:_MOST_CURVES]:  # one device is all there is
+        if not any((device, purchase) in curves for purchase in CLASSES):
+            continue
         lines = []
-        for of, pale in ((ALL, True), (device, False)) if device != ALL else ((ALL, False),):
+        for of in dict.fromkeys((ALL, device)):
             for purchase in CLASSES:
-                curve = sorted(curves.get((of, purchase), ()), key=lambda row: row["length"])
-                name = f"{_NAMES[purchase]}, all devices" if pale else _NAMES[purchase]
-                points = [(row["length"], 100 * row["share"]) for row in curve]
-                if curve and curve[0]["length"] > 1:  # all are at least as long as the shortest
-                    points.insert(0, (1, points[0][1]))
-                x, y = [point[0] for point in points], [point[1] for point in points]
-                line = Series(name, y, x, mark="step", colour=_COLOURS[purchase], pale=pale)
-                lines += [line] if curve else []
-        if any(not line.pale for line in lines):
-            lines += [Series(name, [level], mark="level") for name, level in (("P50", 50.0), ("P90", 10.0))]
-            title = "Session length" if device == ALL else f"Session length: {_name(device)}"
-            charts.append(Chart(title, lines, "actions", "% of sessions at least so long", log="xy"))
+                if curve := curves.get((of, purchase), {}):
+                    name = _NAMES[purchase] + (", all devices" if of != device else "")
+                    look: dict[str, Any] = {"colour": _COLOURS[purchase], "pale": of != device}
+                    lines.append(Series(name, [*curve.values()], [*curve], mark="step", **look))
+        lines += [Series(name, [level], mark="level") for name, level in (("P50", 50.0), ("P90", 10.0))]
+        title = "Session length" if device == ALL else f"Session length: {_name(device)}"
+        charts.append(Chart(title, lines, "actions", "% of sessions at least so long", log="xy"))
     return charts
 
 
 def _over_time(rows: Sequence[Row], name: str, key: str, places: int) -> list[Chart]:
     """Thesis Figures 6.3 and 6.4."""
-    lines = []
+    lines, is_day = [], key == "week_day"
     shown = Discretion.current().rows(name, rows)
     for purchase in CLASSES:
         found = {row[key]: row for row in shown if row["purchase"] == purchase}
         ordered = [found.get(place, {}) for place in range(places)]
         y, low, high = (_scaled(ordered, column) for column in ("share", "low", "high"))
         if any(value is not None for value in y):
-            more: dict[str, Any] = {"mark": "bar"} if key == "week_day" else {"x": range(places)}
+            more: dict[str, Any] = {"mark": "bar"} if is_day else {"x": range(places)}
             more |= {"low": low, "high": high} if any(end is not None for end in low) else {}
             lines.append(Series(_NAMES[purchase], y, colour=_COLOURS[purchase], **more))
     if not lines:
         return []
     lines.append(Series("all alike", [100 / places], mark="level"))
-    title = "Week day of the start" if key == "week_day" else "Hour of the start"
-    days = [day[:3] for day in WEEK_DAYS] if key == "week_day" else ()
-    return [Chart(title, lines, "" if days else "hour", "% of the class's sessions", days)]
+    title, days = f"{'Week day' if is_day else 'Hour'} of the start", [day[:3] for day in WEEK_DAYS]
+    return [
+        Chart(title, lines, "" if is_day else "hour", "% of the class's sessions", days if is_day else ())
+    ]
 
 
 def _rates(rows: Sequence[Row], key: str) -> list[Chart]:
@@ -305,22 +287,23 @@ def _rates(rows: Sequence[Row], key: str) -> list[Chart]:
     discretion = Discretion.current()
     ordered = sorted(rows, key=lambda row: (-row["sessions"], row[key]))[:_MOST_GROUPS]
     shown = discretion.rows(f"{key}s", ordered)
-    names, title = [_name(row[key]) for row in shown], f"{key.capitalize()}s"
+    names = [_name(row[key]) for row in shown]
+
+    def chart(title: str, series: Sequence[Series], x: str) -> Chart:
+        return Chart(title, series, x, "", names, across=True)
+
     bars = []
     for purchase, column in ((True, "purchase_share"), (False, "other_share")):
-        texts = [percent(row[column]) for row in shown]
-        bars.append(
-            Series(
-                _NAMES[purchase], _scaled(shown, column), mark="bar", colour=_COLOURS[purchase], texts=texts
-            )
-        )
-    charts = [Chart(f"{title} of both classes", bars, "% of the class's sessions", "", names, across=True)]
+        look: dict[str, Any] = {
+            "colour": _COLOURS[purchase],
+            "texts": [percent(row[column]) for row in shown],
+        }
+        bars.append(Series(_NAMES[purchase], _scaled(shown, column), mark="bar", **look))
+    charts = [chart(f"{key.capitalize()}s of both classes", bars, "% of the class's sessions")]
     if discretion.hide_rates:
         values = [row["standardised"] for row in shown]
-        bar = Series("", values, mark="bar", texts=[signed(value) for value in values])
-        rates = Chart(
-            "Standardised conversion rate", [bar], "deviations from the mean rate", "", names, across=True
-        )
+        points = [Series("", values, mark="bar", texts=[signed(value) for value in values])]
+        rates = chart("Standardised conversion rate", points, "deviations from the mean rate")
     else:
         values, low, high = (_scaled(shown, column) for column in ("rate", "low", "high"))
         texts = [number(value, 1) for value in values]
@@ -328,7 +311,7 @@ def _rates(rows: Sequence[Row], key: str) -> list[Chart]:
         buys, sessions = (sum(row[column] for row in rows) for column in ("purchase_sessions", "sessions"))
         if sessions and not discretion.small(buys, sessions - buys):
             points.append(Series("of all", [100 * buys / sessions], mark="level"))
-        rates = Chart("Conversion rate", points, "% of the group's sessions", "", names, across=True)
+        rates = chart("Conversion rate", points, "% of the group's sessions")
     return [*charts, *([rates] if any(value is not None for value in values) else [])]
 
 
