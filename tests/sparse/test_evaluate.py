@@ -66,7 +66,7 @@ def sparse_rows():
         rows = canonical_rows(np.log1p(np.maximum(0, side.rows @ head)).astype(np.float32))
         sides.append(SparseEmbeddings(side.ids, rows, VOCABULARY.terms, "head", side.data, side.kind, {}))
     own = replace(sides[1], rows=canonical_rows(VOCABULARY.caption_terms(CAPTIONS)))
-    return SparsifiedCollection(*sides, own, ENCODED.caption_image, {**ENCODED.about, "expansion": "c"})
+    return SparsifiedCollection(*sides, ENCODED.caption_image, {**ENCODED.about, "expansion": "c"}, own)
 
 
 SPARSE = sparse_rows()

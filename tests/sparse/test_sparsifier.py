@@ -289,6 +289,12 @@ def test_an_encoder_makes_the_rows_that_embeddings_have():
 
 
 def test_a_head_of_another_encoder_is_refused():
-    refused(MismatchError, "rows of encoder e9, this is e0", SparseEncoder, Known(), made(encoder="e9"))
-    refused(MismatchError, "rows of width 8, the head takes 5", SparseEncoder, Known(), made(width=5))
+    refused(
+        MismatchError,
+        "rows of encoder e9, the encoder's are of e0",
+        SparseEncoder,
+        Known(),
+        made(encoder="e9"),
+    )
+    refused(MismatchError, "rows of width 5, the encoder's are of 8", SparseEncoder, Known(), made(width=5))
     assert SparseEncoder(Known(), made(encoder="")).terms

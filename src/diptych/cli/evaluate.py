@@ -131,7 +131,9 @@ def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
     with progress():
         embeddings = None if out is None else out / "embeddings"
         look = None if stage is None else stage.look
-        encoded, origin, folder = encoded_of(source, data, data.split, embeddings, look, reuse=True)
+        encoded, origin, folder = encoded_of(
+            source, data, data.split, embeddings, look, reuse=True, sparse=True
+        )
         beside = embeddings or folder  # a run that cannot be written is evaluated with --out
         candidates = None if stage is None else stage.candidates(folder, encoded, origin, beside)
         judge = None if options.relevance is None else _relevance(options.relevance, encoded, origin, beside)
@@ -185,7 +187,7 @@ def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
     if (Path(source) / "run.json").is_file():
         next_step(["diptych", "report", source])
     else:  # the penalty of order embeddings cannot be indexed
-        next_step(["diptych", "index" if encoded.similarity == "cosine" else "info", folder])
+        next_step(["diptych", "info" if encoded.similarity == "order" else "index", folder])
 
 
 def gains_beside(encoded: EncodedCollection, relevance: Relevance | None) -> tuple[str, ...]:

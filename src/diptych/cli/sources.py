@@ -194,22 +194,42 @@ def encoded_of(
     look: Callable[[DualEncoder], object] | None = None,
     work: Work | None = None,
     reuse: bool = False,
+    sparse: bool = False,
 ) -> tuple[EncodedCollection, Origin, Path]:
     """Embeddings of a folder that ``diptych embed`` wrote, or of a run or encoder, made now.
 
-    With ``reuse`` those that lie in the run are used although they would go to ``out``.
+    With ``reuse`` those that lie in the run are used although they would go to ``out``. With ``sparse`` they may
+    be bags of terms: of what ``diptych sparse train`` wrote, or of what was embedded with it.
     """
     from diptych.encoders.embeddings import EncodedCollection, Origin
 
     folder = Path(source)
+    bags = next(
+        (name for name in ("sparse.json", "sparsified_collection.json") if (folder / name).is_file()), ""
+    )
+    if bags and not (sparse and look is None):
+        raise UsageError(
+            f"{source} makes or holds bags of terms", "name the dense encoder that the head is of"
+        )
     given = Origin.read(folder)
     if given is not None:
         if data.data is not None or split is not None or getattr(data, "captions", "all") != "all":
             raise UsageError(f"{source} is embedded already", "leave --data, --split and --captions out")
+        if bags:
+            from diptych.sparse import SparsifiedCollection
+
+            return SparsifiedCollection.open(folder), given, folder
         return EncodedCollection.open(folder), given, folder
     if any(folder.glob("*.unfinished")):
         raise UsageError(f"{source} is not finished", "give the diptych embed that began it once more")
     work = work or Work()
+    if bags:
+        from diptych.sparse import SparseFolder
+
+        data.check_used()
+        section = None if data.data is None else data.section(None)
+        captions, how = getattr(data, "captions", "all"), {**vars(work), "device": work.device}
+        return SparseFolder.open(folder).encoded(section, split, captions, out, **how)
     encoder, run = encoder_of(source, work.device)
     if look is not None:
         look(encoder)

@@ -3,7 +3,6 @@
 from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
 from diptych.sparse.expansion import expand
 from diptych.sparse.explain import Contribution, explain_match, in_words, marked_terms, readable, top_terms
-from diptych.sparse.folder import SparseFolder
 from diptych.sparse.measures import (
     StaticEmbedding,
     exact_at,
@@ -14,7 +13,7 @@ from diptych.sparse.measures import (
 )
 from diptych.sparse.options import SparsifyOptions, sparsify_options
 from diptych.sparse.pairs import PairedRows
-from diptych.sparse.sparsified import SparseEncoder, SparsifiedCollection, sparsify_collection
+from diptych.sparse.sparsified import SparseEncoder, SparseFolder, SparsifiedCollection, sparsify_collection
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.training import train_sparsifier
 from diptych.sparse.vocabulary import TermVocabulary
