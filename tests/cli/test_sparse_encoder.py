@@ -46,7 +46,7 @@ def embedded(run: Path, unseen: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 def test_evaluate_new_data(diptych: Command, run: Path, unseen: Path, embedded: Path, tmp_path: Path) -> None:
     done = diptych(f"evaluate {run}/sparse --data {unseen} {QUICK} --out {tmp_path}/e")
-    done.shows("rsum", "inner product", f"diptych index {tmp_path}/e/embeddings")
+    done.shows("rsum", "similarity dot", f"diptych index {tmp_path}/e/embeddings")
     found = Result.open(tmp_path / "e" / "evaluation")
     collection, encoder = read_collection(unseen), SparseEncoder.load(run / "sparse")
     rows = [

@@ -3,18 +3,12 @@
 from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
 from diptych.sparse.expansion import expand
 from diptych.sparse.explain import Contribution, explain_match, in_words, marked_terms, readable, top_terms
-from diptych.sparse.measures import (
-    StaticEmbedding,
-    exact_at,
-    faithfulness,
-    flops,
-    nonzeros,
-    semantic_at,
-)
+from diptych.sparse.measures import exact_at, faithfulness, flops, nonzeros, semantic_at
 from diptych.sparse.options import SparsifyOptions, sparsify_options
 from diptych.sparse.pairs import PairedRows
 from diptych.sparse.sparsified import SparseEncoder, SparseFolder, SparsifiedCollection, sparsify_collection
 from diptych.sparse.sparsifier import Sparsifier
+from diptych.sparse.static import StaticEmbedding
 from diptych.sparse.training import train_sparsifier
 from diptych.sparse.vocabulary import TermVocabulary
 
