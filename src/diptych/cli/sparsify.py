@@ -78,7 +78,6 @@ def sparsify(source: Source, data: DataSpec, options: SparsifyOptions) -> None:
         train_sparsifier,
     )
     from diptych.sparse.task import HeadFolder
-    from diptych.sparse.training import check_head_folder
 
     short = {"loss.eta": options.eta, "expansion.mode": options.expansion, "vocabulary.source": options.mlm}
     given = {key: value for key, value in short.items() if value is not None}
@@ -88,7 +87,7 @@ def sparsify(source: Source, data: DataSpec, options: SparsifyOptions) -> None:
         raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
     static = head.vocabulary.source if options.word_vectors is None else str(options.word_vectors)
     embedding = None if static is None else StaticEmbedding.open(static)  # before the work, not after it
-    check_head_folder(HeadFolder(folder), head)  # likewise
+    HeadFolder(folder).check_options(head)  # likewise
     with progress():
         origin, parts = dense_parts(source, data, (options.train, options.validation, options.test), folder)
         learned = [split for split in (options.train, options.validation) if split in parts]
