@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 import torch
+from scipy.sparse import csr_array
 from torch import Tensor, nn
 
 Kind = Literal["image", "text"]
@@ -72,3 +74,13 @@ def fresh_heads(
             return SparseHead(width, hidden, terms, bias=bias, eps=eps)
 
     return one(0) if shared else HeadPair(one(0), one(1))
+
+
+def term_mask(rows: csr_array, device: torch.device) -> Tensor:
+    """Return (n, |V|) booleans on ``device``: where sparse ``rows`` have something."""
+    mask = torch.zeros(rows.shape, dtype=torch.bool, device=device)
+    owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    mask[torch.from_numpy(owner).to(device), torch.from_numpy(rows.indices.astype(np.int64)).to(device)] = (
+        True
+    )
+    return mask

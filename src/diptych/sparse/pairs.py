@@ -16,7 +16,7 @@ from diptych.core.fingerprint import fingerprint
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.evaluation import evaluate
 from diptych.metrics import DIRECTIONS, GroundTruth
-from diptych.sparse.head import Kind, SparseHeads, head_of
+from diptych.sparse.head import Kind, SparseHeads, head_of, term_mask
 from diptych.sparse.vocabulary import TermVocabulary
 
 _RECALLS = ("R@1", "R@5", "R@10")
@@ -81,16 +81,6 @@ class PairBatch(NamedTuple):
     images: Tensor  # (n, d) float32 dense rows
     texts: Tensor  # (n, d) float32 dense rows
     in_caption: Tensor  # (n, |V|) boolean, which terms each caption contains
-
-
-def term_mask(rows: csr_array, device: torch.device) -> Tensor:
-    """Return (n, |V|) booleans on ``device``: where sparse ``rows`` have something."""
-    mask = torch.zeros(rows.shape, dtype=torch.bool, device=device)
-    owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    mask[torch.from_numpy(owner).to(device), torch.from_numpy(rows.indices.astype(np.int64)).to(device)] = (
-        True
-    )
-    return mask
 
 
 class Pairs:
