@@ -271,9 +271,10 @@ class Sparsifier:
 def _downloaded(name: str) -> Path:
     """Return the files of a head by its hub name, in the library's cache."""
     library = require("huggingface_hub", "hub", "loading a head by name")
+    requests = require("huggingface_hub.errors", "hub", "loading a head by name").HfHubHTTPError.__bases__
     try:
         return Path(library.snapshot_download(name, allow_patterns=list(_FILES)))
-    except LOADING_ERRORS as error:
+    except (*LOADING_ERRORS, *requests) as error:
         fix = (
             f"check the folder's name, or run `hf download {name} --local-dir FOLDER` where there is network"
         )
