@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 from refusals import refused
 from scipy.sparse import csr_array
 from scipy.stats import kendalltau, pearsonr, ttest_rel
@@ -15,7 +16,7 @@ from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.evaluation import evaluate
 from diptych.metrics import GroundTruth, top_k
 from diptych.metrics.sparse_products import SparseProducts
-from diptych.sparse.explain import Contribution, explain_match, in_words, marked_terms, top_terms
+from diptych.sparse.explain import Bag, Contribution, explain_match, in_words, top_terms
 from diptych.sparse.measures import (
     empty_share,
     exact_at,
@@ -267,16 +268,17 @@ def test_of_two_evaluations():
 TERMS = ["[CLS]", "dog", "mo", "##ped", "red", "##s"]
 
 
-def test_own_terms_are_marked():
-    row, own = sparse([[9, 1, 2, 3, 2, 0]]), sparse([[0, 0, 1, 1, 0, 1]])
-    words = iter([("moped", ["mo", "##ped"])])
-    assert marked_terms(row, own, TERMS, 4, {0}, words) == [
-        ("-ped (moped)", 3, True),
-        ("mo", 2, True),
-        ("red", 2, False),
-        ("dog", 1, False),
+def test_own_terms_are_marked(vocabulary):
+    column = {term: number for number, term in enumerate(vocabulary.terms)}
+    row = np.zeros((1, len(vocabulary)), dtype=np.float32)
+    for term, weight in (("[CLS]", 9), ("dog", 1), ("mo", 2), ("##ped", 3), ("red", 2)):
+        row[0, column[term]] = weight
+    marked = [("-ped (moped)", 3, True), ("mo", 2, True), ("red", 2, False), ("dog", 1, False)]
+    assert Bag("a", csr_array(row), ["a moped"]).top(vocabulary, 4) == marked
+    assert Bag("a", csr_array(row), picture=Image.new).top(vocabulary, 2) == [
+        ("-ped", 3, False),
+        ("mo", 2, False),
     ]
-    assert marked_terms(row, None, TERMS, 2, {0}) == [("-ped", 3, None), ("mo", 2, None)]
 
 
 def test_a_match_by_hand():

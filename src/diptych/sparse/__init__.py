@@ -2,7 +2,7 @@
 
 from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
 from diptych.sparse.expansion import expand
-from diptych.sparse.explain import Contribution, explain_match, in_words, marked_terms, readable, top_terms
+from diptych.sparse.explain import Contribution, explain_match, in_words, readable, top_terms
 from diptych.sparse.measures import exact_at, faithfulness, flops, nonzeros, semantic_at
 from diptych.sparse.options import SparsifyOptions, sparsify_options
 from diptych.sparse.pairs import PairedRows
@@ -29,7 +29,6 @@ __all__ = [
     "faithfulness",
     "flops",
     "in_words",
-    "marked_terms",
     "measure_sparsified",
     "nonzeros",
     "readable",

@@ -57,29 +57,6 @@ def top_terms(
     return [(terms[column], weights[column]) for column in columns if column >= 0]
 
 
-def marked_terms(
-    row: csr_array,
-    own: csr_array | None,
-    terms: Sequence[str],
-    k: int,
-    special: Collection[int] = (),
-    words: Iterable[tuple[str, Sequence[str]]] = (),
-) -> list[tuple[str, float, bool | None]]:
-    """Return the heaviest terms of a row as people read them, their weights, and whether they are a caption's own.
-
-    Args:
-        row: (1, |V|) sparse.
-        own: (1, |V|) sparse, not 0 where the caption contains the term; None for an image, whose terms are
-            marked None.
-    """
-    mine = None if own is None else {terms[column] for column in _one(own, terms, "caption").indices.tolist()}
-    words = list(words)
-    return [
-        (readable(term, words), weight, None if mine is None else term in mine)
-        for term, weight in top_terms(row, terms, k, special)
-    ]
-
-
 def explain_match(query: csr_array, item: csr_array, terms: Sequence[str]) -> list[Contribution]:
     """Return the terms that a query and an item have in common, by what they add to the score, most first.
 
@@ -163,10 +140,12 @@ class Bag:
 
     def top(self, vocabulary: TermVocabulary, k: int) -> list[tuple[str, float, bool]]:
         """Return the heaviest terms, their weights, and whether the caption, or one of the image's, has them."""
-        own = csr_array(vocabulary.caption_terms(self.captions).sum(axis=0)[None]) if self.captions else None
-        words = self.own_words(vocabulary)
-        found = marked_terms(self.row, own, vocabulary.terms, k, vocabulary.special, words)
-        return [(term, weight, bool(mine)) for term, weight, mine in found]
+        own = {vocabulary.terms[column] for column in vocabulary.caption_terms(self.captions).indices}
+        found, words = (
+            top_terms(self.row, vocabulary.terms, k, vocabulary.special),
+            self.own_words(vocabulary),
+        )
+        return [(readable(term, words), weight, term in own) for term, weight in found]
 
 
 class Match(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,12 +16,11 @@ from diptych.core.fingerprint import fingerprint
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.evaluation import evaluate
 from diptych.metrics import DIRECTIONS, GroundTruth
-from diptych.sparse.head import Kind, SparseHeads, head_of, term_mask
-from diptych.sparse.vocabulary import TermVocabulary
+from diptych.sparse.head import term_mask
+from diptych.sparse.sparsifier import Sparsifier
 
 _RECALLS = ("R@1", "R@5", "R@10")
 _MOST_IMAGES = 1000
-_BLOCK = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,42 +122,26 @@ class Validation:
     Of more than 1,000 images as many are taken, evenly spaced, with all their captions.
     """
 
-    def __init__(
-        self, rows: PairedRows, vocabulary: TermVocabulary, expand: bool, device: torch.device
-    ) -> None:
+    def __init__(self, rows: PairedRows) -> None:
         count = min(_MOST_IMAGES, len(rows.images))
         images = np.linspace(0, len(rows.images) - 1, count).round().astype(np.int64)
         captions = np.flatnonzero(np.isin(rows.caption_image, images))
         place = np.searchsorted(images, rows.caption_image[captions])
         order = np.argsort(place, kind="stable")
         captions = captions[order]
-        self._truth, self._device = GroundTruth.from_caption_image(place[order], count), device
-        self._rows: dict[Kind, np.ndarray] = {
-            "image": np.asarray(rows.images.rows[images], dtype=np.float32),
-            "text": np.asarray(rows.texts.rows[captions], dtype=np.float32),
-        }
-        own = [rows.captions[row] for row in captions.tolist()]
-        self._own = None if expand else vocabulary.caption_terms(own)
+        self._truth = GroundTruth.from_caption_image(place[order], count)
+        self._images, self._texts = rows.images.rows[images], rows.texts.rows[captions]
+        self._captions = [rows.captions[row] for row in captions.tolist()]
 
-    @torch.no_grad()
-    def measure(self, heads: SparseHeads) -> dict[str, float]:
+    def measure(self, head: Sparsifier) -> dict[str, float]:
         """Return recalls in per cent (``t2i R@5``, …), ``rsum``, ``flops`` (Eq. 3.1) and non-zeros of either side."""
-        images = torch.cat(list(self._weights(heads, "image")))
-        scores, used = [], torch.zeros(images.shape[1], dtype=torch.float64)
-        for block in self._weights(heads, "text"):
-            scores.append((images @ block.T).cpu().numpy())
-            used += (block > 0).sum(dim=0).cpu()
-        result = evaluate(np.concatenate(scores, axis=1), None, self._truth, (*_RECALLS, "rsum"))
-        of_images, of_texts = (images > 0).sum(dim=0).cpu() / len(images), used / len(self._rows["text"])
+        own = None if head.expands else head.vocabulary.caption_terms(self._captions)
+        images, texts = head.sparsify(self._images, "image"), head.sparsify(self._texts, "text", own)
+        result = evaluate(images, texts, self._truth, (*_RECALLS, "rsum"))
+        counts = (
+            torch.from_numpy(np.bincount(rows.indices, minlength=rows.shape[1])) for rows in (images, texts)
+        )
+        of_images, of_texts = next(counts) / images.shape[0], next(counts).double() / texts.shape[0]
         values = {"rsum": result.value("rsum"), "flops": float(of_images.double() @ of_texts)}
         values |= {f"{way} {name}": 100 * result.value(name, way) for way in DIRECTIONS for name in _RECALLS}
         return values | {"image nonzeros": float(of_images.sum()), "text nonzeros": float(of_texts.sum())}
-
-    def _weights(self, heads: SparseHeads, kind: Kind) -> Iterator[Tensor]:
-        """Yield (n, |V|) weights of a side, in blocks."""
-        rows, head = self._rows[kind], head_of(heads, kind)
-        for start in range(0, len(rows), _BLOCK):
-            weights = head(torch.from_numpy(rows[start : start + _BLOCK]).to(self._device))
-            if kind == "text" and self._own is not None:
-                weights = weights * term_mask(self._own[start : start + _BLOCK], self._device)
-            yield weights

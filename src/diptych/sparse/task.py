@@ -194,7 +194,7 @@ class HeadTask(TrainingTask):
         warm = place.step >= round(warmup * self._steps)
         due = last or place.epoch % max(1, self.epochs // _VALIDATIONS) == 0 or (best and warm)
         if self.validation is not None and due:
-            values["validation"] = measured = self.validation.measure(self.heads)
+            values["validation"] = measured = self.validation.measure(self.sparsifier)
             if warm and place.judge(measured["rsum"]) and best:
                 self._save_head()
         self.folder.log(**values)

@@ -71,9 +71,7 @@ def train_sparsifier(
             kept.begin(request)
             if not (kept.vocabulary / "terms.json").is_file():
                 vocabulary.save(kept.vocabulary)
-            measured = None
-            if validation is not None:
-                measured = Validation(validation, vocabulary, options.expansion.mode != "0", device)
+            measured = None if validation is None else Validation(validation)
             sparsifier = Sparsifier(heads, vocabulary, options, texts.encoder, device=str(device))
             pairs = Pairs(rows, vocabulary.caption_terms(captions), size, options.seed)
             task = HeadTask(kept, sparsifier, pairs, texts.similarity, precision, measured)
