@@ -23,9 +23,8 @@ control, ECIR 2024 (thesis ch. 3).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -34,7 +33,6 @@ from diptych.core.context import track
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.encoders.sparse_embeddings import canonical_rows
 from diptych.evaluation import Result
-from diptych.metrics.paired import corrected, shares_of, t_test
 from diptych.metrics.products import unit_rows
 from diptych.sparse.static import CaptionWords, StaticEmbedding
 from diptych.sparse.vocabulary import TermVocabulary
@@ -82,35 +80,6 @@ def _terms_per_row(rows: csr_array) -> np.ndarray:
     return counts
 
 
-class PairedTest(NamedTuple):
-    """A difference of means, its two-sided p-value by the paired t-test, and that corrected; None: says nothing."""
-
-    difference: float
-    p: float | None
-    corrected: float | None
-
-
-def paired_tests(
-    pairs: Mapping[str, tuple[np.ndarray, np.ndarray]], cluster: np.ndarray | None
-) -> dict[str, PairedTest]:
-    """Test values per caption of two heads (Exact@k, overlap …) by paired t-tests with Bonferroni's correction.
-
-    The thesis tests values per caption as if captions were drawn one by one (Tables 3.1 and 3.3); captions of one
-    image are not.
-
-    Args:
-        pairs: by name, values of the same queries by two systems, (n,) each.
-        cluster: (n,) whole numbers from 0, the image of each caption; None: every caption by itself, as published.
-    """
-    differences = {name: np.subtract(*values) for name, values in pairs.items()}
-    p = []
-    for values in differences.values():
-        of = np.arange(len(values)) if cluster is None else cluster
-        p.append(t_test([shares_of(values, of, int(of.max()) + 1)]))
-    tests = zip(differences.items(), p, corrected(p, "bonferroni"), strict=True)
-    return {name: PairedTest(float(values.mean()), one, final) for (name, values), one, final in tests}
-
-
 def leading_terms(
     rows: csr_array, k: int, *, left_out: Collection[int] = (), positive_only: bool = True
 ) -> np.ndarray:
@@ -155,6 +124,10 @@ def contained(leading: np.ndarray, caption_terms: csr_array) -> np.ndarray:
     """
     caption_terms = canonical_rows(caption_terms)
     count, width = caption_terms.shape
+    if len(leading) != count:
+        raise MismatchError(
+            f"{len(leading)} rows and caption terms of {count} captions", "take those of the same"
+        )
     owner = np.repeat(np.arange(count, dtype=np.int64), np.diff(caption_terms.indptr))
     asked = np.arange(count)[:, None] * width + leading
     found: np.ndarray = (leading >= 0) & np.isin(asked, owner * width + caption_terms.indices)
@@ -175,7 +148,6 @@ def exact_at(
         rows: (n, |V|) sparse rows of captions.
         caption_terms: (n, |V|) sparse, not 0 where the caption contains the term.
     """
-    _check_same(rows, caption_terms)
     leading = leading_terms(rows, k, left_out=left_out, positive_only=positive_only)
     share: np.ndarray = contained(leading, caption_terms).mean(axis=1)
     return share
@@ -202,7 +174,6 @@ def semantic_at(
     Returns:
         (n,) float64, at most 1 and at least Exact@k where no cosine is below 0.
     """
-    _check_same(rows, caption_terms)
     if len(vectors) != rows.shape[1]:
         raise MismatchError(
             f"{len(vectors)} vectors for {rows.shape[1]} terms", "take the vectors of the rows' own terms"
@@ -227,14 +198,6 @@ def semantic_at(
             near[row, asked] = (units[leading[row, asked]] @ said_units[mine].T).max(axis=1)
     mean: np.ndarray = near.mean(axis=1)
     return mean
-
-
-def _check_same(rows: csr_array, caption_terms: csr_array) -> None:
-    if rows.shape != caption_terms.shape:
-        raise MismatchError(
-            f"rows of shape {rows.shape} and caption terms of shape {caption_terms.shape}",
-            "take the terms of the same captions, by the vocabulary of the rows",
-        )
 
 
 @dataclass(frozen=True)
@@ -278,25 +241,16 @@ def measure_deviation(
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """How much a sparse ranking is that of the dense rows.
+    """How much a sparse ranking is that of the dense rows."""
 
-    Attributes:
-        direction: whose queries, ``t2i`` or ``i2t``.
-        pearson: measure → correlation of the values per query; NaN where one side has one value for all.
-        k: how long the lists are of which overlap and agreement are.
-        overlap: mean over queries of the share of the k that both lists have.
-        kendall: mean over queries of Kendall's τ-b of the two orders of what both lists have; NaN where no
-            query has one.
-        without_order: queries that have none: fewer than two items in common, or all of them tied.
-        queries: how many queries there are.
-    """
-
-    direction: str
-    pearson: dict[str, float]
-    k: int
-    overlap: float
-    kendall: float
-    without_order: int
+    direction: str  # whose queries, ``t2i`` or ``i2t``
+    pearson: dict[
+        str, float
+    ]  # measure → correlation of the values per query; NaN where one side has one value
+    k: int  # how long the lists are of which overlap and agreement are
+    overlap: float  # mean over queries of the share of the k that both lists have
+    kendall: float  # mean over queries of Kendall's τ-b of the two orders of what both have; NaN where none has one
+    without_order: int  # queries that have none: fewer than two items in common, or all of them tied
     queries: int
 
 

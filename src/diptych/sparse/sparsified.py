@@ -137,24 +137,24 @@ class SparseEncoder:
         return self.sparsifier.sparsify(rows, "text", own, expand=expand)
 
     def encode_collection(
-        self, collection: Collection, folder: Path | str, split: str | None = None, **work: Any
+        self,
+        collection: Collection,
+        folder: Path | str,
+        split: str | None = None,
+        dense: EncodedCollection | None = None,
+        **work: Any,
     ) -> SparsifiedCollection:
         """Encode images and captions into ``folder``, or open what is there when it is the same.
 
-        Dense rows lie in ``folder/dense``: what an interrupted call had finished is used.
+        Dense rows that are not given lie in ``folder/dense``: what an interrupted call had finished is used.
 
         Args:
             split: of the collection, for the metadata.
+            dense: the collection's dense embeddings, where there are any.
             work: ``processes``, ``accelerator``, ``fabric``, as of :func:`diptych.encoders.encode.encode_collection`.
         """
-        dense = encode_collection(self.encoder, collection, Path(folder) / "dense", split, **work)
-        return self.sparsify(dense, collection, Path(folder), work.get("fabric"))
-
-    def sparsify(
-        self, dense: EncodedCollection, collection: Collection, folder: Path, fabric: Any = None
-    ) -> SparsifiedCollection:
-        """Make a collection's sparse rows of its dense ones; of several processes one does."""
-        context = DistributedContext(fabric)
+        folder, context = Path(folder), DistributedContext(work.get("fabric"))
+        dense = dense or encode_collection(self.encoder, collection, folder / "dense", split, **work)
         if context.is_main_process:
             with exclusive_folder(folder):
                 sparsify_collection(self.sparsifier, dense, collection.captions, folder)
@@ -266,10 +266,7 @@ class SparseFolder:
             dense = dense or stored_collection(
                 encoder.encoder, part, home / "embeddings" / name, origin.split
             )
-        if dense is None:
-            found = encoder.encode_collection(part, target, origin.split, **work)
-        else:
-            found = encoder.sparsify(dense, part, target, work.get("fabric"))
+        found = encoder.encode_collection(part, target, origin.split, dense, **work)
         if DistributedContext(work.get("fabric")).is_main_process:
             write_json(target / ORIGIN_FILE, asdict(origin))
         return found, origin, target
