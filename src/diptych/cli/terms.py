@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 from pydantic import Field
@@ -12,14 +12,9 @@ from diptych.cli.console import next_step, progress, say, show
 from diptych.cli.sources import SplitOption
 from diptych.core.table import Table
 
-if TYPE_CHECKING:
-    from diptych.report.document import Gallery
-
 _HEAD = "A folder that diptych sparse train wrote, an index of its rows, or what was embedded with it."
 Head = Annotated[Path, typer.Argument(help=_HEAD, show_default=False)]
-Query = Annotated[
-    str, typer.Argument(help="A sentence, the path of an image, or an id of the split.", show_default=False)
-]
+_QUERY = "A sentence, the path of an image, or an id of the split."
 
 
 class SheetOptions(SplitOption):
@@ -64,61 +59,54 @@ def terms(sparse: Head, options: TermsOptions) -> None:
         diptych sparse terms runs/flickr8k/sparse --sheet terms.png
         diptych sparse terms sparse "two dogs play in the snow" holiday.jpg -k 20
     """
-    from diptych.report.document import Gallery
-    from diptych.report.sparse import OWN_TERMS, bag_card, evenly
+    from diptych.report.sheets import write_sheet
+    from diptych.report.sparse import evenly, term_gallery
     from diptych.sparse.explain import BagReader
 
     with progress():
         reader = BagReader(sparse, options.split)
         ids = reader.rows.images.ids
         names = options.what or [ids[place] for place in evenly(len(ids), options.count)]
-        cards = [bag_card(reader.bag(name), reader.vocabulary, options.k) for name in names]
+        gallery = term_gallery(reader.vocabulary, [reader.bag(name) for name in names], options.k)
     rows = []
-    for card in cards:
-        found = (f"{term}{'*' if own else ''} {weight}" for term, _, weight, own in card.bars)
-        rows.append((card.text if card.picture is None else card.name, ", ".join(found) or "no term at all"))
+    for card in gallery.cards:
+        found = ", ".join(f"{term}{'*' if own else ''} {weight}" for term, _, weight, own in card.bars)
+        rows.append((card.text if card.picture is None else card.name, found or "no term at all"))
     show(Table.of("", "", ("what", f"top {options.k} terms"), rows))
-    _draw(options, f"The heaviest terms, {sparse.name}", [Gallery("", cards, text=OWN_TERMS)])
+    if options.sheet is not None:
+        write_sheet(options.sheet, f"The heaviest terms, {sparse.name}", [gallery])
+        say(f"drawn in {options.sheet}")
     next_step(["diptych", "sparse", "explain", sparse, "what to look for"])
 
 
-def explain(sparse: Head, query: Query, options: ExplainOptions) -> None:
+def explain(
+    sparse: Head,
+    query: Annotated[str, typer.Argument(help=_QUERY, show_default=False)],
+    options: ExplainOptions,
+) -> None:
     """Print which terms gave a match its score: a score is the sum of query weight × item weight.
 
     Examples:
         diptych sparse explain sparse "two dogs play in the snow" --sheet why.png
         diptych sparse explain sparse/index-images-inverted "a kayak" --item 287.jpg
     """
-    from diptych.data.images import is_image_path
+    from diptych.report.sheets import write_sheet
     from diptych.report.sparse import match_gallery
     from diptych.sparse.explain import BagReader, Match
 
     with progress():
         reader = BagReader(sparse, options.split)
         asked = reader.bag(query)
-        kind = options.of or ("texts" if is_image_path(query) else "images")
-        found = reader.best(asked, kind, options.k, options.item)
-    if not found:
-        say(f"nothing shares a term with {query!r}")
-        return
+        found = reader.best(asked, options.of, options.k, options.item)
     for place, one in enumerate(found, 1):
         match = Match.of(reader.vocabulary, asked, one, options.terms)
-        show(
-            match.table(
-                f"{place}. {one.name}, score {match.score:.3f}: {next(iter(one.captions), 'no caption')}"
-            )
-        )
-    galleries = [match_gallery(reader.vocabulary, asked, one, options.terms) for one in found]
-    if not _draw(options, f"What scores for {query!r} are made of", galleries):
+        text = next(iter(one.captions), "no caption")
+        show(match.table(f"{place}. {one.name}, score {match.score:.3f}: {text}"))
+    if not found:
+        say(f"nothing shares a term with {query!r}")
+    elif options.sheet is None:
         next_step(["diptych", "sparse", "explain", sparse, query, "--sheet", "why.png"])
-
-
-def _draw(options: SheetOptions, title: str, galleries: list[Gallery]) -> bool:
-    """Return whether a sheet is wanted, and draw it."""
-    from diptych.report.sheets import write_sheet
-
-    if options.sheet is None:
-        return False
-    write_sheet(options.sheet, title, galleries)
-    say(f"drawn in {options.sheet}")
-    return True
+    else:
+        galleries = [match_gallery(reader.vocabulary, asked, one, options.terms) for one in found]
+        write_sheet(options.sheet, f"What scores for {query!r} are made of", galleries)
+        say(f"drawn in {options.sheet}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -22,6 +23,11 @@ def bag_card(bag: Bag, vocabulary: TermVocabulary, k: int) -> Card:
     most = found[0][1] if found else 1.0
     bars = [(term, weight / most, f"{weight:.2f}", mine) for term, weight, mine in found]
     return Card(bag.name, bag.picture, next(iter(bag.captions), ""), bars=bars)
+
+
+def term_gallery(vocabulary: TermVocabulary, bags: Iterable[Bag], k: int = 10) -> Gallery:
+    """Return bags with their heaviest terms, own terms marked."""
+    return Gallery("", [bag_card(bag, vocabulary, k) for bag in bags], text=OWN_TERMS)
 
 
 def match_gallery(vocabulary: TermVocabulary, query: Bag, item: Bag, shown: int = 12) -> Gallery:
@@ -52,7 +58,7 @@ def sparse_page(
     kept, exact = 100 * measures.kept("R@5", "t2i"), measures.deviation.exact
     bag = partial(Bag.of, rows, collection)
     images, captions = (
-        Gallery("", [bag_card(bag(kind, place), vocabulary, 10) for place in evenly(len(items), 10)])
+        replace(term_gallery(vocabulary, [bag(kind, place) for place in evenly(len(items), 10)]), text="")
         for kind, items in (("images", rows.images), ("texts", rows.texts))
     )
     asked = evenly(len(rows.texts), 3)

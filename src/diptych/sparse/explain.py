@@ -71,11 +71,9 @@ def explain_match(query: csr_array, item: csr_array, terms: Sequence[str]) -> li
     common, left, right = np.intersect1d(
         mine.indices, theirs.indices, assume_unique=True, return_indices=True
     )
-    weights = mine.data[left].astype(np.float64), theirs.data[right].astype(np.float64)
-    columns = zip(
-        common.tolist(), *(side.tolist() for side in (*weights, weights[0] * weights[1])), strict=True
-    )
-    found = [Contribution(terms[column], *numbers) for column, *numbers in columns]
+    first, second = mine.data[left].astype(np.float64), theirs.data[right].astype(np.float64)
+    numbers = zip(first.tolist(), second.tolist(), (first * second).tolist(), strict=True)
+    found = [Contribution(terms[column], *own) for column, own in zip(common.tolist(), numbers, strict=True)]
     return sorted(found, key=lambda one: -one.contribution)
 
 
@@ -141,10 +139,8 @@ class Bag:
     def top(self, vocabulary: TermVocabulary, k: int) -> list[tuple[str, float, bool]]:
         """Return the heaviest terms, their weights, and whether the caption, or one of the image's, has them."""
         own = {vocabulary.terms[column] for column in vocabulary.caption_terms(self.captions).indices}
-        found, words = (
-            top_terms(self.row, vocabulary.terms, k, vocabulary.special),
-            self.own_words(vocabulary),
-        )
+        words = self.own_words(vocabulary)
+        found = top_terms(self.row, vocabulary.terms, k, vocabulary.special)
         return [(readable(term, words), weight, term in own) for term, weight in found]
 
 
@@ -161,10 +157,11 @@ class Match(NamedTuple):
         """Explain the match of two bags; pieces of the query's words are together, special terms never shown."""
         special = {vocabulary.terms[column] for column in vocabulary.special}
         found = in_words(explain_match(query.row, item.row, vocabulary.terms), query.own_words(vocabulary))
-        first = [one for one in found if one.term not in special][:shown]
-        rest = [one.contribution for one in found if one not in first]
-        terms = [one._replace(term=readable(one.term)) for one in first]
-        return cls(sum(one.contribution for one in found), terms, len(rest), sum(rest))
+        found = sorted(found, key=lambda one: one.term in special)
+        shown = min(shown, sum(one.term not in special for one in found))
+        terms = [one._replace(term=readable(one.term)) for one in found[:shown]]
+        score, rest = (sum(one.contribution for one in part) for part in (found, found[shown:]))
+        return cls(score, terms, len(found) - shown, rest)
 
     def table(self, caption: str) -> Table:
         """Return the terms with their weights and shares of the score."""
@@ -173,10 +170,9 @@ class Match(NamedTuple):
             lines.append((f"{self.more} more", "", "", self.rest))
         rows = []
         for name, query, item, gives in lines:
-            share = Cell(f"{100 * gives / self.score:.0f} %" if self.score else "–")
-            rows.append(
-                [Cell(name, words=True), Cell(query), Cell(item), Cell(f"{gives:.3f}", value=gives), share]
-            )
+            share = f"{100 * gives / self.score:.0f} %" if self.score else "–"
+            numbers = (Cell(query), Cell(item), Cell(f"{gives:.3f}", value=gives), Cell(share))
+            rows.append([Cell(name, words=True), *numbers])
         return Table(caption, ("term", "query", "item", "gives", "of the score"), rows)
 
 
@@ -222,8 +218,9 @@ class BagReader:
             return Bag(name, self.encoder.encode_images([picture()]), picture=picture)
         return Bag(name, self.encoder.encode_texts([name]), [name])
 
-    def best(self, query: Bag, kind: str, k: int, item: str | None = None) -> list[Bag]:
-        """Return the best images or texts for a query by exact search, or the one that is named."""
+    def best(self, query: Bag, kind: str | None, k: int, item: str | None = None) -> list[Bag]:
+        """Return the best for a query by exact search, or the item that is named; by default what the query is not."""
+        kind = kind or ("texts" if is_image_path(query.name) else "images")
         items = self.rows.images if kind == "images" else self.rows.texts
         if item is None:
             places = [place for place in sparse_top_k(query.row, items.rows, k)[0][0].tolist() if place >= 0]

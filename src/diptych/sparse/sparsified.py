@@ -133,7 +133,7 @@ class SparseEncoder:
     def encode_texts(self, texts: Sequence[str], *, expand: bool = True, batch_size: int = 256) -> csr_array:
         """(n, |V|) weights of the terms of texts."""
         rows = self.encoder.encode_texts(texts, batch_size)
-        own = None if expand and self.sparsifier.expands else self.caption_terms(texts)
+        own = None if expand and self.sparsifier.expands else self.sparsifier.vocabulary.caption_terms(texts)
         return self.sparsifier.sparsify(rows, "text", own, expand=expand)
 
     def encode_collection(
@@ -161,14 +161,6 @@ class SparseEncoder:
         context.barrier()
         return SparsifiedCollection.open(folder)
 
-    def caption_terms(self, texts: Sequence[str]) -> csr_array:
-        """(n, |V|) ones where a text contains a term."""
-        return self.sparsifier.vocabulary.caption_terms(texts)
-
-    def describe(self) -> dict[str, Any]:
-        """What has to be printed beside every number that it gave, as JSON-able values."""
-        return {**self.encoder.describe(), "head": self.sparsifier.describe()}
-
 
 @dataclass(frozen=True)
 class SparseFolder:
@@ -182,16 +174,11 @@ class SparseFolder:
           rows/SPLIT/          sparse rows of images and captions; rows/NAME/ those of other data
           measures/SPLIT.npz   what they keep and lose
           report.html
-
-    Attributes:
-        folder: its place.
-        origin: the dense encoder and data, of all splits.
-        split: the part that is shown and searched when none is named.
     """
 
     folder: Path
-    origin: Origin
-    split: str
+    origin: Origin  # the dense encoder and data, of all splits
+    split: str  # the part that is shown and searched when none is named
 
     @classmethod
     def open(cls, folder: Path | str) -> SparseFolder:
@@ -216,13 +203,15 @@ class SparseFolder:
         """Return the sparse rows of a part of any data that lie here; of the part that was measured by default."""
         origin = origin or replace(self.origin, split=self.split)
         split, whole = origin.split or "all", origin.data == self.origin.data and origin.captions == "all"
-        for folder in sorted((self.folder / "rows").glob("[!.]*")):
+        there = [
+            path for path in sorted((self.folder / "rows").glob("[!.]*")) if SparsifiedCollection.is_at(path)
+        ]
+        for folder in there:
             found = Origin.read(folder)
             measured = found is None and whole and folder.name == split
             if measured or (found and (found.data, found.part) == (origin.data, origin.part)):
                 return SparsifiedCollection.open(folder)
-        known = sorted(path.name for path in (self.folder / "rows").glob("[!.]*"))
-        only = f", only of {', '.join(known)}" if known else ""
+        only = f", only of {', '.join(path.name for path in there)}" if there else ""
         raise UsageError(
             f"{self.folder} holds no rows of {split!r}{only}",
             f"make them with diptych embed {self.folder} --split {split}",
@@ -250,7 +239,7 @@ class SparseFolder:
         own = data is None or dict(data) == self.origin.data
         origin = replace(self.origin, model=str(self.folder.resolve()), split=None, captions=captions)
         kept = self.folder / "rows" / safe_name(split or self.split)
-        if own and out is None and captions == "all" and kept.is_dir():
+        if own and out is None and captions == "all" and SparsifiedCollection.is_at(kept):
             return SparsifiedCollection.open(kept), replace(origin, split=split or self.split), kept
         origin = replace(origin, data=dict(data or self.origin.data))
         whole = origin.collection()
