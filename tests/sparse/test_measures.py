@@ -115,7 +115,7 @@ def test_semantic_by_hand():
 def test_terms_that_do_not_fit():
     refused(UsageError, "k is 0", leading_terms, ROWS, 0)
     refused(DataError, "a weight is -1", leading_terms, -ROWS[[1]], 2)
-    refused(MismatchError, "3 rows and caption terms of 2 captions", exact_at, ROWS, SAID[:2], 3)
+    refused(MismatchError, r"shape \(3, 6\) and caption terms of shape \(2, 6\)", exact_at, ROWS, SAID[:2], 3)
     refused(MismatchError, "5 vectors for 6 terms", semantic_at, ROWS, SAID, np.ones((5, 2)), 3)
     words = CaptionWords(SAID, np.ones((6, 3)), [""] * 6)
     with pytest.raises(MismatchError, match="with the same static embedding"):

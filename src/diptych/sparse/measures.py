@@ -124,10 +124,6 @@ def contained(leading: np.ndarray, caption_terms: csr_array) -> np.ndarray:
     """
     caption_terms = canonical_rows(caption_terms)
     count, width = caption_terms.shape
-    if len(leading) != count:
-        raise MismatchError(
-            f"{len(leading)} rows and caption terms of {count} captions", "take those of the same"
-        )
     owner = np.repeat(np.arange(count, dtype=np.int64), np.diff(caption_terms.indptr))
     asked = np.arange(count)[:, None] * width + leading
     found: np.ndarray = (leading >= 0) & np.isin(asked, owner * width + caption_terms.indices)
@@ -148,9 +144,21 @@ def exact_at(
         rows: (n, |V|) sparse rows of captions.
         caption_terms: (n, |V|) sparse, not 0 where the caption contains the term.
     """
-    leading = leading_terms(rows, k, left_out=left_out, positive_only=positive_only)
-    share: np.ndarray = contained(leading, caption_terms).mean(axis=1)
+    _, own = _leading_and_own(rows, caption_terms, k, left_out, positive_only)
+    share: np.ndarray = own.mean(axis=1)
     return share
+
+
+def _leading_and_own(
+    rows: csr_array, caption_terms: csr_array, k: int, left_out: Collection[int], positive_only: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    if rows.shape != caption_terms.shape:
+        raise MismatchError(
+            f"rows of shape {rows.shape} and caption terms of shape {caption_terms.shape}",
+            "take the terms of the same captions, by the vocabulary of the rows",
+        )
+    leading = leading_terms(rows, k, left_out=left_out, positive_only=positive_only)
+    return leading, contained(leading, caption_terms)
 
 
 def semantic_at(
@@ -178,8 +186,8 @@ def semantic_at(
         raise MismatchError(
             f"{len(vectors)} vectors for {rows.shape[1]} terms", "take the vectors of the rows' own terms"
         )
-    leading = leading_terms(rows, k, left_out=left_out, positive_only=positive_only)
-    own, units = contained(leading, caption_terms), unit_rows(vectors, np.float64)
+    leading, own = _leading_and_own(rows, caption_terms, k, left_out, positive_only)
+    units = unit_rows(vectors, np.float64)
     said, said_units = canonical_rows(caption_terms), units
     if words is not None:
         said, said_units = words.rows, unit_rows(words.vectors, np.float64)
@@ -224,7 +232,8 @@ def measure_deviation(
 ) -> tuple[Deviation, dict[str, np.ndarray]]:
     """Return Exact@k and, by an embedding, Semantic@k of captions' rows: means, and values per caption."""
     special = vocabulary.special
-    exact = exact_at(rows, caption_terms, k, left_out=special)
+    leading, own = _leading_and_own(rows, caption_terms, k, special)
+    exact = own.mean(axis=1)
     if embedding is None:
         return Deviation(k, float(exact.mean())), {"exact": exact}
     words, vectors = (
@@ -232,8 +241,7 @@ def measure_deviation(
         embedding.of_terms(vocabulary.terms, special),
     )
     semantic = semantic_at(rows, caption_terms, vectors, k, words=words, left_out=special)
-    leading = leading_terms(rows, k, left_out=special)
-    others = (leading >= 0) & ~contained(leading, caption_terms)  # what captions contain needs no vector
+    others = (leading >= 0) & ~own  # what captions contain needs no vector
     unknown = float((others & ~np.any(vectors, axis=1)[leading]).sum() / max(1, others.sum()))
     found = Deviation(k, float(exact.mean()), float(semantic.mean()), embedding.name, unknown, words.unknown)
     return found, {"exact": exact, "semantic": semantic}
