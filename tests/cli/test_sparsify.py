@@ -190,10 +190,12 @@ def test_a_next_step_is_printed_as_it_is_typed(diptych: Command, made: Path) -> 
     assert f"diptych sparse explain {shlex.quote(str(odd))}" in done.out
 
 
-def test_rows_of_another_split_are_asked_for_with_a_way_to_make_them(diptych: Command, made: Path) -> None:
-    diptych(f"sparse terms {made} --split val", refused=("only of test", "--test val"))
+def test_rows_of_another_split_are_made_when_asked_for(diptych: Command, made: Path) -> None:
+    diptych(f"sparse terms {made} --split val", refused=("only of test", "diptych embed", "--split val"))
+    diptych(f"embed {made} --split val")
+    diptych(f"sparse terms {made} --split val -n 1")
     shutil.rmtree(made / "rows")
-    diptych(f"index {made}", refused="holds no rows of 'test'")
+    diptych(f"index {made}").shows("8 images of things")
 
 
 @pytest.mark.parametrize(

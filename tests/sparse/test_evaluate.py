@@ -20,8 +20,9 @@ from diptych.metrics import GroundTruth
 from diptych.report.sparse import sparse_page
 from diptych.sparse.evaluate import measure_sparsified
 from diptych.sparse.explain import readable
-from diptych.sparse.measures import StaticEmbedding, exact_at, flops, semantic_at
+from diptych.sparse.measures import exact_at, flops, semantic_at
 from diptych.sparse.sparsified import SparsifiedCollection
+from diptych.sparse.static import StaticEmbedding
 from diptych.sparse.vocabulary import TermVocabulary
 from diptych.sparse.wordpiece import SPECIAL_TERMS, bert_tokenizer
 
@@ -66,7 +67,7 @@ def sparse_rows():
         rows = canonical_rows(np.log1p(np.maximum(0, side.rows @ head)).astype(np.float32))
         sides.append(SparseEmbeddings(side.ids, rows, VOCABULARY.terms, "head", side.data, side.kind, {}))
     own = replace(sides[1], rows=canonical_rows(VOCABULARY.caption_terms(CAPTIONS)))
-    return SparsifiedCollection(*sides, own, ENCODED.caption_image, {**ENCODED.about, "expansion": "c"})
+    return SparsifiedCollection(*sides, ENCODED.caption_image, {**ENCODED.about, "expansion": "c"}, own)
 
 
 SPARSE = sparse_rows()
@@ -206,7 +207,7 @@ def test_things_that_do_not_belong_together():
     refused(MismatchError, "take the vocabulary of the head", measure_sparsified, ENCODED, SPARSE, other)
     turned = replace(SPARSE, texts=replace(SPARSE.texts, ids=list(SPARSE.texts.ids)[::-1]))
     with pytest.raises(
-        MismatchError, match="24 captions have dense rows and 24 sparse ones, or in another order"
+        MismatchError, match="24 captions have dense rows, 12 and 24 sparse ones, or in another order"
     ):
         measure_sparsified(ENCODED, turned, VOCABULARY)
 

@@ -157,7 +157,6 @@ def test_shapes_that_do_not_fit_are_refused(own, caption, words):
         (lambda: expand(csr_array(WEIGHTS), OWN, 1), "sparse"),
         (lambda: expand(WEIGHTS, csr_array(OWN), 1), "sparse"),
         (lambda: expand(WEIGHTS, OWN, 1, None, "literal"), "'literal'"),
-        (lambda: control("c+w"), r"c\+w needs document frequencies"),
     ],
 )
 def test_wrong_input_is_told(act, words):

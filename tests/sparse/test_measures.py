@@ -7,18 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 from refusals import refused
 from scipy.sparse import csr_array
-from scipy.stats import kendalltau, pearsonr, ttest_rel
+from scipy.stats import kendalltau, pearsonr
 
-from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
+from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.evaluation import evaluate
 from diptych.metrics import GroundTruth, top_k
 from diptych.metrics.sparse_products import SparseProducts
-from diptych.sparse.explain import Contribution, explain_match, in_words, marked_terms, top_terms
+from diptych.sparse.explain import Bag, Contribution, explain_match, in_words, top_terms
 from diptych.sparse.measures import (
-    CaptionWords,
-    StaticEmbedding,
     empty_share,
     exact_at,
     faithfulness,
@@ -26,10 +25,10 @@ from diptych.sparse.measures import (
     leading_terms,
     nonzeros,
     overlap_at,
-    paired_tests,
     rank_agreement,
     semantic_at,
 )
+from diptych.sparse.static import CaptionWords, StaticEmbedding
 from diptych.sparse.vocabulary import TermVocabulary
 from diptych.sparse.wordpiece import SPECIAL_TERMS, bert_tokenizer
 
@@ -56,44 +55,10 @@ def test_coactivation_by_hand():
 
 
 def test_nothing_and_other_terms():
-    refused(MismatchError, "rows of 4 terms, pictures of 3", flops, TEXTS, IMAGES[:, :3])
-    refused(DataError, "0 captions and 3 pictures", flops, TEXTS[:0], IMAGES)
+    refused(MismatchError, "rows of 4 terms, images of 3", flops, TEXTS, IMAGES[:, :3])
+    refused(DataError, "0 captions and 3 images", flops, TEXTS[:0], IMAGES)
     for measure in (nonzeros, empty_share):
         refused(DataError, "a mean over no rows", measure, TEXTS[:0])
-
-
-def test_as_published_every_caption_by_itself():
-    random = np.random.default_rng(0)
-    first = random.random(50)
-    second = first - random.normal(0.02, 0.1, 50)
-    other = random.random(50)
-    found = paired_tests({"Exact@20": (first, second), "Semantic@20": (first, other)}, None)
-    for name, values in (("Exact@20", second), ("Semantic@20", other)):
-        wanted = ttest_rel(first, values).pvalue
-        assert found[name].p == pytest.approx(wanted)
-        assert found[name].corrected == pytest.approx(min(1, 2 * wanted))
-    assert found["Exact@20"].difference == pytest.approx(first.mean() - second.mean())
-
-
-def test_captions_of_one_picture_are_one_observation():
-    random = np.random.default_rng(1)
-    of_picture = random.normal(0.3, 1, 20)
-    difference = np.repeat(of_picture, 5)  # five captions that say the same five times
-    picture = np.repeat(np.arange(20), 5)
-    found = paired_tests({"Exact@20": (difference, np.zeros(100))}, picture)["Exact@20"]
-    assert found.p == pytest.approx(ttest_rel(of_picture, np.zeros(20)).pvalue)
-    alone = paired_tests({"Exact@20": (difference, np.zeros(100))}, None)["Exact@20"]
-    assert alone.p < found.p
-
-
-def test_tests_of_what_does_not_fit():
-    refused(UsageError, "no values to test", paired_tests, {}, None)
-    with pytest.raises(MismatchError, match="Exact@20: 3 and 4 values of 3 queries"):
-        paired_tests({"Exact@20": (np.zeros(3), np.zeros(4))}, None)
-    with pytest.raises(MismatchError, match="3 and 3 values of 4 queries"):
-        paired_tests({"Exact@20": (np.zeros(3), np.zeros(3))}, np.arange(4))
-    with pytest.raises(NumericalError, match="a value is not finite"):
-        paired_tests({"Exact@20": (np.array([np.nan]), np.zeros(1))}, None)
 
 
 def ones(ids, width):
@@ -278,16 +243,17 @@ def test_of_two_evaluations():
 TERMS = ["[CLS]", "dog", "mo", "##ped", "red", "##s"]
 
 
-def test_own_terms_are_marked():
-    row, own = sparse([[9, 1, 2, 3, 2, 0]]), sparse([[0, 0, 1, 1, 0, 1]])
-    words = iter([("moped", ["mo", "##ped"])])
-    assert marked_terms(row, own, TERMS, 4, {0}, words) == [
-        ("-ped (moped)", 3, True),
-        ("mo", 2, True),
-        ("red", 2, False),
-        ("dog", 1, False),
+def test_own_terms_are_marked(vocabulary):
+    column = {term: number for number, term in enumerate(vocabulary.terms)}
+    row = np.zeros((1, len(vocabulary)), dtype=np.float32)
+    for term, weight in (("[CLS]", 9), ("dog", 1), ("mo", 2), ("##ped", 3), ("red", 2)):
+        row[0, column[term]] = weight
+    marked = [("-ped (moped)", 3, True), ("mo", 2, True), ("red", 2, False), ("dog", 1, False)]
+    assert Bag("a", csr_array(row), ["a moped"]).top(vocabulary, 4) == marked
+    assert Bag("a", csr_array(row), picture=Image.new).top(vocabulary, 2) == [
+        ("-ped", 3, False),
+        ("mo", 2, False),
     ]
-    assert marked_terms(row, None, TERMS, 2, {0}) == [("-ped", 3, None), ("mo", 2, None)]
 
 
 def test_a_match_by_hand():

@@ -47,15 +47,19 @@ def test_a_batch_holds_each_captions_own_picture_and_terms():
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"images": {"rows": np.ones((24, WIDTH + 1))}}, MismatchError, "have width 9, those of captions 8"),
-        ({"images": {"encoder": "other"}}, MismatchError, "encoder other, those of captions e0"),
-        ({"images": {"similarity": "order"}}, MismatchError, "similarity order, those of captions cosine"),
+        (
+            {"images": {"rows": np.ones((24, WIDTH + 1))}},
+            MismatchError,
+            "image rows have width 9, text rows 8",
+        ),
+        ({"images": {"encoder": "other"}}, MismatchError, "image rows have encoder other, text rows e0"),
+        ({"images": {"similarity": "order"}}, MismatchError, "similarity order, text rows cosine"),
         ({"captions": ["a"] * 47}, DataError, "48 rows of captions, 47 captions"),
         ({"texts": {"rows": np.full((48, WIDTH), np.nan)}}, NumericalError, "text0"),
-        ({"caption_image": DATA.caption_image - 1}, DataError, "caption 0 is of picture -1"),
-        ({"caption_image": DATA.caption_image + 1}, DataError, "is of picture 24, there are 24"),
+        ({"caption_image": DATA.caption_image - 1}, DataError, "of each the row of its image"),
+        ({"caption_image": DATA.caption_image + 1}, DataError, "24 rows of images"),
         ({"caption_image": DATA.caption_image.astype(float)}, DataError, "float64"),
-        ({"caption_image": DATA.caption_image[:, None]}, DataError, "shape"),
+        ({"caption_image": DATA.caption_image[:, None]}, DataError, r"of shape \(48, 1\)"),
     ],
 )
 def test_what_does_not_belong_together_is_refused(change, error, words):
@@ -192,8 +196,8 @@ def test_validation_rows_are_of_the_same_encoder(tmp_path):
     nothing = replace(data, images=empty[0], texts=empty[1], captions=[])
     nothing = replace(nothing, caption_image=data.caption_image[:0])
     for held, error, words in (
-        (other, MismatchError, "encoder e9"),
-        (nothing, DataError, "0 pictures"),
+        (other, MismatchError, "encoder e9, text rows e0"),
+        (nothing, DataError, "0 rows of images"),
     ):
         with pytest.raises(error, match=words):
             train_sparsifier(data, options(), tmp_path / "t", validation=held, accelerator="cpu")

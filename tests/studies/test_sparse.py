@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_rel
 from study_runs import run_study
 
 from diptych.core.errors import DiptychError, RecipeError, UsageError
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.sparse.measures import paired_tests
 from diptych.studies import STUDIES, Choices, Results, compare, searched
 from diptych.studies.claims import Check, Finding
 from diptych.studies.d2s_search import falls_with, ratio, times
@@ -34,6 +34,7 @@ from diptych.studies.sparse_rows import (
     every_step,
     exceeds_by,
     narrowing,
+    paired_tests,
     positive,
     significantly,
     tends,
@@ -379,7 +380,31 @@ def test_p_values_are_corrected_for_as_many_tests_as_there_are(tmp_path: Path) -
     rows = {"a": draw.normal(size=60), "b": draw.normal(size=60) - 0.45}
     folders = {name: [kept(tmp_path / name, row)] for name, row in rows.items()}
     of = {name: {"Exact@20": Figure(float(np.mean(row)))} for name, row in rows.items()}
-    single = paired_tests({"x": (rows["a"], rows["b"])}, np.arange(60) // 5)["x"].p
+    single = paired_tests({"x": (rows["a"], rows["b"])}, np.arange(60) // 5)["x"][1]
     assert single is not None
     found = significantly([("a", "b"), ("a", "b")], ("Exact@20",), single * 0.999)(Evidence(of, {}, folders))
     assert [finding.holds for finding in found if "tests" in finding.what] == [False]
+
+
+def test_as_published_every_caption_by_itself():
+    random = np.random.default_rng(0)
+    first = random.random(50)
+    second = first - random.normal(0.02, 0.1, 50)
+    other = random.random(50)
+    found = paired_tests({"Exact@20": (first, second), "Semantic@20": (first, other)}, None)
+    for name, values in (("Exact@20", second), ("Semantic@20", other)):
+        wanted = ttest_rel(first, values).pvalue
+        assert found[name][1] == pytest.approx(wanted)
+        assert found[name][2] == pytest.approx(min(1, 2 * wanted))
+    assert found["Exact@20"][0] == pytest.approx(first.mean() - second.mean())
+
+
+def test_captions_of_one_picture_are_one_observation():
+    random = np.random.default_rng(1)
+    of_picture = random.normal(0.3, 1, 20)
+    difference = np.repeat(of_picture, 5)  # five captions that say the same five times
+    picture = np.repeat(np.arange(20), 5)
+    found = paired_tests({"Exact@20": (difference, np.zeros(100))}, picture)["Exact@20"]
+    assert found[1] == pytest.approx(ttest_rel(of_picture, np.zeros(20)).pvalue)
+    alone = paired_tests({"Exact@20": (difference, np.zeros(100))}, None)["Exact@20"]
+    assert alone[1] < found[1]

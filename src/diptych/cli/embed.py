@@ -21,12 +21,10 @@ from diptych.cli.sources import (
     encoded_of,
     parse_values,
 )
-from diptych.cli.sparse_folder import sparse_folder
-from diptych.core.errors import DiptychError, UsageError
+from diptych.core.errors import DiptychError
 
 if TYPE_CHECKING:
-    from diptych.encoders.embeddings import Embeddings, Origin
-    from diptych.encoders.sparse_embeddings import SparseEmbeddings
+    from diptych.encoders.embeddings import Origin
 
 
 class EmbedOptions(OutOption):
@@ -58,11 +56,9 @@ def embed(model: Model, data: PartSpec, options: EmbedOptions) -> None:
     with progress(), stop_on_signal():
         work: dict[str, Any] = {"accelerator": options.accelerator, "fabric": fabric}
         work["processes"] = 1 if fabric else options.processes
-        encoded, _, folder = encoded_of(model, data, data.split, options.out, **work)
-    say(
-        f"{len(encoded.images):,} images and {len(encoded.texts):,} captions, "
-        f"{encoded.images.width} numbers each, in {folder}"
-    )
+        encoded, _, folder = encoded_of(model, data, data.split, options.out, sparse=True, **work)
+    width = f"{encoded.images.width} {'terms' if encoded.similarity == 'dot' else 'numbers each'}"
+    say(f"{len(encoded.images):,} images and {len(encoded.texts):,} captions, {width}, in {folder}")
     next_step(["diptych", "evaluate", folder], ["diptych", "index", folder])
 
 
@@ -92,7 +88,8 @@ def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
 
     of = options.of
     with progress():
-        images, texts, origin, name = _rows_of(source, data, options.split)
+        encoded, origin, _ = encoded_of(source, data, options.split, sparse=True)
+        images, texts = encoded.images, encoded.texts
         items, others = (images, texts) if of == "images" else (texts, images)
         settings = parse_values(options.option, "--option")
         if options.engine is not None and ENGINES.get(options.engine).filters:
@@ -104,25 +101,11 @@ def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
             built.captions = CollectionCaptions(origin.collection(), built.about["kind"])
         target = options.out or Path(source) / f"index-{of}-{built.engine_name}"
         built.save(target)
-    say(f"{len(built):,} {of} of {name}, engine {built.engine_name}, in {target}")
+    say(f"{len(built):,} {of} of {encoded.about['dataset']}, engine {built.engine_name}, in {target}")
     if "recall" in built.about:
         recall = built.about["recall"]
         say(f"recall@{recall['k']} against exact on {recall['queries']} queries: {recall['value']:.3f}")
-    next_step(["diptych", "search", target, "what to look for" if of == "images" else "picture.jpg"])
-
-
-def _rows_of(
-    source: str, data: DataSpec, split: str | None
-) -> tuple[Embeddings | SparseEmbeddings, Embeddings | SparseEmbeddings, Origin, str]:
-    """Return embeddings of images and captions, dense or sparse, their origin, and the dataset's name."""
-    made = sparse_folder(source)
-    if made is None:
-        encoded, origin, _ = encoded_of(source, data, split)
-        return encoded.images, encoded.texts, origin, encoded.about["dataset"]
-    if data.data is not None:
-        raise UsageError(f"{source} holds sparse rows already", "leave --data out")
-    rows = made.rows(split)
-    return rows.images, rows.texts, made.query_origin(split), rows.about["dataset"]
+    next_step(["diptych", "search", target, "what to look for"])
 
 
 def _records(origin: Origin, of: str) -> Sequence[Mapping[str, Any]] | None:

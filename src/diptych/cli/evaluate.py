@@ -104,7 +104,7 @@ def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
     from diptych.evaluation.sources import evaluate_named
     from diptych.training.evaluations import shortcuts_to_evaluate
 
-    measures, run, asked = options.checked(), run_of(source), named(source, data, data.split)
+    measures, run, asked = options.checked(), run_of(source), named(source, data, data.split, sparse=True)
     with progress():
         found = evaluate_named(
             asked,

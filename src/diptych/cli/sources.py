@@ -164,8 +164,11 @@ def encoder_source(model: str) -> str:
     return model if run is None else str(run.best.resolve())
 
 
-def named(source: str, data: DataSpec, split: str | None, **work: Any) -> Named:
-    """What was named, with the data it is used on: ``data``, or where that names none the run's own."""
+def named(source: str, data: DataSpec, split: str | None, sparse: bool = False, **work: Any) -> Named:
+    """What was named, with the data it is used on: ``data``, or where that names none the run's own.
+
+    With ``sparse`` it may be a sparse head, or what was embedded with one.
+    """
     from diptych.evaluation.sources import Named
 
     run, other = run_of(source), None
@@ -175,14 +178,20 @@ def named(source: str, data: DataSpec, split: str | None, **work: Any) -> Named:
         other = data.section(None)
     captions = getattr(data, "captions", "all")
     test = "test" if run is None else run.recipe.data.test
-    return Named(source, other, split, captions, own, test, work)
+    kind = Named
+    if any((Path(source) / name).is_file() for name in ("sparse.json", "sparsified_collection.json")):
+        if not sparse:
+            fix = "name the dense encoder that the head is of"
+            raise UsageError(f"{source} makes or holds bags of terms", fix)
+        from diptych.sparse import NamedSparse as kind
+    return kind(source, other, split, captions, own, test, work)
 
 
 def encoded_of(
-    source: str, data: DataSpec, split: str | None, out: Path | None = None, **work: Any
+    source: str, data: DataSpec, split: str | None, out: Path | None = None, **how: Any
 ) -> tuple[EncodedCollection, Origin, Path]:
     """Embeddings of a folder that ``diptych embed`` wrote, or of a run or encoder, made now."""
-    return named(source, data, split, **work).encoded(out)
+    return named(source, data, split, **how).encoded(out)
 
 
 Source = Annotated[

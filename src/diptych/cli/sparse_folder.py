@@ -12,32 +12,27 @@ if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.index import Index
     from diptych.index.searcher import Searcher
-    from diptych.sparse import SparseEncoder
-    from diptych.sparse.folder import SparseFolder
-
-
-def looks_like_a_picture(query: str) -> bool:
-    """Return whether a query is the path of an image, by its ending."""
-    from diptych.index.searcher import query_type
-
-    return query_type(query) == "image"
+    from diptych.sparse import SparseEncoder, SparseFolder
 
 
 def sparse_folder(source: str) -> SparseFolder | None:
     """Return what ``diptych sparse train`` has finished in a folder; None for another source."""
     if not (Path(source) / "sparse.json").is_file():
         return None
-    from diptych.sparse.folder import SparseFolder
+    from diptych.sparse import SparseFolder
 
     return SparseFolder.open(source)
 
 
 def query_encoder(model: str, texts_only: bool = False) -> DualEncoder | SparseEncoder:
     """Return the encoder of queries: of a run or encoder, or of what ``diptych sparse train`` made."""
+    if sparse_folder(model) is not None:
+        from diptych.sparse import SparseEncoder
+
+        return SparseEncoder.load(model, texts_only=texts_only)
     from diptych.encoders.dual_encoder import DualEncoder
 
-    made = sparse_folder(model)
-    return DualEncoder.load(model, texts_only=texts_only) if made is None else made.encoder(texts_only)
+    return DualEncoder.load(model, texts_only=texts_only)
 
 
 def searcher_of(index: Index, folder: Path, model: str | None, queries: Sequence[str]) -> Searcher:

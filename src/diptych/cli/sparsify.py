@@ -39,11 +39,7 @@ class SparsifyOptions(OutOption):
         description="A masked language model, folder or hub name, whose vocabulary and embeddings the head begins "
         "with; else both are learned from the training captions.",
     )
-    set_: list[str] = Field(
-        [],
-        description="KEY=VALUE for the head, e.g. training.epochs=100. Repeatable.",
-        json_schema_extra={"flags": ["--set"]},
-    )
+    set_: list[str] = Field([], description="KEY=VALUE for the head, e.g. training.epochs=100. Repeatable.")
     train: str = Field("train", description="The split that is learned from.")
     validation: str = Field("val", description="Measured meanwhile, where it is there.")
     test: str = Field("test", description="Measured in the end, where it is there.")
@@ -78,7 +74,6 @@ def sparsify(source: Source, data: DataSpec, options: SparsifyOptions) -> None:
         train_sparsifier,
     )
     from diptych.sparse.task import HeadFolder
-    from diptych.sparse.training import check_head_folder
 
     short = {"loss.eta": options.eta, "expansion.mode": options.expansion, "vocabulary.source": options.mlm}
     given = {key: value for key, value in short.items() if value is not None}
@@ -86,22 +81,18 @@ def sparsify(source: Source, data: DataSpec, options: SparsifyOptions) -> None:
     folder = options.out or Path(source) / "sparse"
     if options.out is None and not Path(source).is_dir():
         raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
-    static = head.vocabulary.source if options.word_vectors is None else str(options.word_vectors)
-    embedding = None if static is None else StaticEmbedding.open(static)  # before the work, not after it
-    check_head_folder(HeadFolder(folder), head)  # likewise
+    static = str(options.word_vectors or head.vocabulary.source or "")
+    embedding = StaticEmbedding.open(static) if static else None  # before the work, not after it
+    HeadFolder(folder).check_options(head)  # likewise
+    train, validation, test = options.train, options.validation, options.test
     with progress():
-        origin, parts = dense_parts(source, data, (options.train, options.validation, options.test), folder)
-        learned = [split for split in (options.train, options.validation) if split in parts]
-        pairs = {split: PairedRows.of(parts[split][0], parts[split][1].captions) for split in learned}
+        origin, parts = dense_parts(source, data, (train, validation, test), folder)
+        pairs = {split: PairedRows.of(dense, part.captions) for split, (dense, part) in parts.items()}
         with stop_on_signal():
             sparsifier = train_sparsifier(
-                pairs[options.train],
-                head,
-                folder,
-                validation=pairs.get(options.validation),
-                accelerator=options.accelerator,
+                pairs[train], head, folder, validation=pairs.get(validation), accelerator=options.accelerator
             )
-        shown = next(split for split in (options.test, options.validation, options.train) if split in parts)
+        shown = next(split for split in (test, validation, train) if split in parts)
         dense, part = parts[shown]
         with exclusive_folder(folder):  # of two at once each would take the other's unfinished rows away
             rows = sparsify_collection(sparsifier, dense, part.captions, folder / "rows" / shown)
@@ -111,11 +102,8 @@ def sparsify(source: Source, data: DataSpec, options: SparsifyOptions) -> None:
             SparseFolder(folder, origin, shown).save()
             command = command_line(("diptych", "sparse", "train", source), data, options)
             page = sparse_page(vocabulary, rows, part, measures, command).save(folder / "report.html")
-    about = sparsifier.describe()
-    say(
-        f"head over {about['terms']:,} terms, ω {about['hidden']}, η {about['eta']:g}, "
-        f"expansion {about['expansion']}; in {folder}"
-    )
+    about = "head over {terms:,} terms, ω {hidden}, η {eta:g}, expansion {expansion}; in {folder}"
+    say(about.format(**sparsifier.describe(), folder=folder))
     show(*measures.tables())
     say(measures.line())
     next_step(["open", page], ["diptych", "sparse", "terms", folder], ["diptych", "index", folder])
@@ -130,15 +118,13 @@ def dense_parts(
     from diptych.encoders.family import rooted
     from diptych.evaluation.sources import encode_part
 
-    folder = Path(source)
-    kept = Origin.read(folder)
+    kept = Origin.read(Path(source))
     if kept is not None:
         if data.data is not None:
             raise UsageError(f"{source} is embedded already", "leave --data out")
         check_still_there(kept.model, source)
-    model = source if kept is None else kept.model
-    encoder, run = encoder_of(model)
-    origin = Origin(rooted(source), data.section(run), None) if kept is None else replace(kept, split=None)
+    encoder, run = encoder_of(kept.model if kept else source)
+    origin = replace(kept, split=None) if kept else Origin(rooted(source), data.section(run), None)
     whole = origin.collection()
     there = whole.split_sizes
     if splits[0] not in there:
@@ -146,14 +132,13 @@ def dense_parts(
             f"{whole.name} has no split {splits[0]!r} to learn from, only {', '.join(there)}",
             "name one with --train",
         )
-    parts = {}
+    parts, home = {}, (out if run is None else run.folder) / "embeddings"
     for split in dict.fromkeys(split for split in splits if split in there):
-        if kept is not None and kept.split == split:
-            encoded = EncodedCollection.open(folder)
+        if kept and kept.split == split:
+            encoded = EncodedCollection.open(source)
         else:
-            home = (Path(model) if run is not None else out) / "embeddings"
-            name = safe_name(f"{whole.name}-{split}")
             with exclusive_folder(home):  # of two at once each would take the other's unfinished rows away
+                name = safe_name(f"{whole.name}-{split}")
                 encoded = encode_part(encoder, whole, replace(origin, split=split), home / name)
         parts[split] = encoded, whole.split(split)
     return origin, parts

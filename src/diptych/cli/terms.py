@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 from pydantic import Field
 
 from diptych.cli.console import next_step, progress, say, show
 from diptych.cli.sources import SplitOption
-from diptych.cli.sparse_folder import looks_like_a_picture
-from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.table import Table
 
-if TYPE_CHECKING:
-    from diptych.report.document import Gallery
-    from diptych.report.sparse import Bag
-    from diptych.sparse import SparseEncoder
-
-_HEAD = "A folder that diptych sparse train wrote, or an index of its rows."
+_HEAD = "A folder that diptych sparse train wrote, an index of its rows, or what was embedded with it."
 Head = Annotated[Path, typer.Argument(help=_HEAD, show_default=False)]
-Query = Annotated[
-    str, typer.Argument(help="A sentence, the path of an image, or an id of the split.", show_default=False)
-]
+_QUERY = "A sentence, the path of an image, or an id of the split."
 
 
 class SheetOptions(SplitOption):
@@ -69,102 +59,54 @@ def terms(sparse: Head, options: TermsOptions) -> None:
         diptych sparse terms runs/flickr8k/sparse --sheet terms.png
         diptych sparse terms sparse "two dogs play in the snow" holiday.jpg -k 20
     """
-    from diptych.report.document import Gallery
-    from diptych.report.sparse import OWN_TERMS, evenly
+    from diptych.report.sheets import write_sheet
+    from diptych.report.sparse import evenly, term_gallery
+    from diptych.sparse.explain import BagReader
 
     with progress():
-        reader = _Reader(sparse, options.split)
+        reader = BagReader(sparse, options.split)
         ids = reader.rows.images.ids
         names = options.what or [ids[place] for place in evenly(len(ids), options.count)]
-        cards = [reader.bag(name).card(reader.vocabulary, options.k) for name in names]
+        gallery = term_gallery(reader.vocabulary, [reader.bag(name) for name in names], options.k)
     rows = []
-    for card in cards:
-        found = (f"{term}{'*' if own else ''} {weight}" for term, _, weight, own in card.bars)
-        rows.append((card.text if card.picture is None else card.name, ", ".join(found) or "no term at all"))
+    for card in gallery.cards:
+        found = ", ".join(f"{term}{'*' if own else ''} {weight}" for term, _, weight, own in card.bars)
+        rows.append((card.text if card.picture is None else card.name, found or "no term at all"))
     show(Table.of("", "", ("what", f"top {options.k} terms"), rows))
-    _draw(options, f"The heaviest terms, {reader.made.folder.name}", [Gallery("", cards, text=OWN_TERMS)])
+    if options.sheet is not None:
+        write_sheet(options.sheet, f"The heaviest terms, {sparse.name}", [gallery])
+        say(f"drawn in {options.sheet}")
     next_step(["diptych", "sparse", "explain", sparse, "what to look for"])
 
 
-def explain(sparse: Head, query: Query, options: ExplainOptions) -> None:
+def explain(
+    sparse: Head,
+    query: Annotated[str, typer.Argument(help=_QUERY, show_default=False)],
+    options: ExplainOptions,
+) -> None:
     """Print which terms gave a match its score: a score is the sum of query weight × item weight.
 
     Examples:
         diptych sparse explain sparse "two dogs play in the snow" --sheet why.png
         diptych sparse explain sparse/index-images-inverted "a kayak" --item 287.jpg
     """
+    from diptych.report.sheets import write_sheet
     from diptych.report.sparse import match_gallery
-    from diptych.sparse.explain import match_table, match_terms
+    from diptych.sparse.explain import BagReader, Match
 
     with progress():
-        reader = _Reader(sparse, options.split)
-        vocabulary, asked = reader.vocabulary, reader.bag(query)
-        kind = options.of or ("texts" if looks_like_a_picture(query) else "images")
-        found = reader.best(asked, kind, options.item, options.k)
+        reader = BagReader(sparse, options.split)
+        asked = reader.bag(query)
+        found = reader.best(asked, options.of, options.k, options.item)
+    for place, one in enumerate(found, 1):
+        match = Match.of(reader.vocabulary, asked, one, options.terms)
+        text = next(iter(one.captions), "no caption")
+        show(match.table(f"{place}. {one.name}, score {match.score:.3f}: {text}"))
     if not found:
         say(f"nothing shares a term with {query!r}")
-        return
-    for place, one in enumerate(found, 1):
-        shared = match_terms(asked.row, one.row, vocabulary.terms, asked.own_words(vocabulary))
-        score = sum(term.contribution for term in shared)
-        text = next(iter(one.captions), "no caption")
-        show(match_table(f"{place}. {one.name}, score {score:.3f}: {text}", shared, options.terms))
-    galleries = [match_gallery(vocabulary, asked, one, options.terms) for one in found]
-    if not _draw(options, f"What scores for {query!r} are made of", galleries):
+    elif options.sheet is None:
         next_step(["diptych", "sparse", "explain", sparse, query, "--sheet", "why.png"])
-
-
-def _draw(options: SheetOptions, title: str, galleries: list[Gallery]) -> bool:
-    """Return whether a sheet is wanted, and draw it."""
-    from diptych.report.sheets import write_sheet
-
-    if options.sheet is None:
-        return False
-    write_sheet(options.sheet, title, galleries)
-    say(f"drawn in {options.sheet}")
-    return True
-
-
-class _Reader:
-    """Images and captions of a split, sentences and files as bags of terms; the encoder is loaded when needed."""
-
-    def __init__(self, folder: Path, split: str | None) -> None:
-        from diptych.sparse import SparseFolder
-
-        self.made = made = SparseFolder.of_rows(folder)
-        self.vocabulary, self.rows = made.sparsifier().vocabulary, made.rows(split)
-        self.collection = made.collection(split)
-
-    @cached_property
-    def encoder(self) -> SparseEncoder:
-        return self.made.encoder()
-
-    def bag(self, name: str) -> Bag:
-        """Return the bag of an id of the split, of a file, or of a sentence."""
-        from diptych.data.images import read_image
-        from diptych.report.sparse import Bag
-
-        if not name.strip():
-            raise UsageError("one of the texts is empty", "give a sentence, a path or an id")
-        for kind, items in (("images", self.rows.images), ("texts", self.rows.texts)):
-            if name in items.ids:
-                return Bag.of(self.rows, self.collection, kind, list(items.ids).index(name))
-        if looks_like_a_picture(name):
-            picture = partial(read_image, Path(name))
-            return Bag(name, self.encoder.encode_images([picture()]), picture=picture)
-        return Bag(name, self.encoder.encode_texts([name]), [name])
-
-    def best(self, asked: Bag, kind: str, item: str | None, k: int) -> list[Bag]:
-        """Return the best items for a query, or the one that is named, by exact search in the split's rows."""
-        from diptych.metrics.sparse_products import sparse_top_k
-        from diptych.report.sparse import Bag
-
-        items = self.rows.images if kind == "images" else self.rows.texts
-        if item is None:
-            places = [place for place in sparse_top_k(asked.row, items.rows, k)[0][0].tolist() if place >= 0]
-        elif item in items.ids:
-            places = [list(items.ids).index(item)]
-        else:
-            split = self.rows.about["split"] or "all"
-            raise UnknownNameError(f"id among the {kind} of split {split}", item, items.ids)
-        return [Bag.of(self.rows, self.collection, kind, place) for place in places]
+    else:
+        galleries = [match_gallery(reader.vocabulary, asked, one, options.terms) for one in found]
+        write_sheet(options.sheet, f"What scores for {query!r} are made of", galleries)
+        say(f"drawn in {options.sheet}")

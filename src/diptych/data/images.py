@@ -36,6 +36,11 @@ PICTURE_ENDINGS = frozenset({"jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", 
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 
 
+def is_image_path(name: str) -> bool:
+    """Return whether a name is the path of an image, by its ending."""
+    return Path(name).suffix.lower().removeprefix(".") in PICTURE_ENDINGS
+
+
 _STRIP_PIXELS = 1 << 22
 """Pixels that are converted at once, so that what is computed on the way stays small."""
 

@@ -194,6 +194,11 @@ def _of_folder(folder: Path) -> Family:
     marker = folder / CONFIG_FILE
     if marker.is_file():
         return FAMILIES.get(EncoderHeader.open(folder).family)
+    if (folder / "sparse.json").is_file():
+        raise UsageError(
+            f"{folder} makes bags of terms; dense embeddings are needed here",
+            "name the encoder that the head was trained on; in Python SparseEncoder.load reads this folder",
+        )
     fitting = [family for family in FAMILIES if family.recognises(folder)]
     if not fitting:
         names = sorted(path.name for path in folder.iterdir())

@@ -128,10 +128,10 @@ def evaluate(
     source: Any = images
     if texts is not None:
         source = rows_source(source, texts, similarity, image_ids, text_ids)
-        if any(empty := getattr(source, "empty", (0, 0))):
-            about = {**(about or {}), "rows without terms": "{:,} images, {:,} texts".format(*empty)}
     elif isinstance(images, np.ndarray):
         source = GivenScores(images)
+    if any(empty := getattr(source, "empty", (0, 0))):
+        about = {**(about or {}), "rows without terms": "{:,} images, {:,} texts".format(*empty)}
     truth, how = ground_truth, bootstrap or Bootstrap(samples=0)
     second = None if isinstance(source, ScoreSource) else source.protocol
     ties = ties or ("expected" if isinstance(source, ScoreSource) else source.usual_ties)
@@ -199,13 +199,10 @@ def rows_source(
     """Return the scores of dense or sparse rows; arguments and errors as of :func:`evaluate`."""
     from scipy.sparse import issparse
 
-    if not issparse(images) and not issparse(texts):
-        return similarity_of(similarity or "cosine").source(images, texts, image_ids, text_ids)
-    from diptych.metrics.sparse_products import SparseProducts
-
-    if similarity not in (None, "dot"):
+    usual = "dot" if issparse(images) or issparse(texts) else "cosine"
+    if usual == "dot" and similarity not in (None, usual):
         raise UsageError(f"sparse rows are compared by 'dot', not by {similarity!r}", "leave similarity out")
-    return SparseProducts(images, texts, image_ids, text_ids)
+    return similarity_of(similarity or usual).source(images, texts, image_ids, text_ids)
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,14 +58,20 @@ class Named:
             split = self.test
         return replace(origin, split=split, centric=collection.centric), collection
 
+    @property
+    def device(self) -> str | None:
+        """Where the encoder of this process belongs; with several it only says what the others load."""
+        accelerator, fabric = self.work.get("accelerator", "auto"), self.work.get("fabric")
+        if fabric is not None:
+            return str(fabric.device)
+        if self.work.get("processes", 1) > 1:
+            return "cpu"
+        return {"auto": None, "gpu": "cuda"}.get(accelerator, accelerator)
+
     @cached_property
     def encoder(self) -> DualEncoder:
         """The encoder; of a run the best."""
-        accelerator, fabric = self.work.get("accelerator", "auto"), self.work.get("fabric")
-        device = {"auto": None, "gpu": "cuda"}.get(accelerator, accelerator)
-        if self.work.get("processes", 1) > 1:
-            device = "cpu"  # it only says what the others load
-        return DualEncoder.load(self.name, device=device if fabric is None else str(fabric.device))
+        return DualEncoder.load(self.name, device=self.device)
 
     def is_own(self, origin: Origin) -> bool:
         """Return whether an origin is the run's own data."""
@@ -77,6 +83,16 @@ class Named:
 
         return self.own is not None and source(self.own) == source(origin.data)
 
+    def embedded(self, kind: type[EncodedCollection]) -> tuple[EncodedCollection, Origin, Path] | None:
+        """Return what lies in the folder that was named; None where that holds no embeddings."""
+        folder = Path(self.name)
+        origin = Origin.read(folder)
+        if origin is None:
+            return None
+        if self.data is not None or self.split is not None or self.captions != "all":
+            raise UsageError(f"{self.name} is embedded already", "leave --data, --split and --captions out")
+        return kind.open(folder), origin, folder
+
     def encoded(
         self, out: Path | None = None, *, reuse: bool = False
     ) -> tuple[EncodedCollection, Origin, Path]:
@@ -85,13 +101,8 @@ class Named:
         With ``reuse`` those that lie in the run are used although they would go to ``out``.
         """
         folder = Path(self.name)
-        given = Origin.read(folder)
-        if given is not None:
-            if self.data is not None or self.split is not None or self.captions != "all":
-                raise UsageError(
-                    f"{self.name} is embedded already", "leave --data, --split and --captions out"
-                )
-            return EncodedCollection.open(folder), given, folder
+        if (there := self.embedded(EncodedCollection)) is not None:
+            return there
         if any(folder.glob("*.unfinished")):
             raise UsageError(f"{self.name} is not finished", "give the diptych embed that began it once more")
         origin, collection = self.opened

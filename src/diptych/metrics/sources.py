@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -326,11 +327,23 @@ class Similarity:
         return float(self.source(image[None], text[None]).pairs(first, first)[0])
 
 
+def _products(
+    images: Any, texts: Any, image_ids: Sequence[str] | None, text_ids: Sequence[str] | None
+) -> ScoreSource:
+    """Return the inner products of dense or sparse rows."""
+    from scipy.sparse import issparse
+
+    from diptych.metrics.sparse_products import SparseProducts
+
+    kind = SparseProducts if issparse(images) or issparse(texts) else RowProducts
+    return kind(images, texts, image_ids, text_ids)
+
+
 SIMILARITIES = {
     one.name: one
     for one in (
         Similarity("cosine", "cosine of the rows: inner product of the rows at unit length", CosineRows),
-        Similarity("dot", "inner product of the rows as they are", RowProducts),
+        Similarity("dot", "inner product of the rows as they are", _products),
         Similarity(
             "order",
             "minus the squared length of what the text's row exceeds the image's by (order embeddings)",

@@ -2,74 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
-
-from scipy.sparse import csr_array
 
 from diptych.data.collection import Collection
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.report.document import Card, Gallery, Headline, Page, Section
-from diptych.report.pictures import PictureSource
-from diptych.sparse import SparseMeasures, SparsifiedCollection, TermVocabulary, marked_terms, readable
-from diptych.sparse.explain import match_terms
+from diptych.sparse import SparseMeasures, SparsifiedCollection, TermVocabulary, readable
+from diptych.sparse.explain import Bag, Match
 
 OWN_TERMS = (
     "Bold and blue: the caption, or one of the image's captions, contains the term; orange: expansion."
 )
 
 
-@dataclass(frozen=True)
-class Bag:
-    """An image or a caption as a bag of terms: (1, |V|) weights, and the caption itself or those of the image."""
+def bag_card(bag: Bag, vocabulary: TermVocabulary, k: int) -> Card:
+    """Return a bag with its ``k`` heaviest terms as bars; those that its captions contain stand out."""
+    found = bag.top(vocabulary, k) if k else []
+    most = found[0][1] if found else 1.0
+    bars = [(term, weight / most, f"{weight:.2f}", mine) for term, weight, mine in found]
+    return Card(bag.name, bag.picture, next(iter(bag.captions), ""), bars=bars)
 
-    name: str
-    row: csr_array
-    captions: Sequence[str] = ()
-    picture: PictureSource | None = None
 
-    @classmethod
-    def of(cls, rows: SparsifiedCollection, collection: Collection, kind: str, place: int) -> Bag:
-        """Return the bag of an image (``"images"``) or a caption (``"texts"``) of a split."""
-        items = rows.images if kind == "images" else rows.texts
-        row = items.rows[[place]]
-        if kind == "texts":
-            return cls(items.ids[place], row, [collection.captions[place]])
-        return cls(items.ids[place], row, collection.captions_of(place), partial(collection.image, place))
-
-    def own_words(self, vocabulary: TermVocabulary) -> list[tuple[str, list[str]]]:
-        """Return the words of a caption with the terms that each consists of; none of an image."""
-        words = vocabulary.words_of(self.captions[0]) if self.picture is None else []
-        return [(word, [vocabulary.terms[column] for column in columns]) for word, columns in words]
-
-    def card(self, vocabulary: TermVocabulary, k: int) -> Card:
-        """Return it with its ``k`` heaviest terms as bars; those that its captions contain stand out."""
-        own = vocabulary.caption_terms(self.captions) if self.captions else None
-        whole = None if own is None else csr_array(own.sum(axis=0)[None])
-        words = self.own_words(vocabulary)
-        found = marked_terms(self.row, whole, vocabulary.terms, k, vocabulary.special, words) if k else []
-        most = found[0][1] if found else 1.0
-        bars = [(term, weight / most, f"{weight:.2f}", bool(mine)) for term, weight, mine in found]
-        return Card(self.name, self.picture, next(iter(self.captions), ""), bars=bars)
+def term_gallery(vocabulary: TermVocabulary, bags: Iterable[Bag], k: int = 10) -> Gallery:
+    """Return bags with their heaviest terms, own terms marked."""
+    return Gallery("", [bag_card(bag, vocabulary, k) for bag in bags], text=OWN_TERMS)
 
 
 def match_gallery(vocabulary: TermVocabulary, query: Bag, item: Bag, shown: int = 12) -> Gallery:
     """Return a query and an item with the terms that their score is made of; own terms of the caption stand out."""
-    found = match_terms(query.row, item.row, vocabulary.terms, query.own_words(vocabulary))
+    match = Match.of(vocabulary, query, item, shown)
     words = query.own_words(vocabulary) or item.own_words(vocabulary)
     own = {name for word, terms in words for name in (word, *map(readable, terms))}
-    most = max((one.contribution for one in found), default=1.0) or 1.0
+    most = max((one.contribution for one in match.terms), default=1.0) or 1.0
     bars = [
         (term, gives / most, f"{gives:.2f} = {mine:.2f} × {theirs:.2f}", term in own)
-        for term, mine, theirs, gives in found[:shown]
+        for term, mine, theirs, gives in match.terms
     ]
-    if found[shown:]:
-        left = sum(one.contribution for one in found[shown:])
-        bars.append((f"{len(found) - shown:,} more", 0.0, f"{left:.2f} together", False))
-    score = sum(one.contribution for one in found)
-    card = replace(item.card(vocabulary, 0), label="score", score=f"{score:.3f}", bars=bars)
-    return Gallery("", [card], replace(query.card(vocabulary, 0), label="Query"))
+    if match.more:
+        bars.append((f"{match.more:,} more", 0.0, f"{match.rest:.2f} together", False))
+    card = replace(bag_card(item, vocabulary, 0), label="score", score=f"{match.score:.3f}", bars=bars)
+    return Gallery("", [card], replace(bag_card(query, vocabulary, 0), label="Query"))
 
 
 def sparse_page(
@@ -84,7 +58,7 @@ def sparse_page(
     kept, exact = 100 * measures.kept("R@5", "t2i"), measures.deviation.exact
     bag = partial(Bag.of, rows, collection)
     images, captions = (
-        Gallery("", [bag(kind, place).card(vocabulary, 10) for place in evenly(len(items), 10)])
+        replace(term_gallery(vocabulary, [bag(kind, place) for place in evenly(len(items), 10)]), text="")
         for kind, items in (("images", rows.images), ("texts", rows.texts))
     )
     asked = evenly(len(rows.texts), 3)

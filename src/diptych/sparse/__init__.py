@@ -13,13 +13,13 @@ _HOMES = {
     for module, names in {
         "evaluate": "SparseMeasures measure_sparsified",
         "expansion": "expand",
-        "explain": "Contribution explain_match in_words marked_terms readable top_terms",
-        "folder": "SparseFolder",
-        "measures": "StaticEmbedding exact_at faithfulness flops nonzeros semantic_at",
+        "explain": "Contribution explain_match in_words readable top_terms",
+        "measures": "exact_at faithfulness flops nonzeros semantic_at",
         "options": "SparsifyOptions sparsify_options",
         "pairs": "PairedRows",
-        "sparsified": "SparseEncoder SparsifiedCollection sparsify_collection",
+        "sparsified": "NamedSparse SparseEncoder SparseFolder SparsifiedCollection sparsify_collection",
         "sparsifier": "Sparsifier",
+        "static": "StaticEmbedding",
         "training": "train_sparsifier",
         "vocabulary": "TermVocabulary",
     }.items()
@@ -28,6 +28,7 @@ _HOMES = {
 
 __all__ = [
     "Contribution",
+    "NamedSparse",
     "PairedRows",
     "SparseEncoder",
     "SparseFolder",
@@ -43,7 +44,6 @@ __all__ = [
     "faithfulness",
     "flops",
     "in_words",
-    "marked_terms",
     "measure_sparsified",
     "nonzeros",
     "readable",
@@ -57,27 +57,19 @@ __all__ = [
 if TYPE_CHECKING:
     from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
     from diptych.sparse.expansion import expand
-    from diptych.sparse.explain import (
-        Contribution,
-        explain_match,
-        in_words,
-        marked_terms,
-        readable,
-        top_terms,
-    )
-    from diptych.sparse.folder import SparseFolder
-    from diptych.sparse.measures import (
-        StaticEmbedding,
-        exact_at,
-        faithfulness,
-        flops,
-        nonzeros,
-        semantic_at,
-    )
+    from diptych.sparse.explain import Contribution, explain_match, in_words, readable, top_terms
+    from diptych.sparse.measures import exact_at, faithfulness, flops, nonzeros, semantic_at
     from diptych.sparse.options import SparsifyOptions, sparsify_options
     from diptych.sparse.pairs import PairedRows
-    from diptych.sparse.sparsified import SparseEncoder, SparsifiedCollection, sparsify_collection
+    from diptych.sparse.sparsified import (
+        NamedSparse,
+        SparseEncoder,
+        SparseFolder,
+        SparsifiedCollection,
+        sparsify_collection,
+    )
     from diptych.sparse.sparsifier import Sparsifier
+    from diptych.sparse.static import StaticEmbedding
     from diptych.sparse.training import train_sparsifier
     from diptych.sparse.vocabulary import TermVocabulary
 

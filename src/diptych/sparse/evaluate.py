@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
@@ -16,12 +15,11 @@ from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.table import Cell, Table
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation import Result, compare, evaluate
-from diptych.metrics import DIRECTIONS, Direction, GroundTruth, measure, similarity
+from diptych.metrics import DIRECTIONS, GroundTruth, measure, similarity
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.sparse.measures import (
     Deviation,
     Faithfulness,
-    StaticEmbedding,
     empty_share,
     faithfulness,
     flops,
@@ -30,9 +28,10 @@ from diptych.sparse.measures import (
     overlap_at,
 )
 from diptych.sparse.sparsified import SparsifiedCollection
+from diptych.sparse.static import StaticEmbedding
 from diptych.sparse.vocabulary import TermVocabulary
 
-DEFAULT_SPARSE_MEASURES = ("R@1", "R@5", "R@10", "MRR@10", "rsum")
+_MEASURES = ("R@1", "R@5", "R@10", "MRR@10", "rsum")
 FAITHFUL_MEASURES = ("R@1", "R@5", "MRR@10")
 """Whose values per query are correlated (thesis, Table 3.5)."""
 
@@ -42,32 +41,18 @@ _LIST = 10  # items of a list that overlap and agreement are of
 
 @dataclass(frozen=True, eq=False)
 class SparseMeasures(Artifact, kind="sparse_measures", recreate="diptych sparse train"):
-    """What :func:`measure_sparsified` returns.
+    """What :func:`measure_sparsified` returns."""
 
-    Attributes:
-        about: dataset, split, sizes, fingerprints of dense encoder, head and vocabulary, expansion in training
-            and in use, and how terms are counted.
-        dense: retrieval by the dense rows.
-        sparse: retrieval by the sparse rows.
-        flops: mean number of common terms of a caption and a picture (Eq. 3.1).
-        nonzeros: mean number of terms, of ``images`` and of ``texts``.
-        empty: share of rows without a term, likewise.
-        deviation: what captions' terms mean.
-        faithful: per direction, how much the sparse rankings are the dense ones.
-        p: ``"t2i R@1"`` … → p-value of sparse against dense, paired t-test over pictures with Bonferroni's
-            correction; None where it says nothing.
-        values: per caption ``exact`` and ``semantic``, and per query ``overlap t2i`` and ``overlap i2t``.
-    """
-
-    about: dict[str, Any]
-    dense: Result
-    sparse: Result
-    flops: float
-    nonzeros: dict[str, float]
-    empty: dict[str, float]
-    deviation: Deviation
-    faithful: dict[str, Faithfulness]
-    p: dict[str, float | None]
+    about: dict[str, Any]  # dataset, split, sizes, fingerprints of encoder, head and vocabulary, expansion
+    dense: Result  # retrieval by the dense rows
+    sparse: Result  # retrieval by the sparse rows
+    flops: float  # mean number of common terms of a caption and an image (Eq. 3.1)
+    nonzeros: dict[str, float]  # mean number of terms, of ``images`` and of ``texts``
+    empty: dict[str, float]  # share of rows without a term, likewise
+    deviation: Deviation  # what captions' terms mean
+    faithful: dict[str, Faithfulness]  # per direction
+    p: dict[str, float | None]  # ``"t2i R@1"`` … → p-value of the paired t-test over images, corrected
+    # per caption ``exact`` and ``semantic``, and per query ``overlap t2i`` and ``overlap i2t``
     values: dict[str, np.ndarray] = field(default_factory=dict)
 
     def kept(self, name: str, direction: str) -> float:
@@ -148,132 +133,88 @@ def measure_sparsified(
     encoded: EncodedCollection,
     sparsified: SparsifiedCollection,
     vocabulary: TermVocabulary,
-    captions: Sequence[str] | None = None,
+    captions: Sequence[str] = (),
     *,
     expand: bool = True,
     embedding: StaticEmbedding | None = None,
     k: int = 20,
-    positive_only: bool = True,
-    measures: Sequence[str] = DEFAULT_SPARSE_MEASURES,
-    ground_truth: GroundTruth | None = None,
-    protocol: str = "full",
-    ties: str = "expected",
-    dense: Result | None = None,
-    threads: int | None = None,
-    about: Mapping[str, Any] | None = None,
 ) -> SparseMeasures:
-    """Everything that is said of a head on one split."""
+    """Measure what sparse rows keep of the dense ones, what they cost and what they mean, on one split.
+
+    Args:
+        captions: of the split; Semantic@k reads their words.
+        expand: whether captions have other terms than their own.
+        embedding: what Semantic@k measures nearness by; without one it is left out.
+        k: how many of a caption's leading terms are looked at.
+    """
     texts = sparsified.texts if expand else sparsified.unexpanded
-    _check_same(encoded, sparsified, vocabulary)
-    if embedding is not None and captions is None:
+    images = sparsified.images
+    if [*encoded.images.ids, *encoded.texts.ids] != [*images.ids, *texts.ids]:
+        raise MismatchError(
+            f"{len(encoded.images):,} images and {len(encoded.texts):,} captions have dense rows, {len(images):,} and "
+            f"{len(texts):,} sparse ones, or in another order",
+            "measure the sparse rows beside the dense ones they were made of",
+        )
+    if texts.vocabulary != vocabulary.fingerprint:
+        raise MismatchError(
+            f"rows over the vocabulary {texts.vocabulary}, measured with {vocabulary.fingerprint}",
+            "take the vocabulary of the head that made the rows",
+        )
+    if embedding is not None and not captions:
         raise UsageError("Semantic@k compares terms with the words of captions", "give the captions")
-    if captions is not None and len(captions) != len(texts):
+    if captions and len(captions) != len(texts):
         raise DataError(f"{len(captions):,} captions for {len(texts):,} rows of captions")
-    truth = (
-        GroundTruth.from_caption_image(encoded.caption_image, len(encoded.images))
-        if ground_truth is None
-        else ground_truth
-    )
-    names = list(dict.fromkeys([*measures, *FAITHFUL_MEASURES]))
-    said = {
+    truth = GroundTruth.from_caption_image(encoded.caption_image, len(encoded.images))
+    names = list(dict.fromkeys([*_MEASURES, *FAITHFUL_MEASURES]))
+    data = {
         "dataset": encoded.about["dataset"],
         "split": encoded.about["split"] or "all",
         "encoder": encoded.images.encoder,
         "data": encoded.about["data"],
-        **(about or {}),
     }
-    common: dict[str, Any] = {"protocol": protocol, "ties": ties, "threads": threads}
-    if dense is None:
-        rows = (encoded.images.rows, encoded.texts.rows)
-        dense = evaluate(*rows, truth, names, similarity=encoded.similarity, about=said, **common)
     head = {
-        "head": sparsified.images.encoder,
+        "head": images.encoder,
         "vocabulary": vocabulary.fingerprint,
         "expansion in training": sparsified.about.get("expansion"),
         "expansion in use": "all terms" if texts.about.get("expansion", expand) else "own terms only",
     }
-    rows = (sparsified.images.rows, texts.rows)
-    sparse = evaluate(*rows, truth, names, about={**said, **head}, **common)
-    words = (
-        embedding.of_captions(captions, vocabulary)
-        if embedding is not None and captions is not None
-        else None
-    )
+    dense_rows, rows = (encoded.images.rows, encoded.texts.rows), (images.rows, texts.rows)
+    dense = evaluate(*dense_rows, truth, names, similarity=encoded.similarity, ties="expected", about=data)
+    sparse = evaluate(*rows, truth, names, ties="expected", about={**data, **head})
     deviation, values = measure_deviation(
-        texts.rows,
-        sparsified.caption_terms,
-        vocabulary,
-        k,
-        embedding=embedding,
-        words=words,
-        positive_only=positive_only,
+        texts.rows, sparsified.caption_terms, vocabulary, k, embedding, captions
     )
     faithful: dict[str, Faithfulness] = {}
     for direction in DIRECTIONS:
-        lists = _dense_lists(encoded, direction), _sparse_lists(*rows, direction)
+        best = similarity(encoded.similarity).best(*dense_rows, direction, _LIST)
+        found = sparse_top_k(*(rows if direction == "i2t" else rows[::-1]), _LIST)
         faithful[direction] = faithfulness(
-            dense, sparse, *lists, direction=direction, measures=FAITHFUL_MEASURES
+            dense, sparse, best, found, direction=direction, measures=FAITHFUL_MEASURES
         )
-        values[f"overlap {direction}"] = overlap_at(lists[0][0], lists[1][0])
+        values[f"overlap {direction}"] = overlap_at(best[0], found[0])
+    # The swaps of the other test, which is made as well, are not looked at: one is enough.
+    compared = compare({"dense": dense, "sparse": sparse}, names, test="t", samples=0, flips=1)
     return SparseMeasures(
         about={
-            **said,
+            **data,
             "images": len(encoded.images),
             "captions": len(encoded.texts),
             **head,
             "terms": len(vocabulary),
             "unit": "WordPiece terms, special ones left out",
-            "terms without weight": "never count"
-            if positive_only
-            else "count in the order of the vocabulary",
+            "terms without weight": "never count",
             "f_enc": None if embedding is None else embedding.name,
         },
         dense=dense,
         sparse=sparse,
-        flops=flops(texts.rows, sparsified.images.rows),
-        nonzeros={"images": nonzeros(sparsified.images.rows), "texts": nonzeros(texts.rows)},
-        empty={"images": empty_share(sparsified.images.rows), "texts": empty_share(texts.rows)},
+        flops=flops(texts.rows, images.rows),
+        nonzeros={"images": nonzeros(images.rows), "texts": nonzeros(texts.rows)},
+        empty={"images": empty_share(images.rows), "texts": empty_share(texts.rows)},
         deviation=deviation,
         faithful=faithful,
-        p=_differences(dense, sparse, names),
+        p={
+            f"{one.direction} {one.measure}" if one.direction in DIRECTIONS else one.measure: one.p
+            for one in compared.differences
+        },
         values=values,
     )
-
-
-def _dense_lists(encoded: EncodedCollection, direction: Direction) -> tuple[np.ndarray, np.ndarray]:
-    best = similarity(encoded.similarity).best
-    return best(encoded.images.rows, encoded.texts.rows, direction, _LIST)
-
-
-def _sparse_lists(images: csr_array, texts: csr_array, direction: Direction) -> tuple[np.ndarray, np.ndarray]:
-    queries, gallery = (images, texts) if direction == "i2t" else (texts, images)
-    return sparse_top_k(queries, gallery, _LIST)
-
-
-def _differences(dense: Result, sparse: Result, names: Sequence[str]) -> dict[str, float | None]:
-    """Corrected p-values of the paired t-test, by ``"t2i R@1"``, ``"rsum"``."""
-    # The swaps of the other test, which is made as well, are not looked at: one is enough.
-    found = compare({"dense": dense, "sparse": sparse}, list(names), test="t", samples=0, flips=1)
-    return {
-        f"{one.direction} {one.measure}" if one.direction in DIRECTIONS else one.measure: one.p
-        for one in found.differences
-    }
-
-
-def _check_same(
-    encoded: EncodedCollection, sparsified: SparsifiedCollection, vocabulary: TermVocabulary
-) -> None:
-    for what, dense, sparse in (
-        ("pictures", encoded.images.ids, sparsified.images.ids),
-        ("captions", encoded.texts.ids, sparsified.texts.ids),
-    ):
-        if list(dense) != list(sparse):
-            raise MismatchError(
-                f"{len(dense):,} {what} have dense rows and {len(sparse):,} sparse ones, or in another order",
-                "measure the sparse rows beside the dense ones they were made of",
-            )
-    if sparsified.texts.vocabulary != vocabulary.fingerprint:
-        raise MismatchError(
-            f"rows over the vocabulary {sparsified.texts.vocabulary}, measured with {vocabulary.fingerprint}",
-            "take the vocabulary of the head that made the rows",
-        )

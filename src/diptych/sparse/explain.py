@@ -1,18 +1,30 @@
-"""Reading sparse rows: the heaviest terms of a row, and which terms a match is made of."""
+"""Reading sparse rows: images, captions and sentences as bags of terms, and which terms a match is made of."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from diptych.core.errors import DataError, MismatchError
+from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
 from diptych.core.table import Cell, Table
+from diptych.data.collection import Collection as Captioned
+from diptych.data.images import is_image_path, read_image
+from diptych.encoders.embeddings import Origin, check_still_there
 from diptych.encoders.sparse_embeddings import canonical_rows
-from diptych.sparse.measures.deviation import leading_terms
+from diptych.metrics.sparse_products import sparse_top_k
+from diptych.sparse.measures import leading_terms
+from diptych.sparse.sparsified import SparseEncoder, SparseFolder, SparsifiedCollection
+from diptych.sparse.vocabulary import TermVocabulary
 from diptych.sparse.wordpiece import CONTINUATION
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 
 class Contribution(NamedTuple):
@@ -34,7 +46,7 @@ class Contribution(NamedTuple):
 def top_terms(
     row: csr_array, terms: Sequence[str], k: int, special: Collection[int] = ()
 ) -> list[tuple[str, float]]:
-    """The k heaviest terms of one row with their weights, fewer where it has fewer.
+    """Return the k heaviest terms of one row with their weights, fewer where it has fewer.
 
     Args:
         row: (1, |V|) sparse, e.g. ``rows[[7]]``.
@@ -45,31 +57,8 @@ def top_terms(
     return [(terms[column], weights[column]) for column in columns if column >= 0]
 
 
-def marked_terms(
-    row: csr_array,
-    own: csr_array | None,
-    terms: Sequence[str],
-    k: int,
-    special: Collection[int] = (),
-    words: Iterable[tuple[str, Sequence[str]]] = (),
-) -> list[tuple[str, float, bool | None]]:
-    """The heaviest terms of one row as people read them, with their weights, and whether they are a caption's own.
-
-    Args:
-        row: (1, |V|) sparse.
-        own: (1, |V|) sparse, not 0 where the caption contains the term; None for a picture, whose terms are
-            marked None.
-    """
-    mine = None if own is None else {terms[column] for column in _one(own, terms, "caption").indices.tolist()}
-    words = list(words)
-    return [
-        (readable(term, words), weight, None if mine is None else term in mine)
-        for term, weight in top_terms(row, terms, k, special)
-    ]
-
-
 def explain_match(query: csr_array, item: csr_array, terms: Sequence[str]) -> list[Contribution]:
-    """The terms that a query and an item have in common, by what they add to the score, most first.
+    """Return the terms that a query and an item have in common, by what they add to the score, most first.
 
     The contributions are products of float32 weights, exact in float64; added in the order of the columns they
     are the score of exact search. Special terms are among them, for they are part of the score.
@@ -82,68 +71,31 @@ def explain_match(query: csr_array, item: csr_array, terms: Sequence[str]) -> li
     common, left, right = np.intersect1d(
         mine.indices, theirs.indices, assume_unique=True, return_indices=True
     )
-    products = mine.data[left].astype(np.float64) * theirs.data[right]
-    order = np.argsort(-products, kind="stable")
-    return [
-        Contribution(
-            terms[common[place]],
-            float(mine.data[left[place]]),
-            float(theirs.data[right[place]]),
-            float(products[place]),
-        )
-        for place in order.tolist()
-    ]
+    first, second = mine.data[left].astype(np.float64), theirs.data[right].astype(np.float64)
+    numbers = zip(first.tolist(), second.tolist(), (first * second).tolist(), strict=True)
+    found = [Contribution(terms[column], *own) for column, own in zip(common.tolist(), numbers, strict=True)]
+    return sorted(found, key=lambda one: -one.contribution)
 
 
 def in_words(
     contributions: Iterable[Contribution], words: Iterable[tuple[str, Sequence[str]]]
 ) -> list[Contribution]:
-    """Pieces of the same word put together, most first; the sum of all contributions stays what it was."""
+    """Put pieces of the same word together, most first; the sum of all contributions stays what it was."""
     word_of: dict[str, str] = {}
     for word, pieces in words:
-        if len(pieces) > 1:
-            for piece in pieces:
-                word_of.setdefault(piece, word)
-    put_together: dict[tuple[bool, str], Contribution] = {}
-    for one in contributions:
+        for piece in pieces if len(pieces) > 1 else ():
+            word_of.setdefault(piece, word)
+    together: dict[tuple[bool, str], Contribution] = {}
+    for term, *numbers in contributions:
         # A word in pieces and a term of its own may be written alike: they are kept apart.
-        key = (one.term in word_of, word_of.get(one.term, one.term))
-        before = put_together.get(key, Contribution(key[1] if key[0] else one.term, 0.0, 0.0, 0.0))
-        put_together[key] = Contribution(
-            before.term,
-            before.query + one.query,
-            before.item + one.item,
-            before.contribution + one.contribution,
-        )
-    return sorted(put_together.values(), key=lambda one: -one.contribution)
-
-
-def match_terms(
-    query: csr_array, item: csr_array, terms: Sequence[str], words: Iterable[tuple[str, Sequence[str]]] = ()
-) -> list[Contribution]:
-    """Return what the common terms add to a score, most first, as people read them; pieces of ``words`` together."""
-    return [
-        one._replace(term=readable(one.term)) for one in in_words(explain_match(query, item, terms), words)
-    ]
-
-
-def match_table(caption: str, found: Sequence[Contribution], shown: int) -> Table:
-    """Return the first ``shown`` terms of a match, and what the rest adds."""
-    score = sum(one.contribution for one in found)
-
-    def row(name: str, weights: Sequence[str], gives: float) -> list[Cell]:
-        share = f"{100 * gives / score:.0f} %" if score else "–"
-        return [Cell(name, words=True), *map(Cell, weights), Cell(f"{gives:.3f}", value=gives), Cell(share)]
-
-    rows = [row(one.term, (f"{one.query:.2f}", f"{one.item:.2f}"), one.contribution) for one in found[:shown]]
-    if found[shown:]:
-        left = sum(one.contribution for one in found[shown:])
-        rows.append(row(f"{len(found) - shown} more", ("", ""), left))
-    return Table(caption, ("term", "query", "item", "gives", "of the score"), rows)
+        key = (term in word_of, word_of.get(term, term))
+        _, *before = together.get(key, Contribution(term, 0.0, 0.0, 0.0))
+        together[key] = Contribution(key[1], *(a + b for a, b in zip(before, numbers, strict=True)))
+    return sorted(together.values(), key=lambda one: -one.contribution)
 
 
 def readable(term: str, words: Iterable[tuple[str, Sequence[str]]] = ()) -> str:
-    """A term as people read it: ``-ing`` for ``##ing``, or the word that it is a piece of."""
+    """Return a term as people read it: ``-ing`` for ``##ing``, with the word that it is a piece of."""
     if not term.startswith(CONTINUATION):
         return term
     end = f"-{term.removeprefix(CONTINUATION)}"
@@ -159,3 +111,122 @@ def _one(row: csr_array, terms: Sequence[str], what: str) -> csr_array:
             f"{len(terms)} terms for the {what} of {row.shape[1]}", "take the terms of the head that made it"
         )
     return canonical_rows(row, what)
+
+
+@dataclass(frozen=True)
+class Bag:
+    """An image or a caption as a bag of terms: (1, |V|) weights, and the caption itself or those of the image."""
+
+    name: str
+    row: csr_array
+    captions: Sequence[str] = ()
+    picture: Callable[[], Image] | None = None
+
+    @classmethod
+    def of(cls, rows: SparsifiedCollection, collection: Captioned, kind: str, place: int) -> Bag:
+        """Return the bag of an image (``"images"``) or a caption (``"texts"``) of a split."""
+        items = rows.images if kind == "images" else rows.texts
+        row = items.rows[[place]]
+        if kind == "texts":
+            return cls(items.ids[place], row, [collection.captions[place]])
+        return cls(items.ids[place], row, collection.captions_of(place), partial(collection.image, place))
+
+    def own_words(self, vocabulary: TermVocabulary) -> list[tuple[str, list[str]]]:
+        """Return the words of a caption with the terms that each consists of; none of an image."""
+        words = vocabulary.words_of(self.captions[0]) if self.picture is None else []
+        return [(word, [vocabulary.terms[column] for column in columns]) for word, columns in words]
+
+    def top(self, vocabulary: TermVocabulary, k: int) -> list[tuple[str, float, bool]]:
+        """Return the heaviest terms, their weights, and whether the caption, or one of the image's, has them."""
+        own = {vocabulary.terms[column] for column in vocabulary.caption_terms(self.captions).indices}
+        words = self.own_words(vocabulary)
+        found = top_terms(self.row, vocabulary.terms, k, vocabulary.special)
+        return [(readable(term, words), weight, term in own) for term, weight in found]
+
+
+class Match(NamedTuple):
+    """What a score is made of: its first terms as people read them, and how many more add how much."""
+
+    score: float
+    terms: list[Contribution]
+    more: int
+    rest: float
+
+    @classmethod
+    def of(cls, vocabulary: TermVocabulary, query: Bag, item: Bag, shown: int) -> Match:
+        """Explain the match of two bags; pieces of the query's words are together, special terms never shown."""
+        special = {vocabulary.terms[column] for column in vocabulary.special}
+        found = in_words(explain_match(query.row, item.row, vocabulary.terms), query.own_words(vocabulary))
+        found = sorted(found, key=lambda one: one.term in special)
+        shown = min(shown, sum(one.term not in special for one in found))
+        terms = [one._replace(term=readable(one.term)) for one in found[:shown]]
+        score, rest = (sum(one.contribution for one in part) for part in (found, found[shown:]))
+        return cls(score, terms, len(found) - shown, rest)
+
+    def table(self, caption: str) -> Table:
+        """Return the terms with their weights and shares of the score."""
+        lines = [(one.term, f"{one.query:.2f}", f"{one.item:.2f}", one.contribution) for one in self.terms]
+        if self.more:
+            lines.append((f"{self.more} more", "", "", self.rest))
+        rows = []
+        for name, query, item, gives in lines:
+            share = f"{100 * gives / self.score:.0f} %" if self.score else "–"
+            numbers = (Cell(query), Cell(item), Cell(f"{gives:.3f}", value=gives), Cell(share))
+            rows.append([Cell(name, words=True), *numbers])
+        return Table(caption, ("term", "query", "item", "gives", "of the score"), rows)
+
+
+class BagReader:
+    """Images and captions of a part, sentences and files as bags of terms; the encoder is loaded when needed.
+
+    Args:
+        folder: of a head, of an index of its rows, or of what was embedded with it.
+        split: of the head's own data; the one that was measured where none is given.
+    """
+
+    def __init__(self, folder: Path, split: str | None) -> None:
+        origin = Origin.read(folder)
+        if origin is None and (folder / "index.json").is_file():
+            from diptych.index.storage import Header
+
+            about = Header.open(folder).about
+            origin = Origin.from_dict(about["origin"], folder / "index.json") if "origin" in about else None
+        if origin is None:
+            self.made = SparseFolder.open(folder)
+            origin = replace(self.made.origin, split=self.made.split)
+        else:
+            check_still_there(origin.model, folder)
+            self.made = SparseFolder.open(origin.model)
+        origin = replace(origin, split=split or origin.split)
+        embedded = SparsifiedCollection.is_at(folder) and not split
+        self.rows = SparsifiedCollection.open(folder) if embedded else self.made.rows(origin)
+        self.vocabulary, self.collection = self.made.sparsifier().vocabulary, origin.collection()
+
+    @cached_property
+    def encoder(self) -> SparseEncoder:
+        return SparseEncoder.load(self.made.folder)
+
+    def bag(self, name: str) -> Bag:
+        """Return the bag of an id of the part, of a file, or of a sentence."""
+        if not name.strip():
+            raise UsageError("one of the texts is empty", "give a sentence, a path or an id")
+        for kind, items in (("images", self.rows.images), ("texts", self.rows.texts)):
+            if name in items.ids:
+                return Bag.of(self.rows, self.collection, kind, list(items.ids).index(name))
+        if is_image_path(name):
+            picture = partial(read_image, Path(name))
+            return Bag(name, self.encoder.encode_images([picture()]), picture=picture)
+        return Bag(name, self.encoder.encode_texts([name]), [name])
+
+    def best(self, query: Bag, kind: str | None, k: int, item: str | None = None) -> list[Bag]:
+        """Return the best for a query by exact search, or the item that is named; by default what the query is not."""
+        kind = kind or ("texts" if is_image_path(query.name) else "images")
+        items = self.rows.images if kind == "images" else self.rows.texts
+        if item is None:
+            places = [place for place in sparse_top_k(query.row, items.rows, k)[0][0].tolist() if place >= 0]
+        elif item in items.ids:
+            places = [list(items.ids).index(item)]
+        else:
+            split = self.rows.about["split"] or "all"
+            raise UnknownNameError(f"id among the {kind} of split {split}", item, items.ids)
+        return [Bag.of(self.rows, self.collection, kind, place) for place in places]

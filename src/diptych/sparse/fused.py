@@ -6,7 +6,7 @@ add their products to the (n, n) scores and their sums to the regularisers, and 
 all and computed again; the slope of x at s is exp(−s) where s > 0, so nothing else is needed.
 
 Captions that may only have some terms (their own, before expansion begins) have no weights elsewhere:
-columns outside those of the whole batch are computed for pictures alone, where only the regulariser is
+columns outside those of the whole batch are computed for images alone, where only the regulariser is
 left of the gradient.
 
 The arithmetic of a step is 2n·|V|·(6ω + 3n) multiplications and additions when every caption may have
@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from diptych.objectives.pairs import first_derivative_only
-from diptych.sparse.head import SparseHeads, head_of
+from diptych.sparse.head import SparseHeads, each_head
 
 Penalty = Literal["l1", "flops"]
 
@@ -48,7 +48,7 @@ class Plan:
     slope: Callable[[Tensor, Tensor], Tensor]
 
     def chunks(self, terms: int) -> Iterator[tuple[slice, int]]:
-        """Slices of columns, and the rows that have weights there: all 2n, or the pictures' n."""
+        """Yield slices of columns, and the rows that have weights there: all 2n, or the images' n."""
         for first, stop, rows in (
             (0, self.text_columns, 2 * self.pairs),
             (self.text_columns, terms, self.pairs),
@@ -57,17 +57,43 @@ class Plan:
                 yield slice(start, min(start + self.chunk, stop)), rows
 
     def take(self, parameter: Tensor, columns: slice) -> Tensor:
-        """A map's rows (or biases) of some columns, in the type of the products."""
+        """Return a map's rows (or biases) of some columns, in the type of the products."""
         some = parameter[columns] if self.order is None else parameter[self.order[columns]]
         return some.to(self.dtype)
 
-    def put(self, parameter: Tensor, columns: slice, values: Tensor | float) -> None:
+    def put(self, parameter: Tensor | None, columns: slice, values: Tensor | float) -> None:
         """Write them."""
-        parameter[columns if self.order is None else self.order[columns]] = values
+        if parameter is not None:
+            parameter[columns if self.order is None else self.order[columns]] = values
+
+    def weights(
+        self, maps: list[_Map], rows: Tensor, columns: slice, allowed: Tensor | None, sums: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        """Return the weights of ``rows`` at ``columns``, and their sums."""
+        parts = []
+        for one in maps:
+            mine = rows[one.first : one.stop]
+            if len(mine):
+                weight = self.take(one.weight, columns).T
+                bias = None if one.bias is None else self.take(one.bias, columns)
+                parts.append(mine @ weight if bias is None else torch.addmm(bias, mine, weight))
+        outputs = parts[0] if len(parts) == 1 else torch.cat(parts)
+        chosen = None if allowed is None or len(rows) == self.pairs else allowed[:, columns]
+        return self.activate(outputs, chosen, self.pairs, sums)
+
+    def gradient(self, by_score: Tensor, by_weight: Tensor, weights: Tensor) -> Tensor:
+        """Return the gradient of a chunk's outputs from those of scores and of each column's sums."""
+        n, gradient = self.pairs, torch.empty_like(weights)
+        if len(weights) == n:
+            gradient[:] = by_weight[0]
+        else:
+            torch.addmm(by_weight[0], by_score, weights[n:], out=gradient[:n])
+            torch.addmm(by_weight[1], by_score.T, weights[:n], out=gradient[n:])
+        return self.slope(gradient, weights)
 
 
 def activate(outputs: Tensor, allowed: Tensor | None, pairs: int, sums: torch.dtype) -> tuple[Tensor, Tensor]:
-    """A chunk's outputs → its weights in the outputs' type, and their sums per side and column, (2, columns).
+    """Turn a chunk's outputs into weights of their type, and their sums per side and column, (2, columns).
 
     log(1 + x) is ten times as fast as log1p on a processor, and as near as 1's next number is to 1. In half
     precision 1 + x would be nearer to 1 than that: the arithmetic is in the sums' type.
@@ -80,7 +106,7 @@ def activate(outputs: Tensor, allowed: Tensor | None, pairs: int, sums: torch.dt
 
 
 def slope(gradient: Tensor, weights: Tensor) -> Tensor:
-    """The gradient of a chunk's outputs from that of its weights."""
+    """Return the gradient of a chunk's outputs from that of its weights."""
     product = weights.neg().exp_().mul_(gradient)
     where_positive: Tensor = torch.ops.aten.threshold_backward(product, weights, 0)
     return where_positive
@@ -93,19 +119,18 @@ class Chunked(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, plan: Plan, allowed: Tensor | None, *parameters: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Scores, and the regulariser of either side.
+        """Return scores, and the regulariser of either side.
 
         Args:
-            hidden: (2n, ω), pictures first.
+            hidden: (2n, ω), images first.
             allowed: (n, text columns) what captions' weights are multiplied by, 0 or 1.
         """
-        maps = _maps(plan, parameters)
-        rows = hidden.to(plan.dtype)
+        maps, rows = _maps(plan, parameters), hidden.to(plan.dtype)
         scores = hidden.new_zeros(plan.pairs, plan.pairs)
         means = hidden.new_empty(2, maps[0].weight.shape[0])
         kept = []
         for columns, count in plan.chunks(means.shape[1]):
-            weights, sums = _chunk_weights(plan, maps, rows[:count], columns, allowed, hidden.dtype)
+            weights, sums = plan.weights(maps, rows[:count], columns, allowed, hidden.dtype)
             means[:, columns] = sums / plan.pairs
             if count > plan.pairs:
                 scores += _product(weights[: plan.pairs], weights[plan.pairs :].T, hidden.dtype)
@@ -117,30 +142,28 @@ class Chunked(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, by_score: Tensor, by_image: Tensor, by_text: Tensor) -> tuple[Any, ...]:
-        """Gradients of the hidden rows and of every weight and bias."""
+        """Return the gradients of the hidden rows and of every weight and bias."""
         first_derivative_only("fused scores")
         plan: Plan = ctx.plan
         hidden, allowed, means, *saved = ctx.saved_tensors
         parameters, kept = saved[: ctx.parameters], saved[ctx.parameters :]
         gradients = [None if parameter is None else torch.empty_like(parameter) for parameter in parameters]
         maps, by_map = _maps(plan, parameters), _maps(plan, gradients)
-        rows, by_score = hidden.to(plan.dtype), by_score.to(plan.dtype)
-        by_hidden = torch.zeros_like(hidden)
+        rows, by_score, by_hidden = hidden.to(plan.dtype), by_score.to(plan.dtype), torch.zeros_like(hidden)
         by_sum = torch.stack([by_image, by_text]).unsqueeze(1) / plan.pairs
         for number, (columns, count) in enumerate(plan.chunks(means.shape[1])):
             if plan.keep:
                 weights = kept[number]
             else:
-                weights, _ = _chunk_weights(plan, maps, rows[:count], columns, allowed, hidden.dtype)
+                weights, _ = plan.weights(maps, rows[:count], columns, allowed, hidden.dtype)
             some = means[:, columns]
             by_weight = (by_sum.expand_as(some) if plan.penalty == "l1" else 2 * by_sum * some).to(plan.dtype)
-            outputs = _slope_of(plan, by_score, by_weight, weights)
+            outputs = plan.gradient(by_score, by_weight, weights)
             for one, of_map in zip(maps, by_map, strict=True):
                 mine = slice(one.first, min(one.stop, count))
                 if one.first >= count:  # columns that captions do not have
                     plan.put(of_map.weight, columns, 0.0)
-                    if of_map.bias is not None:
-                        plan.put(of_map.bias, columns, 0.0)
+                    plan.put(of_map.bias, columns, 0.0)
                     continue
                 by_hidden[mine] += outputs[mine] @ plan.take(one.weight, columns)
                 plan.put(of_map.weight, columns, (outputs[mine].T @ rows[mine]).to(hidden.dtype))
@@ -159,48 +182,16 @@ class _Map(NamedTuple):
 
 
 def _maps(plan: Plan, parameters: Sequence[Tensor | None]) -> list[_Map]:
-    """One map for all rows, or one for the pictures' and one for the captions'."""
-    count = len(parameters) // 2
-    height = 2 * plan.pairs // count
+    """Return one map for all rows, or one for the images' and one for the captions'."""
+    height = 4 * plan.pairs // len(parameters)
     return [
         _Map(cast(Tensor, parameters[2 * i]), parameters[2 * i + 1], i * height, (i + 1) * height)
-        for i in range(count)
+        for i in range(len(parameters) // 2)
     ]
 
 
-def _chunk_weights(
-    plan: Plan, maps: list[_Map], rows: Tensor, columns: slice, allowed: Tensor | None, sums: torch.dtype
-) -> tuple[Tensor, Tensor]:
-    """Weights of ``rows`` at ``columns``, and their sums."""
-    parts = []
-    for one in maps:
-        mine = rows[one.first : one.stop]
-        if len(mine) == 0:
-            continue
-        weight = plan.take(one.weight, columns).T
-        if one.bias is None:
-            parts.append(mine @ weight)
-        else:
-            parts.append(torch.addmm(plan.take(one.bias, columns), mine, weight))
-    outputs = parts[0] if len(parts) == 1 else torch.cat(parts)
-    chosen = None if allowed is None or len(rows) == plan.pairs else allowed[:, columns]
-    return plan.activate(outputs, chosen, plan.pairs, sums)
-
-
-def _slope_of(plan: Plan, by_score: Tensor, by_weight: Tensor, weights: Tensor) -> Tensor:
-    """The gradient of a chunk's outputs from those of scores and of each column's sums."""
-    n = plan.pairs
-    gradient = torch.empty_like(weights)
-    if len(weights) == n:
-        gradient[:] = by_weight[0]
-    else:
-        torch.addmm(by_weight[0], by_score, weights[n:], out=gradient[:n])
-        torch.addmm(by_weight[1], by_score.T, weights[:n], out=gradient[n:])
-    return plan.slope(gradient, weights)
-
-
 def _product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
-    """A matrix product in ``dtype``; of half precision it is rounded at the end where the device must."""
+    """Return a matrix product in ``dtype``; of half precision it is rounded at the end where the device must."""
     if left.is_cuda and left.dtype != dtype and _MIXED_PRODUCTS:
         return torch.mm(left, right, out_dtype=dtype)
     return (left @ right).to(dtype)
@@ -214,17 +205,11 @@ _WORTH_REORDERING = 0.7
 
 
 class FusedScores(NamedTuple):
-    """Of one batch.
+    """Of one batch."""
 
-    Attributes:
-        scores: (n, n) inner products of weights, pictures as rows, captions as columns.
-        image_penalty: the regulariser of the pictures' weights, a number.
-        text_penalty: the captions'.
-    """
-
-    scores: Tensor
-    image_penalty: Tensor
-    text_penalty: Tensor
+    scores: Tensor  # (n, n) inner products of weights, images as rows, captions as columns
+    image_penalty: Tensor  # the regulariser of the images' weights, a number
+    text_penalty: Tensor  # the captions'
 
 
 class Fused:
@@ -240,9 +225,7 @@ class Fused:
         compiled: bool = False,
     ) -> None:
         self._penalty: Penalty = penalty
-        self._dtype = dtype
-        self._chunk = chunk
-        self._keep = keep
+        self._dtype, self._chunk, self._keep = dtype, chunk, keep
         self._activate, self._slope = activate, slope
         if compiled:
             self._activate = torch.compile(activate, dynamic=True)
@@ -251,39 +234,33 @@ class Fused:
     def __call__(
         self, heads: SparseHeads, images: Tensor, texts: Tensor, allowed: Tensor | None = None
     ) -> FusedScores:
-        """Score n pictures against n captions.
+        """Score n images against n captions.
 
         Args:
             images: (n, d) dense rows.
             texts: (n, d) dense rows.
             allowed: (n, |V|) what the captions' weights are multiplied by, 0 or 1; all 1 when not given.
         """
-        image_head, text_head = head_of(heads, "image"), head_of(heads, "text")
-        shared = image_head is text_head
-        with torch.autocast(images.device.type, self._dtype, enabled=self._dtype != torch.float32):
-            if shared:
-                hidden = image_head.hidden(torch.cat([images, texts]))
-            else:
-                hidden = torch.cat([image_head.hidden(images), text_head.hidden(texts)])
-        maps = [one.vocab_projector for one in ((image_head,) if shared else (image_head, text_head))]
+        given, device = each_head(heads), images.device.type
+        rows = [torch.cat([images, texts])] if len(given) == 1 else [images, texts]
+        with torch.autocast(device, self._dtype, enabled=self._dtype != torch.float32):
+            hidden = torch.cat([one.hidden(some) for one, some in zip(given, rows, strict=True)])
+        maps = [one.vocab_projector for one in given]
         parameters = [parameter for one in maps for parameter in (one.weight, one.bias)]
-        text_columns, order = image_head.terms, None
+        pairs, terms, order = len(images), given[0].terms, None
+        text_columns = terms
         if allowed is not None:
             has_text = allowed.any(dim=0)
             columns = has_text.nonzero().squeeze(1)
-            if len(columns) <= _WORTH_REORDERING * image_head.terms:
+            if len(columns) <= _WORTH_REORDERING * terms:
                 text_columns = len(columns)
                 order = torch.cat([columns, (~has_text).nonzero().squeeze(1)])
                 allowed = allowed.index_select(1, columns)
-        plan = self._plan(len(images), image_head.terms, text_columns, order, hidden)
-        return FusedScores(*Chunked.apply(hidden, plan, allowed, *parameters))
-
-    def _plan(self, pairs: int, terms: int, text_columns: int, order: Tensor | None, hidden: Tensor) -> Plan:
         dtype = hidden.dtype if hidden.dtype == torch.float64 else self._dtype
         keep = self._keep
         if keep is None:
             keep = pairs * (terms + text_columns) * dtype.itemsize <= _KEPT_BYTES
-        chunk = self._chunk or _CHUNK["cpu" if hidden.device.type == "cpu" else "other"]
-        return Plan(
-            pairs, text_columns, order, self._penalty, chunk, dtype, keep, self._activate, self._slope
-        )
+        chunk = self._chunk or _CHUNK["cpu" if device == "cpu" else "other"]
+        activation = self._activate, self._slope
+        plan = Plan(pairs, text_columns, order, self._penalty, chunk, dtype, keep, *activation)
+        return FusedScores(*Chunked.apply(hidden, plan, allowed, *parameters))

@@ -10,40 +10,23 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 import torch
+from scipy.sparse import csr_array
 from torch import Tensor, nn
 
 Kind = Literal["image", "text"]
 
 
-def term_weights(outputs: Tensor) -> Tensor:
-    """log(1 + max(0, x)) of each output of the second map."""
-    return torch.log1p(torch.relu(outputs))
-
-
 class SparseHead(nn.Module):
-    """From dense rows to weights of terms."""
+    """From dense rows to weights of terms: d = ``width``, ω = ``hidden_width``, |V| = ``terms``."""
 
     def __init__(self, width: int, hidden: int, terms: int, *, bias: bool = True, eps: float = 1e-12) -> None:
         super().__init__()
+        self.width, self.hidden_width, self.terms = width, hidden, terms
         self.proj = nn.Linear(width, hidden, bias=bias)
         self.vocab_layer_norm = nn.LayerNorm(hidden, eps=eps)
         self.vocab_projector = nn.Linear(hidden, terms, bias=bias)
-
-    @property
-    def width(self) -> int:
-        """d, of a dense row."""
-        return self.proj.in_features
-
-    @property
-    def hidden_width(self) -> int:
-        """ω, between the two linear maps."""
-        return self.proj.out_features
-
-    @property
-    def terms(self) -> int:
-        """|V|."""
-        return self.vocab_projector.out_features
 
     def hidden(self, rows: Tensor) -> Tensor:
         """(n, d) dense rows → (n, ω), what the second map reads."""
@@ -53,16 +36,15 @@ class SparseHead(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """(n, d) dense rows → (n, |V|) weights, none negative."""
-        return term_weights(self.vocab_projector(self.hidden(rows)))
+        return torch.log1p(torch.relu(self.vocab_projector(self.hidden(rows))))
 
 
 class HeadPair(nn.Module):
-    """A head for pictures and one for captions, with the same terms."""
+    """A head for images and one for captions, with the same terms."""
 
     def __init__(self, image: SparseHead, text: SparseHead) -> None:
         super().__init__()
-        self.image = image
-        self.text = text
+        self.image, self.text = image, text
 
 
 SparseHeads = SparseHead | HeadPair
@@ -70,16 +52,21 @@ SparseHeads = SparseHead | HeadPair
 
 
 def head_of(heads: SparseHeads, kind: Kind) -> SparseHead:
-    """The head of ``"image"`` or ``"text"`` rows."""
+    """Return the head of ``"image"`` or ``"text"`` rows."""
     if isinstance(heads, SparseHead):
         return heads
     return heads.image if kind == "image" else heads.text
 
 
+def each_head(heads: SparseHeads) -> list[SparseHead]:
+    """Return the one head, or both."""
+    return [heads] if isinstance(heads, SparseHead) else [heads.image, heads.text]
+
+
 def fresh_heads(
     width: int, hidden: int, terms: int, *, shared: bool, bias: bool, eps: float, seed: int
 ) -> SparseHeads:
-    """Heads with PyTorch's default weights, the same for the same seed whatever was drawn before."""
+    """Make heads with PyTorch's default weights, the same for the same seed whatever was drawn before."""
 
     def one(number: int) -> SparseHead:
         with torch.random.fork_rng(devices=[]):
@@ -87,3 +74,13 @@ def fresh_heads(
             return SparseHead(width, hidden, terms, bias=bias, eps=eps)
 
     return one(0) if shared else HeadPair(one(0), one(1))
+
+
+def term_mask(rows: csr_array, device: torch.device) -> Tensor:
+    """Return (n, |V|) booleans on ``device``: where sparse ``rows`` have something."""
+    mask = torch.zeros(rows.shape, dtype=torch.bool, device=device)
+    owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    mask[torch.from_numpy(owner).to(device), torch.from_numpy(rows.indices.astype(np.int64)).to(device)] = (
+        True
+    )
+    return mask

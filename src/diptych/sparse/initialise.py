@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +19,21 @@ from diptych.sparse.vocabulary import TermVocabulary
 logger = logging.getLogger(__name__)
 
 _SPREAD = 0.02
+_OVERSAMPLING = 16
+_POWER_STEPS = 4
+_NOTHING = 1e-10
+_NORM = {"bert": "cls.predictions.transform.LayerNorm", "distilbert": "vocab_layer_norm"}
 
 
 @dataclass(frozen=True, eq=False)
 class StartingWeights:
-    """Where a head's layer norm and second map begin; its first map begins at random.
+    """Where a head's layer norm and second map begin; its first map begins at random."""
 
-    Attributes:
-        projector: (|V|, ω) float32.
-        bias: (|V|,) float32, or None for a head without.
-        norm_weight, norm_bias: (ω,) float32 of the layer norm, or None: ones and zeros.
-        start: ``mlm``, ``cooccurrence`` or ``random``; of a model as it is, its type.
-    """
-
-    projector: np.ndarray
-    bias: np.ndarray | None
-    norm_weight: np.ndarray | None
-    norm_bias: np.ndarray | None
-    start: str
+    projector: np.ndarray  # (|V|, ω) float32
+    bias: np.ndarray | None  # (|V|,) float32; None: zeros, or a head without
+    norm_weight: np.ndarray | None = None  # (ω,) float32 of the layer norm; None: ones
+    norm_bias: np.ndarray | None = None  # (ω,); None: zeros
+    start: str = "mlm"  # mlm, cooccurrence or random
 
     @property
     def width(self) -> int:
@@ -51,7 +48,7 @@ def starting_weights(
     seed: int,
     source: str | Path | None = None,
 ) -> StartingWeights:
-    """The starting weights that ``head.start`` names.
+    """Return the starting weights that ``head.start`` names.
 
     Behind a layer norm of ones and zeros a row of length r gives outputs of spread r, half of them above
     0. Rows of ``cooccurrence`` and ``random`` have entries of spread 0.02, as BERT's are drawn, so
@@ -61,22 +58,16 @@ def starting_weights(
     start = head.start
     if start == "auto":
         start = "cooccurrence" if source is None else "mlm"
-    if start == "mlm":
-        if source is None:
-            raise UsageError("head.start = mlm needs a masked language model", "name it in vocabulary.source")
-        return _from_model(vocabulary, head, source)
+    bias = np.zeros(len(vocabulary), dtype=np.float32) if head.bias else None
     if start == "cooccurrence":
         projector = term_vectors(vocabulary.caption_terms(captions), head.width, seed, _SPREAD)
-    else:
+        return StartingWeights(projector, bias, start=start)
+    if start == "random":
         drawn = np.random.default_rng(seed).normal(0.0, _SPREAD, (len(vocabulary), head.width))
-        projector = drawn.astype(np.float32)
-    bias = np.zeros(len(vocabulary), dtype=np.float32) if head.bias else None
-    return StartingWeights(projector, bias, None, None, start)
-
-
-def _from_model(vocabulary: TermVocabulary, head: HeadOptions, source: str | Path) -> StartingWeights:
-    model = read_head(source)
-    rows = vocabulary.source_rows
+        return StartingWeights(drawn.astype(np.float32), bias, start=start)
+    if source is None:
+        raise UsageError("head.start = mlm needs a masked language model", "name it in vocabulary.source")
+    model, rows = read_head(source), vocabulary.source_rows
     if rows.max(initial=-1) >= len(model.projector):
         raise MismatchError(
             f"the vocabulary has a term at row {rows.max()} of {source}, which has {len(model.projector)} rows",
@@ -84,19 +75,13 @@ def _from_model(vocabulary: TermVocabulary, head: HeadOptions, source: str | Pat
         )
     if model.norm_weight is None:
         logger.warning("%s was saved without its head: only its embeddings are taken", source)
-    bias = None
-    if head.bias:
-        bias = np.zeros(len(rows), dtype=np.float32) if model.bias is None else model.bias[rows]
-    return StartingWeights(model.projector[rows], bias, model.norm_weight, model.norm_bias, "mlm")
-
-
-_OVERSAMPLING = 16
-_POWER_STEPS = 4
-_NOTHING = 1e-10
+    if head.bias and model.bias is not None:
+        bias = model.bias[rows]
+    return replace(model, projector=model.projector[rows], bias=bias)
 
 
 def positive_pmi(terms: csr_array) -> csr_array:
-    """(|V|, |V|) float64: max(0, ln(n · n_ij / (n_i · n_j))) of captions that contain both terms.
+    """Return (|V|, |V|) float64: max(0, ln(n · n_ij / (n_i · n_j))) of captions that contain both terms.
 
     The diagonal is that of a term with itself, ln(n / n_i): the rarer, the more it says. Church and Hanks
     1990; Levy and Goldberg 2014.
@@ -107,9 +92,8 @@ def positive_pmi(terms: csr_array) -> csr_array:
     contains = csr_array(terms, copy=True).astype(np.float64)
     contains.data[:] = 1.0
     counts = np.asarray(contains.sum(axis=0)).ravel()
-    together = csr_array(contains.T @ contains)
     inverse = np.divide(1.0, counts, out=np.zeros_like(counts), where=counts > 0)
-    ratio = csr_array(diags_array(inverse) @ together @ diags_array(inverse))
+    ratio = csr_array(diags_array(inverse) @ csr_array(contains.T @ contains) @ diags_array(inverse))
     ratio.data = np.maximum(0.0, np.log(ratio.data * contains.shape[0]))
     ratio.eliminate_zeros()
     ratio.sort_indices()
@@ -117,14 +101,13 @@ def positive_pmi(terms: csr_array) -> csr_array:
 
 
 def largest_components(matrix: csr_array, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues (r,) of largest size and eigenvectors (n, r) of a symmetric matrix; r ≤ ``count``, n.
+    """Return eigenvalues (r,) of largest size and eigenvectors (n, r) of a symmetric matrix; r ≤ ``count``, n.
 
     By subspace iteration from a random start (Halko et al. 2011, algorithm 4.4), so the same seed gives
     the same components; the largest entry of each is positive.
     """
     size = matrix.shape[0]
-    generator = np.random.default_rng(seed)
-    basis = generator.standard_normal((size, min(size, count + _OVERSAMPLING)))
+    basis = np.random.default_rng(seed).standard_normal((size, min(size, count + _OVERSAMPLING)))
     for _ in range(_POWER_STEPS + 1):
         basis, _ = np.linalg.qr(matrix @ basis)
     values, inner = np.linalg.eigh(basis.T @ (matrix @ basis))
@@ -137,7 +120,7 @@ def largest_components(matrix: csr_array, count: int, seed: int) -> tuple[np.nda
 
 
 def term_vectors(terms: csr_array, width: int, seed: int, spread: float = 0.02) -> np.ndarray:
-    """(|V|, width) float32 rows of one length: eigenvectors of the positive PMI times √|eigenvalue|.
+    """Return (|V|, width) float32 rows of one length: eigenvectors of the positive PMI times √|eigenvalue|.
 
     A term that stands in no caption, or in all, gets a random direction; with fewer than ``width`` components
     the last columns are 0.
@@ -145,8 +128,7 @@ def term_vectors(terms: csr_array, width: int, seed: int, spread: float = 0.02) 
     Args:
         terms: (n, |V|), which terms each caption contains.
     """
-    size = terms.shape[1]
-    vectors = np.zeros((size, width))
+    vectors = np.zeros((terms.shape[1], width))
     values, components = largest_components(positive_pmi(terms), width, seed)
     sizes = np.abs(values)
     sizes[sizes <= _NOTHING * sizes.max(initial=0.0)] = 0.0  # noise, which the square root would raise
@@ -159,11 +141,8 @@ def term_vectors(terms: csr_array, width: int, seed: int, spread: float = 0.02) 
     return scaled
 
 
-_NORM = {"bert": "cls.predictions.transform.LayerNorm", "distilbert": "vocab_layer_norm"}
-
-
 def read_head(source: str | Path) -> StartingWeights:
-    """What a masked language model multiplies its last hidden states with; from a folder, or by name from the hub.
+    """Read what a masked language model multiplies its last hidden states with, from a folder or by its hub name.
 
     A sentence encoder is a BERT without such a head: it has embeddings only.
     """
@@ -172,12 +151,14 @@ def read_head(source: str | Path) -> StartingWeights:
 
     given = Path(source).expanduser()
     folder = given if given.is_dir() else None
-    where = str(folder or source)
-    common: dict[str, Any] = {"trust_remote_code": False, "local_files_only": folder is not None}
+    where, common = (
+        str(folder or source),
+        {"trust_remote_code": False, "local_files_only": folder is not None},
+    )
     try:
         safetensors = weights_format(folder) if folder else None
         with quiet(bars=folder is None):
-            config = transformers.AutoConfig.from_pretrained(where, **common)
+            config: Any = transformers.AutoConfig.from_pretrained(where, **common)
             if config.model_type not in _NORM:
                 raise UsageError(
                     f"{source} is a {config.model_type!r} model, whose vocabulary a head cannot start from",
@@ -193,27 +174,16 @@ def read_head(source: str | Path) -> StartingWeights:
                 **common,
             )
     except LOADING_ERRORS as error:
-        fix = (
-            "download the model again, all files"
-            if folder
-            else f"run `hf download {source} --local-dir FOLDER` where there is network; pass FOLDER"
-        )
+        fix = f"run `hf download {source} --local-dir FOLDER` where there is network; pass FOLDER"
+        fix = "download the model again, all files" if folder else fix
         raise loading_failure(str(source), folder, error, fix) from error
-    missing = loading["missing_keys"]
+    missing, norm_name = loading["missing_keys"], _NORM[config.model_type]
     if any(name.endswith("embeddings.word_embeddings.weight") for name in missing):
         raise StorageError(f"{source} lacks the embeddings of its terms", "download the model again")
-    norm = model.get_submodule(_NORM[config.model_type])
-    made_up = any(name.startswith(_NORM[config.model_type]) for name in missing)
-    output = model.get_output_embeddings()
-    return StartingWeights(
-        projector=_array(output.weight),
-        bias=None if made_up else _array(output.bias),
-        norm_weight=None if made_up else _array(norm.weight),
-        norm_bias=None if made_up else _array(norm.bias),
-        start=config.model_type,
+    output, norm = model.get_output_embeddings(), model.get_submodule(norm_name)
+    projector, *others = (
+        tensor.detach().float().numpy().copy()
+        for tensor in (output.weight, output.bias, norm.weight, norm.bias)
     )
-
-
-def _array(tensor: Any) -> np.ndarray:
-    array: np.ndarray = tensor.detach().float().numpy().copy()
-    return array
+    made_up = any(name.startswith(norm_name) for name in missing)
+    return StartingWeights(projector, None) if made_up else StartingWeights(projector, *others)

@@ -16,121 +16,78 @@ class _Section(Options):
 
 
 class VocabularyOptions(_Section):
-    """Which terms there are.
-
-    Attributes:
-        source: a masked language model's folder or hub name, whose WordPiece vocabulary is taken; without
-            one a WordPiece vocabulary is learned from the training captions.
-        size: the most pieces that a learned vocabulary has.
-        min_count: how often a pair must occur in the captions to become a piece of a learned vocabulary.
-        occurring: of a model's vocabulary keep only the terms that occur in the training captions (and the
-            special ones): a tenth of the columns, no term of its own for what captions never say.
-    """
+    """Which terms there are."""
 
     source: str | None = Field(None, min_length=1)
-    size: int = Field(4000, ge=8)
-    min_count: int = Field(2, ge=1)
+    """A masked language model's folder or hub name, whose WordPiece vocabulary is taken; else one is learned."""
+    size: int = Field(4000, ge=8)  # the most pieces that a learned vocabulary has
+    min_count: int = Field(2, ge=1)  # how often a pair must occur in the captions to become a piece
     occurring: bool = False
+    """Of a model's vocabulary keep only the special terms and those that occur in the training captions: a tenth."""
 
 
 class HeadOptions(_Section):
-    """The projection from d to |V|, Nguyen et al. 2024 (thesis ch. 3, Eq. 3.4–3.5).
+    """The projection from d to |V|, Nguyen et al. 2024 (thesis ch. 3, Eq. 3.4–3.5)."""
 
-    Attributes:
-        width: ω, between the two linear maps; a masked language model's own width when one is given.
-        shared: one head for pictures and captions; else one each.
-        bias: the published head's linear maps have biases, those of the thesis's equations do not.
-        eps: of the layer norm.
-        start: the second map begins with a masked language model's vocabulary embeddings (``mlm``), the
-            terms' co-occurrence in training captions (``cooccurrence``), or at random; ``auto``: ``mlm`` where
-            a model is given, else ``cooccurrence``.
-    """
-
-    width: int = Field(256, ge=1, le=1 << 16)
-    shared: bool = True
-    bias: bool = True
-    eps: float = Field(1e-12, gt=0)
+    width: int = Field(256, ge=1, le=1 << 16)  # ω, between the two linear maps; a given model's own width
+    shared: bool = True  # one head for images and captions; else one each
+    bias: bool = True  # the published head's linear maps have biases, those of the thesis's equations do not
+    eps: float = Field(1e-12, gt=0)  # of the layer norm
     start: Literal["auto", "mlm", "cooccurrence", "random"] = "auto"
+    """The second map begins with a masked language model's vocabulary embeddings (``mlm``), the terms' co-occurrence
+    in training captions, or at random; ``auto``: ``mlm`` where a model is given, else ``cooccurrence``."""
 
 
 class ExpansionOptions(_Section):
-    """Which terms a caption's vector may have in training (thesis, Algorithm 1).
-
-    Attributes:
-        mode: ``0``: its own terms only, in training and in use; ``1``: any; ``c``: its own, and others when a
-            draw per batch says so, with a probability that rises from 0 to 1; ``c+w``: and each term when a draw
-            of its own says so, with a probability that rises from 1 − df to 1.
-        form: ``prose``: draws are about other terms than the caption's own; ``printed``: as Algorithm 1 is
-            printed, where the caption's own terms are multiplied by the terms' draws too.
-        schedule: ``thesis``: + 1 / epochs after each epoch (Eq. 3.6); ``published``: + 1 / (0.95 · epochs), which
-            reaches 1 earlier.
-    """
+    """Which terms a caption's vector may have in training (thesis, Algorithm 1)."""
 
     mode: Literal["0", "1", "c", "c+w"] = "c"
+    """``0``: its own terms only, in training and in use; ``1``: any; ``c``: its own, and others when a draw per batch
+    says so, with a probability that rises from 0 to 1; ``c+w``: and each term when a draw of its own says so, with a
+    probability that rises from 1 − df to 1."""
     form: Literal["prose", "printed"] = "prose"
+    """``prose``: draws are about other terms than the caption's own; ``printed``: as Algorithm 1 is printed, where the
+    caption's own terms are multiplied by the terms' draws too."""
     schedule: Literal["thesis", "published"] = "thesis"
+    """``thesis``: + 1 / epochs after each epoch (Eq. 3.6); ``published``: + 1 / (0.95 · epochs)."""
 
 
 class LossOptions(_Section):
-    """The distillation loss and its regulariser (thesis Eq. 3.7).
-
-    Attributes:
-        temperature: τ, which dense scores are divided by to make targets (published: 0.001, for BLIP and ALBEF);
-            sparse scores are not scaled.
-        eta: η, the weight of the regulariser at the end of its warm-up (published: 1e-5 to 1e-2).
-        weight: λ of Eq. 3.7, which then is taken literally: (1 − λ) of the sum of both directions in bits and
-            λη of the sum of both sides' regularisers. None: as published, the mean of both directions in
-            nats and η times the mean of both sides' regularisers.
-        regulariser: ``l1``: the mean over rows of the sum of weights; ``flops``: the sum over terms of the
-            squared mean weight (Paria et al. 2020).
-        warmup: the share of all steps in which η rises, quadratically, from 0.
-    """
+    """The distillation loss and its regulariser (thesis Eq. 3.7)."""
 
     temperature: float = Field(0.02, gt=0)
-    eta: float = Field(5e-3, ge=0)
+    """τ, which dense scores are divided by to make targets (published: 0.001, for BLIP and ALBEF)."""
+    eta: float = Field(5e-3, ge=0)  # η, the regulariser's weight after its warm-up (published: 1e-5 to 1e-2)
     weight: float | None = Field(None, ge=0, le=1)
+    """λ of Eq. 3.7, which then is taken literally: (1 − λ) of the sum of both directions in bits and λη of the sum of
+    both sides' regularisers. None: as published, the mean of both directions in nats and η times the mean."""
     regulariser: Literal["l1", "flops"] = "l1"
-    warmup: float = Field(0.2, ge=0, le=1)
+    """``l1``: the mean over rows of the sum of weights; ``flops``: the sum over terms of the squared mean weight
+    (Paria et al. 2020)."""
+    warmup: float = Field(0.2, ge=0, le=1)  # the share of all steps in which η rises, quadratically, from 0
 
 
 class OptimisationOptions(_Section):
-    """AdamW, with a linear rise and fall of the learning rates.
+    """AdamW, with a linear rise and fall of the learning rates."""
 
-    Attributes:
-        epochs: passes over all pairs of a caption and its picture (published: 200).
-        batch_size: pairs per step; several captions of one picture may meet, soft targets know it.
-        learning_rate: of layer norm and second map (published: 5e-5, from a masked language model's).
-        projection_learning_rate: of the first map.
-        weight_decay: of AdamW.
-        warmup: the share of all steps in which the rates rise.
-        precision: ``auto``: bfloat16 where the device has it (in hardware), else float32.
-        compiled: ``torch.compile`` the step.
-        select: which weights are kept: those of the ``last`` epoch, or those with the ``best`` validation
-            recall sum among the epochs after the warm-up (as it is searched with later).
-        checkpoint_minutes: how much work a kill can lose.
-    """
-
-    epochs: int = Field(30, ge=1)
-    batch_size: int = Field(512, ge=2)
-    learning_rate: float = Field(1e-3, gt=0)
-    projection_learning_rate: float = Field(1e-3, gt=0)
+    epochs: int = Field(30, ge=1)  # passes over all pairs of a caption and its image (published: 200)
+    batch_size: int = Field(512, ge=2)  # several captions of one image may meet, soft targets know it
+    learning_rate: float = Field(1e-3, gt=0)  # of layer norm and second map (published: 5e-5, from a model's)
+    projection_learning_rate: float = Field(1e-3, gt=0)  # of the first map
     weight_decay: float = Field(0.0, ge=0)
-    warmup: float = Field(0.2, ge=0, le=1)
+    warmup: float = Field(0.2, ge=0, le=1)  # the share of all steps in which the rates rise
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    compiled: bool = False
-    select: Literal["last", "best"] = "last"
-    checkpoint_minutes: float = Field(1.0, ge=0)
+    compiled: bool = False  # ``torch.compile`` the step
+    select: Literal["last", "best"] = (
+        "last"  # the epoch that is kept: best by validation recall after the warm-up
+    )
+    checkpoint_minutes: float = Field(1.0, ge=0)  # how much work a kill can lose
 
 
 class SparsifyOptions(_Section):
-    """Everything about one head; with the dense rows it was trained on it can be made again.
+    """Everything about one head; with the dense rows it was trained on it can be made again."""
 
-    Attributes:
-        seed: of the head's fresh weights, the order of pairs and all draws.
-        vocabulary, head, expansion, loss, training: see there.
-    """
-
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0)  # of the head's fresh weights, the order of pairs and all draws
     vocabulary: VocabularyOptions = Field(default_factory=VocabularyOptions)
     head: HeadOptions = Field(default_factory=HeadOptions)
     expansion: ExpansionOptions = Field(default_factory=ExpansionOptions)

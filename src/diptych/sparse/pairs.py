@@ -1,36 +1,36 @@
-"""Pairs of a caption and its picture: in batches to learn from, and held out to measure a head by."""
+"""Pairs of captions and images as dense rows: what a head is trained and validated on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.errors import DataError, MismatchError
 from diptych.core.fingerprint import fingerprint
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.evaluation import evaluate
 from diptych.metrics import DIRECTIONS, GroundTruth
-from diptych.sparse.head import Kind, SparseHeads, head_of
-from diptych.sparse.vocabulary import TermVocabulary
+from diptych.sparse.head import term_mask
+from diptych.sparse.sparsifier import Sparsifier
 
 _RECALLS = ("R@1", "R@5", "R@10")
 _MOST_IMAGES = 1000
-_BLOCK = 512
 
 
 @dataclass(frozen=True, eq=False)
 class PairedRows:
-    """Dense rows of pictures and captions that belong together.
+    """Dense rows of images and captions that belong together.
 
     Attributes:
         images, texts: dense rows.
         captions: the captions themselves.
-        caption_image: (n_captions,) picture of each caption.
+        caption_image: (n_captions,) image of each caption.
     """
 
     images: Embeddings
@@ -40,7 +40,7 @@ class PairedRows:
 
     @classmethod
     def of(cls, encoded: EncodedCollection, captions: Sequence[str]) -> PairedRows:
-        """Those of an embedded collection."""
+        """Return those of an embedded collection."""
         return cls(encoded.images, encoded.texts, captions, encoded.caption_image)
 
     @property
@@ -49,105 +49,50 @@ class PairedRows:
         rows = [(one.encoder, one.data, len(one)) for one in (self.images, self.texts)]
         return fingerprint(rows, list(self.captions), np.asarray(self.caption_image).tolist())
 
-    def check(self) -> None:
-        """See that rows, captions and pictures belong together."""
-        whose = np.asarray(self.caption_image)
-        _check_same_space(self.images, self.texts, "rows of pictures have", "those of captions")
-        if not len(self.texts) == len(self.captions) == len(whose):
+    def check(self, training: PairedRows | None = None) -> None:
+        """See that rows, captions and images belong together, and validation rows to those of the training."""
+        for one, other in (
+            (self.images, self.texts),
+            (self.texts, training.texts if training else self.texts),
+        ):
+            for what in ("width", "encoder", "similarity"):
+                mine, theirs = getattr(one, what), getattr(other, what)
+                if mine != theirs:
+                    raise MismatchError(
+                        f"{one.kind} rows have {what} {mine}, {other.kind} rows {theirs}",
+                        "embed both with the same encoder: diptych embed",
+                    )
+        whose, images, texts = np.asarray(self.caption_image), len(self.images), len(self.texts)
+        numbers = whose.dtype.kind in "iu" and whose.shape == (texts,) == (len(self.captions),)
+        if not images or not texts or not numbers or not 0 <= whose.min() <= whose.max() < images:
             raise DataError(
-                f"{len(self.texts):,} rows of captions, {len(self.captions):,} captions, {len(whose):,} pictures "
-                "of them",
-                "give the captions that were embedded, in their order",
-            )
-        if whose.ndim != 1 or whose.dtype.kind not in "iu":
-            raise DataError(
-                f"pictures of captions are {whose.dtype} of shape {whose.shape}",
-                "give one whole number per caption",
-            )
-        strange = np.flatnonzero((whose < 0) | (whose >= len(self.images)))
-        if len(strange):
-            raise DataError(
-                f"caption {strange[0]} is of picture {whose[strange[0]]}, there are {len(self.images):,} rows of "
-                "pictures",
-                "number pictures from 0, in the order of their rows",
+                f"{images:,} rows of images, {texts:,} rows of captions, {len(self.captions):,} captions, "
+                f"image numbers {whose.dtype} of shape {whose.shape}",
+                "give the captions that were embedded, in their order, and of each the row of its image",
             )
         self.images.check_finite()
         self.texts.check_finite()
 
-    def check_validation(self, texts: Embeddings) -> None:
-        """See that these belong together, and to the rows that are learned from."""
-        self.check()
-        if not len(self.images) or not len(self.texts):
-            raise DataError(
-                f"validation on {len(self.images)} pictures and {len(self.texts)} captions",
-                "give rows, or leave validation out",
-            )
-        _check_same_space(self.texts, texts, "validation rows have", "those that are learned from")
 
+class PairBatch(NamedTuple):
+    """A batch on its device; an image with several captions in the batch stands several times."""
 
-def _check_same_space(first: Embeddings, second: Embeddings, has: str, others: str) -> None:
-    for what in ("width", "encoder", "similarity"):
-        mine, theirs = getattr(first, what), getattr(second, what)
-        if mine != theirs:
-            raise MismatchError(
-                f"{has} {what} {mine}, {others} {theirs}",
-                "embed both with the same encoder: diptych embed",
-            )
-
-
-def check_batch_size(batch_size: int, pairs: int) -> None:
-    """See that there is a batch."""
-    if batch_size > pairs:
-        raise UsageError(
-            f"batches of {batch_size} pairs from {pairs:,} captions",
-            "give more captions, or set training.batch_size lower",
-        )
-
-
-@dataclass(frozen=True)
-class PairBatch:
-    """A batch on its device.
-
-    Attributes:
-        images: (n, d) float32 dense rows; a picture with several captions in the batch stands several times.
-        texts: (n, d) float32 dense rows.
-        in_caption: (n, |V|) boolean, which terms each caption contains.
-    """
-
-    images: Tensor
-    texts: Tensor
-    in_caption: Tensor
-
-
-def term_mask(rows: csr_array, device: torch.device) -> Tensor:
-    """(n, |V|) boolean on ``device``: where sparse ``rows`` have something."""
-    mask = torch.zeros(rows.shape, dtype=torch.bool, device=device)
-    places = np.repeat(np.arange(rows.shape[0], dtype=np.int64), np.diff(rows.indptr))
-    mask[torch.from_numpy(places).to(device), torch.from_numpy(rows.indices.astype(np.int64)).to(device)] = (
-        True
-    )
-    return mask
+    images: Tensor  # (n, d) float32 dense rows
+    texts: Tensor  # (n, d) float32 dense rows
+    in_caption: Tensor  # (n, |V|) boolean, which terms each caption contains
 
 
 class Pairs:
-    """All pairs of a caption and its picture; which meet in a batch is a function of (seed, epoch).
+    """All pairs of a caption and its image; which meet in a batch is a function of (seed, epoch).
 
     Args:
         caption_terms: (n_captions, |V|) ones where a caption contains a term.
     """
 
-    def __init__(
-        self,
-        rows: PairedRows,
-        caption_terms: csr_array,
-        batch_size: int,
-        seed: int,
-    ) -> None:
-        check_batch_size(batch_size, len(rows.texts))
+    def __init__(self, rows: PairedRows, caption_terms: csr_array, batch_size: int, seed: int) -> None:
         self._rows, self._whose = rows, np.asarray(rows.caption_image)
-        self._terms = caption_terms
-        self._seed = seed
-        self.steps = -(-len(rows.texts) // batch_size)
+        self._terms, self._seed = caption_terms, seed
+        self.steps = -(-len(self._whose) // batch_size)
         """Batches per epoch."""
 
     def __len__(self) -> int:
@@ -156,75 +101,47 @@ class Pairs:
     @property
     def document_frequency(self) -> np.ndarray:
         """(|V|,) share of captions that contain each term."""
-        counts = np.bincount(self._terms.indices, minlength=self._terms.shape[1])
-        shares: np.ndarray = counts / len(self)
-        return shares
+        counts: np.ndarray = np.bincount(self._terms.indices, minlength=self._terms.shape[1])
+        return counts / len(self)
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
-        """The caption rows of each batch; every caption once."""
+        """Return the caption rows of each batch; every caption once."""
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self))
         return np.array_split(order, self.steps)
 
     def load(self, captions: np.ndarray, device: torch.device) -> PairBatch:
-        """The pairs of some captions."""
-        images = np.asarray(self._rows.images.rows[self._whose[captions]], dtype=np.float32)
-        texts = np.asarray(self._rows.texts.rows[captions], dtype=np.float32)
-        return PairBatch(
-            torch.from_numpy(images).to(device),
-            torch.from_numpy(texts).to(device),
-            term_mask(self._terms[captions], device),
-        )
+        """Return the pairs of some captions."""
+        rows = self._rows.images.rows[self._whose[captions]], self._rows.texts.rows[captions]
+        images, texts = (torch.from_numpy(np.asarray(one, dtype=np.float32)).to(device) for one in rows)
+        return PairBatch(images, texts, term_mask(self._terms[captions], device))
 
 
 class Validation:
     """Measures a head as it is searched with later: with expansion, unless the head never has any.
 
-    Of more than 1,000 pictures as many are taken, evenly spaced, with all their captions.
+    Of more than 1,000 images as many are taken, evenly spaced, with all their captions.
     """
 
-    def __init__(
-        self, rows: PairedRows, vocabulary: TermVocabulary, expand: bool, device: torch.device
-    ) -> None:
-        rows.check()
+    def __init__(self, rows: PairedRows) -> None:
         count = min(_MOST_IMAGES, len(rows.images))
-        pictures = np.linspace(0, len(rows.images) - 1, count).round().astype(np.int64)
-        captions = np.flatnonzero(np.isin(rows.caption_image, pictures))
-        place = np.searchsorted(pictures, rows.caption_image[captions])
+        images = np.linspace(0, len(rows.images) - 1, count).round().astype(np.int64)
+        captions = np.flatnonzero(np.isin(rows.caption_image, images))
+        place = np.searchsorted(images, rows.caption_image[captions])
         order = np.argsort(place, kind="stable")
         captions = captions[order]
         self._truth = GroundTruth.from_caption_image(place[order], count)
-        self._images = np.asarray(rows.images.rows[pictures], dtype=np.float32)
-        self._texts = np.asarray(rows.texts.rows[captions], dtype=np.float32)
-        self._own = (
-            None if expand else vocabulary.caption_terms([rows.captions[int(row)] for row in captions])
+        self._images, self._texts = rows.images.rows[images], rows.texts.rows[captions]
+        self._captions = [rows.captions[row] for row in captions.tolist()]
+
+    def measure(self, head: Sparsifier) -> dict[str, float]:
+        """Return recalls in per cent (``t2i R@5``, …), ``rsum``, ``flops`` (Eq. 3.1) and non-zeros of either side."""
+        own = None if head.expands else head.vocabulary.caption_terms(self._captions)
+        images, texts = head.sparsify(self._images, "image"), head.sparsify(self._texts, "text", own)
+        result = evaluate(images, texts, self._truth, (*_RECALLS, "rsum"))
+        counts = (
+            torch.from_numpy(np.bincount(rows.indices, minlength=rows.shape[1])) for rows in (images, texts)
         )
-        self._device = device
-
-    @torch.no_grad()
-    def measure(self, heads: SparseHeads) -> dict[str, float]:
-        """Recalls in per cent (``t2i R@5``, …), ``rsum``, ``flops`` (Eq. 3.1) and non-zeros of either side."""
-        images = torch.cat(list(self._weights(heads, "image")))
-        scores = np.empty((len(self._images), len(self._texts)), dtype=np.float32)
-        used = torch.zeros(images.shape[1], dtype=torch.float64)
-        start = 0
-        for block in self._weights(heads, "text"):
-            scores[:, start : start + len(block)] = (images @ block.T).cpu().numpy()
-            used += (block > 0).sum(dim=0).cpu()
-            start += len(block)
-        result = evaluate(scores, None, self._truth, (*_RECALLS, "rsum"))
-        of_images = (images > 0).sum(dim=0).cpu() / len(images)
-        of_texts = used / len(self._texts)
-        values = {"rsum": result.score("rsum").value, "flops": float(of_images.double() @ of_texts)}
-        for direction in DIRECTIONS:
-            for name in _RECALLS:
-                values[f"{direction} {name}"] = 100 * result.value(name, direction)
+        of_images, of_texts = next(counts) / images.shape[0], next(counts).double() / texts.shape[0]
+        values = {"rsum": result.value("rsum"), "flops": float(of_images.double() @ of_texts)}
+        values |= {f"{way} {name}": 100 * result.value(name, way) for way in DIRECTIONS for name in _RECALLS}
         return values | {"image nonzeros": float(of_images.sum()), "text nonzeros": float(of_texts.sum())}
-
-    def _weights(self, heads: SparseHeads, kind: Kind) -> Iterator[Tensor]:
-        """(n, |V|) weights of a side, in blocks."""
-        rows, head = self._images if kind == "image" else self._texts, head_of(heads, kind)
-        for start in range(0, len(rows), _BLOCK):
-            weights = head(torch.from_numpy(rows[start : start + _BLOCK]).to(self._device))
-            if kind == "text" and self._own is not None:
-                weights = weights * term_mask(self._own[start : start + _BLOCK], self._device)
-            yield weights

@@ -1,48 +1,59 @@
-"""A collection as bags of terms: pictures, captions, the captions' own terms, and which describes which."""
+"""A collection as bags of terms, the encoder that makes them, and the folder of what ``diptych sparse train`` wrote."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from scipy.sparse import csr_array
 
-from diptych.core.artifact import Artifact
-from diptych.core.errors import DataError, MismatchError
+from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
+from diptych.core.files import safe_name, write_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.locking import exclusive_folder
+from diptych.core.reading import read_json
+from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.embeddings import EncodedCollection
+from diptych.encoders.embeddings import ORIGIN_FILE, EncodedCollection, Origin, check_still_there
+from diptych.encoders.encode import DistributedContext, encode_collection, stored_collection
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
+from diptych.evaluation.sources import Named
 from diptych.sparse.sparsifier import Sparsifier
+
+_MARKER = "sparse.json"
 
 
 @dataclass(frozen=True, eq=False)
 class SparsifiedCollection(
-    Artifact,
+    EncodedCollection,
     kind="sparsified_collection",
     recreate="diptych sparse train",
     mapped=("caption_image",),
     parts=("images", "texts", "own_terms"),
 ):
-    """What a head makes of an :class:`~diptych.encoders.encode.EncodedCollection`.
+    """An encoded collection whose rows are bags of terms; texts are expanded unless the head has no expansion.
 
     Attributes:
-        images: one row per picture.
-        texts: one row per caption; with expansion terms unless the head has none.
+        images: one row per image.
+        texts: one row per caption.
+        caption_image: (n_captions,) int64, the image of each caption.
+        about: metadata of evaluations: dataset, split, dense encoder, head.
         own_terms: one row per caption: ones where it contains a term, special terms left out.
-        caption_image: (n_captions,) int64, the picture of each caption.
-        about: what reports print beside their numbers: dataset, split, dense encoder, head.
     """
 
-    images: SparseEmbeddings
-    texts: SparseEmbeddings
+    images: SparseEmbeddings  # type: ignore[assignment]
+    texts: SparseEmbeddings  # type: ignore[assignment]
     own_terms: SparseEmbeddings
-    caption_image: np.ndarray
-    about: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        """Take rows whose head was checked when they were made."""
+
+    @property
+    def similarity(self) -> str:
+        return "dot"
 
     @property
     def unexpanded(self) -> SparseEmbeddings:
@@ -59,8 +70,7 @@ class SparsifiedCollection(
 def sparsify_collection(
     sparsifier: Sparsifier, encoded: EncodedCollection, captions: Sequence[str], folder: Path | str
 ) -> SparsifiedCollection:
-    """Make sparse rows of all pictures and captions, or open what is there when it is the same."""
-    folder = Path(folder)
+    """Make sparse rows of all images and captions, or open what is there when it is the same."""
     if len(captions) != len(encoded.texts):
         raise DataError(f"{len(captions):,} captions for {len(encoded.texts):,} rows of captions")
     about = {
@@ -75,32 +85,36 @@ def sparsify_collection(
             return found
     texts = sparsifier.embed(encoded.texts, captions)
     own = canonical_rows(sparsifier.vocabulary.caption_terms(captions))
-    SparsifiedCollection(
-        sparsifier.embed(encoded.images),
-        texts,
-        replace(texts, rows=own, encoder=sparsifier.vocabulary.fingerprint),
-        encoded.caption_image,
-        about,
-    ).save(folder)
+    own_terms = replace(texts, rows=own, encoder=sparsifier.vocabulary.fingerprint)
+    images = sparsifier.embed(encoded.images)
+    SparsifiedCollection(images, texts, encoded.caption_image, about, own_terms).save(folder)
     return SparsifiedCollection.open(folder)
 
 
 class SparseEncoder:
-    """Two encoders with one space of terms."""
+    """An encoder of images and texts whose rows are weights of terms: a dense one with a head."""
 
     def __init__(self, encoder: DualEncoder, sparsifier: Sparsifier) -> None:
-        if encoder.width != sparsifier.width:
-            raise MismatchError(
-                f"the encoder makes rows of width {encoder.width}, the head takes {sparsifier.width}",
-                "use the encoder that the head was trained on",
-            )
-        if sparsifier.encoder and encoder.fingerprint != sparsifier.encoder:
-            raise MismatchError(
-                f"the head was trained on rows of encoder {sparsifier.encoder}, this is {encoder.fingerprint}",
-                "use that encoder, or train a head on this one's rows: diptych sparse train",
-            )
-        self.encoder = encoder
-        self.sparsifier = sparsifier
+        for what, mine, head in (
+            ("width", encoder.width, sparsifier.width),
+            ("encoder", encoder.fingerprint, sparsifier.encoder or encoder.fingerprint),
+        ):
+            if mine != head:
+                raise MismatchError(
+                    f"the head was trained on rows of {what} {head}, the encoder's are of {mine}",
+                    "use that encoder, or train a head on this one's rows: diptych sparse train",
+                )
+        self.encoder, self.sparsifier = encoder, sparsifier
+
+    @classmethod
+    def load(
+        cls, folder: Path | str, *, device: str | None = None, texts_only: bool = False
+    ) -> SparseEncoder:
+        """Load the encoder from a folder that ``diptych sparse train`` wrote; arguments as of ``DualEncoder.load``."""
+        made = SparseFolder.open(folder)
+        check_still_there(made.origin.model, folder)
+        dense = DualEncoder.load(made.origin.model, device=device, texts_only=texts_only)
+        return cls(dense, made.sparsifier(device))
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -113,19 +127,155 @@ class SparseEncoder:
         return fingerprint(self.encoder.fingerprint, self.sparsifier.fingerprint)
 
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> csr_array:
-        """(n, |V|) weights of the terms of pictures, of whatever the dense encoder takes."""
+        """(n, |V|) weights of the terms of images, of whatever the dense encoder takes."""
         return self.sparsifier.sparsify(self.encoder.encode_images(images, batch_size), "image")
 
     def encode_texts(self, texts: Sequence[str], *, expand: bool = True, batch_size: int = 256) -> csr_array:
         """(n, |V|) weights of the terms of texts."""
         rows = self.encoder.encode_texts(texts, batch_size)
-        own = None if expand and self.sparsifier.expands else self.caption_terms(texts)
+        own = None if expand and self.sparsifier.expands else self.sparsifier.vocabulary.caption_terms(texts)
         return self.sparsifier.sparsify(rows, "text", own, expand=expand)
 
-    def caption_terms(self, texts: Sequence[str]) -> csr_array:
-        """(n, |V|) ones where a text contains a term."""
-        return self.sparsifier.vocabulary.caption_terms(texts)
+    def encode_collection(
+        self,
+        collection: Collection,
+        folder: Path | str,
+        split: str | None = None,
+        dense: EncodedCollection | None = None,
+        **work: Any,
+    ) -> SparsifiedCollection:
+        """Encode images and captions into ``folder``, or open what is there when it is the same.
 
-    def describe(self) -> dict[str, Any]:
-        """What has to be printed beside every number that it gave, as JSON-able values."""
-        return {**self.encoder.describe(), "head": self.sparsifier.describe()}
+        Dense rows that are not given lie in ``folder/dense``: what an interrupted call had finished is used.
+
+        Args:
+            split: of the collection, for the metadata.
+            dense: the collection's dense embeddings, where there are any.
+            work: ``processes``, ``accelerator``, ``fabric``, as of :func:`diptych.encoders.encode.encode_collection`.
+        """
+        folder, context = Path(folder), DistributedContext(work.get("fabric"))
+        dense = dense or encode_collection(self.encoder, collection, folder / "dense", split, **work)
+        if context.is_main_process:
+            with exclusive_folder(folder):
+                sparsify_collection(self.sparsifier, dense, collection.captions, folder)
+        context.barrier()
+        return SparsifiedCollection.open(folder)
+
+
+@dataclass(frozen=True)
+class SparseFolder:
+    """A finished head, the sparse rows it made, and where the dense ones came from.
+
+    ::
+
+        FOLDER/
+          sparse.json          this
+          training.json …      what training wrote, head/ among it
+          rows/SPLIT/          sparse rows of images and captions; rows/NAME/ those of other data
+          measures/SPLIT.npz   what they keep and lose
+          report.html
+    """
+
+    folder: Path
+    origin: Origin  # the dense encoder and data, of all splits
+    split: str  # the part that is shown and searched when none is named
+
+    @classmethod
+    def open(cls, folder: Path | str) -> SparseFolder:
+        """Open a folder that ``diptych sparse train`` has finished."""
+        file = Path(folder) / _MARKER
+        if not file.is_file():
+            raise UsageError(f"{folder} holds no sparse head", "make one with diptych sparse train")
+        content = read_json(file)
+        if not isinstance(content, dict) or not isinstance(content.get("split"), str):
+            raise StorageError(f"{file} is corrupt", "repeat the diptych sparse train that made it")
+        return cls(Path(folder), Origin.from_dict(content.get("origin"), file), content["split"])
+
+    def save(self) -> None:
+        """Write its file, last of all: without it the folder is not finished."""
+        write_json(self.folder / _MARKER, {"origin": asdict(self.origin), "split": self.split})
+
+    def sparsifier(self, device: str | None = None) -> Sparsifier:
+        """Return the head."""
+        return Sparsifier.load(self.folder / "head", device=device)
+
+    def rows(self, origin: Origin | None = None) -> SparsifiedCollection:
+        """Return the sparse rows of a part of any data that lie here; of the part that was measured by default."""
+        origin = origin or replace(self.origin, split=self.split)
+        split, whole = origin.split or "all", origin.data == self.origin.data and origin.captions == "all"
+        there = [
+            path for path in sorted((self.folder / "rows").glob("[!.]*")) if SparsifiedCollection.is_at(path)
+        ]
+        for folder in there:
+            found = Origin.read(folder)
+            measured = found is None and whole and folder.name == split
+            if measured or (found and (found.data, found.part) == (origin.data, origin.part)):
+                return SparsifiedCollection.open(folder)
+        only = f", only of {', '.join(path.name for path in there)}" if there else ""
+        raise UsageError(
+            f"{self.folder} holds no rows of {split!r}{only}",
+            f"make them with diptych embed {self.folder} --split {split}",
+        )
+
+    def encoded(
+        self,
+        data: Mapping[str, Any] | None = None,
+        split: str | None = None,
+        captions: str = "all",
+        out: Path | None = None,
+        device: str | None = None,
+        **work: Any,
+    ) -> tuple[SparsifiedCollection, Origin, Path]:
+        """Return the sparse rows of a part of any data, their origin and their folder.
+
+        They lie in ``rows/``, or are made now, in ``out`` or there.
+
+        Args:
+            data: a recipe's data section; the head's own data where none is given.
+            split: the part, or ``all``; the one that was measured where none is given and the data has it.
+            captions: which captions of each image, as ``--captions`` takes it.
+            work: as of :meth:`SparseEncoder.encode_collection`.
+        """
+        own = data is None or dict(data) == self.origin.data
+        origin = replace(self.origin, model=str(self.folder.resolve()), split=None, captions=captions)
+        kept = self.folder / "rows" / safe_name(split or self.split)
+        if own and out is None and captions == "all" and SparsifiedCollection.is_at(kept):
+            return SparsifiedCollection.open(kept), replace(origin, split=split or self.split), kept
+        origin = replace(origin, data=dict(data or self.origin.data))
+        whole = origin.collection()
+        wanted = split or (self.split if self.split in whole.split_sizes else "all")
+        origin = replace(origin, split=None if wanted == "all" else wanted, centric=whole.centric)
+        part = whole if origin.split is None else whole.split(origin.split)
+        name = safe_name(f"{whole.name}-{origin.part}")
+        target = out or self.folder / "rows" / (
+            kept.name if own and captions == "all" else f"{name}-{part.text_fingerprint[:8]}"
+        )
+        encoder, dense = SparseEncoder.load(self.folder, device=device), None
+        for home in (Path(self.origin.model), self.folder):
+            dense = dense or stored_collection(
+                encoder.encoder, part, home / "embeddings" / name, origin.split
+            )
+        found = encoder.encode_collection(part, target, origin.split, dense, **work)
+        if DistributedContext(work.get("fabric")).is_main_process:
+            write_json(target / ORIGIN_FILE, asdict(origin))
+        return found, origin, target
+
+
+@dataclass(frozen=True)
+class NamedSparse(Named):
+    """A sparse head, or what was embedded with one, as it was named."""
+
+    def encoded(
+        self, out: Path | None = None, *, reuse: bool = False
+    ) -> tuple[EncodedCollection, Origin, Path]:
+        """Return bags of terms, their origin and their folder: as they lie in it, or made now."""
+        if (there := self.embedded(SparsifiedCollection)) is not None:
+            return there
+        head = SparseFolder.open(self.name)
+        return head.encoded(self.data, self.split, self.captions, out, device=self.device, **self.work)
+
+    def check_matching(self) -> None:
+        """Refuse to re-rank: bags of terms have no matching head."""
+        raise UsageError(
+            f"{self.name} makes or holds bags of terms", "name the dense encoder to re-rank with"
+        )

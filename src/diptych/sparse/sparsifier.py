@@ -16,7 +16,6 @@ terms are those of the model that ``mlm_head`` names.
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from torch import Tensor
 
 from diptych.core.context import task
@@ -37,12 +36,13 @@ from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.hub import LOADING_ERRORS, loading_failure, weights_format
 from diptych.encoders.inputs import load_tensors, pick_device, save_tensors
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
-from diptych.sparse.head import HeadPair, Kind, SparseHead, SparseHeads, head_of
+from diptych.sparse.head import HeadPair, Kind, SparseHead, SparseHeads, each_head, head_of, term_mask
 from diptych.sparse.options import SparsifyOptions, sparsify_options
 from diptych.sparse.vocabulary import TermVocabulary
 
 CONFIG_FILE = "config.json"
 _PUBLISHED_EPS = 1e-12
+_AGAIN = "train or download the head again"
 _FILES = ("config.json", "model.safetensors", "pytorch_model.bin", "tokenizer.json", "terms.json")
 
 _CARD = """---
@@ -70,8 +70,6 @@ What its numbers depend on:
 ```
 """
 
-_NAMES = {"image": "pictures", "text": "captions"}
-
 
 class Sparsifier:
     """From dense rows to weights of terms."""
@@ -93,9 +91,7 @@ class Sparsifier:
             )
         self.device = pick_device(device)
         self.heads = heads.to(self.device).eval()
-        self.vocabulary = vocabulary
-        self.options = options
-        self.encoder = encoder
+        self.vocabulary, self.options, self.encoder = vocabulary, options, encoder
 
     @property
     def width(self) -> int:
@@ -123,7 +119,7 @@ class Sparsifier:
         expand: bool = True,
         batch_size: int = 1024,
     ) -> csr_array:
-        """Weights of terms, computed and kept a block of rows at a time.
+        """Return weights of terms, computed and kept a block of rows at a time.
 
         Args:
             rows: (n, d) dense rows, usually memory-mapped.
@@ -133,76 +129,54 @@ class Sparsifier:
         Returns:
             (n, |V|) canonical ``csr_array`` of float32; a row may be empty.
         """
-        if kind not in _NAMES or batch_size < 1:
-            raise UsageError(f"kind {kind!r}, batch_size {batch_size}", "image or text, and at least 1")
-        rows = np.asarray(rows)
-        if rows.dtype.kind not in "fiu":
-            raise DataError(f"{kind} rows are {rows.dtype}, not numbers", "give dense rows of an encoder")
+        rows, own = np.asarray(rows), None
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise MismatchError(
                 f"the head takes rows of width {self.width}, these have shape {rows.shape}",
                 "give embeddings of the encoder that it was trained on, or train a head on these",
             )
-        own = None
+        shape = len(rows), len(self.vocabulary.terms)
         if kind == "text" and not (expand and self.expands):
-            own = self._checked_terms(caption_terms, len(rows))
-        indices, weights, counts = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)], [np.zeros(1, np.int64)]
-        with task(f"terms of {_NAMES[kind]}", len(rows), _NAMES[kind]) as bar:
+            if caption_terms is None or caption_terms.shape != shape:
+                given = "none" if caption_terms is None else f"shape {caption_terms.shape}"
+                raise UsageError(
+                    f"captions have their own terms only, of shape {shape}; given are {given}",
+                    "give caption_terms = vocabulary.caption_terms(captions), or the captions to embed()",
+                )
+            own = canonical_rows(caption_terms, "caption terms")
+        blocks, noun = (
+            [csr_array((0, shape[1]), dtype=np.float32)],
+            "images" if kind == "image" else "captions",
+        )
+        with task(f"terms of {noun}", len(rows), noun) as bar:
             for start in range(0, len(rows), batch_size):
                 block = np.array(rows[start : start + batch_size], dtype=np.float32)
-                if not np.isfinite(block).all():
-                    row = start + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
-                    raise NumericalError(
-                        f"{kind} row {row} is not finite", "embed again with a sound encoder"
-                    )
-                some = None if own is None else own[start : start + batch_size]
-                columns, values, count = self._block(block, kind, some)
-                indices.append(columns)
-                weights.append(values)
-                counts.append(count)
+                bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
+                if len(bad):
+                    message = f"{kind} row {start + int(bad[0])} is not finite"
+                    raise NumericalError(message, "embed again with a sound encoder")
+                blocks.append(
+                    self._block(block, kind, None if own is None else own[start : start + batch_size])
+                )
                 bar.advance(len(block))
-        starts = np.cumsum(np.concatenate(counts))
-        parts = (np.concatenate(weights), np.concatenate(indices), starts)
-        return canonical_rows(csr_array(parts, shape=(len(rows), len(self.vocabulary.terms))), kind)
+        return canonical_rows(vstack(blocks, format="csr"), kind)
 
     @torch.inference_mode()
-    def _block(
-        self, rows: np.ndarray, kind: Kind, own: csr_array | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Columns, weights and the number of them per row."""
+    def _block(self, rows: np.ndarray, kind: Kind, own: csr_array | None) -> csr_array:
         head = head_of(self.heads, kind)
         outputs = head.vocab_projector(head.hidden(torch.from_numpy(rows).to(self.device)))
-        if own is None:
-            places, columns = (outputs > 0).nonzero(as_tuple=True)
-        else:
-            given = np.repeat(np.arange(len(rows)), np.diff(own.indptr))
-            places = torch.from_numpy(given).to(self.device)
-            columns = torch.from_numpy(own.indices.astype(np.int64)).to(self.device)
-            positive = outputs[places, columns] > 0
-            places, columns = places[positive], columns[positive]
+        positive = outputs > 0
+        if own is not None:
+            positive &= term_mask(own, self.device)
+        places, columns = positive.nonzero(as_tuple=True)
         weights = torch.log1p(outputs[places, columns]).cpu().numpy()
-        counts = torch.bincount(places, minlength=len(rows)).cpu().numpy()
-        return columns.cpu().numpy().astype(np.int32), weights, counts
-
-    def _checked_terms(self, terms: csr_array | None, rows: int) -> csr_array:
-        """Captions' own terms, canonical; refused where there are none, or they are of another shape."""
-        if terms is None:
-            why = "expand=False" if self.expands else "this head was trained without expansion"
-            raise UsageError(
-                f"{why}: captions have their own terms only, which are not given",
-                "give caption_terms = vocabulary.caption_terms(captions), or the captions to embed()",
-            )
-        if terms.shape != (rows, len(self.vocabulary.terms)):
-            raise DataError(
-                f"caption terms have shape {terms.shape}, wanted is {(rows, len(self.vocabulary.terms))}",
-                "make them with this head's vocabulary.caption_terms of the same captions",
-            )
-        return canonical_rows(terms, "caption terms")
+        starts = np.concatenate([[0], positive.sum(dim=1).cumsum(dim=0).cpu().numpy()])
+        return csr_array((weights, columns.cpu().numpy(), starts), shape=tuple(outputs.shape))
 
     def embed(
         self, embeddings: Embeddings, captions: Sequence[str] | None = None, *, expand: bool = True
     ) -> SparseEmbeddings:
-        """Sparse embeddings of dense ones, with their ids."""
+        """Return sparse embeddings of dense ones, with their ids."""
         if self.encoder and embeddings.encoder != self.encoder:
             raise MismatchError(
                 f"the head was trained on rows of encoder {self.encoder}, these are of {embeddings.encoder}",
@@ -226,12 +200,12 @@ class Sparsifier:
         )
 
     def describe(self) -> dict[str, Any]:
-        """What has to be printed beside every number that its rows gave, as JSON-able values."""
+        """Return what has to be printed beside every number that its rows gave, as JSON-able values."""
         return {
             "width": self.width,
             "hidden": head_of(self.heads, "image").hidden_width,
             "terms": len(self.vocabulary.terms),
-            "heads": 1 if head_of(self.heads, "image") is head_of(self.heads, "text") else 2,
+            "heads": len(each_head(self.heads)),
             "expansion": self.options.expansion.mode,
             "eta": self.options.loss.eta,
             "encoder": self.encoder,
@@ -264,7 +238,8 @@ class Sparsifier:
         """Load a head, ours or a published one, from a folder or by name from the Hugging Face hub."""
         given = Path(name_or_folder).expanduser()
         folder = given if given.is_dir() else _downloaded(str(name_or_folder))
-        config = read_json(folder / CONFIG_FILE)
+        file = folder / CONFIG_FILE
+        config = read_json(file)
         if not isinstance(config, dict) or "dense_size" not in config:
             raise UsageError(
                 f"{name_or_folder} is not a sparse head: its config.json has no dense_size",
@@ -274,18 +249,14 @@ class Sparsifier:
         if ours is None:
             source = str(config.get("mlm_head") or "")
             if not source:
-                raise StorageError(f"{folder / CONFIG_FILE} names no mlm_head", "download the head again")
+                raise StorageError(f"{file} names no mlm_head", "download the head again")
             heads = _heads(folder, weights, _PUBLISHED_EPS)
             one = head_of(heads, "image")
             shape = {"width": one.hidden_width, "bias": one.proj.bias is not None, "eps": _PUBLISHED_EPS}
             options = sparsify_options({"vocabulary.source": source, "head": shape})
             return cls(heads, TermVocabulary.pretrained(source), options, "", device=device)
-        again = "it was written by another version: train the head again"
-        if not isinstance(ours, dict):
-            raise StorageError(f"{folder / CONFIG_FILE}: diptych is not a table", again)
-        options = SparsifyOptions.read(
-            ours.get("options"), f"{folder / CONFIG_FILE}: options", StorageError, again
-        )
+        ours = ours if isinstance(ours, dict) else {}
+        options = SparsifyOptions.read(ours.get("options"), f"{file}: options", StorageError, _AGAIN)
         heads, vocabulary = _heads(folder, weights, options.head.eps), TermVocabulary.load(folder)
         # Heads of before it was written down do not say which terms they have.
         if ours.get("vocabulary", vocabulary.fingerprint) != vocabulary.fingerprint:
@@ -298,15 +269,12 @@ class Sparsifier:
 
 
 def _downloaded(name: str) -> Path:
-    """The files of a head by its hub name, in the library's cache."""
+    """Return the files of a head by its hub name, in the library's cache."""
     library = require("huggingface_hub", "hub", "loading a head by name")
-    unreachable = (
-        *LOADING_ERRORS,
-        *require("huggingface_hub.errors", "hub", "loading a head by name").HfHubHTTPError.__bases__,
-    )
+    requests = require("huggingface_hub.errors", "hub", "loading a head by name").HfHubHTTPError.__bases__
     try:
         return Path(library.snapshot_download(name, allow_patterns=list(_FILES)))
-    except unreachable as error:
+    except (*LOADING_ERRORS, *requests) as error:
         fix = (
             f"check the folder's name, or run `hf download {name} --local-dir FOLDER` where there is network"
         )
@@ -315,20 +283,16 @@ def _downloaded(name: str) -> Path:
 
 def _weights(folder: Path) -> dict[str, Tensor]:
     if weights_format(folder):
-        return load_tensors(folder / "model.safetensors", "download or train the head again")
+        return load_tensors(folder / "model.safetensors", _AGAIN)
     try:
         loaded = torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
-    except (*LOADING_ERRORS, pickle.UnpicklingError) as error:
-        raise loading_failure(str(folder), folder, error, "download the head again") from error
-    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
-        raise StorageError(
-            f"{folder / 'pytorch_model.bin'} holds no weights by name", "download the head again"
-        )
-    return {name: value.float() for name, value in loaded.items()}
+        return {name: value.float() for name, value in loaded.items()}
+    except (*LOADING_ERRORS, AttributeError) as error:  # AttributeError: it holds no weights by name
+        raise loading_failure(str(folder), folder, error, _AGAIN) from error
 
 
 def _heads(folder: Path, weights: dict[str, Tensor], eps: float) -> SparseHeads:
-    """Heads of the shapes that the weights have."""
+    """Make heads of the shapes that the weights have."""
 
     def one(prefix: str) -> SparseHead:
         first, second = weights[f"{prefix}proj.weight"], weights[f"{prefix}vocab_projector.weight"]
@@ -341,16 +305,12 @@ def _heads(folder: Path, weights: dict[str, Tensor], eps: float) -> SparseHeads:
     except (KeyError, IndexError, RuntimeError) as error:
         reason = str(error).splitlines()[-1].strip()
         raise StorageError(
-            f"the weights in {folder} are not those of a sparse head: {reason}", "download the head again"
+            f"the weights in {folder} are not those of a sparse head: {reason}", _AGAIN
         ) from None
-    kinds: tuple[Kind, ...] = ("image", "text")
-    shapes = [(head_of(heads, kind).width, head_of(heads, kind).terms) for kind in kinds]
-    if shapes[0] != shapes[1]:
-        raise StorageError(
-            f"the heads in {folder} are of different shapes, {shapes[0]} and {shapes[1]}",
-            "download the head again",
-        )
+    shapes = {(head.width, head.terms) for head in each_head(heads)}
+    if len(shapes) > 1:
+        raise StorageError(f"the heads in {folder} are of different shapes, {sorted(shapes)}", _AGAIN)
     broken = [name for name, value in heads.state_dict().items() if not value.isfinite().all()]
     if broken:
-        raise StorageError(f"{broken[0]} in {folder} is not finite", "train or download the head again")
+        raise StorageError(f"{broken[0]} in {folder} is not finite", _AGAIN)
     return heads

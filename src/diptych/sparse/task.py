@@ -21,10 +21,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from diptych.objectives.similarity import similarity_of
-from diptych.sparse.expansion import ExpansionControl, caption_probability
+from diptych.sparse.expansion import ExpansionControl
 from diptych.sparse.fused import Fused
-from diptych.sparse.head import HeadPair, head_of
-from diptych.sparse.options import LossOptions
+from diptych.sparse.head import each_head, head_of
+from diptych.sparse.options import LossOptions, SparsifyOptions
 from diptych.sparse.pairs import PairBatch, Pairs, Validation
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.training.checkpoint import Place
@@ -40,7 +40,7 @@ _MEANS = ("loss", "distillation", "penalty")
 
 
 def rate_share(step: int, steps: int, warmup: int) -> float:
-    """The share of its top that a learning rate has at a step counted from 0.
+    """Return the share of its top that a learning rate has at a step counted from 0.
 
     It rises linearly and is 1 at step ``warmup``; from there it falls linearly, and would be 0 at
     ``steps``, the step after the last.
@@ -51,12 +51,7 @@ def rate_share(step: int, steps: int, warmup: int) -> float:
 
 
 class Targets(NamedTuple):
-    """Distributions of dense scores.
-
-    Attributes:
-        i2t: (n, n), of each picture over the captions.
-        t2i: (n, n), of each caption over the pictures.
-    """
+    """Distributions of (n, n) dense scores: of each image over the captions, of each caption over the images."""
 
     i2t: Tensor
     t2i: Tensor
@@ -64,34 +59,26 @@ class Targets(NamedTuple):
 
 @torch.no_grad()
 def soft_targets(scores: Tensor, temperature: float) -> Targets:
-    """What the sparse scores are to say.
-
-    Args:
-        scores: (n, n) dense scores, pictures as rows, captions as columns.
-    """
+    """Return what the sparse scores are to say, from (n, n) dense scores with images as rows."""
     scaled = scores / temperature
     return Targets(torch.softmax(scaled, dim=1), torch.softmax(scaled.T, dim=1))
 
 
 def distillation_loss(scores: Tensor, targets: Targets) -> Tensor:
-    """Cross-entropy in nats, the mean over queries and over both directions.
-
-    Args:
-        scores: (n, n) sparse scores, pictures as rows, captions as columns.
-    """
+    """Return the cross-entropy in nats of (n, n) sparse scores, the mean over queries and over both directions."""
     i2t = functional.cross_entropy(scores, targets.i2t)
     return (i2t + functional.cross_entropy(scores.T, targets.t2i)) / 2
 
 
 def rise(step: int, steps: float) -> float:
-    """The share of its weight that a regulariser has at a step counted from 0: quadratic, 1 from ``steps``."""
+    """Return the share of its weight that a regulariser has at a step counted from 0: quadratic, 1 from ``steps``."""
     return 1.0 if step >= steps else (step / steps) ** 2
 
 
 def total_loss(
     distillation: Tensor, image_penalty: Tensor, text_penalty: Tensor, options: LossOptions, share: float
 ) -> Tensor:
-    """Distillation and regulariser together."""
+    """Return distillation and regulariser together."""
     penalty = options.eta * share * (image_penalty + text_penalty)
     if options.weight is None:
         return distillation + penalty / 2
@@ -100,11 +87,7 @@ def total_loss(
 
 
 class HeadFolder(TrainingFolder):
-    """The folder of a head's training.
-
-    Besides what every training writes: ``vocabulary/`` (tokenizer.json, terms.json), ``head/``, which
-    ``Sparsifier.load`` reads, and ``embeddings/``, dense rows that have no other place.
-    """
+    """The folder of a head's training: what every training writes, the terms, the head, and rows without a home."""
 
     @property
     def vocabulary(self) -> Path:
@@ -113,8 +96,12 @@ class HeadFolder(TrainingFolder):
 
     @property
     def head(self) -> Path:
-        """The folder of the trained head."""
+        """The folder of the trained head, which ``Sparsifier.load`` reads."""
         return self.folder / "head"
+
+    def check_options(self, options: SparsifyOptions) -> None:
+        """See that a training with ``options`` can begin or be resumed here."""
+        self.check(options.model_dump(mode="json"), beside=("embeddings",), whole=False)
 
 
 class HeadTask(TrainingTask):
@@ -141,47 +128,39 @@ class HeadTask(TrainingTask):
         self.folder, self.sparsifier, self.pairs, self.validation = folder, sparsifier, pairs, validation
         self.options, self.heads, self.device = sparsifier.options, sparsifier.heads, sparsifier.device
         self.module = self.heads
-        training, on_cpu = self.options.training, self.device.type == "cpu"
-        self.epochs, self.steps_per_epoch, self.seed = training.epochs, pairs.steps, self.options.seed
+        training, on_cpu, self.seed = self.options.training, self.device.type == "cpu", self.options.seed
+        self.epochs, self.steps_per_epoch = training.epochs, pairs.steps
         self.workers, self.read_every = (0, 1) if on_cpu else (1, _READ_EVERY)
         self.control = ExpansionControl(
-            self.options.expansion, pairs.document_frequency, training.epochs, self.options.seed
+            self.options.expansion, pairs.document_frequency, training.epochs, self.seed
         )
         self._steps = training.epochs * pairs.steps
         self._similarity = similarity_of(similarity)
-        self._fused = Fused(
-            self.options.loss.regulariser, dtype=getattr(torch, precision), compiled=training.compiled
-        )
+        regulariser = self.options.loss.regulariser
+        self._fused = Fused(regulariser, dtype=getattr(torch, precision), compiled=training.compiled)
         self._sums = torch.zeros(len(_MEANS), device=self.device)
 
     def batches(self, epoch: int) -> Sequence[np.ndarray]:
-        """Return the caption rows of each batch."""
         return self.pairs.epoch(epoch)
 
     def load(self, batch: np.ndarray, epoch: int) -> PairBatch:
-        """Return their pairs on the device."""
         return self.pairs.load(batch, self.device)
 
     def optimizer(self, epoch: int) -> torch.optim.Optimizer:
         """Return AdamW, with a rate of its own for the first map."""
-        training, heads = self.options.training, self.heads
-        both = [heads.image, heads.text] if isinstance(heads, HeadPair) else [heads]
-        first = [parameter for one in both for parameter in one.proj.parameters()]
+        training = self.options.training
+        first = [parameter for head in each_head(self.heads) for parameter in head.proj.parameters()]
         known = {id(parameter) for parameter in first}
-        rest = [parameter for parameter in heads.parameters() if id(parameter) not in known]
-        rates = (training.projection_learning_rate, training.learning_rate)
+        rest = [parameter for parameter in self.heads.parameters() if id(parameter) not in known]
+        rates = ((first, training.projection_learning_rate), (rest, training.learning_rate))
         return torch.optim.AdamW(
-            [
-                {"params": parameters, "lr": rate, "scale": rate}
-                for parameters, rate in zip((first, rest), rates, strict=True)
-            ],
+            [{"params": parameters, "lr": rate, "scale": rate} for parameters, rate in rates],
             eps=_ADAM_EPS,
             weight_decay=training.weight_decay,
             fused=self.device.type in ("cpu", "cuda"),
         )
 
     def learning_rate(self, epoch: int, position: int) -> float:
-        """Return the share of its top that each rate has."""
         step = epoch * self.steps_per_epoch + position
         return rate_share(step, self._steps, round(self.options.training.warmup * self._steps))
 
@@ -202,24 +181,29 @@ class HeadTask(TrainingTask):
         self._sums += torch.stack([torch.as_tensor(loss) for loss in result.losses[0]])
 
     def after_epoch(self, place: Place) -> None:
-        """Log the epoch; measure and keep the head where it is due."""
+        """Log the epoch; measure and keep the head where it is due.
+
+        About ten epochs are measured; to choose the best, all whose rates and regulariser have risen.
+        """
         means = (self._sums / self.steps_per_epoch).tolist()
         self._sums.zero_()
-        expansion = self.options.expansion
-        probability = {"0": 0.0, "1": 1.0}.get(expansion.mode)
-        if probability is None:
-            probability = caption_probability(place.epoch - 1, self.epochs, expansion.schedule)
         values = {"epoch": place.epoch, "step": place.step, **dict(zip(_MEANS, means, strict=True))}
-        values |= {"p_c": probability, **self._nonzeros()}
-        if self.validation is not None and self._validates(place):
-            values["validation"] = self._measured(place, self.validation)
+        values |= {"p_c": self.control.probability(place.epoch - 1), **self._nonzeros()}
+        training, last = self.options.training, place.epoch == self.epochs
+        best, warmup = training.select == "best", max(training.warmup, self.options.loss.warmup)
+        warm = place.step >= round(warmup * self._steps)
+        due = last or place.epoch % max(1, self.epochs // _VALIDATIONS) == 0 or (best and warm)
+        if self.validation is not None and due:
+            values["validation"] = measured = self.validation.measure(self.sparsifier)
+            if warm and place.judge(measured["rsum"]) and best:
+                self._save_head()
         self.folder.log(**values)
-        if place.epoch == self.epochs and self.options.training.select == "last":
+        if last and not best:
             self._save_head()
 
     @torch.no_grad()
     def _nonzeros(self) -> dict[str, float]:
-        """Mean non-zeros of a sample of pairs, captions with all the terms they have in use."""
+        """Return mean non-zeros of a sample of pairs, captions with all the terms they have in use."""
         count = min(_SAMPLE, len(self.pairs))
         rows = np.linspace(0, len(self.pairs) - 1, count).round().astype(np.int64)
         batch = self.pairs.load(rows, self.device)
@@ -227,28 +211,7 @@ class HeadTask(TrainingTask):
         texts = head_of(self.heads, "text")(batch.texts) > 0
         if not self.sparsifier.expands:
             texts = texts & batch.in_caption
-        return {
-            "image_nonzeros": float(images.sum()) / count,
-            "text_nonzeros": float(texts.sum()) / count,
-        }
-
-    def _validates(self, place: Place) -> bool:
-        """Whether the epoch that is done is measured: about ten are; to choose the best, all after the warm-up."""
-        if self.options.training.select == "best" and self._warm(place):
-            return True
-        return place.epoch == self.epochs or place.epoch % max(1, self.epochs // _VALIDATIONS) == 0
-
-    def _warm(self, place: Place) -> bool:
-        """Whether rates and regulariser have risen."""
-        share = max(self.options.training.warmup, self.options.loss.warmup)
-        return place.step >= round(share * self._steps)
-
-    def _measured(self, place: Place, validation: Validation) -> dict[str, float]:
-        values = validation.measure(self.heads)
-        best = self._warm(place) and place.judge(values["rsum"])
-        if best and self.options.training.select == "best":
-            self._save_head()
-        return values
+        return {"image_nonzeros": float(images.sum()) / count, "text_nonzeros": float(texts.sum()) / count}
 
     def _save_head(self) -> None:
         """Write the head as it is now; a Sparsifier remembers the fingerprint of the weights it was made with."""
@@ -257,9 +220,7 @@ class HeadTask(TrainingTask):
         head.save(self.folder.head)
 
     def state(self) -> Mapping[str, Tensor]:
-        """Return the sums of the unfinished epoch."""
         return {"sums": self._sums}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Resume with them."""
         self._sums = state["sums"].to(self.device)

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 
 from diptych.core.errors import UsageError
 from diptych.core.files import recover_folder
 from diptych.encoders.inputs import pick_device
-from diptych.sparse.head import Kind, SparseHeads, fresh_heads, head_of
+from diptych.sparse.head import SparseHeads, each_head, fresh_heads
 from diptych.sparse.initialise import starting_weights
 from diptych.sparse.options import SparsifyOptions
-from diptych.sparse.pairs import PairedRows, Pairs, Validation, check_batch_size
+from diptych.sparse.pairs import PairedRows, Pairs, Validation
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.task import HeadFolder, HeadTask
 from diptych.sparse.vocabulary import TermVocabulary
@@ -39,14 +38,18 @@ def train_sparsifier(
     batch.
     """
     rows.check()
-    captions, texts = rows.captions, rows.texts
-    check_batch_size(options.training.batch_size, len(captions))
-    if options.training.select == "best" and validation is None:
-        raise UsageError("training.select = best needs validation rows", "give them, or select the last")
+    captions, texts, size = rows.captions, rows.texts, options.training.batch_size
+    if size > len(captions):
+        raise UsageError(
+            f"batches of {size} pairs from {len(captions):,} captions",
+            "give more captions, or set training.batch_size lower",
+        )
     if validation is not None:
-        validation.check_validation(texts)
+        validation.check(rows)
+    elif options.training.select == "best":
+        raise UsageError("training.select = best needs validation rows", "give them, or select the last")
     kept = HeadFolder(folder)
-    check_head_folder(kept, options)
+    kept.check_options(options)
     device = pick_device(None if accelerator == "auto" else accelerator)
     with kept.held():
         recover_folder(kept.head)
@@ -62,38 +65,25 @@ def train_sparsifier(
             "validation": None if validation is None else validation.fingerprint,
         }
         kept.check(request)
-        if kept.finished:
-            return Sparsifier.load(kept.head, device=str(device))
-        vocabulary = _vocabulary(options, captions, kept)
-        heads = _begun(options, texts.width, vocabulary, captions)
-        kept.begin(request)
-        if not (kept.vocabulary / "terms.json").is_file():
-            vocabulary.save(kept.vocabulary)
-        terms = vocabulary.caption_terms(captions)
-        task = HeadTask(
-            kept,
-            Sparsifier(heads, vocabulary, options, texts.encoder, device=str(device)),
-            Pairs(rows, terms, options.training.batch_size, options.seed),
-            texts.similarity,
-            precision,
-            None
-            if validation is None
-            else Validation(validation, vocabulary, options.expansion.mode != "0", device),
-        )
-        fabric = single_device(device, "16-mixed" if precision == "float16" else "32-true")
-        saving = Saving(epochs=False, minutes=options.training.checkpoint_minutes)
-        place = Trainer(task, kept, fabric, saving).train()
-        numbers: dict[str, Any] = {"pairs": len(captions), "terms": len(vocabulary.terms)}
-        numbers |= {"epochs": place.epoch, "seconds": round(place.seconds, 1)}
-        if place.best_epoch:
-            numbers |= {"best": place.best, "best_epoch": place.best_epoch}
-        kept.finish(**numbers)
+        if not kept.finished:
+            vocabulary = _vocabulary(options, captions, kept)
+            heads = _begun(options, texts.width, vocabulary, captions)
+            kept.begin(request)
+            if not (kept.vocabulary / "terms.json").is_file():
+                vocabulary.save(kept.vocabulary)
+            measured = None if validation is None else Validation(validation)
+            sparsifier = Sparsifier(heads, vocabulary, options, texts.encoder, device=str(device))
+            pairs = Pairs(rows, vocabulary.caption_terms(captions), size, options.seed)
+            task = HeadTask(kept, sparsifier, pairs, texts.similarity, precision, measured)
+            fabric = single_device(device, "16-mixed" if precision == "float16" else "32-true")
+            saving = Saving(epochs=False, minutes=options.training.checkpoint_minutes)
+            place = Trainer(task, kept, fabric, saving).train()
+            numbers: dict[str, Any] = {"pairs": len(captions), "terms": len(vocabulary.terms)}
+            numbers |= {"epochs": place.epoch, "seconds": round(place.seconds, 1)}
+            if place.best_epoch:
+                numbers |= {"best": place.best, "best_epoch": place.best_epoch}
+            kept.finish(**numbers)
         return Sparsifier.load(kept.head, device=str(device))
-
-
-def check_head_folder(folder: HeadFolder, options: SparsifyOptions) -> None:
-    """See that a training with ``options`` can begin or be resumed here."""
-    folder.check(options.model_dump(mode="json"), beside=("embeddings",), whole=False)
 
 
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -109,7 +99,7 @@ def chosen_precision(asked: Literal["auto"] | Precision, device: torch.device) -
 
 
 def _vocabulary(options: SparsifyOptions, captions: Sequence[str], kept: HeadFolder) -> TermVocabulary:
-    """The terms that the training began with: what was learned from captions is not learned again."""
+    """Return the terms that the training began with: what was learned from captions is not learned again."""
     if kept.begun and (kept.vocabulary / "terms.json").is_file():
         return TermVocabulary.load(kept.vocabulary)
     chosen = options.vocabulary
@@ -122,29 +112,19 @@ def _vocabulary(options: SparsifyOptions, captions: Sequence[str], kept: HeadFol
 def _begun(
     options: SparsifyOptions, width: int, vocabulary: TermVocabulary, captions: Sequence[str]
 ) -> SparseHeads:
-    """Heads before their first step, on the CPU: the first map at random, the rest as ``head.start`` says."""
+    """Make heads before their first step, on the CPU: the first map at random, the rest as ``head.start`` says."""
     start = starting_weights(vocabulary, options.head, captions, options.seed, options.vocabulary.source)
     if start.width != options.head.width:
         logger.info("the head is %d wide, as its masked language model is", start.width)
-    heads = fresh_heads(
-        width,
-        start.width,
-        len(vocabulary.terms),
-        shared=options.head.shared,
-        bias=options.head.bias,
-        eps=options.head.eps,
-        seed=options.seed,
-    )
-    sides: tuple[Kind, ...] = ("image", "text")
-    for head in {id(head_of(heads, kind)): head_of(heads, kind) for kind in sides}.values():
-        given: dict[Any, np.ndarray | None] = {
-            head.vocab_projector.weight: start.projector,
-            head.vocab_projector.bias: start.bias,
-            head.vocab_layer_norm.weight: start.norm_weight,
-            head.vocab_layer_norm.bias: start.norm_bias,
-        }
-        with torch.no_grad():
-            for parameter, value in given.items():
-                if parameter is not None and value is not None:
-                    parameter.copy_(torch.from_numpy(value))
+    given: dict[str, Any] = options.head.model_dump(include={"shared", "bias", "eps"})
+    heads = fresh_heads(width, start.width, len(vocabulary.terms), seed=options.seed, **given)
+    for head in each_head(heads):
+        for parameter, value in (
+            (head.vocab_projector.weight, start.projector),
+            (head.vocab_projector.bias, start.bias),
+            (head.vocab_layer_norm.weight, start.norm_weight),
+            (head.vocab_layer_norm.bias, start.norm_bias),
+        ):
+            if parameter is not None and value is not None:
+                parameter.data.copy_(torch.from_numpy(value))
     return heads

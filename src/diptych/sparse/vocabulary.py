@@ -12,9 +12,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.context import task
-from diptych.core.errors import CaptionError, DataError, StorageError, UsageError
+from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.files import write_json, write_text
 from diptych.core.reading import read_json
+from diptych.encoders.inputs import check_texts
 from diptych.encoders.sparse_embeddings import term_fingerprint
 from diptych.sparse.wordpiece import (
     CONTINUATION,
@@ -54,27 +55,15 @@ class TermVocabulary:
         self._tokenizer.enable_truncation(_MAX_TOKENS)
         names = {number: term for term, number in self._tokenizer.get_vocab(with_added_tokens=True).items()}
         rows = np.asarray(sorted(names) if source_rows is None else source_rows, dtype=np.int64)
-        strange = [int(row) for row in rows if int(row) not in names]
-        if strange or len(np.unique(rows)) != len(rows):
-            raise DataError(
-                f"{len(rows)} source rows of a vocabulary of {len(names)} terms: "
-                + (f"row {strange[0]} is none of them" if strange else "one occurs twice"),
-                "give rows that the tokenizer has, each once",
-            )
-        self.source_rows = rows
-        self.terms: tuple[str, ...] = tuple(names[int(row)] for row in rows)
-        added = {
-            number for number, token in self._tokenizer.get_added_tokens_decoder().items() if token.special
-        }
-        self.special = frozenset(
-            column
-            for column, (row, term) in enumerate(zip(rows.tolist(), self.terms, strict=True))
-            if term in SPECIAL_TERMS or row in added
+        self.source_rows, self.terms = rows, tuple(names[row] for row in rows.tolist())
+        decoder = self._tokenizer.get_added_tokens_decoder()
+        added = {number for number, token in decoder.items() if token.special}
+        self._is_special = np.array(
+            [names[row] in SPECIAL_TERMS or row in added for row in rows.tolist()], dtype=bool
         )
+        self.special = frozenset(np.flatnonzero(self._is_special).tolist())
         self._columns = np.full(max(names) + 1, -1, dtype=np.int64)
         self._columns[rows] = np.arange(len(rows))
-        self._is_special = np.zeros(len(rows), dtype=bool)
-        self._is_special[sorted(self.special)] = True
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -86,7 +75,7 @@ class TermVocabulary:
 
     @classmethod
     def learned(cls, captions: Sequence[str], size: int = 8000, min_count: int = 2) -> TermVocabulary:
-        """A WordPiece vocabulary of the captions; the same captions give the same one."""
+        """Learn a WordPiece vocabulary of the captions; the same captions give the same one."""
         pieces = learn_pieces(word_counts(captions), size - len(SPECIAL_TERMS), min_count)
         if not pieces:
             raise DataError(
@@ -101,77 +90,62 @@ class TermVocabulary:
 
     @classmethod
     def pretrained(cls, source: str | Path) -> TermVocabulary:
-        """The vocabulary of a BERT-like model: a folder with tokenizer.json or vocab.txt, or a hub name."""
+        """Take that of a BERT-like model: a folder with tokenizer.json or vocab.txt, or a hub name."""
         return cls(source_tokenizer(source))
 
     def restricted(self, captions: Sequence[str]) -> TermVocabulary:
-        """Only the terms that occur in ``captions`` and the special ones, in their order."""
+        """Keep only the terms that occur in ``captions`` and the special ones, in their order."""
         return TermVocabulary(self._tokenizer, self.source_rows[self._occurring(captions)])
+
+    def _occurring(self, captions: Sequence[str]) -> np.ndarray:
+        """Return (|V|,) which terms occur, and the special ones."""
+        found: np.ndarray = self._is_special.copy()
+        found[self.caption_terms(captions).indices] = True
+        return found
 
     def caption_terms(
         self, captions: Sequence[str], *, compat: Literal["published"] | None = None
     ) -> csr_array:
-        """(n, |V|) float32 of ones: which terms each caption contains, each once.
+        """Return (n, |V|) float32 ones: which terms each caption contains, each once.
 
-        Only the first 512 tokens of a caption are read, as published.
+        Only the first 512 tokens of a caption are read, as published, and no special ones but with ``compat``.
         """
-        if isinstance(captions, str):
-            raise CaptionError(f"captions are one text, {captions[:40]!r}", "give a list of texts")
-        for place, caption in enumerate(captions):
-            if not isinstance(caption, str):
-                raise CaptionError(f"caption {place} is no text but {caption!r:.40}", "give a list of texts")
-        indices: list[np.ndarray] = []
-        counts = [0]
+        captions = list(check_texts(captions))
+        found: list[np.ndarray] = [np.zeros(0, dtype=np.int64)]
         with task("reading captions as terms", len(captions), "captions") as bar:
             for start in range(0, len(captions), _BLOCK):
-                block = self._tokenizer.encode_batch_fast(list(captions[start : start + _BLOCK]))
+                block = self._tokenizer.encode_batch_fast(captions[start : start + _BLOCK])
                 for encoding in block:
                     columns = np.unique(self._columns[encoding.ids])
                     columns = columns[columns >= 0]
-                    if compat is None:
-                        columns = columns[~self._is_special[columns]]
-                    indices.append(columns)
-                    counts.append(len(columns))
+                    found.append(columns if compat else columns[~self._is_special[columns]])
                 bar.advance(len(block))
-        flat = np.concatenate(indices).astype(np.int32) if indices else np.zeros(0, dtype=np.int32)
-        starts = np.cumsum(counts).astype(np.int32)
-        rows = csr_array(
-            (np.ones(len(flat), dtype=np.float32), flat, starts), shape=(len(captions), len(self))
-        )
+        flat = np.concatenate(found).astype(np.int32)
+        starts = np.cumsum([len(columns) for columns in found]).astype(np.int32)
+        ones = np.ones(len(flat), dtype=np.float32)
+        rows = csr_array((ones, flat, starts), shape=(len(captions), len(self)))
         rows.has_canonical_format = True
         return rows
 
-    def _occurring(self, captions: Sequence[str]) -> np.ndarray:
-        """(|V|,) which terms occur, and the special ones."""
-        read = np.asarray(self.caption_terms(captions).sum(axis=0)).ravel() > 0
-        occurring: np.ndarray = read | self._is_special
-        return occurring
-
     def words_of(self, caption: str) -> list[tuple[str, tuple[int, ...]]]:
-        """The words of a caption in their order and the columns of each; none for an unknown word."""
-        encoding = self._tokenizer.encode(caption)
-        found: dict[int, list[int]] = {}
-        spans: dict[int, tuple[int, int]] = {}
+        """Return the words of a caption in their order and the columns of each; none for an unknown word."""
+        encoding, normalizer = self._tokenizer.encode(caption), self._tokenizer.normalizer
+        words: dict[int, tuple[int, int, tuple[int, ...]]] = {}
         for number, word, (start, end) in zip(encoding.ids, encoding.word_ids, encoding.offsets, strict=True):
             if word is None:
                 continue
             column = int(self._columns[number])
-            found.setdefault(word, [])
-            if column >= 0 and column not in self.special:
-                found[word].append(column)
-            spans[word] = (spans[word][0], end) if word in spans else (start, end)
-        texts = {word: caption[start:end] for word, (start, end) in spans.items()}
-        if self._tokenizer.normalizer is not None:
-            texts = {word: self._tokenizer.normalizer.normalize_str(text) for word, text in texts.items()}
-        return [(texts[word], tuple(columns)) for word, columns in found.items()]
+            first, _, columns = words.get(word, (start, end, ()))
+            own = () if column < 0 or column in self.special else (column,)
+            words[word] = first, end, (*columns, *own)
+        texts = [(caption[start:end], columns) for start, end, columns in words.values()]
+        return texts if normalizer is None else [(normalizer.normalize_str(text), own) for text, own in texts]
 
     def save(self, folder: Path | str) -> None:
         """Write ``tokenizer.json`` and ``terms.json`` into a folder."""
-        folder = Path(folder)
-        write_text(
-            folder / "tokenizer.json", json.dumps(json.loads(self._tokenizer.to_str()), ensure_ascii=False)
-        )
-        write_json(folder / "terms.json", list(self.terms))
+        content = json.dumps(json.loads(self._tokenizer.to_str()), ensure_ascii=False)
+        write_text(Path(folder) / "tokenizer.json", content)
+        write_json(Path(folder) / "terms.json", list(self.terms))
 
     @classmethod
     def load(cls, folder: Path | str) -> TermVocabulary:
@@ -180,9 +154,9 @@ class TermVocabulary:
         tokenizer = read_tokenizer(folder / "tokenizer.json")
         if not (folder / "terms.json").is_file():
             return cls(tokenizer)
-        terms = read_json(folder / "terms.json")
-        ids = tokenizer.get_vocab(with_added_tokens=True)
-        if not isinstance(terms, list) or not all(isinstance(term, str) and term in ids for term in terms):
+        terms, ids = read_json(folder / "terms.json"), tokenizer.get_vocab(with_added_tokens=True)
+        known = isinstance(terms, list) and all(isinstance(term, str) and term in ids for term in terms)
+        if not known or len(set(terms)) < len(terms):
             raise StorageError(
                 f"{folder}: terms.json is not a list of terms that tokenizer.json has", "sparsify again"
             )

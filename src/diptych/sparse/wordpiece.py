@@ -1,4 +1,4 @@
-"""Learning the WordPiece pieces of captions.
+"""Learning the WordPiece pieces of captions, and reading tokenizers.
 
 The trainer of the ``tokenizers`` library numbers pieces in the order of a hash table, which differs from
 run to run and decides ties between equally frequent pairs; here the same captions always give the same
@@ -21,12 +21,14 @@ from diptych.core.reading import file_errors, read_json, read_text
 from diptych.encoders.hub import LOADING_ERRORS, loading_failure
 
 CONTINUATION = "##"
+_UNKNOWN, _BEGIN, _END = "[UNK]", "[CLS]", "[SEP]"
+SPECIAL_TERMS = ("[PAD]", _UNKNOWN, _BEGIN, _END, "[MASK]")
 
 Pair = tuple[str, str]
 
 
 def word_counts(captions: Iterable[str]) -> Counter[str]:
-    """How often each word occurs, as BERT's normaliser and pre-tokeniser (lower case) see words."""
+    """Count how often each word occurs, as BERT's normaliser and pre-tokeniser (lower case) see words."""
     from tokenizers import normalizers, pre_tokenizers
 
     normalise = normalizers.BertNormalizer(lowercase=True)
@@ -38,7 +40,7 @@ def word_counts(captions: Iterable[str]) -> Counter[str]:
 
 
 def learn_pieces(counts: Mapping[str, int], size: int, min_count: int) -> list[str]:
-    """At most ``size`` pieces from which words are made: letters, then the pairs that occur most often.
+    """Return at most ``size`` pieces from which words are made: letters, then the pairs that occur most often.
 
     Pairs of neighbouring pieces are joined, most frequent first, of equally frequent ones the first by
     their text, as in byte-pair encoding (Sennrich et al. 2016). A piece that no word is made of any more,
@@ -51,10 +53,8 @@ def learn_pieces(counts: Mapping[str, int], size: int, min_count: int) -> list[s
     for word, count in counts.items():
         for piece in _letters(word):
             letters[piece] += count
-    frequent = sorted(
-        (piece for piece in letters if letters[piece] >= min_count), key=lambda p: (-letters[p], p)
-    )
-    always = frozenset(frequent[:size])
+    frequent = [piece for piece in letters if letters[piece] >= min_count]
+    always = frozenset(sorted(frequent, key=lambda piece: (-letters[piece], piece))[:size])
     splits = _Splits({word: counts[word] for word in sorted(counts) if always.issuperset(_letters(word))})
     pieces = set(always)
     queue = [(-count, pair) for pair, count in splits.pairs.items()]
@@ -76,16 +76,10 @@ def learn_pieces(counts: Mapping[str, int], size: int, min_count: int) -> list[s
 
 
 class _Splits:
-    """Words cut into pieces.
-
-    Attributes:
-        uses: occurrences of each piece.
-        pairs: occurrences of each pair of neighbours.
-    """
+    """Words cut into pieces; ``uses``: occurrences of each piece, ``pairs``: of each pair of neighbours."""
 
     def __init__(self, counts: Mapping[str, int]) -> None:
-        self._words = [_letters(word) for word in counts]
-        self._counts = list(counts.values())
+        self._words, self._counts = [_letters(word) for word in counts], list(counts.values())
         self._rows: defaultdict[Pair, set[int]] = defaultdict(set)
         self.uses: Counter[str] = Counter()
         self.pairs: Counter[Pair] = Counter()
@@ -101,17 +95,21 @@ class _Splits:
             self._rows[pair].add(row)
 
     def join(self, pair: Pair) -> list[Pair]:
-        """Join ``pair`` wherever it stands; the pairs that this made, in their order."""
+        """Join ``pair`` wherever it stands; return the pairs that this made, in their order."""
         changed: set[Pair] = set()
         # A row is listed from the first time a pair stood in it: some have lost it since.
         for row in sorted(self._rows.pop(pair)):
-            joined = _with_joined(self._words[row], pair)
-            if len(joined) == len(self._words[row]):
-                continue
-            self._count(row, -1)
-            self._words[row] = joined
-            self._count(row, 1)
-            changed.update(pairwise(joined))
+            joined: list[str] = []
+            for piece in self._words[row]:
+                if joined and (joined[-1], piece) == pair:
+                    joined[-1] = _joined(pair)
+                else:
+                    joined.append(piece)
+            if len(joined) < len(self._words[row]):
+                self._count(row, -1)
+                self._words[row] = joined
+                self._count(row, 1)
+                changed.update(pairwise(joined))
         return sorted(changed)
 
 
@@ -123,22 +121,8 @@ def _joined(pair: Pair) -> str:
     return pair[0] + pair[1].removeprefix(CONTINUATION)
 
 
-def _with_joined(word: list[str], pair: Pair) -> list[str]:
-    new: list[str] = []
-    for piece in word:
-        if new and (new[-1], piece) == pair:
-            new[-1] = _joined(pair)
-        else:
-            new.append(piece)
-    return new
-
-
-_UNKNOWN, _BEGIN, _END = "[UNK]", "[CLS]", "[SEP]"
-SPECIAL_TERMS = ("[PAD]", _UNKNOWN, _BEGIN, _END, "[MASK]")
-
-
 def bert_tokenizer(pieces: Sequence[str], lower_case: bool = True) -> Any:
-    """A ``tokenizers.Tokenizer`` that reads captions as BERT does, with these pieces."""
+    """Return a ``tokenizers.Tokenizer`` that reads captions as BERT does, with these pieces."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     ids = {piece: place for place, piece in enumerate(pieces)}
@@ -152,7 +136,7 @@ def bert_tokenizer(pieces: Sequence[str], lower_case: bool = True) -> Any:
 
 
 def read_tokenizer(path: Path | str) -> Any:
-    """The tokenizer of a ``tokenizer.json``."""
+    """Read the tokenizer of a ``tokenizer.json``."""
     from tokenizers import Tokenizer
 
     content = read_json(path)
@@ -163,7 +147,7 @@ def read_tokenizer(path: Path | str) -> Any:
 
 
 def source_tokenizer(source: str | Path) -> Any:
-    """The tokenizer of a BERT-like model: a folder with tokenizer.json or vocab.txt, or a name on a hub.
+    """Read the tokenizer of a BERT-like model: a folder with tokenizer.json or vocab.txt, or a name on a hub.
 
     A vocab.txt is read in lower case unless the tokenizer_config.json beside it says otherwise.
     """
@@ -172,22 +156,23 @@ def source_tokenizer(source: str | Path) -> Any:
         return _by_name(str(source))
     if (folder / "tokenizer.json").is_file():
         return read_tokenizer(folder / "tokenizer.json")
-    if not (folder / "vocab.txt").is_file():
-        raise StorageError(
-            f"{source} holds no vocabulary: neither tokenizer.json nor vocab.txt",
-            "download the model again, its tokenizer included",
-        )
-    pieces = read_text(folder / "vocab.txt", fix="download it again").removesuffix("\n").split("\n")
+    vocabulary, settings, again = (
+        folder / "vocab.txt",
+        folder / "tokenizer_config.json",
+        "download the model again",
+    )
+    if not vocabulary.is_file():
+        raise StorageError(f"{source} holds no vocabulary: neither tokenizer.json nor vocab.txt", again)
+    pieces = read_text(vocabulary, fix=again).removesuffix("\n").split("\n")
     lacking = [piece for piece in (_UNKNOWN, _BEGIN, _END) if piece not in pieces]
     if lacking or len(set(pieces)) != len(pieces):
         reason = f"lacks {', '.join(lacking)}" if lacking else "has a term twice"
-        raise StorageError(f"{folder / 'vocab.txt'} {reason}", "download the model again")
-    settings = folder / "tokenizer_config.json"
+        raise StorageError(f"{vocabulary} {reason}", again)
     lower_case = True
     if settings.is_file():
-        with file_errors(settings, fix="download it again"):
-            lower_case = read_json(settings).get("do_lower_case", True)
-    return bert_tokenizer(pieces, bool(lower_case))
+        with file_errors(settings, fix=again):
+            lower_case = bool(read_json(settings).get("do_lower_case", True))
+    return bert_tokenizer(pieces, lower_case)
 
 
 def _by_name(source: str) -> Any:

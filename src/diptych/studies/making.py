@@ -406,7 +406,7 @@ def check(wanted: Wanted) -> None:
 def _open_words(named: str | None) -> None:
     """See that word vectors can be opened; heads are trained before they are measured by them."""
     if named is not None:
-        from diptych.sparse.measures import StaticEmbedding
+        from diptych.sparse.static import StaticEmbedding
 
         StaticEmbedding.open(named)
 

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from diptych.evaluation import Result
     from diptych.sparse.evaluate import SparseMeasures
-    from diptych.sparse.measures import StaticEmbedding
     from diptych.sparse.options import SparsifyOptions
     from diptych.sparse.sparsified import SparsifiedCollection
     from diptych.sparse.sparsifier import Sparsifier
+    from diptych.sparse.static import StaticEmbedding
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ def static_embedding(head: Head, named: str | None) -> StaticEmbedding:
     """What Semantic@k holds terms against: a file or model that is named, else the model whose vocabulary the
     head has, else vectors made of which terms stand together in the training captions.
     """
-    from diptych.sparse.measures import StaticEmbedding
+    from diptych.sparse.static import StaticEmbedding
 
     source = named or head.options.vocabulary.source
     if source is not None:

@@ -22,6 +22,7 @@ from diptych.studies.study import Row, Setting, SettingName
 from diptych.studies.verdict import Evidence, difference
 
 if TYPE_CHECKING:
+    import numpy as np
     from PIL.Image import Image
     from scipy.sparse import csr_array
 
@@ -233,8 +234,6 @@ def significantly(pairs: Sequence[tuple[str, str]], columns: Sequence[str], p: f
     """
 
     def check(evidence: Evidence) -> list[Finding]:
-        from diptych.sparse.measures import paired_tests
-
         findings, tested, cluster = [], {}, None
         for better, worse in pairs:
             for column in columns:
@@ -243,23 +242,43 @@ def significantly(pairs: Sequence[tuple[str, str]], columns: Sequence[str], p: f
                 if one is None or other is None:
                     findings.append(missing(what, f"{column} of {better} and {worse}"))
                     continue
-                apart = difference(one, other)
+                gap = difference(one, other)
                 scale = max(abs(one.mean), abs(other.mean), 1e-12)
-                findings.append(Finding(what, apart.mean > 0, str(apart), apart.mean / scale))
+                findings.append(Finding(what, gap.mean > 0, str(gap), gap.mean / scale))
                 first, second = (per_query_of(evidence, row, column) for row in (better, worse))
                 if first is not None and second is not None:
                     tested[what], cluster = (first[0], second[0]), first[1]
-        for what, test in (paired_tests(tested, cluster) if tested else {}).items():
+        for what, (apart, _, corrected) in paired_tests(tested, cluster).items():
             said = f"{what}, p < {p:g} of {len(tested)} tests"
-            if test.corrected is None:
+            if corrected is None:
                 findings.append(missing(said, "values per query that differ"))
             else:
-                detail = f"p = {test.corrected:.2g}" if test.corrected else "p below 1e-300"
-                holds = test.corrected < p and test.difference > 0
-                findings.append(Finding(said, holds, detail, p - test.corrected))
+                detail = f"p = {corrected:.2g}" if corrected else "p below 1e-300"
+                findings.append(Finding(said, corrected < p and apart > 0, detail, p - corrected))
         return findings
 
     return check
+
+
+def paired_tests(
+    pairs: Mapping[str, tuple[np.ndarray, np.ndarray]], cluster: np.ndarray | None
+) -> dict[str, tuple[float, float | None, float | None]]:
+    """Return mean difference, p-value of the paired t-test and that corrected (Bonferroni); None: it says nothing.
+
+    Args:
+        pairs: by name, values of the same captions by two heads, (n,) each.
+        cluster: (n,) whole numbers from 0, the picture of each caption; None: every caption by itself, as published.
+    """
+    import numpy as np
+
+    from diptych.metrics.paired import corrected, shares_of, t_test
+
+    apart, p = [np.subtract(*values) for values in pairs.values()], []
+    for values in apart:
+        of = np.arange(len(values)) if cluster is None else cluster
+        p.append(t_test([shares_of(values, of, int(of.max()) + 1)]))
+    means = (float(values.mean()) for values in apart)
+    return dict(zip(pairs, zip(means, p, corrected(p, "bonferroni"), strict=True), strict=True))
 
 
 _COUNT, _TERMS, _SIDE = 6, 10, 112

@@ -1,0 +1,355 @@
+"""Measures of sparse rows: what they cost, what captions' terms mean, how faithful they are to the dense ones.
+
+**Co-activation** is how many terms a caption and an image share (Definition 1, Eq. 3.1).
+
+**Semantic deviation** is whether a caption's heaviest terms are what the caption says (Definition 2): Exact@k counts
+those that the caption contains (Eq. 3.2), Semantic@k also gives credit for terms near one of its words in a static
+embedding (Eq. 3.3). Neither the thesis nor its code says what happens to special terms, to terms without weight and
+to pieces of words; here:
+
+- terms in ``left_out`` ([CLS], [PAD] …) never count and take no place among the k;
+- a row with fewer than k terms has empty places, which add 0 (``positive_only``); the printed equations
+  would fill them with terms of weight 0 in the order of the vocabulary, which ``positive_only=False`` does;
+- a term that the caption contains is as near as can be, 1, whether the embedding knows it or not, so that
+  Semantic@k is never less than Exact@k; pieces of words: see :mod:`diptych.sparse.static`.
+
+**Faithfulness** is whether sparse rows answer the same queries, with the same items, as the dense ones (Table 3.5:
+Pearson's correlation of values per query; Figure 3.2b: how many of the ten best items both lists have). Kendall's τ on
+what both lists have is in the published code and not in the thesis.
+
+Source: Nguyen, Hendriksen, Yates and de Rijke, Multimodal learned sparse retrieval with probabilistic expansion
+control, ECIR 2024 (thesis ch. 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from diptych.core.context import track
+from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.encoders.sparse_embeddings import canonical_rows
+from diptych.evaluation import Result
+from diptych.metrics.products import unit_rows
+from diptych.sparse.static import CaptionWords, StaticEmbedding
+from diptych.sparse.vocabulary import TermVocabulary
+
+
+def flops(texts: csr_array, images: csr_array) -> float:
+    """Return the mean over all pairs of how many terms both rows have: what scoring one pair costs (Eq. 3.1).
+
+    The double sum is over terms of how many captions times how many images have them.
+
+    Args:
+        texts: (n, |V|) sparse rows of captions.
+        images: (m, |V|) sparse rows of images, over the same terms.
+    """
+    texts, images = canonical_rows(texts, "text"), canonical_rows(images, "image")
+    if texts.shape[1] != images.shape[1]:
+        raise MismatchError(
+            f"captions have rows of {texts.shape[1]} terms, images of {images.shape[1]}",
+            "make both with the same head",
+        )
+    pairs = int(texts.shape[0]) * int(images.shape[0])
+    if not pairs:
+        raise DataError(f"{texts.shape[0]} captions and {images.shape[0]} images make no pair")
+    # Whole numbers in float64, exact to 2**53.
+    counts = (
+        np.bincount(rows.indices, minlength=rows.shape[1]).astype(np.float64) for rows in (texts, images)
+    )
+    return float(np.dot(*counts) / pairs)
+
+
+def nonzeros(rows: csr_array) -> float:
+    """Return the mean number of terms of a row."""
+    return int(_terms_per_row(rows).sum()) / len(_terms_per_row(rows))
+
+
+def empty_share(rows: csr_array) -> float:
+    """Return the share of rows without any term: as queries they find nothing, as items they are never found."""
+    return float(np.mean(_terms_per_row(rows) == 0))
+
+
+def _terms_per_row(rows: csr_array) -> np.ndarray:
+    counts: np.ndarray = np.diff(canonical_rows(rows).indptr)
+    if not len(counts):
+        raise DataError("a mean over no rows", "give at least one")
+    return counts
+
+
+def leading_terms(
+    rows: csr_array, k: int, *, left_out: Collection[int] = (), positive_only: bool = True
+) -> np.ndarray:
+    """Return the k heaviest terms of each row, ties to the lower column.
+
+    Args:
+        rows: (n, |V|) sparse rows of weights of at least 0.
+
+    Returns:
+        (n, k) int64 columns, -1 where a place is empty.
+    """
+    rows = canonical_rows(rows)
+    if k < 1:
+        raise UsageError(f"k is {k}, it must be at least 1")
+    if np.any(rows.data < 0):
+        raise DataError(f"a weight is {rows.data.min()}, weights are at least 0")
+    count, terms = rows.shape
+    counted = np.ones(terms, dtype=bool)
+    counted[list(left_out)] = False
+    found = np.full((count, k), -1, dtype=np.int64)
+    if not positive_only:
+        for row in range(count):
+            weights = np.where(counted, rows[[row]].toarray()[0], -1.0)
+            order = np.argsort(-weights, kind="stable")[: min(k, int(counted.sum()))]
+            found[row, : len(order)] = order
+        return found
+    inside = counted[rows.indices]
+    owner = np.repeat(np.arange(count), np.diff(rows.indptr))[inside]
+    columns, weights = rows.indices[inside], rows.data[inside]
+    order = np.lexsort((columns, -weights, owner))
+    place = np.arange(len(owner)) - np.searchsorted(owner, owner)  # owners ascend, sorted or not
+    first = place < k
+    found[owner[first], place[first]] = columns[order][first]
+    return found
+
+
+def contained(leading: np.ndarray, caption_terms: csr_array) -> np.ndarray:
+    """Return which of (n, k) leading terms captions contain; False for an empty place.
+
+    Args:
+        caption_terms: (n, |V|) sparse, not 0 where the caption contains the term.
+    """
+    caption_terms = canonical_rows(caption_terms)
+    count, width = caption_terms.shape
+    owner = np.repeat(np.arange(count, dtype=np.int64), np.diff(caption_terms.indptr))
+    asked = np.arange(count)[:, None] * width + leading
+    found: np.ndarray = (leading >= 0) & np.isin(asked, owner * width + caption_terms.indices)
+    return found
+
+
+def exact_at(
+    rows: csr_array,
+    caption_terms: csr_array,
+    k: int,
+    *,
+    left_out: Collection[int] = (),
+    positive_only: bool = True,
+) -> np.ndarray:
+    """Return Exact@k: (n,) shares of the k heaviest terms that the caption contains (Eq. 3.2).
+
+    Args:
+        rows: (n, |V|) sparse rows of captions.
+        caption_terms: (n, |V|) sparse, not 0 where the caption contains the term.
+    """
+    _, own = _leading_and_own(rows, caption_terms, k, left_out, positive_only)
+    share: np.ndarray = own.mean(axis=1)
+    return share
+
+
+def _leading_and_own(
+    rows: csr_array, caption_terms: csr_array, k: int, left_out: Collection[int], positive_only: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    if rows.shape != caption_terms.shape:
+        raise MismatchError(
+            f"rows of shape {rows.shape} and caption terms of shape {caption_terms.shape}",
+            "take the terms of the same captions, by the vocabulary of the rows",
+        )
+    leading = leading_terms(rows, k, left_out=left_out, positive_only=positive_only)
+    return leading, contained(leading, caption_terms)
+
+
+def semantic_at(
+    rows: csr_array,
+    caption_terms: csr_array,
+    vectors: np.ndarray,
+    k: int,
+    *,
+    words: CaptionWords | None = None,
+    left_out: Collection[int] = (),
+    positive_only: bool = True,
+) -> np.ndarray:
+    """Return Semantic@k: how near the k heaviest terms are to the caption's nearest word, on average (Eq. 3.3).
+
+    Args:
+        rows: (n, |V|) sparse rows of captions.
+        caption_terms: (n, |V|) sparse, not 0 where the caption contains the term.
+        vectors: (|V|, d) of the terms.
+        words: what captions say; their terms when not given.
+
+    Returns:
+        (n,) float64, at most 1 and at least Exact@k where no cosine is below 0.
+    """
+    if len(vectors) != rows.shape[1]:
+        raise MismatchError(
+            f"{len(vectors)} vectors for {rows.shape[1]} terms", "take the vectors of the rows' own terms"
+        )
+    leading, own = _leading_and_own(rows, caption_terms, k, left_out, positive_only)
+    units = unit_rows(vectors, np.float64)
+    said, said_units = canonical_rows(caption_terms), units
+    if words is not None:
+        said, said_units = words.rows, unit_rows(words.vectors, np.float64)
+    if said.shape != (len(leading), len(said_units)) or said_units.shape[1] != units.shape[1]:
+        raise MismatchError(
+            f"words of shape {said.shape} with vectors of {said_units.shape} for {len(leading)} captions and "
+            f"vectors {units.shape[1]} wide",
+            "find the captions' words with the same static embedding",
+        )
+    has_vector, near = np.any(said_units, axis=1), own.astype(np.float64)
+    for row in track(range(len(leading)), f"Semantic@{k}", unit="captions"):
+        mine = said.indices[said.indptr[row] : said.indptr[row + 1]]
+        mine = mine[has_vector[mine]]
+        asked = np.flatnonzero((leading[row] >= 0) & ~own[row])
+        if len(mine) and len(asked):
+            near[row, asked] = (units[leading[row, asked]] @ said_units[mine].T).max(axis=1)
+    mean: np.ndarray = near.mean(axis=1)
+    return mean
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Whether captions' heaviest terms are what captions say."""
+
+    k: int
+    exact: float
+    semantic: float | None = None
+    embedding: str | None = None
+    # of the leading terms that captions do not contain, the share that the embedding does not know (continuations
+    # of words among them); they add 0
+    unknown_terms: float | None = None
+    unknown_words: float | None = None  # the share of the captions' words that the embedding does not know
+
+
+def measure_deviation(
+    rows: csr_array,
+    caption_terms: csr_array,
+    vocabulary: TermVocabulary,
+    k: int,
+    embedding: StaticEmbedding | None = None,
+    captions: Sequence[str] = (),
+) -> tuple[Deviation, dict[str, np.ndarray]]:
+    """Return Exact@k and, by an embedding, Semantic@k of captions' rows: means, and values per caption."""
+    special = vocabulary.special
+    leading, own = _leading_and_own(rows, caption_terms, k, special)
+    exact = own.mean(axis=1)
+    if embedding is None:
+        return Deviation(k, float(exact.mean())), {"exact": exact}
+    words, vectors = (
+        embedding.of_captions(captions, vocabulary),
+        embedding.of_terms(vocabulary.terms, special),
+    )
+    semantic = semantic_at(rows, caption_terms, vectors, k, words=words, left_out=special)
+    others = (leading >= 0) & ~own  # what captions contain needs no vector
+    unknown = float((others & ~np.any(vectors, axis=1)[leading]).sum() / max(1, others.sum()))
+    found = Deviation(k, float(exact.mean()), float(semantic.mean()), embedding.name, unknown, words.unknown)
+    return found, {"exact": exact, "semantic": semantic}
+
+
+@dataclass(frozen=True)
+class Faithfulness:
+    """How much a sparse ranking is that of the dense rows."""
+
+    direction: str  # whose queries, ``t2i`` or ``i2t``
+    pearson: dict[
+        str, float
+    ]  # measure → correlation of the values per query; NaN where one side has one value
+    k: int  # how long the lists are of which overlap and agreement are
+    overlap: float  # mean over queries of the share of the k that both lists have
+    kendall: float  # mean over queries of Kendall's τ-b of the two orders of what both have; NaN where none has one
+    without_order: int  # queries that have none: fewer than two items in common, or all of them tied
+    queries: int
+
+
+def faithfulness(
+    dense: Result,
+    sparse: Result,
+    dense_lists: tuple[np.ndarray, np.ndarray],
+    sparse_lists: tuple[np.ndarray, np.ndarray],
+    *,
+    direction: str = "t2i",
+    measures: Sequence[str] = ("R@1", "R@5", "MRR@10"),
+) -> Faithfulness:
+    """Compare two evaluations of one test set, query by query.
+
+    Args:
+        dense_lists: (n_queries, k) best items by dense rows, and their scores.
+    """
+    queries, correlations = len(dense_lists[0]), {}
+    for name in measures:
+        for which, result in (("dense", dense), ("sparse", sparse)):
+            if name not in result.per_query.get(direction, {}):
+                raise DataError(
+                    f"the {which} result has no {direction} {name} per query", f"evaluate it by {name}"
+                )
+        mine, theirs = (result.per_query[direction][name] for result in (dense, sparse))
+        both = np.isfinite(mine) & np.isfinite(theirs)
+        queries, correlations[name] = int(both.sum()), pearson(mine[both], theirs[both])
+    agreement = rank_agreement(*dense_lists, *sparse_lists)
+    ordered = np.isfinite(agreement)
+    return Faithfulness(
+        direction=direction,
+        pearson=correlations,
+        k=dense_lists[0].shape[1],
+        overlap=float(overlap_at(dense_lists[0], sparse_lists[0]).mean()),
+        kendall=float(agreement[ordered].mean()) if ordered.any() else float("nan"),
+        without_order=int(np.sum(~ordered)),
+        queries=queries,
+    )
+
+
+def pearson(first: np.ndarray, second: np.ndarray) -> float:
+    """Return Pearson's correlation of two lists of values; NaN where one of them is constant or empty."""
+    if not len(first) or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return float("nan")
+    mine, theirs = first - first.mean(), second - second.mean()
+    return float(np.clip(mine @ theirs / np.sqrt((mine @ mine) * (theirs @ theirs)), -1.0, 1.0))
+
+
+def overlap_at(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return (n,) shares of k places that hold an item which both lists have, however many places are empty.
+
+    Args:
+        first: (n, k) int64 items of a list, each once; -1 for an empty place.
+        second: (n, k) likewise.
+    """
+    share: np.ndarray = np.any(_same(first, second), axis=2).mean(axis=1)
+    return share
+
+
+def rank_agreement(
+    first: np.ndarray, first_scores: np.ndarray, second: np.ndarray, second_scores: np.ndarray
+) -> np.ndarray:
+    """Return per query Kendall's τ-b between two lists' scores of the items that both have.
+
+    Args:
+        first: (n, k) int64 items of a list, each once; -1 for an empty place.
+        first_scores: (n, k) their scores; equal ones are tied.
+        second, second_scores: the other list.
+
+    Returns:
+        (n,) float64; NaN where fewer than two items are common, or one list ties all of them.
+
+    Source: Kendall, The treatment of ties in ranking problems, Biometrika 1945.
+    """
+    same = _same(first, second)
+    common = np.any(same, axis=2)
+    there = np.where(common, np.take_along_axis(second_scores, np.argmax(same, axis=2), axis=1), 0.0)
+    pairs = common[:, :, None] & common[:, None, :]
+    pairs &= np.tri(first.shape[1], k=-1, dtype=bool)[None]  # each pair once
+    mine, theirs = (np.sign(one[:, :, None] - one[:, None, :]) * pairs for one in (first_scores, there))
+    agreeing = np.sum(mine * theirs, axis=(1, 2))
+    untied = np.sqrt(np.sum(mine != 0, axis=(1, 2)) * np.sum(theirs != 0, axis=(1, 2)))
+    tau: np.ndarray = np.divide(agreeing, untied, out=np.full(len(first), np.nan), where=untied > 0)
+    return tau
+
+
+def _same(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return (n, k, k) booleans: which place of one list holds the item of which place of the other."""
+    if first.ndim != 2 or first.shape != second.shape:
+        raise MismatchError(
+            f"lists of shape {first.shape} and {second.shape} cannot be compared", "take the same k of both"
+        )
+    same: np.ndarray = (first[:, :, None] == second[:, None, :]) & (first >= 0)[:, :, None]
+    return same
