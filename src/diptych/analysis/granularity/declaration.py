@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 from diptych.analysis.perturbations.caption import Caption
-from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.errors import UsageError
 from diptych.core.registry import Registry
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, Language, PartOfSpeech, WordNet
 
@@ -43,11 +43,8 @@ class Lexicon:
         found, place, words = [], 0, caption.words
         while place < len(words):
             length, sense = self._longest(caption, place) if "noun" in parts else (1, None)
-            if sense is None:
-                part = part_of(caption.tags[place])
-                length, sense = 1, None
-                if part is not None and part in parts:
-                    sense = self.usual_sense(words[place].text.lower(), part)
+            if sense is None and (part := part_of(caption.tags[place])) in parts:
+                sense = self.usual_sense(words[place].text.lower(), part)
             if sense is not None:
                 found.append(sense)
             place += length
@@ -71,8 +68,7 @@ class Lexicon:
         for lemma in self.wordnet.base_forms(phrase, part):
             if part == "verb" and lemma in _AUXILIARIES:
                 return None
-            senses = self.wordnet.senses(lemma, part)
-            if senses:
+            if senses := self.wordnet.senses(lemma, part):
                 return senses[0]
         return None
 
@@ -139,41 +135,30 @@ class Unmeasured(Exception):
 
 @dataclass(frozen=True)
 class Feature:
-    """One number of a caption.
+    """One number of a caption."""
 
-    Attributes:
-        name: as it is asked for and printed.
-        description: its definition in one line.
-        level: what it is about.
-        unit: of one caption's value, e.g. ``per caption``.
-        source: where it comes from.
-        count: from a caption and what words mean to the number; raises ``Unmeasured`` where there is none.
-        needs: ``"tags"`` and ``"wordnet"``, where it looks at them.
-        published: the definition that gives the numbers of thesis Table 5.1, where that is another one and is
-            known.
-        published_description: that definition in one line.
-        per_noun: whether the number per noun, by which the thesis's text defines it, is given besides.
-        decimals: digits after the point in tables.
-    """
-
-    name: str
-    description: str
+    name: str  # as it is asked for and printed
+    description: str  # its definition in one line
     level: Level
-    unit: str
+    unit: str  # of one caption's value, e.g. "per caption"
     source: str
+    # from a caption and what words mean to the number; raises Unmeasured where there is none
     count: Count = field(repr=False)
-    needs: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()  # "tags" and "wordnet", where it looks at them
+    # the definition that gives the numbers of thesis Table 5.1, where that is another one and is known
     published: Count | None = field(default=None, repr=False)
     published_description: str = ""
-    per_noun: bool = False
-    decimals: int = 2
+    per_noun: bool = (
+        False  # whether the number per noun, by which the thesis's text defines it, is given besides
+    )
+    decimals: int = 2  # digits after the point in tables
 
     def counted_by(self, compat: str) -> Count:
-        """The definition that ``compat`` asks for; the right one where no other is known."""
+        """Return the definition that ``compat`` asks for; the right one where no other is known."""
         return self.published if compat == "published" and self.published is not None else self.count
 
     def definition(self, compat: str) -> str:
-        """That definition in one line."""
+        """Return that definition in one line."""
         other = compat == "published" and self.published is not None
         return self.published_description if other else self.description
 
@@ -182,16 +167,10 @@ FEATURES: Registry[Feature] = Registry("feature of granularity", "diptych.analys
 
 
 def choose_features(names: Iterable[str] | None = None) -> list[Feature]:
-    """The features of these names, each once, in the order of :data:`ORDER`; all when none are named."""
+    """Return the features of these names, each once, in the order of :data:`ORDER`; all when none are named."""
     order = {name: place for place, name in enumerate(ORDER)}
     every = sorted(FEATURES, key=lambda one: (order.get(one.name, len(ORDER)), one.name))
-    if names is None:
-        return every
-    known = {one.name for one in every}
-    wanted = list(names)
-    for name in wanted:
-        if name not in known:
-            raise UnknownNameError(FEATURES.kind, name, known)
-    if not wanted:
+    wanted = None if names is None else [FEATURES.get(name).name for name in names]
+    if wanted == []:
         raise UsageError("no feature was asked for", f"for example {', '.join(ORDER[:2])}")
-    return [one for one in every if one.name in wanted]
+    return [one for one in every if wanted is None or one.name in wanted]
