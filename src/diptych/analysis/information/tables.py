@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from diptych.analysis.information.audit import GROUPS
+from diptych.analysis.information.answers import GROUPS
 from diptych.analysis.information.audit_report import (
     CONDITIONS,
     SIDES,
