@@ -24,22 +24,14 @@ MOST_BITS = 13
 class ShortcutOptions(Options):
     """Synthetic shortcuts: numbers laid over pictures as digits and appended to captions.
 
-    Attributes:
-        setup: ``none``: no shortcuts, but a vocabulary that has digits; ``unique``: every image and its
-            captions share a number that no other has; ``captions``, ``images``: the same on that side
-            alone; ``bits``: a number below 2^bits, drawn at every access in training, the image's
-            number modulo 2^bits in evaluation; ``per-caption``: every caption has a number of its own.
-        bits: of ``bits``.
-        carries: of ``per-caption``: whether the picture carries the numbers of ``all`` its captions, one
-            row of digits each, or of ``one`` of them, drawn once per image.
-        shuffled: of unique numbers: dealt anew among the training images (or captions) every epoch.
-        digits: where pictures of digits come from: a file (MNIST as .npz or as IDX), ``sklearn`` (its
-            bundled digits), ``drawn``, or ``auto``: the bundled ones when scikit-learn is installed.
-        digit_size: side of a digit, in pixels of the prepared picture.
-        in_targets: whether latent targets are those of captions with their numbers, as published.
-        compat: ``published``: unique training numbers are, where they are shuffled, (id + an offset drawn
-            every epoch) modulo the number of training images, which collide; and id 0 has 8 random
-            bits in training.
+    Setups: ``none``: no shortcuts, but a vocabulary that has digits; ``unique``: every image and its captions share a
+    number that no other has; ``captions``, ``images``: the same on that side alone; ``bits``: a number below 2^bits,
+    drawn at every access in training, the image's number modulo 2^bits in evaluation; ``per-caption``: every caption
+    has a number of its own, and its picture carries those of ``all`` its captions, one row of digits each, or of
+    ``one`` of them, drawn once per image.
+
+    With ``compat="published"`` unique training numbers are, where they are shuffled, (id + an offset drawn every epoch)
+    modulo the number of training images, which collide; and id 0 has 8 random bits in training.
 
     Source: Hendriksen's thesis, chapter 4 (Bleeker et al., TMLR 2024), sections 4.3 and 4.D.4.
     """
@@ -96,7 +88,7 @@ def digit_places(width: int, rows: int, digit_size: int) -> list[tuple[int, int]
 
 
 def check_fit(width: int, height: int, rows: int, digit_size: int) -> None:
-    """Whether ``rows`` rows of digits fit into a picture without covering each other."""
+    """Refuse a picture that ``rows`` rows of digits do not fit into without covering each other."""
     if N_DIGITS * digit_size > width or rows * digit_size > height:
         room = min(width // N_DIGITS, height // rows)
         smaller = f"set shortcuts.digit_size to at most {room}, or " if room >= 5 else ""
@@ -109,33 +101,27 @@ def check_fit(width: int, height: int, rows: int, digit_size: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class DigitOverlay:
-    """Codes as digits along the top of a picture, one row for each code.
+    """Codes as digits along the top of a picture, one row for each code."""
 
-    Attributes:
-        digits: (rows, 6) int64, what to show.
-        pictures: (rows, 6) int64, which picture of each digit shows it.
-        drawn: the pictures.
-    """
-
-    digits: np.ndarray
-    pictures: np.ndarray
+    digits: np.ndarray  # (rows, 6) int64, what to show
+    pictures: np.ndarray  # (rows, 6) int64, which picture of each digit shows it
     drawn: SizedDigits
+
+    def _greys(self) -> list[np.ndarray]:
+        shown = zip(self.digits.ravel().tolist(), self.pictures.ravel().tolist(), strict=True)
+        return [self.drawn.grey(digit, picture) for digit, picture in shown]
 
     @cached_property
     def key(self) -> str:
         """A name by content: pixels and rows."""
-        grey = np.stack([self._grey(place) for place in range(self.digits.size)])
+        grey = np.stack(self._greys())
         return fingerprint_arrays({"digits": grey.reshape(*self.digits.shape, *grey.shape[1:])})
 
     def patches(self, width: int, height: int) -> list[Patch]:
-        """One patch for each digit."""
+        """Return one patch for each digit."""
         rows, size = len(self.digits), self.drawn.size
         check_fit(width, height, rows, size)
         return [
-            Patch(left, top, np.broadcast_to(self._grey(place)[:, :, None], (size, size, 3)))
-            for place, (left, top) in enumerate(digit_places(width, rows, size))
+            Patch(left, top, np.broadcast_to(grey[:, :, None], (size, size, 3)))
+            for (left, top), grey in zip(digit_places(width, rows, size), self._greys(), strict=True)
         ]
-
-    def _grey(self, place: int) -> np.ndarray:
-        row, column = divmod(place, N_DIGITS)
-        return self.drawn.grey(int(self.digits[row, column]), int(self.pictures[row, column]))
