@@ -77,16 +77,8 @@ class Caption:
 
     def replaced(self, words: Mapping[int, str]) -> str:
         """The text with other words at some places; all between them stays as it is."""
-        parts, end = [], 0
-        for place in sorted(words):
-            word = self.words[place]
-            parts += [self.text[end : word.start], words[place]]
-            end = word.end
-        return "".join([*parts, self.text[end:]])
-        return with_changes(
-            self.text,
-            [(self.words[place].start, self.words[place].end, word) for place, word in words.items()],
-        )
+        spans = ((self.words[place], word) for place, word in words.items())
+        return with_changes(self.text, [(of.start, of.end, word) for of, word in spans])
 
     def reordered(self, places: Sequence[int], order: Sequence[int]) -> str:
         """The text with the word of ``order[i]`` at ``places[i]``; marks stay where they are."""

@@ -36,23 +36,15 @@ PERTURBED = "perturbations.json"
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """What became of captions or images.
-
-    Attributes:
-        name: the perturbation's.
-        seed: of its draws.
-        options: what it was run with.
-        changed: (n,) booleans.
-        reasons: how many stayed as they were, by reason, most first.
-    """
+    """What became of captions or images."""
 
     of: ClassVar[str]
 
-    name: str
-    seed: int
-    options: Mapping[str, Any]
-    changed: np.ndarray
-    reasons: dict[str, int]
+    name: str  # the perturbation's
+    seed: int  # of its draws
+    options: Mapping[str, Any]  # what it was run with
+    changed: np.ndarray  # (n,) booleans
+    reasons: dict[str, int]  # how many stayed as they were, by reason, most first
 
     @property
     def n_changed(self) -> int:
@@ -79,7 +71,7 @@ class Changes:
 
 @dataclass(frozen=True, eq=False)
 class PerturbedCaptions(Changes):
-    """What became of captions: :class:`Changes` and their ``texts``, as before where one is unchanged."""
+    """What became of captions, and their ``texts``, as before where one is unchanged."""
 
     of: ClassVar[str] = "captions"
 
@@ -137,11 +129,8 @@ def perturb_captions(
     """Change every caption that can be changed.
 
     Args:
-        perturbation: how.
         captions: any texts.
         ids: one per caption: what becomes of one is a function of (seed, id, caption) alone.
-        seed: of the draws.
-        options: of the perturbation.
         compat: ``published`` for the published code's behaviour.
         language: a tagger and a WordNet, where the perturbation needs them.
         tags: the tags of every caption's words, where they are there already
@@ -196,19 +185,10 @@ def perturb_caption(
     compat: str = "none",
     language: Language | None = None,
 ) -> str:
-    """One caption changed, or the caption itself where there is nothing to change.
+    """Return one caption changed, or the caption itself where there is nothing to change.
 
-    Args:
-        caption: any text.
-        name: of a perturbation of captions.
-        id: the caption's, on which draws depend.
-        seed, options, compat: as for :func:`perturb_captions`.
-        language: a tagger and a WordNet; where one is needed and none is given, what
-            :func:`diptych.data.language.open.open_language` finds.
-
-    Raises:
-        UnknownNameError: no such perturbation.
-        UsageError: one of pictures, and whatever :func:`perturb_captions` raises.
+    Draws depend on the caption's ``id``; other arguments and errors are those of :func:`perturb_captions`. Where a
+    language is needed and none is given, it is what :func:`diptych.data.language.open.open_language` finds.
 
     >>> perturb_caption("Two small dogs run across wet grass", "character-swap", compat="published")
     'Two small dogs run across wet grsas'
@@ -235,19 +215,12 @@ def _language_at_hand(nltk_data: str | None, wordnet: str | None) -> Language:
 
 @dataclass(frozen=True)
 class CaptionList:
-    """Captions, whatever they are from.
+    """Captions, whatever they are from."""
 
-    Attributes:
-        name: what they are of.
-        captions: the texts.
-        ids: one per caption.
-        images: the id of each one's picture; None where there are no pictures.
-    """
-
-    name: str
+    name: str  # what they are of
     captions: Sequence[str]
-    ids: Sequence[str]
-    images: Sequence[str] | None = None
+    ids: Sequence[str]  # one per caption
+    images: Sequence[str] | None = None  # the id of each one's picture; None where there are no pictures
 
     @classmethod
     def of_collection(cls, collection: Collection) -> CaptionList:
