@@ -19,6 +19,7 @@ from diptych.core.context import track
 from diptych.core.draws import Draws
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder, write_json
+from diptych.core.options import Options
 from diptych.core.reading import read_text
 from diptych.data.collection import Collection
 from diptych.data.language import Language
@@ -84,16 +85,17 @@ class PerturbedCaptions(Changes):
 
 
 def usual_seed(compat: str) -> int:
-    """The seed where nobody names one: 0, or the published code's."""
+    """Return the seed where nobody names one: 0, or the published code's."""
     return PUBLISHED_SEED if compat == "published" else 0
 
 
-def check_compat(perturbation: TextPerturbation, compat: str) -> None:
-    """See that a perturbation has the form that is asked for."""
+def _settings_of(perturbation: TextPerturbation, options: Mapping[str, Any] | None, compat: str) -> Options:
+    """Return checked options of a perturbation, of the form that is asked for."""
     if compat not in COMPATS:
         raise UsageError(f"compat is {compat!r}", f"one of {', '.join(COMPATS)}")
     if compat == "published" and perturbation.published is None:
         raise UsageError(f"{perturbation.name} has no published form", "leave compat out")
+    return options_of(perturbation, options)
 
 
 def _tags(
@@ -102,7 +104,7 @@ def _tags(
     language: Language | None,
     tags: Sequence[Sequence[str]] | None = None,
 ) -> Sequence[Sequence[str]] | None:
-    """Tag captions, where a perturbation needs tags and none are given, with what it needs checked."""
+    """Tag captions, where a perturbation needs tags and none are given; what any needs of the language is checked."""
     known = language or Language("none")
     for one in perturbations:
         if "wordnet" in one.needs:
@@ -143,10 +145,9 @@ def perturb_captions(
     if len(ids) != len(captions) or (tags is not None and len(tags) != len(captions)):
         given = "no" if tags is None else f"{len(tags):,}"
         raise DataError(f"{len(captions):,} captions, {len(ids):,} ids and {given} tagged sentences")
-    check_compat(perturbation, compat)
+    settings = _settings_of(perturbation, options, compat)
     published = perturbation.published if compat == "published" else None
     seed = seed if seed is not None else usual_seed(compat)
-    settings = options_of(perturbation, options)
     tags = _tags([perturbation], captions, language, tags)
     texts, changed = list(captions), np.zeros(len(captions), dtype=bool)
     reasons: Counter[str] = Counter()
@@ -200,9 +201,8 @@ def perturb_caption(
         from diptych.data.language.open import WORDNET_VARIABLE
 
         language = _language_at_hand(os.environ.get("NLTK_DATA"), os.environ.get(WORDNET_VARIABLE))
-    return perturb_captions(
-        perturbation, [caption], [id], seed=seed, options=options, compat=compat, language=language
-    ).texts[0]
+    given: dict[str, Any] = {"seed": seed, "options": options, "compat": compat, "language": language}
+    return perturb_captions(perturbation, [caption], [id], **given).texts[0]
 
 
 @lru_cache(maxsize=1)
@@ -240,14 +240,13 @@ class CaptionList:
 def check_perturbations(
     perturbations: Sequence[TextPerturbation], options: Mapping[str, Mapping[str, Any]], compat: str
 ) -> None:
-    """See that nothing is asked for that a perturbation cannot do, before anything is done."""
+    """Refuse what a perturbation cannot do, before anything is done."""
     names = [one.name for one in perturbations]
     for name in options:
         if name not in names:
             raise UsageError(f"options of {name}, which was not asked for", f"asked for: {', '.join(names)}")
     for one in perturbations:
-        options_of(one, options.get(one.name))
-        check_compat(one, compat)
+        _settings_of(one, options.get(one.name), compat)
 
 
 def perturbed_over(
@@ -263,18 +262,11 @@ def perturbed_over(
     options = options or {}
     check_perturbations(perturbations, options, compat)
     tags = _tags(perturbations, captions.captions, language)
-    for perturbation in perturbations:
+    shared: dict[str, Any] = {"compat": compat, "language": language, "tags": tags}
+    for one in perturbations:
         for seed in seeds:
-            yield perturb_captions(
-                perturbation,
-                captions.captions,
-                captions.ids,
-                seed=seed,
-                options=options.get(perturbation.name),
-                compat=compat,
-                language=language,
-                tags=tags,
-            )
+            own = options.get(one.name)
+            yield perturb_captions(one, captions.captions, captions.ids, seed=seed, options=own, **shared)
 
 
 def write_perturbed(

@@ -40,16 +40,16 @@ class Letter(NamedTuple):
 
 
 def letters_of(word: Word) -> list[Letter]:
-    """The letters and digits of a word of a caption, in order, with their places in the caption."""
-    if word.text.isascii():
-        return [
-            Letter(character, place, place + 1)
-            for place, character in enumerate(word.text, word.start)
-            if character.isalnum()
-        ]
+    """Return the letters and digits of a word of a caption, in order, with their places in the caption."""
     letters: list[Letter] = []
     for place, character in enumerate(word.text, word.start):
-        if letters and letters[-1].end == place and _joins(character):
+        if character.isascii():
+            joins = False
+        else:  # a combining mark, or a later part of a Hangul syllable, belongs to the letter before it
+            joins = unicodedata.category(character)[0] == "M" or any(
+                first <= character <= last for first, last in _HANGUL_PARTS
+            )
+        if joins and letters and letters[-1].end == place:
             last = letters.pop()
             letters.append(Letter(last.text + character, last.start, place + 1))
         elif character.isalnum():
@@ -57,26 +57,15 @@ def letters_of(word: Word) -> list[Letter]:
     return letters
 
 
-def _joins(character: str) -> bool:
-    """Whether it belongs to the letter before it: a combining mark, or a later part of a Hangul syllable."""
-    return (
-        unicodedata.category(character)[0] == "M"
-        or "\u1160" <= character <= "\u11ff"
-        or "\ud7b0" <= character <= "\ud7ff"
-    )
+_HANGUL_PARTS = (("\u1160", "\u11ff"), ("\ud7b0", "\ud7ff"))
 
 
 def in_case_of(letter: str, model: str) -> str:
-    """``letter`` as large or small as ``model``; as it is where one of them has no case.
+    """Return ``letter`` as large or small as ``model``; as it is where one of them has no case.
 
     A letter whose other case is two (``ß``) stays too, so that one letter stays one.
     """
-    if model.isupper():
-        changed = letter.upper()
-    elif model.islower():
-        changed = letter.lower()
-    else:
-        return letter
+    changed = letter.upper() if model.isupper() else letter.lower() if model.islower() else letter
     return changed if len(changed) == len(letter) else letter
 
 
@@ -119,7 +108,7 @@ key of two characters has both."""
 
 @cache
 def neighbours(keyboard: KeyboardName) -> Mapping[str, str]:
-    """For every letter and digit of ``keyboard``, in lower case, the letters or the digits on touching keys.
+    """Return for every letter and digit of ``keyboard``, in lower case, the letters or the digits on touching keys.
 
     A slip of a letter is a letter and that of a digit a digit: what a word is made of stays a word.
     """
@@ -133,14 +122,12 @@ def neighbours(keyboard: KeyboardName) -> Mapping[str, str]:
         touching = "".join(
             other
             for row, place, other in keys
-            if (row == height and abs(place - left) == 1)
+            if (abs(row - height), abs(place - left)) == (0, 1)
             or (abs(row - height) == 1 and abs(place - left) < 1)
         )
         for character in key:
-            kind = _kind(character)
-            same = "".join(other for other in touching if _kind(other) == kind)
-            if kind != "mark":
-                found[character] = same
+            if (kind := _kind(character)) != "mark":
+                found[character] = "".join(other for other in touching if _kind(other) == kind)
     return found
 
 
@@ -320,43 +307,30 @@ class TypingErrors(NoOptions):
 )
 def _mistype(caption: Caption, draws: Draws, options: TypingErrors) -> str:
     words = [letters_of(word) for word in caption.words]
-    count = sum(map(len, words))
+    count, firsts = sum(map(len, words)), sum(map(bool, words))
     if not count:
         raise Unchanged("no letter")
-    firsts = sum(1 for letters in words if letters)
     weights = firsts * options.first_letter + (count - firsts)
     unit = options.rate * count / weights if weights else 0.0
-    near = neighbours(options.keyboard)
-    changes: list[Edit] = []
-    for word, letters in zip(caption.words, words, strict=True):
-        changes += _errors(word, letters, draws, options, unit, near)
+    changes = [change for letters in words for change in _errors(letters, draws, options, unit)]
     if not changes:
         raise Unchanged("no error was drawn")
     return with_changes(caption.text, changes)
 
 
-def _errors(
-    word: Word,
-    letters: list[Letter],
-    draws: Draws,
-    options: TypingErrors,
-    unit: float,
-    near: Mapping[str, str],
-) -> list[Edit]:
-    """What is changed in one word: (start, end, replacement), apart from each other.
+def _errors(letters: list[Letter], draws: Draws, options: TypingErrors, unit: float) -> list[Edit]:
+    """Return what is changed in one word, apart from each other.
 
     A letter after the first is hit with chance ``unit``. Where it is hit and no kind of error is possible, as
     in a word of one letter that the keyboard does not have, there is none.
     """
-    changes: list[Edit] = []
-    left, free = len(letters), word.start
+    near, changes, left, free = neighbours(options.keyboard), list[Edit](), len(letters), 0
     for number, letter in enumerate(letters):
         chance = unit * (1.0 if number else options.first_letter)
         if letter.start < free or draws.uniform() >= chance:
             continue
         keys = near.get(key_of(letter.text), "")
-        after = letters[number + 1] if number + 1 < len(letters) else None
-        swapped = "" if after is None else _swapped(letter, after)
+        swapped = _swapped(letter, letters[number + 1]) if number + 1 < len(letters) else ""
         weights = {
             "substitution": options.substitution if keys else 0.0,
             "omission": options.omission if left > 1 else 0.0,  # a word keeps a letter
@@ -373,9 +347,9 @@ def _errors(
             twice = not keys or draws.below(2) == 0
             extra = letter.text if twice else draws.choice(keys)
             changes.append((letter.end, letter.end, in_case_of(extra, letter.text)))
-        elif kind == "transposition" and after is not None:
-            changes.append((letter.start, after.end, swapped))
-            free = after.end
+        elif kind == "transposition":
+            free = letters[number + 1].end
+            changes.append((letter.start, free, swapped))
     return changes
 
 
@@ -413,15 +387,12 @@ class RecognitionErrors(NoOptions):
     )
 
 
-@cache
-def _readings() -> Mapping[str, list[tuple[str, str]]]:
-    """By first character: what can stand there, and what may be read for it."""
-    readings: dict[str, list[tuple[str, str]]] = {}
-    for pair in CONFUSIONS:
-        one, other = pair.split()
-        readings.setdefault(one[0], []).append((one, other))
-        readings.setdefault(other[0], []).append((other, one))
-    return readings
+# By first character: what can stand there, and what may be read for it.
+_READINGS: dict[str, list[tuple[str, str]]] = {}
+for _pair in CONFUSIONS:
+    _one, _other = _pair.split()
+    _READINGS.setdefault(_one[0], []).append((_one, _other))
+    _READINGS.setdefault(_other[0], []).append((_other, _one))
 
 
 @_declare(
@@ -431,12 +402,12 @@ def _readings() -> Mapping[str, list[tuple[str, str]]]:
     options=RecognitionErrors,
 )
 def _misread(caption: Caption, draws: Draws, options: RecognitionErrors) -> str:
-    text, readings = caption.text, _readings()
+    text = caption.text
     changes, any_place, place = [], False, 0
     while place < len(text):
         possible = [
             (shape, read)
-            for shape, read in readings.get(text[place], ())
+            for shape, read in _READINGS.get(text[place], ())
             if text.startswith(shape, place) and not _accent_at(text, place + len(shape))
         ]
         any_place = any_place or bool(possible)
