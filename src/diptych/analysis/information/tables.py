@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from diptych.analysis.information.answers import GROUPS, UNSTATED
-from diptych.analysis.information.audit_report import (
-    CONDITIONS,
-    SIDES,
-    Audit,
-    Held,
-    gap_of,
-)
+from diptych.analysis.information.audit_report import CONDITIONS, SIDES, Audit, Held, gap_of
 from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
 

@@ -21,11 +21,7 @@ class Caption:
     """A caption; ``tags`` are the Penn treebank tags of its words, None where none were asked for."""
 
     def __init__(
-        self,
-        text: str,
-        id: str = "",
-        tags: Sequence[str] | None = None,
-        language: Language | None = None,
+        self, text: str, id: str = "", tags: Sequence[str] | None = None, language: Language | None = None
     ) -> None:
         self.text = text
         self.id = id
