@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from diptych.analysis.granularity.declaration import COMPATS, Feature, Lexicon, Unmeasured, choose_features
+from diptych.analysis.granularity.features import COMPATS, Feature, Lexicon, Unmeasured, choose_features
 from diptych.analysis.granularity.result import Example, FeatureSummary, Granularity
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.context import task
