@@ -86,9 +86,8 @@ class Weights:
 
     def scaled(self, factor: float) -> Weights:
         """The same in another unit."""
-        return Weights(
-            self.values * factor, self.positives, None if self.within is None else self.within * factor
-        )
+        within = None if self.within is None else self.within * factor
+        return Weights(self.values * factor, self.positives, within)
 
 
 def gradient_weights(
@@ -205,28 +204,6 @@ def count(
     }
 
 
-Scoring = Callable[[Tensor, Tensor], Tensor]
-"""Embeddings (n, d) and (m, d) to scores (n, m); one of ``objectives.similarity`` or any other."""
-
-
-def described_objective(objective: Objective) -> tuple[str, dict[str, Any]]:
-    """Return its name in the registry and its options as they are now, a learned temperature by value.
-
-    The reduction is left out: what is counted is before it.
-    """
-    kind = declaration_of(objective)
-    if kind is None:
-        return type(objective).__name__, {}
-    options = {
-        name: getattr(objective, name)
-        for name in kind.options
-        if name != "reduction" and hasattr(objective, name)
-    }
-    return kind.name, {
-        name: float(value.detach()) if isinstance(value, Tensor) else value for name, value in options.items()
-    }
-
-
 def cocos_over(
     images: np.ndarray,
     texts: np.ndarray,
@@ -236,7 +213,7 @@ def cocos_over(
     *,
     unit: Unit = "temperature",
     compat: CocosCompat = "none",
-    similarity: Scoring | None = None,
+    similarity: Callable[[Tensor, Tensor], Tensor] | None = None,
     about: dict[str, Any] | None = None,
 ) -> CocosReport:
     """Count contributing samples in every batch; mean ± sd over batches, and weight distributions.
@@ -247,6 +224,7 @@ def cocos_over(
     Args:
         images: (n_images, d) embeddings, may be memory-mapped.
         texts: (n_captions, d) embeddings.
+        similarity: embeddings (n, d) and (m, d) to scores (n, m); one of ``objectives.similarity`` or any other.
     """
     factor = check_counting(objective, epsilon, unit, compat)
     similar = similarity or similarity_of("cosine")
@@ -273,12 +251,15 @@ def cocos_over(
         sizes.append((len(batch.images), len(batch.captions)))
     if not sizes:
         raise UsageError("no batch to count in", "give at least one batch")
-    name, options = described_objective(objective)
-    n_images, n_captions = ((min(given), max(given)) for given in zip(*sizes, strict=True))
+    kind = declaration_of(objective)
+    # as they are now, a learned temperature by value; without the reduction, before which is counted
+    known = [] if kind is None else [name for name in kind.options if name != "reduction"]
+    given = {name: getattr(objective, name) for name in known if hasattr(objective, name)}
+    n_images, n_captions = ((min(each), max(each)) for each in zip(*sizes, strict=True))
     return CocosReport(
         CocosProtocol(
-            objective=name,
-            options=options,
+            objective=type(objective).__name__ if kind is None else kind.name,
+            options={key: float(one.detach()) if isinstance(one, Tensor) else one for key, one in given.items()},
             similarity=str(getattr(similar, "name", getattr(similar, "__name__", "given"))),
             epsilon=epsilon,
             unit=unit,

@@ -91,21 +91,20 @@ def with_changes(text: str, changes: Sequence[tuple[int, int, str]]) -> str:
 
 
 def rewritten(caption: Caption, changes: Mapping[Span, str]) -> str:
-    """The caption with other words in place of some."""
-    words = caption.words
+    """Return the caption with other words in place of some; ``a`` and ``an`` follow them, nothing leaves no blank."""
+    words, text = caption.words, caption.text
     edits: list[tuple[int, int, str]] = []
     taken = {place for first, last in changes for place in range(first, last + 1)}
     for (first, last), new in changes.items():
         start, end = words[first].start, words[last].end
         if not new:
             after = words[last + 1].start if last + 1 < len(words) else end
-            edits.append((start, after if caption.text[end:after].isspace() else end, ""))
+            edits.append((start, after if text[end:after].isspace() else end, ""))
             continue
         edits.append((start, end, cased_like(words[first].text, new)))
-        before = first - 1
-        if before < 0 or before in taken or words[before].text.lower() not in ("a", "an"):
-            continue
-        if caption.text[words[before].end : start].isspace():
-            article = article_before(new.split()[0])
-            edits.append((words[before].start, words[before].end, cased_like(words[before].text, article)))
-    return with_changes(caption.text, edits)
+        if first and first - 1 not in taken:
+            before = words[first - 1]
+            if before.text.lower() in ("a", "an") and text[before.end : start].isspace():
+                article = article_before(new.split()[0])
+                edits.append((before.start, before.end, cased_like(before.text, article)))
+    return with_changes(text, edits)

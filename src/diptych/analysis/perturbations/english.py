@@ -35,53 +35,29 @@ UNCOUNTED = listed(
 _SAME = listed("aircraft bison cattle chassis moose offspring salmon series species swine trout")
 _SAME_ENDINGS = ("craft", "deer", "fish", "sheep")
 
-# By the end of the word: a grandchild is a child, a policewoman a woman.
-_IRREGULAR = {
-    "man": "men",
-    "child": "children",
-    "person": "people",
-    "foot": "feet",
-    "tooth": "teeth",
-    "goose": "geese",
-}
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(pair.split("/") for pair in text.split())
+
+
 _REGULAR = re.compile(r"(?:.*(?:hu|otto|norse)|(?:ger|ro|sha|talis|cai|nor|brah|turko))man|mongoose")
-_WHOLE = {
-    "mouse": "mice",
-    "dormouse": "dormice",
-    "louse": "lice",
-    "ox": "oxen",
-    "quiz": "quizzes",
-    "passer-by": "passers-by",
-    "passerby": "passersby",
-    "axe": "axes",
-    "life": "lives",
-    "elf": "elves",
-    "self": "selves",
-    "hoof": "hooves",
-    "sheaf": "sheaves",
-    "alumnus": "alumni",
-    "fungus": "fungi",
-    "criterion": "criteria",
-    "phenomenon": "phenomena",
-}
-_VES = {
-    one: one[: one.rindex("f")] + "ves"
-    for one in ("leaf", "loaf", "thief", "shelf", "calf", "half", "wolf", "scarf", "knife", "wife")
-}
-_ENDINGS = _IRREGULAR | _VES
+_WHOLE = _pairs(
+    "mouse/mice dormouse/dormice louse/lice ox/oxen quiz/quizzes passer-by/passers-by passerby/passersby axe/axes "
+    "life/lives elf/elves self/selves hoof/hooves sheaf/sheaves alumnus/alumni fungus/fungi criterion/criteria "
+    "phenomenon/phenomena"
+)
+# By the end of the word: a grandchild is a child, a policewoman a woman.
+_ENDINGS = _pairs(
+    "man/men child/children person/people foot/feet tooth/teeth goose/geese leaf/leaves loaf/loaves thief/thieves "
+    "shelf/shelves calf/calves half/halves wolf/wolves scarf/scarves knife/knives wife/wives"
+)
 _OES = listed(
     "buffalo cargo domino echo embargo hero mosquito potato superhero tomato tornado torpedo veto volcano"
 )
 _HARD_CH = ("stomach", "monarch", "patriarch", "matriarch", "loch", "tech", "eunuch", "epoch")
-_WHOLE_BACK = {many: one for one, many in _WHOLE.items()} | {
-    "dice": "die",
-    "oases": "oasis",
-    "crises": "crisis",
-    "cacti": "cactus",
-    "octopi": "octopus",
-    "hoofs": "hoof",
-    "scarfs": "scarf",
-}
+_WHOLE_BACK = {many: one for one, many in _WHOLE.items()} | _pairs(
+    "dice/die oases/oasis crises/crisis cacti/cactus octopi/octopus hoofs/hoof scarfs/scarf"
+)
 
 _HEAD = re.compile(
     r"(.+?)((?:[ -])(?:of|in|on|at|to|for|with|by|de|la|the|under|from)(?:[ -]).+)", re.IGNORECASE
@@ -144,13 +120,13 @@ def _plural(noun: str) -> str:
                 return noun.removesuffix(one) + many
     if noun.endswith(("sis", "xis")):
         return noun[:-2] + "es"
-    if noun.endswith(("s", "x", "z", "ch", "sh")) and not noun.endswith(_HARD_CH):
+    if noun in _OES or (noun.endswith(("s", "x", "z", "ch", "sh")) and not noun.endswith(_HARD_CH)):
         return noun + "es"
-    if noun in _OES:
-        return noun + "es"
-    if noun.endswith("y") and noun[-2:-1] not in ("a", "e", "o", "u", ""):
-        return noun[:-1] + "ies"
-    return noun + "s"
+    return noun[:-1] + "ies" if _consonant_y(noun) else noun + "s"
+
+
+def _consonant_y(word: str) -> bool:
+    return word.endswith("y") and word[-2:-1] not in ("a", "e", "o", "u", "")
 
 
 # Ends of singulars that the rules would get wrong, by the letters of their plurals.
@@ -180,13 +156,7 @@ def _singular(noun: str) -> str | None:
     one = noun[:-1]
     if one in _VOWEL:
         return one
-    if (
-        not noun.endswith("s")
-        or noun.endswith(("ss", "us", "is"))
-        or len(noun) < 3
-        or noun in _S
-        or noun in UNCOUNTED
-    ):
+    if not noun.endswith("s") or noun.endswith(("ss", "us", "is")) or len(noun) < 3 or noun in _S | UNCOUNTED:
         return None
     if noun.endswith("ies"):
         return one if one in _IE or len(noun) < 5 else noun[:-3] + "y"
@@ -217,12 +187,9 @@ def compared(adjective: str, degree: Literal["comparative", "superlative"]) -> s
     if adjective.lower() in _COMPARED:
         return _COMPARED[adjective.lower()][which]
     ending = ("er", "est")[which]
-    syllables = len(_SYLLABLES.findall(adjective.removesuffix("e"))) or 1
-    if (
-        " " in adjective
-        or "-" in adjective
-        or not (syllables == 1 or (syllables == 2 and adjective.endswith(("y", "ow", "le"))))
-    ):
+    syllables = len(_SYLLABLES.findall(adjective.removesuffix("e")))
+    short = syllables < 2 or (syllables == 2 and adjective.endswith(("y", "ow", "le")))
+    if {" ", "-"} & {*adjective} or not short:
         return f"{('more', 'most')[which]} {adjective}"
     if adjective.endswith("y") and adjective[-2:-1] not in ("a", "e", "o"):
         return adjective[:-1] + "i" + ending
@@ -292,7 +259,7 @@ def for_one(verb: str) -> str:
     """
     if verb in _ONE:
         return _ONE[verb]
-    if verb.endswith("y") and verb[-2:-1] not in ("a", "e", "o", "u", ""):
+    if _consonant_y(verb):
         return verb[:-1] + "ies"
     if verb.endswith(("s", "x", "z", "ch", "sh", "o")):
         return verb + ("s" if verb.endswith("oo") else "es")
