@@ -259,7 +259,9 @@ def cocos_over(
     return CocosReport(
         CocosProtocol(
             objective=type(objective).__name__ if kind is None else kind.name,
-            options={key: float(one.detach()) if isinstance(one, Tensor) else one for key, one in given.items()},
+            options={
+                key: float(one.detach()) if isinstance(one, Tensor) else one for key, one in given.items()
+            },
             similarity=str(getattr(similar, "name", getattr(similar, "__name__", "given"))),
             epsilon=epsilon,
             unit=unit,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -36,14 +36,14 @@ PERTURBED = "perturbations.json"
 
 
 @dataclass(frozen=True, eq=False)
-class Changes:
-    """What became of captions or images."""
-
-    of: ClassVar[str]
+class PerturbedCaptions:
+    """What became of captions."""
 
     name: str  # the perturbation's
     seed: int  # of its draws
+    compat: str
     options: Mapping[str, Any]  # what it was run with
+    texts: list[str]  # as before where one is unchanged
     changed: np.ndarray  # (n,) booleans
     reasons: dict[str, int]  # how many stayed as they were, by reason, most first
 
@@ -52,36 +52,17 @@ class Changes:
         """How many were changed."""
         return int(self.changed.sum())
 
-    def line(self) -> str:
-        """Return one line: how many were changed, and why the others were not."""
-        counts = f"{self.name}: {self.n_changed:,} of {len(self.changed):,} {self.of} changed"
-        why = "; ".join(f"{reason} {count:,}" for reason, count in self.reasons.items())
-        return f"{counts} ({why})" if why else counts
-
     def to_dict(self) -> dict[str, Any]:
-        """Return what was done and how often; JSON-able."""
+        """Return what was done and how often, without the texts; JSON-able."""
         return {
             "name": self.name,
             "seed": self.seed,
+            "compat": self.compat,
             "options": dict(self.options),
-            self.of: len(self.changed),
+            "captions": len(self.changed),
             "changed": self.n_changed,
             "unchanged": self.reasons,
         }
-
-
-@dataclass(frozen=True, eq=False)
-class PerturbedCaptions(Changes):
-    """What became of captions, and their ``texts``, as before where one is unchanged."""
-
-    of: ClassVar[str] = "captions"
-
-    compat: str
-    texts: list[str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same with ``compat``, without the texts."""
-        return {"name": self.name, "seed": self.seed, "compat": self.compat} | super().to_dict()
 
 
 def usual_seed(compat: str) -> int:
@@ -165,15 +146,8 @@ def perturb_captions(
             reasons[SAME] += 1
         else:
             texts[place], changed[place] = text, True
-    return PerturbedCaptions(
-        name=perturbation.name,
-        seed=seed,
-        compat=compat,
-        options=settings.model_dump(),
-        texts=texts,
-        changed=changed,
-        reasons=dict(reasons.most_common()),
-    )
+    given, why = settings.model_dump(), dict(reasons.most_common())
+    return PerturbedCaptions(perturbation.name, seed, compat, given, texts, changed, why)
 
 
 def perturb_caption(

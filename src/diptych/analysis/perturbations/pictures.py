@@ -7,7 +7,6 @@ stays what it was, byte for byte, is counted with its reason and not decoded onc
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,14 +15,11 @@ import numpy as np
 
 from diptych.analysis.perturbations.caption import Unchanged
 from diptych.analysis.perturbations.declaration import PicturePerturbation, options_of
-from diptych.analysis.perturbations.perturb import Changes
-from diptych.core.context import track
 from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.collection import Collection
 from diptych.data.images import OverlaySource
-from diptych.data.loading import read_ahead
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -96,12 +92,6 @@ class _OverlaidSource(PerturbedSource):
         return found
 
 
-class PictureChanges(Changes):
-    """What became of images."""
-
-    of = "pictures"
-
-
 def perturbed_pictures(
     collection: Collection,
     perturbation: PicturePerturbation,
@@ -124,23 +114,4 @@ def perturbed_pictures(
         source=kind(collection, perturbation, seed, settings),
         source_rows=np.arange(collection.n_images),
         notes=(*collection.notes, f"pictures perturbed: {perturbation.name} ({said}), seed {seed}"),
-    )
-
-
-def picture_changes(collection: Collection) -> PictureChanges:
-    """Return which pictures of :func:`perturbed_pictures` are changed, and why the others are not.
-
-    Pictures that have been read in this process (to encode them, say) are not read again.
-    """
-    source = collection.source
-    if not isinstance(source, PerturbedSource):
-        raise UsageError(f"pictures of {collection.name} are not perturbed", "see perturbed_pictures")
-    found = read_ahead(source.outcome, collection.source_rows.tolist())
-    outcomes = list(track(found, source.perturbation.name, collection.n_images, "pictures"))
-    return PictureChanges(
-        name=source.perturbation.name,
-        seed=source.seed,
-        options=source.options.model_dump(),
-        changed=np.array([outcome == _CHANGED for outcome in outcomes], dtype=bool),
-        reasons=dict(Counter(outcome for outcome in outcomes if outcome != _CHANGED).most_common()),
     )
