@@ -333,9 +333,8 @@ def _words(caption: Caption, lexicon: Lexicon) -> float:
 
 # What is said about nouns: adjectives before or after them, and phrases that follow them.
 #
-# No code was published for thesis Table 5.1, and no count of part-of-speech tags gives its adjectives and
-# complement phrases on both fine-grained collections (docs/brittleness.md has what was tried): here they have no
-# published form.
+# No code was published for thesis Table 5.1, and no count of part-of-speech tags gives its adjectives and complement
+# phrases on both fine-grained collections (docs/brittleness.md has what was tried): here they have no published form.
 _BEGINNINGS = frozenset({"IN", "TO", "VBG", "VBN", "WDT", "WP", "WP$", "WRB"})
 """Prepositions and ``that``, ``to``, participles, relative pronouns and adverbs."""
 

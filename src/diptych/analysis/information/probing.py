@@ -35,11 +35,10 @@ from diptych.metrics.bootstrap import Bootstrap
 
 # Rows made fit for probes: centred, and their directions brought halfway to one spread.
 #
-# A penalty on a probe's weights makes directions of little variance expensive, and what a contrastive
-# loss suppresses is in just those; rows whitened wholly make noise as cheap as signal. Halfway (each
-# direction divided by the square root of its deviation) a linear probe finds as much on validation rows
-# as with either, or more, and is solved several times faster than with rows as they are. The functions
-# that a probe can express are the same in all three.
+# A penalty on a probe's weights makes directions of little variance expensive, and what a contrastive loss suppresses
+# is in just those; rows whitened wholly make noise as cheap as signal. Halfway (each direction divided by the square
+# root of its deviation) a linear probe finds as much on validation rows as with either, or more, and is solved several
+# times faster than with rows as they are. The functions that a probe can express are the same in all three.
 
 _LEAST_SHARE = 1e-8
 """A direction with less than this share of the largest variance is rounding error and is left out."""

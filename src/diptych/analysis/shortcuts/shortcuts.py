@@ -108,9 +108,8 @@ class Shortcuts:
     def training(self, split: Collection, batch: Batch, epoch: int) -> BatchShortcuts:
         """Return what a batch of ``split``, a part of the whole collection, carries in an epoch.
 
-        An image that comes with several of its captions carries one code with all of them. Taken again
-        in the same epoch, with other captions, it has other pictures of its digits and, of ``bits``,
-        another code.
+        An image that comes with several of its captions carries one code with all of them. Taken again in the same
+        epoch, with other captions, it has other pictures of its digits and, of ``bits``, another code.
 
         Raises:
             MismatchError: an image or caption that the whole collection does not have.
