@@ -13,26 +13,24 @@ soft-max leaves a query's other positives out.
 The published code differs from its equations in this:
 
 Triplet losses
-    - t2i is counted on the wrong axis: the violations of captions as queries are summed over the
-      captions, so that C^q and C^0 are per image, not per caption (hence Table 2's 14.78 queries
-      without gradient for i2t and 1.14 for t2i). C^B is right. The hardest form has no such axis.
+    - t2i is counted on the wrong axis: the violations of captions as queries are summed over the captions, so that C^q
+      and C^0 are per image, not per caption (hence Table 2's 14.78 queries without gradient for i2t and 1.14 for t2i).
+      C^B is right. The hardest form has no such axis.
     - C^q is the mean over queries with a violation only; with the hardest negative it is always 1.
     - All queries without one: 0/0, printed as nan; None here.
 NT-Xent
-    - As Eq. 11: C^q, W^- and W^+ are means over all queries. C^B and C^0 are not printed; here they
-      are taken from the same counts.
+    - As Eq. 11: C^q, W^- and W^+ are means over all queries. C^B and C^0 are not printed; here they are of the same
+      counts.
 SmoothAP
     - sim(D_ij) is G(1 − G) without the 1/τ of Eq. 24, so that ε is 1/τ times (100 times) stricter.
     - i2t: the pair count is divided by k captions, the mean is over queries with a count only.
-    - t2i: query i looks at the candidates k·i … k·i + k − 1, which exist for the first ⌈B/k⌉ of the
-      k·B captions only and are not their positives; all others count as without gradient (hence
-      636–637 of 640 in Table 4). The count is not divided.
+    - t2i: query i looks at the candidates k·i … k·i + k − 1, which exist for the first ⌈B/k⌉ of the k·B captions only
+      and are not their positives; all others count as without gradient (hence 636–637 of 640 in Table 4). The count is
+      not divided.
     - A batch without any count has C^q 0.
 
-All of them read a batch as pairs (image, caption), other captions of an image being negatives;
-SmoothAP reads it as images with k captions each.
-
-All functions of one direction have queries as rows; give transposed matrices for texts as queries.
+All of them read a batch as pairs (image, caption), other captions of an image being negatives; SmoothAP reads it as
+images with k captions each. All functions of one direction have queries as rows.
 """
 
 from __future__ import annotations
@@ -196,9 +194,8 @@ def smoothap_counts(
     Not the same as counting weights: Eq. 13 counts pairs, leaves the ranks in front of Eq. 12's sums
     out, and counts pairs of two positives.
     """
-    scores = np.asarray(scores, dtype=np.float64)
     each = np.zeros(len(scores))
-    for query, (row, matches) in enumerate(zip(scores, positives, strict=True)):
+    for query, (row, matches) in enumerate(zip(np.asarray(scores, np.float64), positives, strict=True)):
         for i in np.flatnonzero(matches).tolist():
             above = _above(row, i, temperature)
             closeness = above * (1 - above) / (temperature if over_temperature else 1.0)

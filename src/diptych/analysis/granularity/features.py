@@ -118,16 +118,8 @@ Count = Callable[[Caption, Lexicon], float]
 
 COMPATS = ("none", "published")
 
-ORDER = (
-    "adjectives",
-    "complement-phrases",
-    "articles",
-    "quantifiers",
-    "concept-depth",
-    "characters",
-    "words",
-    "concept-diversity",
-)
+ORDER = ("adjectives", "complement-phrases", "articles", "quantifiers", "concept-depth", "characters", "words",
+         "concept-diversity")  # fmt: skip
 """Features in the order of thesis Table 5.1; any other comes after them."""
 
 
@@ -151,7 +143,7 @@ class Feature:
     published: Count | None = field(default=None, repr=False)
     published_description: str = ""
     per_noun: bool = (
-        False  # whether the number per noun, by which the thesis's text defines it, is given besides
+        False  # whether the number per noun is given besides, by which the thesis's text defines it
     )
     decimals: int = 2  # digits after the point in tables
 
@@ -179,7 +171,6 @@ def choose_features(names: Iterable[str] | None = None) -> list[Feature]:
 
 
 _NOUNS: frozenset[PartOfSpeech] = frozenset({"noun"})
-_CONTENT: frozenset[PartOfSpeech] = frozenset({"noun", "verb", "adjective", "adverb"})
 _BOTH = frozenset({"tags", "wordnet"})
 _TAGS = frozenset({"tags"})
 _SOURCE = "thesis section 5.3.1"
@@ -238,16 +229,14 @@ def _concept_depth(caption: Caption, lexicon: Lexicon) -> float:
     return fmean(depths)
 
 
-@_feature(
+_feature(
     "concept-diversity",
     "different usual senses of nouns, verbs (not be, have, do), adjectives and adverbs",
     "caption",
     needs=_BOTH,
     published=_published_diversity,
     published_description="different lemmas of all senses of all words, divided by the number of words",
-)
-def _concept_diversity(caption: Caption, lexicon: Lexicon) -> float:
-    return len(set(lexicon.concepts(caption, _CONTENT)))
+)(lambda caption, lexicon: len(set(lexicon.concepts(caption, frozenset(_PARTS)))))
 
 
 # Words that say which and how many: articles and quantifiers.
@@ -308,46 +297,37 @@ def _quantifiers(caption: Caption, lexicon: Lexicon) -> float:
 # of its Table 5.1 are characters, those of the file with blanks and marks. Its words lie between single blanks: a
 # blank at the end of a caption, which every seventh of COCO's must have had for the printed 10.59, counts as one more
 # word, and so does the blank before a full stop in Flickr30k's.
-@_feature(
+_feature(
     "characters",
     "characters, marks included, with one blank between words and none around them",
     "caption",
-    source="thesis section 5.3.1; Lewis and Frank, The length of words reflects their conceptual complexity, 2016",
+    source=f"{_SOURCE}; Lewis and Frank, The length of words reflects their conceptual complexity, 2016",
     published=lambda caption, lexicon: len(caption.text),
     published_description="characters as the file has them",
-)
-def _characters(caption: Caption, lexicon: Lexicon) -> float:
-    return len(" ".join(caption.text.split()))
+)(lambda caption, lexicon: len(" ".join(caption.text.split())))
 
-
-@_feature(
+_feature(
     "words",
     "words; marks are none",
     "caption",
     published=lambda caption, lexicon: len(caption.text.split(" ")),
     published_description="what lies between single blanks, empty strings included",
-)
-def _words(caption: Caption, lexicon: Lexicon) -> float:
-    return len(caption.words)
-
+)(lambda caption, lexicon: len(caption.words))
 
 # What is said about nouns: adjectives before or after them, and phrases that follow them.
 #
 # No code was published for thesis Table 5.1, and no count of part-of-speech tags gives its adjectives and complement
 # phrases on both fine-grained collections (docs/brittleness.md has what was tried): here they have no published form.
-_BEGINNINGS = frozenset({"IN", "TO", "VBG", "VBN", "WDT", "WP", "WP$", "WRB"})
-"""Prepositions and ``that``, ``to``, participles, relative pronouns and adverbs."""
-
-
-@_feature(
+_feature(
     "adjectives",
     "adjectives (tags JJ, JJR, JJS), whatever they describe",
     "noun phrase",
     needs=_TAGS,
     per_noun=True,
-)
-def _adjectives(caption: Caption, lexicon: Lexicon) -> float:
-    return len(caption.adjectives)
+)(lambda caption, lexicon: len(caption.adjectives))
+
+_BEGINNINGS = frozenset({"IN", "TO", "VBG", "VBN", "WDT", "WP", "WP$", "WRB"})
+"""Prepositions and ``that``, ``to``, participles, relative pronouns and adverbs."""
 
 
 @_feature(

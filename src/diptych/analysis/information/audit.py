@@ -12,9 +12,9 @@ Facts of an image are grouped by who states them, so that the audit measures wha
 Hendriksen's thesis could only argue about: how much of what one caption alone says survives in the
 image's row, and how far it is from a task-optimal representation (:func:`~diptych.analysis.information.gap_of`).
 
-Probes are trained on rows of the split that the encoder was trained on, chosen on validation and measured
-on test rows. An encoder that fits its training pictures in ways that do not carry over makes the probes'
-rows unlike their test rows, which lowers what is found: the figures are about what holds for new pictures.
+Probes are trained on rows of the split that the encoder was trained on, chosen on validation and measured on test rows.
+An encoder that fits its training pictures in ways that do not carry over makes the probes' rows unlike their test rows,
+which lowers what is found: the figures are about what holds for new pictures.
 """
 
 from __future__ import annotations
@@ -25,20 +25,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from diptych.analysis.information.answers import (
-    GROUPS,
-    Answers,
-    caption_codes,
-    caption_facts,
-    caption_words,
-    carried_codes,
-    content_words,
-    has_codes,
-    has_facts,
-    image_facts,
-    image_words,
-    stated_keys,
-)
+from diptych.analysis.information import answers
 from diptych.analysis.information.audit_report import Audit, AuditProtocol, Side
 from diptych.analysis.information.probing import MOST_ROWS, PROBES, ProbeName, Rows, figures_of, probe
 from diptych.analysis.information.questions import PLACES, Questions, questions_of
@@ -74,7 +61,7 @@ def audit(
     parts = [one.collection for one in next(iter(conditions.values()))]
     return Audit(
         AuditProtocol(
-            "facts" if has_facts(parts[0]) else "words",
+            "facts" if answers.has_facts(parts[0]) else "words",
             {name: PROBES[name] for name in probes},
             most,
             seed,
@@ -97,18 +84,22 @@ def side_questions(
 ) -> Questions:
     """Return everything that can be asked of one side's rows of train, validation and test."""
     train, images = collections[0], side == "image"
-    asked: dict[str, list[Answers]] = {}
-    if not has_facts(train):
-        words = content_words(train, fix=_more_images(train, most))
-        asked["words"] = [(image_words if images else caption_words)(one, words) for one in collections]
+    asked: dict[str, list[answers.Answers]] = {}
+    if not answers.has_facts(train):
+        words = answers.content_words(train, fix=_more_images(train, most))
+        asked["words"] = [
+            (answers.image_words if images else answers.caption_words)(one, words) for one in collections
+        ]
     elif images:
-        ever = stated_keys(train)
-        asked["facts"] = [image_facts(one, ever) for one in collections]
+        ever = answers.stated_keys(train)
+        asked["facts"] = [answers.image_facts(one, ever) for one in collections]
     else:
-        asked["facts"] = [caption_facts(one, stated=True) for one in collections]
-        asked["unstated facts"] = [caption_facts(one, stated=False) for one in collections]
-    if has_codes(train):
-        asked["digits"] = [(carried_codes if images else caption_codes)(one) for one in collections]
+        asked["facts"] = [answers.caption_facts(one, stated=True) for one in collections]
+        asked["unstated facts"] = [answers.caption_facts(one, stated=False) for one in collections]
+    if answers.has_codes(train):
+        asked["digits"] = [
+            (answers.carried_codes if images else answers.caption_codes)(one) for one in collections
+        ]
     whole = Questions.joined([questions_of(*given, what) for what, given in asked.items()])
     if not whole.keys:
         reasons = " ".join(whole.notes) or "no fact, digit or word of them is told."
@@ -149,7 +140,7 @@ def audit_side(
         _check_finite(given, side, place, one.collection)
     questions = side_questions(side, [one.collection for one in splits], most)
     probed = {name: probe(name, rows, questions, seed, most) for name in probes}
-    meanings = GROUPS["facts" if has_facts(splits[0].collection) else "words"][side]
+    meanings = answers.GROUPS["facts" if answers.has_facts(splits[0].collection) else "words"][side]
     groups, single = figures_of(meanings, questions, probed, seed, bootstrap)
     return Side((len(rows[0]), len(rows[1]), len(rows[2])), groups, single, questions.notes)
 

@@ -234,9 +234,8 @@ def _linear(
 def _perceptrons(
     inputs: Sequence[Tensor], own: Sequence[Tensor], drawn: Sequence[Tensor], questions: Questions, seed: int
 ) -> tuple[Fitted, Fitted, np.ndarray]:
-    found, control = (
-        Perceptrons(questions.keys, questions.n_classes, inputs[0].shape[1], seed) for _ in range(2)
-    )
+    width = inputs[0].shape[1]
+    found, control = (Perceptrons(questions.keys, questions.n_classes, width, seed) for _ in range(2))
     epochs = found.fit(inputs[0], own[0], inputs[1], own[1])
     constant = found.cross_entropy(inputs[1], own[1]) >= _constant_nats(questions)
     control.fit(inputs[0], drawn[0], inputs[1], drawn[1], epochs)

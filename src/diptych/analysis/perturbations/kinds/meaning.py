@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 
 from pydantic import Field
 
+from diptych.analysis.perturbations import english, phrases
 from diptych.analysis.perturbations.caption import Caption, Span, Unchanged, rewritten
 from diptych.analysis.perturbations.declaration import F, NoOptions, TextPerturbation, registering
-from diptych.analysis.perturbations.english import (
-    PLURAL_ONLY,
-    article_before,
-    for_many,
-    for_one,
-    listed,
-    plural,
-    singular,
-)
-from diptych.analysis.perturbations.phrases import (
-    BE,
-    COLOURS,
-    NUMBERS,
-    SEVERAL,
-    NounPhrase,
-    close,
-    finite_verbs,
-    mended_tags,
-    noun_phrases,
-)
 from diptych.core.draws import Draws
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS
 
@@ -49,13 +30,10 @@ def _declare(
     )
 
 
-_KINDS: Mapping[str, frozenset[str]] = {
-    "colour": COLOURS,
-    "size": listed(
-        "big enormous giant gigantic huge large little massive medium medium-sized miniature small tiny"
-    ),
-}
-_KIND_OF = {word: kind for kind, words in _KINDS.items() for word in words}
+_SIZES = english.listed(
+    "big enormous giant gigantic huge large little massive medium medium-sized miniature small tiny"
+)
+_KIND_OF = dict.fromkeys(phrases.COLOURS, "colour") | dict.fromkeys(_SIZES, "size")
 _SPELT = {"gray": "grey", "little": "small", "big": "large"}  # another word for the same would change nothing
 _MOST_ATTRIBUTES = 100  # attributes of one caption that are looked at: pairs are many
 _BETWEEN = ADJECTIVE_TAGS | NOUN_TAGS | {"VBG", "VBN", "CD"}
@@ -81,7 +59,7 @@ def _swap(caption: Caption, draws: Draws, options: AttributeSwapOptions) -> str:
     behind them (``a man in red``). Not exchanged are two of one noun (``a black and white dog``), those that would say
     what was said, and those that would leave a noun with one attribute twice.
     """
-    words, tags = caption.lower, mended_tags(caption)
+    words, tags = caption.lower, phrases.mended_tags(caption)
     heads = _nouns_of(caption, tags)
     nouns = {
         place: noun
@@ -113,7 +91,7 @@ def _nouns_of(caption: Caption, tags: Sequence[str]) -> list[int | None]:
     found: list[int | None] = [None] * len(tags)
     for place in range(len(tags) - 2, -1, -1):
         after = place + 1
-        if not close(caption, place, after):
+        if not phrases.close(caption, place, after):
             continue
         if tags[after] in NOUN_TAGS:
             more = found[after] is not None and tags[after + 1] in NOUN_TAGS
@@ -126,7 +104,7 @@ def _nouns_of(caption: Caption, tags: Sequence[str]) -> list[int | None]:
     return found
 
 
-_NEGATIVE = listed("no not none nobody nothing nowhere never neither nor without cannot")
+_NEGATIVE = english.listed("no not none nobody nothing nowhere never neither nor without cannot")
 _NEGATIVE_ENDINGS = ("n't", "n’t")
 _NAMES, _NAMED = ("NNP", "NNPS"), (["NNP"], ["NNPS"])
 _COUNTED = frozenset(
@@ -147,14 +125,14 @@ def _negate(caption: Caption, draws: Draws, options: NoOptions) -> str:
     What is negated already is left alone. Verbs of the past other than ``was`` and ``were`` are not read, for a tagger
     mistakes participles for them.
     """
-    words, tags = caption.lower, mended_tags(caption)
+    words, tags = caption.lower, phrases.mended_tags(caption)
     if any(word in _NEGATIVE or word.endswith(_NEGATIVE_ENDINGS) for word in words):
         raise Unchanged("it is negated already")
-    for verb in finite_verbs(caption, tags):
+    for verb in phrases.finite_verbs(caption, tags):
         change = _negated(verb, words, tags)
         if change is not None:
             return rewritten(caption, change)
-    for phrase in noun_phrases(caption, tags):
+    for phrase in phrases.noun_phrases(caption, tags):
         at, first = phrase.determiner, phrase.first
         if at is not None and tags[at] != "PRP$":
             return rewritten(caption, {(at, at): "no"})
@@ -169,10 +147,16 @@ def _negate(caption: Caption, draws: Draws, options: NoOptions) -> str:
 def _negated(verb: int, words: Sequence[str], tags: Sequence[str]) -> dict[Span, str] | None:
     """What negates a verb; None for what is probably none."""
     word, after = words[verb], verb + 1
-    if verb and words[verb - 1] == "there" and word in BE and after < len(words) and words[after] in _COUNTED:
+    if (
+        verb
+        and words[verb - 1] == "there"
+        and word in phrases.BE
+        and after < len(words)
+        and words[after] in _COUNTED
+    ):
         return {(after, after): "no"}
     if (
-        word in BE
+        word in phrases.BE
         or word in ("does", "do")
         or (word in ("has", "have") and tags[after : after + 1] == ["VBN"])
     ):
@@ -180,17 +164,17 @@ def _negated(verb: int, words: Sequence[str], tags: Sequence[str]) -> dict[Span,
     if tags[verb] == "MD":
         return {(verb, verb): "cannot" if word == "can" else f"{word} not"}
     if tags[verb] == "VBZ":
-        return {(verb, verb): f"does not {for_many(word)}"}
+        return {(verb, verb): f"does not {english.for_many(word)}"}
     return {(verb, verb): f"do not {word}"}
 
 
 Change = dict[Span, str]
 
-_NO_COUNT = listed(  # a lot of: no number of anything
+_NO_COUNT = english.listed(  # a lot of: no number of anything
     "bit couple day dozen few half hundred kind little lot number pair sort thousand time type variety while"
 )
 _REFERRING = frozenset({"PRP", "PRP$", "WDT", "WP", "WP$", "WRB"})
-_CLAUSE = listed("and as because but or so that when where which while who")
+_CLAUSE = english.listed("and as because but or so that when where which while who")
 _RELATIVE = (["who"], ["that"], ["which"], ["whose"])
 _OF_SEVERAL = ("of", "between", "among")
 _MOST = 99
@@ -216,7 +200,7 @@ def _change_number(caption: Caption, draws: Draws, options: NoOptions) -> str:
     sentence = _Sentence(caption)
     candidates = [
         changes
-        for number, phrase in enumerate(noun_phrases(caption, sentence.tags))
+        for number, phrase in enumerate(phrases.noun_phrases(caption, sentence.tags))
         if (changes := sentence.changes(phrase, first=number == 0))
     ]
     if not candidates:
@@ -230,38 +214,38 @@ class _Sentence:
     def __init__(self, caption: Caption) -> None:
         self.caption = caption
         self.words = caption.lower
-        self.tags = mended_tags(caption)
-        self.verbs = finite_verbs(caption, self.tags)
+        self.tags = phrases.mended_tags(caption)
+        self.verbs = phrases.finite_verbs(caption, self.tags)
 
-    def changes(self, phrase: NounPhrase, *, first: bool) -> list[Change]:
+    def changes(self, phrase: phrases.NounPhrase, *, first: bool) -> list[Change]:
         """The ways to change the number of a phrase; none where no way is sure to be English."""
         noun, at = self.words[phrase.head], phrase.determiner
         determiner = "" if at is None else self.words[at]
         if phrase.plural and at is not None and (others := _neighbours(determiner)):
             return [{(at, at): other} for other in others]
-        if self.tags[phrase.head] not in ("NN", "NNS") or noun in _NO_COUNT or noun in PLURAL_ONLY:
+        if self.tags[phrase.head] not in ("NN", "NNS") or noun in _NO_COUNT or noun in english.PLURAL_ONLY:
             return []
         after = phrase.head + 1
         if self._is_possessive(phrase.head) or self.words[after : after + 1] in _RELATIVE:
             return []
         if self.tags[after : after + 1] == ["JJ"]:
             return []  # a tagger may have missed an adjective: a rickety narrow bridge
-        # a tagger may have missed a plural, or a verb, too
+        # a tagger may have missed a english.plural, or a verb, too
         looks_plural = noun.endswith("s") and not noun.endswith(("ss", "us"))
         if not phrase.plural and at is not None and determiner in ("a", "an", "one") and not looks_plural:
-            verb = self._verb(phrase, for_many, ("VBZ", "is", "was"), first)
-            change = {(at, at): "two", (phrase.head, phrase.head): plural(noun)}
+            verb = self._verb(phrase, english.for_many, ("VBZ", "is", "was"), first)
+            change = {(at, at): "two", (phrase.head, phrase.head): english.plural(noun)}
             return [] if verb is None else [change | verb]
-        one = singular(noun)
-        if one is None or not phrase.plural or (determiner and determiner not in SEVERAL):
+        one = english.singular(noun)
+        if one is None or not phrase.plural or (determiner and determiner not in phrases.SEVERAL):
             return []
         if at is None and self._unsure(phrase):
             return []
-        verb = self._verb(phrase, for_one, ("VBP", "are", "were"), first)
+        verb = self._verb(phrase, english.for_one, ("VBP", "are", "were"), first)
         if verb is None:
             return []
         words = [*self.words[phrase.first : phrase.head], one]
-        article = article_before(words[0])
+        article = english.article_before(words[0])
         change = {(phrase.head, phrase.head): one}
         if at is not None:
             change[at, at] = article
@@ -274,8 +258,8 @@ class _Sentence:
         end = self.caption.words[place].end
         return self.caption.text[end : end + 3].lstrip()[:1] in ("'", "’")
 
-    def _unsure(self, phrase: NounPhrase) -> bool:
-        """Whether a plural without an article may be a verb, or one would not do."""
+    def _unsure(self, phrase: phrases.NounPhrase) -> bool:
+        """Whether a english.plural without an article may be a verb, or one would not do."""
         if any(tag.startswith("NN") for tag in self.tags[phrase.first : phrase.head]):
             return True
         if phrase.first == 0:
@@ -286,12 +270,12 @@ class _Sentence:
         return not before.startswith(("IN", "VB")) or self.words[phrase.first - 1] in _OF_SEVERAL
 
     def _verb(
-        self, phrase: NounPhrase, agreeing: Callable[[str], str], forms: tuple[str, ...], first: bool
+        self, phrase: phrases.NounPhrase, agreeing: Callable[[str], str], forms: tuple[str, ...], first: bool
     ) -> Change | None:
         """What becomes of the verb that agrees with a phrase; None where that is not sure."""
         cut = bisect_left(self.verbs, phrase.start)
         before, after = self.verbs[max(cut - 1, 0) : cut], self.verbs[cut : cut + 2]
-        if before and self.words[before[0]] in BE and before[0] == phrase.start - 1:
+        if before and self.words[before[0]] in phrases.BE and before[0] == phrase.start - 1:
             there = before[0] > 0 and self.words[before[0] - 1] == "there" and not after
             return self._agreed(before[0], agreeing, forms) if there else None
         if first and not before and _REFERRING & {*self.tags[phrase.head :]}:
@@ -306,7 +290,7 @@ class _Sentence:
         if len(after) > 1:
             return None
         between = self.words[phrase.head : after[0]]
-        if "that" in between or ("and" in between and agreeing is for_one):
+        if "that" in between or ("and" in between and agreeing is english.for_one):
             return None
         return self._agreed(after[0], agreeing, forms)
 
@@ -318,9 +302,9 @@ class _Sentence:
 
 def _neighbours(number: str) -> list[str]:
     """The numbers one below and one above, from two on, written as it is; none where it is no such number."""
-    if number in NUMBERS:
-        place = NUMBERS.index(number)
-        return [*NUMBERS[max(place - 1, 0) : place], *NUMBERS[place + 1 : place + 2]]
+    if number in phrases.NUMBERS:
+        place = phrases.NUMBERS.index(number)
+        return [*phrases.NUMBERS[max(place - 1, 0) : place], *phrases.NUMBERS[place + 1 : place + 2]]
     if not (number.isascii() and number.isdecimal()) or number[0] == "0" or not 2 <= int(number[:3]) <= _MOST:
         return []
     return [str(other) for other in (int(number) - 1, int(number) + 1) if other > 1]
