@@ -18,9 +18,7 @@ Unit = Literal["temperature", "score"]
 CocosCompat = Literal["none", "equations", "published"]
 """``none`` counts gradient weights, ``equations`` as Eq. 9–13 read, ``published`` as the published code."""
 
-UNITS: dict[Unit, str] = {"temperature": "τ·|∂L/∂s|", "score": "|∂L/∂s|"}
-"""How each unit is printed."""
-
+UNITS: dict[Unit, str] = {"temperature": "τ·|∂L/∂s|", "score": "|∂L/∂s|"}  # how each unit is printed
 _WAYS = {"i2t": "image → text", "t2i": "text → image"}
 _KINDS = {"negatives": "negatives", "positives": "positives", "within": "in-modality negatives"}
 

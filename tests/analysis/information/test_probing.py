@@ -5,7 +5,7 @@ import pytest
 import torch
 from refusals import refused
 
-from diptych.analysis.information.linear import (
+from diptych.analysis.information.probes import (
     PENALTIES,
     Heads,
     cross_entropy,

@@ -111,13 +111,9 @@ def part_of(tag: str) -> PartOfSpeech | None:
     return "adverb" if tag in _ADVERBS else None
 
 
-Level = Literal["noun phrase", "caption"]
-"""What a feature is about, as thesis section 5.3.1 sorts them."""
-
+Level = Literal["noun phrase", "caption"]  # what a feature is about, as thesis section 5.3.1 sorts them
 Count = Callable[[Caption, Lexicon], float]
-
 COMPATS = ("none", "published")
-
 ORDER = ("adjectives", "complement-phrases", "articles", "quantifiers", "concept-depth", "characters", "words",
          "concept-diversity")  # fmt: skip
 """Features in the order of thesis Table 5.1; any other comes after them."""

@@ -21,9 +21,7 @@ from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
 
-_BLOCK = 1 << 15
-"""Captions that are held with their tags at once."""
-
+_BLOCK = 1 << 15  # captions that are held with their tags at once
 _EXAMPLES = 5
 
 

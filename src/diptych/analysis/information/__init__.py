@@ -1,8 +1,8 @@
 """The information audit: how much of what images and captions say their embeddings hold.
 
-``answers`` is what is true of them, ``questions`` codes it; ``linear`` and ``perceptron`` are the probes, ``probing``
-runs them with their controls and turns costs into shares with intervals; ``audit`` does all of it, ``audit_report``
-is the result and ``gap_of`` reads Theorem 1's gap from it.
+``answers`` is what is true of them, ``questions`` codes it; ``probes`` are fitted by ``probing``, which runs them with
+their controls and turns costs into shares with intervals; ``audit`` does all of it, ``audit_report`` is the result and
+``gap_of`` reads Theorem 1's gap from it.
 """
 
 from __future__ import annotations

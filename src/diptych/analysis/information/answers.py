@@ -57,8 +57,7 @@ GROUPS: dict[str, dict[str, dict[str, str]]] = {
 }
 """Content → side → kind of information → what it means, in the order they are told."""
 
-UNSTATED = "unstated "
-"""Begins the name of a question about a fact that the caption does not state."""
+UNSTATED = "unstated "  # begins the name of a question about a fact that the caption does not state
 
 
 def has_facts(collection: Collection) -> bool:
@@ -216,8 +215,7 @@ def _by_times(times: np.ndarray, k: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-MOST_WORDS = 50
-"""How many words are asked."""
+MOST_WORDS = 50  # how many words are asked
 
 LEAST_IMAGES, MOST_SHARE = 40, 0.5
 """A word is in the captions of at least so many training images and at most this share of them."""

@@ -43,8 +43,7 @@ class Encoded:
     texts: np.ndarray  # (n_captions, d) embeddings
 
 
-Splits = tuple[Encoded, Encoded, Encoded]
-"""Train, validation and test."""
+Splits = tuple[Encoded, Encoded, Encoded]  # train, validation and test
 
 
 def audit(

@@ -126,11 +126,8 @@ class Side:
         return next((one.held.get(probe) for one in self.groups if one.name == group), None)
 
 
-CONDITIONS = {"without": "without shortcuts", "with": "with shortcuts"}
-"""What the rows were encoded from."""
-
-SIDES = {"image": "image rows", "caption": "caption rows"}
-"""Whose rows."""
+CONDITIONS = {"without": "without shortcuts", "with": "with shortcuts"}  # what the rows were encoded from
+SIDES = {"image": "image rows", "caption": "caption rows"}  # whose rows
 
 READING = {
     "facts": "Shared and specific are different facts, some easier to see than others: compare one kind between "
@@ -141,8 +138,7 @@ READING = {
 }
 """Content → how its kinds are to be read."""
 
-FEW_TO_CHOOSE = 20
-"""Fewer validation images than these choose penalties and stopping points by chance."""
+FEW_TO_CHOOSE = 20  # fewer validation images than these choose penalties and stopping points by chance
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,15 @@ import torch
 from torch import Tensor
 
 from diptych.analysis.information.audit_report import GroupFigure, Probing, QuestionFigure, held_of
-from diptych.analysis.information.linear import Heads, cross_entropy, fit_linear, linear_logits, linear_path
-from diptych.analysis.information.perceptron import Perceptrons, question_number
+from diptych.analysis.information.probes import (
+    Heads,
+    Perceptrons,
+    cross_entropy,
+    fit_linear,
+    linear_logits,
+    linear_path,
+    question_number,
+)
 from diptych.analysis.information.questions import NOT_ASKED, PLACES, Place, Questions
 from diptych.core.context import track
 from diptych.core.draws import draw_uniform
@@ -79,12 +86,8 @@ PROBES: dict[ProbeName, str] = {
 """The kinds of probe and what they are."""
 
 _ROWS, _CONTROL = (int.from_bytes(word) for word in (b"rows", b"control"))
-
-MOST_ROWS = 4000
-"""Training rows per question, unless another number is given."""
-
-SMOOTHINGS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-"""Counts added to every class of a constant prediction."""
+MOST_ROWS = 4000  # training rows per question, unless another number is given
+SMOOTHINGS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # counts added to every class of a constant prediction
 
 
 def constant_frequencies(questions: Questions) -> list[np.ndarray]:
@@ -133,8 +136,7 @@ def majority(questions: Questions) -> np.ndarray:
     return np.array([np.bincount(given[given >= 0]).argmax() for given in labels.T], dtype=np.int64)
 
 
-Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""(n, d) rows of train, validation and test."""
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # (n, d) rows of train, validation and test
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-NOT_ASKED = -1
-"""The label of a row that is not asked a question."""
-
+NOT_ASKED = -1  # the label of a row that is not asked a question
 Place = Literal["train", "validation", "test"]
-
-PLACES: tuple[Place, ...] = ("train", "validation", "test")
-"""What probes are trained, chosen and measured on."""
+PLACES: tuple[Place, ...] = ("train", "validation", "test")  # what probes are trained, chosen and measured on
 
 FEW_ROWS_PER_CLASS = 50
 """Below so many training rows per class a probe may find less than there is. Of facts planted plainly

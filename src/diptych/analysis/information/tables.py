@@ -9,11 +9,8 @@ from diptych.analysis.information.audit_report import CONDITIONS, SIDES, Audit, 
 from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
 
-SUMS = ("one caption", "task-relevant")
-"""Groups that are sums of others; charts of kinds leave them out."""
-
-MOST_BARS = 40
-"""Questions that a chart shows; the table has all."""
+SUMS = ("one caption", "task-relevant")  # groups that are sums of others; charts of kinds leave them out
+MOST_BARS = 40  # questions that a chart shows; the table has all
 
 HELD = (
     "Held: the share of the bits there that a probe finds in the rows of test images, with its interval. Bits are per "

@@ -9,8 +9,7 @@ from diptych.analysis.perturbations.english import article_before, cased_like
 from diptych.core.errors import DataError, UsageError
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, Language, Word, words_of
 
-Span = tuple[int, int]
-"""The places of the first and the last of some words that follow one another."""
+Span = tuple[int, int]  # the places of the first and the last of some words that follow one another
 
 
 class Unchanged(Exception):

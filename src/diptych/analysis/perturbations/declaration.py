@@ -86,7 +86,6 @@ class PicturePerturbation(Perturbation):
 
 
 PERTURBATIONS: Registry[Perturbation] = Registry("perturbation", "diptych.analysis.perturbations.kinds")
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

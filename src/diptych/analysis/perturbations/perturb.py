@@ -25,14 +25,9 @@ from diptych.data.collection import Collection
 from diptych.data.language import Language
 
 SAME = "the result is the caption itself"
-
 COMPATS = ("none", "published")
-
-PUBLISHED_SEED = 42
-"""The seed that the published code begins with anew for every caption."""
-
-PERTURBED = "perturbations.json"
-"""The file that every folder of perturbed captions holds."""
+PUBLISHED_SEED = 42  # the seed that the published code begins with anew for every caption
+PERTURBED = "perturbations.json"  # the file that every folder of perturbed captions holds
 
 
 @dataclass(frozen=True, eq=False)

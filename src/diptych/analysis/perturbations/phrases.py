@@ -28,9 +28,7 @@ COLOURS = listed(
 )
 """Words that are hardly anything but colours in captions."""
 
-BE = frozenset({"is", "are", "was", "were"})
-"""The forms of *to be* that agree with a subject."""
-
+BE = frozenset({"is", "are", "was", "were"})  # the forms of *to be* that agree with a subject
 _ONE = frozenset({"a", "an", "one", "another", "each", "every"})
 _DETERMINERS = _ONE | SEVERAL | frozenset(NUMBERS) | listed("the this that these those both all no any")
 _VERBS = listed(

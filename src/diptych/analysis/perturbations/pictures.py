@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from diptych.data.images import Overlay
 
 SAME_PICTURE = "the result is the picture itself"
-
 _UNREAD = -1
 _CHANGED = ""  # noted of a picture that was changed, in the place of a reason why not
 

@@ -6,17 +6,20 @@ An image has its overlay pasted by ``encoders.preprocessing``, after crop, flip 
 with ``always=DIGIT_WORDS`` has the digits at 4 … 13, right after the special words.
 """
 
-from diptych.analysis.shortcuts.digits import DigitImages, load_digits
-from diptych.analysis.shortcuts.numbers import (
+from diptych.analysis.shortcuts.codes import (
     DIGIT_WORDS,
     N_CODES,
+    DigitOverlay,
+    ShortcutOptions,
+    check_fit,
     code_text,
+    digit_places,
     digits_of,
     ending_of,
     random_bits,
     with_ending,
 )
-from diptych.analysis.shortcuts.overlay import DigitOverlay, ShortcutOptions, check_fit, digit_places
+from diptych.analysis.shortcuts.digits import DigitImages, load_digits
 from diptych.analysis.shortcuts.shortcuts import BatchShortcuts, Shortcuts
 
 __all__ = [

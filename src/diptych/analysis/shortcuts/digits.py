@@ -19,9 +19,7 @@ from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.reading import file_errors, open_bytes, open_regular, read_arrays
 
-MAX_BYTES = 500_000_000
-"""An array of more bytes is refused (MNIST's 60,000 training pictures are 47 million)."""
-
+MAX_BYTES = 500_000_000  # an array of more bytes is refused (MNIST's 60,000 training pictures are 47 million)
 _PICTURE_KEYS = ("x_train", "images", "train_images", "x", "data")
 _LABEL_KEYS = ("y_train", "labels", "train_labels", "y", "target")
 _FORMATS = (
@@ -31,10 +29,7 @@ _FORMATS = (
 
 _LONGEST_PATH = 4096
 _CACHED_BYTES = 2**26
-
-DRAWN_OF_EACH = 40
-"""Drawn images of each digit."""
-
+DRAWN_OF_EACH = 40  # drawn images of each digit
 _SIDE, _FINER = 28, 4
 
 

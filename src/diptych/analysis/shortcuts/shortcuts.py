@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.analysis.shortcuts.digits import SizedDigits, load_digits
-from diptych.analysis.shortcuts.numbers import (
+from diptych.analysis.shortcuts.codes import (
     N_CODES,
+    N_DIGITS,
+    DigitOverlay,
+    ShortcutOptions,
     carried_caption,
+    check_fit,
     code_text,
     dealt,
     digits_of,
@@ -21,7 +24,7 @@ from diptych.analysis.shortcuts.numbers import (
     random_bits,
     with_ending,
 )
-from diptych.analysis.shortcuts.overlay import N_DIGITS, DigitOverlay, ShortcutOptions, check_fit
+from diptych.analysis.shortcuts.digits import SizedDigits, load_digits
 from diptych.core.draws import draw_below
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
@@ -199,7 +202,7 @@ class Shortcuts:
 
     def describe(self) -> dict[str, Any]:
         """What a number that was measured with these shortcuts depends on; JSON-able."""
-        options = self.options
+        options, whole = self.options, self._whole
         said: dict[str, Any] = {"setup": options.setup}
         if options.setup == "none":
             return said
@@ -207,12 +210,8 @@ class Shortcuts:
             said["bits"] = options.bits
         if options.setup == "per-caption":
             said["carries"] = options.carries
-        said |= {
-            "numbered": f"rows of {self._whole.n_images} images and {self._whole.n_captions} captions",
-            "shuffled": options.shuffled,
-            "compat": options.compat,
-            "seed": self._seed,
-        }
+        said["numbered"] = f"rows of {whole.n_images} images and {whole.n_captions} captions"
+        said |= {"shuffled": options.shuffled, "compat": options.compat, "seed": self._seed}
         if options.on_images:
             images = self._digits.images
             said["digits"] = {
@@ -334,28 +333,23 @@ class Shortcuts:
     def _numbers_of(self, split: Collection) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the images and captions of ``split``; those asked for last are kept."""
         if self._last is None or self._last[0] is not split:
-            images, captions = (
-                self._rows_of(what, ids)
-                for what, ids in (("image", split.image_ids), ("caption", split.caption_ids))
-            )
-            self._last = (split, images, captions)
+            found = []
+            for what, ids in (("image", split.image_ids), ("caption", split.caption_ids)):
+                known = self._known[what]
+                if (missing := next((name for name in ids if name not in known), None)) is not None:
+                    raise MismatchError(
+                        f"{what} {missing!r} is not in the collection of {len(known):,} {what}s that codes "
+                        f"are numbered from ({self._whole.name})",
+                        "number them from the whole collection that this is a part of",
+                    )
+                found.append(np.fromiter((known[name] for name in ids), dtype=np.int64, count=len(ids)))
+            self._last = (split, *found)
         return self._last[1:]
 
     @cached_property
     def _known(self) -> dict[str, dict[str, int]]:
         every = {"image": self._whole.image_ids, "caption": self._whole.caption_ids}
         return {what: {name: row for row, name in enumerate(ids)} for what, ids in every.items()}
-
-    def _rows_of(self, what: str, ids: Sequence[str]) -> np.ndarray:
-        known = self._known[what]
-        try:
-            return np.fromiter((known[name] for name in ids), dtype=np.int64, count=len(ids))
-        except KeyError as error:
-            raise MismatchError(
-                f"{what} {error.args[0]!r} is not in the collection of {len(known):,} {what}s that codes "
-                f"are numbered from ({self._whole.name})",
-                "number them from the whole collection that this is a part of",
-            ) from None
 
     @cached_property
     def _digits(self) -> SizedDigits:

@@ -129,8 +129,8 @@ def _overlaid(picture: Image, draws: Draws, options: Any) -> Image:
     """Lay digits over the image itself where shortcuts have theirs; what a tower crops away it does not see."""
     from PIL import Image as pillow
 
+    from diptych.analysis.shortcuts.codes import digit_places
     from diptych.analysis.shortcuts.digits import DRAWN_OF_EACH, drawn_digits
-    from diptych.analysis.shortcuts.overlay import digit_places
 
     size = max(1, int(options.size * min(picture.size)))
     drawn = drawn_digits().at_size(size)

@@ -169,7 +169,6 @@ def _negated(verb: int, words: Sequence[str], tags: Sequence[str]) -> dict[Span,
 
 
 Change = dict[Span, str]
-
 _NO_COUNT = english.listed(  # a lot of: no number of anything
     "bit couple day dozen few half hundred kind little lot number pair sort thousand time type variety while"
 )
@@ -230,7 +229,7 @@ class _Sentence:
             return []
         if self.tags[after : after + 1] == ["JJ"]:
             return []  # a tagger may have missed an adjective: a rickety narrow bridge
-        # a tagger may have missed a english.plural, or a verb, too
+        # a tagger may have missed a plural, or a verb, too
         looks_plural = noun.endswith("s") and not noun.endswith(("ss", "us"))
         if not phrase.plural and at is not None and determiner in ("a", "an", "one") and not looks_plural:
             verb = self._verb(phrase, english.for_many, ("VBZ", "is", "was"), first)
@@ -259,7 +258,7 @@ class _Sentence:
         return self.caption.text[end : end + 3].lstrip()[:1] in ("'", "’")
 
     def _unsure(self, phrase: phrases.NounPhrase) -> bool:
-        """Whether a english.plural without an article may be a verb, or one would not do."""
+        """Whether a plural without an article may be a verb, or one would not do."""
         if any(tag.startswith("NN") for tag in self.tags[phrase.first : phrase.head]):
             return True
         if phrase.first == 0:

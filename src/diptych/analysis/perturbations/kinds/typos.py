@@ -27,8 +27,7 @@ from diptych.data.language import Word
 T = TypeVar("T")
 
 
-Edit = tuple[int, int, str]
-"""Start and end of what is replaced, and what comes in its place."""
+Edit = tuple[int, int, str]  # start and end of what is replaced, and what comes in its place
 
 
 class Letter(NamedTuple):
