@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,18 +67,10 @@ def granularity(
         raise DataError(f"{called} has no caption", "give another collection or split")
     with _room(folder, len(texts), len(chosen)) as (values, place):
         nouns, skipped = _fill(values, texts, chosen, language, compat, block)
-        about = {
-            "split": split,
-            "images": len(np.unique(image)),
-            "captions": len(texts),
-            "text": text or fingerprint_lists(texts),
-            "language": language.line(),
-            "compat": compat,
-            "samples": how.samples,
-            "confidence": how.confidence,
-            "seed": how.seed,
-            "paired by": "images" if isinstance(captions, Collection) else "",
-        }
+        about: dict[str, Any] = {"split": split, "images": len(np.unique(image)), "captions": len(texts)}
+        about |= {"text": text or fingerprint_lists(texts), "language": language.line(), "compat": compat}
+        about |= {"samples": how.samples, "confidence": how.confidence, "seed": how.seed}
+        about["paired by"] = "images" if isinstance(captions, Collection) else ""
         least, most = _extremes(values, texts, caption_ids)
         summaries = _summaries(chosen, compat, values, nouns, image, skipped, how)
         found = Granularity(

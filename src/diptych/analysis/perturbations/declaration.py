@@ -135,12 +135,6 @@ class SeverityOptions(NoOptions):
 
     A subclass declares the amount as a field and names it. Whichever of the two is given says the other;
     a severity is None where the amount is none of the five.
-
-    >>> class Fog(SeverityOptions):
-    ...     amount, amounts = "density", (0.1, 0.2, 0.3, 0.4, 0.5)
-    ...     density: float = 0.3
-    >>> Fog(severity=5).density, Fog(density=0.2).severity, Fog(density=0.25).severity
-    (0.5, 2, None)
     """
 
     amount: ClassVar[str]

@@ -66,11 +66,7 @@ _HEAD = re.compile(
 
 @lru_cache(maxsize=1 << 14)
 def plural(noun: str) -> str:
-    """More than one of ``noun``, which stands for one; several words: of the one that the others describe.
-
-    >>> [plural(noun) for noun in ("dog", "knife", "piece of land", "adult male", "sheep", "Box")]
-    ['dogs', 'knives', 'pieces of land', 'adult males', 'sheep', 'Boxes']
-    """
+    """Return more than one of ``noun``, of several words of the one that others describe: pieces of land."""
     of = _HEAD.fullmatch(noun)
     if of:
         return plural(of[1]) + of[2]
@@ -82,11 +78,7 @@ def plural(noun: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def singular(noun: str) -> str | None:
-    """One of what ``noun`` has several of; None where it is no plural, or one that has no singular.
-
-    >>> [singular(noun) for noun in ("dogs", "knives", "buses", "glass", "jeans", "People")]
-    ['dog', 'knife', 'bus', None, None, 'Person']
-    """
+    """Return one of what ``noun`` has several of; None where it is no plural, or one that has no singular, as jeans."""
     before, last = _last_word(noun)
     found = None if last.lower() in PLURAL_ONLY else _singular(last.lower())
     return None if found is None else before + cased_like(last, found)
@@ -99,11 +91,7 @@ def _last_word(noun: str) -> tuple[str, str]:
 
 
 def cased_like(model: str, text: str) -> str:
-    """Return ``text`` in capitals where ``model`` is, with a capital where ``model`` has one, else as it is.
-
-    >>> cased_like("Dog", "domestic dog"), cased_like("DOG", "puppy"), cased_like("dog", "Labrador")
-    ('Domestic dog', 'PUPPY', 'Labrador')
-    """
+    """Return ``text`` in capitals where ``model`` is, with a capital where ``model`` has one, else as it is."""
     if model.isupper() and len(model) > 1:
         return text.upper()
     return text[:1].upper() + text[1:] if model[:1].isupper() else text
@@ -178,11 +166,7 @@ _DOUBLED = re.compile(r"[^aeiouy]*[aeiouy][bdgmnpt]")
 
 
 def compared(adjective: str, degree: Literal["comparative", "superlative"]) -> str:
-    """``larger`` or ``largest`` of ``large``; ``more`` or ``most`` before what takes no ending.
-
-    >>> [compared(word, "comparative") for word in ("large", "big", "tiny", "wooden", "dark red")]
-    ['larger', 'bigger', 'tinier', 'more wooden', 'more dark red']
-    """
+    """Return ``larger`` or ``largest`` of ``large``; ``more`` or ``most`` before what takes no ending: ``wooden``."""
     which = ("comparative", "superlative").index(degree)
     if adjective.lower() in _COMPARED:
         return _COMPARED[adjective.lower()][which]
@@ -211,11 +195,7 @@ _VOWEL_SOUND = re.compile(r"[aeiou]|hour|honest|hono|heir|8|1[18](?!\d)")
 
 
 def article_before(word: str) -> str:
-    """``a`` or ``an``, whichever goes before ``word``.
-
-    >>> [article_before(word) for word in ("dog", "apple", "hour", "unicorn", "umbrella", "SUV", "8")]
-    ['a', 'an', 'an', 'a', 'an', 'an', 'an']
-    """
+    """Return ``a`` or ``an``, whichever goes before ``word``: an hour, a unicorn, an SUV, an 8."""
     plain = unicodedata.normalize("NFD", word.lower())
     spelled = plain in _SPELLED or _LETTER.match(plain) or _without_vowels(word)
     if spelled and plain[:1].isalpha():
@@ -237,11 +217,7 @@ _ES = ("sses", "xes", "zzes", "shes", "ches", "oes", "focuses")
 
 
 def for_many(verb: str) -> str:
-    """The form for several subjects of one that has a single subject: ``runs`` → ``run``, ``is`` → ``are``.
-
-    >>> [for_many(verb) for verb in ("runs", "is", "watches", "carries", "goes", "lies", "uses", "poses")]
-    ['run', 'are', 'watch', 'carry', 'go', 'lie', 'use', 'pose']
-    """
+    """Return the form for several subjects of one that has a single subject: ``runs`` → ``run``, ``is`` → ``are``."""
     if verb in _MANY:
         return _MANY[verb]
     if not verb.endswith("s") or verb.endswith("ss"):
@@ -252,11 +228,7 @@ def for_many(verb: str) -> str:
 
 
 def for_one(verb: str) -> str:
-    """The form for a single subject of one that has several: ``run`` → ``runs``, ``are`` → ``is``.
-
-    >>> [for_one(verb) for verb in ("run", "are", "watch", "carry", "go", "play")]
-    ['runs', 'is', 'watches', 'carries', 'goes', 'plays']
-    """
+    """Return the form for a single subject of one that has several: ``run`` → ``runs``, ``are`` → ``is``."""
     if verb in _ONE:
         return _ONE[verb]
     if _consonant_y(verb):

@@ -48,19 +48,12 @@ _MODIFIERS = ADJECTIVE_TAGS | {"VBG", "VBN", "RB"}
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """A noun with what stands before it.
+    """A noun with what stands before it."""
 
-    Attributes:
-        determiner: the place of its article, number or quantity; None where it has none.
-        first: the place of its first word behind that.
-        head: the place of its noun.
-        plural: whether that noun stands for several.
-    """
-
-    determiner: int | None
-    first: int
-    head: int
-    plural: bool
+    determiner: int | None  # the place of its article, number or quantity; None where it has none
+    first: int  # the place of its first word behind that
+    head: int  # the place of its noun
+    plural: bool  # whether that noun stands for several
 
     @property
     def start(self) -> int:

@@ -43,31 +43,22 @@ class DigitImages:
     @classmethod
     def of_labelled(cls, name: str, pictures: np.ndarray, labels: np.ndarray) -> DigitImages:
         """Sort (n, side, side) uint8 images by the digit that each of them shows; each at least once."""
-        shape = pictures.shape
+        shape, what = pictures.shape, ""
         if pictures.dtype != np.uint8 or len(shape) != 3 or shape[1] != shape[2] or not shape[1]:
-            raise DataError(
-                f"{name} holds pictures as {pictures.dtype} of shape {shape}",
-                "expected uint8 of shape (pictures, side, side)",
-            )
-        if labels.shape != (len(pictures),) or labels.dtype.kind not in "iu":
-            raise DataError(
-                f"{name} holds {len(pictures):,} pictures and labels as {labels.dtype} of shape {labels.shape}",
-                "expected one whole number for each picture",
-            )
-        wrong = np.flatnonzero((labels < 0) | (labels > 9))
-        if len(wrong):
-            raise DataError(
-                f"{name}: picture {wrong[0]} has the label {labels[wrong[0]]}, which is no digit 0–9",
-                "leave letters out, or give another file",
-            )
-        classes = [pictures[labels == digit] for digit in range(10)]
-        for digit, found in enumerate(classes):
-            if not len(found):
-                raise DataError(
-                    f"{name} holds no picture of the digit {digit}",
-                    "give a file with all of 0–9, or digits = 'sklearn' or 'drawn'",
-                )
-        return cls(name, classes)
+            what = f" holds pictures as {pictures.dtype} of shape {shape}"
+            fix = "expected uint8 of shape (pictures, side, side)"
+        elif labels.shape != shape[:1] or labels.dtype.kind not in "iu":
+            what = f" holds {len(pictures):,} pictures and labels as {labels.dtype} of shape {labels.shape}"
+            fix = "expected one whole number for each picture"
+        elif len(wrong := np.flatnonzero((labels < 0) | (labels > 9))):
+            what = f": picture {wrong[0]} has the label {labels[wrong[0]]}, which is no digit 0–9"
+            fix = "leave letters out, or give another file"
+        elif len(missing := np.setdiff1d(np.arange(10), labels)):
+            what = f" holds no picture of the digit {missing[0]}"
+            fix = "give a file with all of 0–9, or digits = 'sklearn' or 'drawn'"
+        if what:
+            raise DataError(f"{name}{what}", fix)
+        return cls(name, [pictures[labels == digit] for digit in range(10)])
 
     @cached_property
     def counts(self) -> np.ndarray:

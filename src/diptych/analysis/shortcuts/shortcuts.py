@@ -87,9 +87,8 @@ class Shortcuts:
     def of(cls, options: ShortcutOptions, whole: Collection, train: str, seed: int) -> Shortcuts:
         """Return the shortcuts that a recipe asks for.
 
-        Args:
-            whole: all splits: an image's number is its row here, and so is a caption's.
-            seed: of codes that are drawn, and of which picture shows a digit.
+        An image's number is its row in ``whole``, which holds all splits, and so is a caption's; the seed is of codes
+        that are drawn, and of which picture shows a digit.
 
         Raises:
             UsageError: more tuples than codes, or digits on images that are region features.
