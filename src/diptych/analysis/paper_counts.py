@@ -35,8 +35,8 @@ images with k captions each. All functions of one direction have queries as rows
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 from torch import Tensor
@@ -111,27 +111,25 @@ def paper_counts_of(
     pairs = getattr(objective, "compat", "none") == "pairs"
     scores, positives = checked(scores, positives, "pairs" if pairs else "none")
     matrix, matches = scores.detach().cpu().numpy(), positives.cpu().numpy()
-    found: dict[Direction, Counts] = {}
-    for direction, s, p in each_direction(objective, matrix, matches):
-        if loss == "triplet":
-            found[direction] = Counts.of(triplet_counts(s, p, objective.margin, objective.hardest))
-        elif loss == "smoothap":
-            temperature = fixed_temperature(objective)
-            found[direction] = Counts.of(smoothap_counts(s, p, temperature, epsilon, unit == "score"))
-        else:
-            each, negatives, positive = ntxent_counts(s, p, fixed_temperature(objective), epsilon)
-            weights = {"negatives_weight": float(negatives.mean()), "positives_weight": positive}
-            found[direction] = Counts.of(each, **weights)
-    return found
+    count: Callable[..., Counts] = {
+        "triplet": triplet_counts,
+        "ntxent": ntxent_counts,
+        "smoothap": smoothap_counts,
+    }[loss]
+    how: dict[str, Any] = (
+        {"margin": objective.margin, "hardest": objective.hardest} if loss == "triplet" else {}
+    )
+    if loss != "triplet":
+        how |= {"temperature": fixed_temperature(objective), "epsilon": epsilon}
+    if loss == "smoothap":
+        how["over_temperature"] = unit == "score"
+    return {way: count(s, p, **how) for way, s, p in each_direction(objective, matrix, matches)}
 
 
 def triplet_counts(
     scores: np.ndarray, positives: np.ndarray, margin: float = 0.2, hardest: bool = False
-) -> np.ndarray:
-    """Eq. 9, 10 and C^q of the triplet loss: (queries,) violated triplets per query.
-
-    Their sum is C^B; how many are 0 is C^0.
-    """
+) -> Counts:
+    """Count violated triplets, Eq. 9, 10 and C^q of the triplet loss."""
     scores = np.asarray(scores, dtype=np.float64)
     query, positive = np.nonzero(positives)
     violates = scores[query, positive][:, None] - scores[query] < margin
@@ -139,20 +137,13 @@ def triplet_counts(
     if hardest:
         first = np.argmax(np.where(positives, -np.inf, scores), axis=1)
         violates &= np.arange(scores.shape[1]) == first[query][:, None]
-    return np.bincount(query, weights=violates.sum(axis=1), minlength=len(scores)).astype(np.int64)
-
-
-class NTXentCounts(NamedTuple):
-    """What Table 3 reports."""
-
-    each: np.ndarray  # (queries,) C^qv-, negatives whose probability is above ε
-    negatives_weight: np.ndarray  # (queries,) W^qv-, the sum of those probabilities
-    positives_weight: float  # W^qv+, mean over queries of 1 − p_+
+    each = np.bincount(query, weights=violates.sum(axis=1), minlength=len(scores))
+    return Counts.of(each.astype(np.int64))
 
 
 def ntxent_counts(
     scores: np.ndarray, positives: np.ndarray, temperature: float = 0.1, epsilon: float = 0.01
-) -> NTXentCounts:
+) -> Counts:
     """Count the three terms below Eq. 11, which compare soft-max probabilities with ε, without 1/τ."""
     logits = np.asarray(scores, dtype=np.float64) / temperature
     query, positive = np.nonzero(positives)
@@ -167,19 +158,10 @@ def ntxent_counts(
     np.add.at(weights, query, share / positives.sum(axis=1)[query][:, None])
     size = np.abs(weights / temperature) * temperature
     counted = (size > epsilon) & ~positives
-    return NTXentCounts(
-        each=counted.sum(axis=1),
-        negatives_weight=(size * counted).sum(axis=1),
-        positives_weight=float((size * positives).sum(axis=1).mean()),
+    negatives, positive_weights = ((size * one).sum(axis=1).mean() for one in (counted, positives))
+    return Counts.of(
+        counted.sum(axis=1), negatives_weight=float(negatives), positives_weight=float(positive_weights)
     )
-
-
-def _above(scores: np.ndarray, i: int, temperature: float) -> np.ndarray:
-    """(candidates,) G((s_j − s_i)/τ), how surely j ranks above i; 0 for i itself."""
-    # Beyond 700 the exponential is infinite in float64, and G is 0 or 1 long before.
-    above: np.ndarray = 1 / (1 + np.exp(np.clip((scores[i] - scores) / temperature, -700, 700)))
-    above[i] = 0.0
-    return above
 
 
 def smoothap_counts(
@@ -188,8 +170,8 @@ def smoothap_counts(
     temperature: float = 0.01,
     epsilon: float = 0.01,
     over_temperature: bool = True,
-) -> np.ndarray:
-    """Eq. 13: (queries,) pairs (positive i, any other j) with sim(D_ij)/R(i)² > ε, mean over positives.
+) -> Counts:
+    """Count by Eq. 13 pairs (positive i, any other j) with sim(D_ij)/R(i)² > ε, mean over positives.
 
     Not the same as counting weights: Eq. 13 counts pairs, leaves the ranks in front of Eq. 12's sums
     out, and counts pairs of two positives.
@@ -197,11 +179,14 @@ def smoothap_counts(
     each = np.zeros(len(scores))
     for query, (row, matches) in enumerate(zip(np.asarray(scores, np.float64), positives, strict=True)):
         for i in np.flatnonzero(matches).tolist():
-            above = _above(row, i, temperature)
+            # How surely each j ranks above i, G((s_j − s_i)/τ). Beyond 700 the exponential is infinite in float64, and
+            # G is 0 or 1 long before.
+            above = 1 / (1 + np.exp(np.clip((row[i] - row) / temperature, -700, 700)))
+            above[i] = 0.0
             closeness = above * (1 - above) / (temperature if over_temperature else 1.0)
             each[query] += int((closeness / (1 + above.sum()) ** 2 > epsilon).sum())
         each[query] /= matches.sum()
-    return each
+    return Counts.of(each)
 
 
 def published_triplet(
