@@ -135,9 +135,8 @@ def caption_codes(collection: Collection) -> Answers:
     """Return the digits of every caption's own code: ``caption_records[j]["shortcut"]``, empty for none."""
     codes = [record.get("shortcut", "") for record in collection.caption_records or ()]
     n_digits = max((len(code) for code in codes), default=0)
-    values = np.full((len(codes), n_digits), None, dtype=object)
-    for row, code in enumerate(codes):
-        values[row, : len(code)] = list(code)
+    padded = [[*code, *[None] * (n_digits - len(code))] for code in codes]
+    values = np.array(padded, dtype=object).reshape(len(codes), n_digits)
     keys = [f"digit {place + 1}" for place in range(n_digits)]
     groups = {"shortcut": values != None}  # noqa: E711
     return _answers(keys, values, groups, np.asarray(collection.caption_image))
@@ -169,10 +168,8 @@ def _facts(collection: Collection) -> tuple[list[str], np.ndarray]:
         # text, so that answers can be sorted: values of other collections may be numbers
         found.append({str(key): str(value) for key, value in given.items() if value is not None})
     keys = list(dict.fromkeys(key for facts in found for key in facts))
-    values = np.full((len(found), len(keys)), None, dtype=object)
-    for row, facts in enumerate(found):
-        values[row] = [facts.get(key) for key in keys]
-    return keys, values
+    values = [[facts.get(key) for key in keys] for facts in found]
+    return keys, np.array(values, dtype=object).reshape(len(found), len(keys))
 
 
 def _states(collection: Collection) -> list[list[str]]:

@@ -159,8 +159,7 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
     if name not in PROBES:
         raise UnknownNameError("probe", name, PROBES)
     for place, given in zip(PLACES, rows, strict=True):
-        if len(questions.parts[place].images) != len(given):
-            asked = len(questions.parts[place].images)
+        if (asked := len(questions.parts[place].images)) != len(given):
             raise DataError(f"{len(given):,} {place} rows for questions about {asked:,}")
     scaled = HalfWhitening.of(rows[0])
     inputs = [scaled(given) for given in rows]

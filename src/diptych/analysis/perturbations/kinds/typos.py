@@ -209,12 +209,8 @@ def _miss(caption: Caption, draws: Draws, options: Slips) -> str:
 def _keys(caption: Caption, draws: Draws, options: SlipsToKeys) -> list[tuple[Letter, str]]:
     """Letters of the keyboard that were drawn, each with a touching one in its case."""
     near = neighbours(options.keyboard)
-    places = [
-        (number, letter)
-        for number, word in enumerate(caption.words)
-        for letter in letters_of(word)
-        if key_of(letter.text) in near
-    ]
+    words = enumerate(map(letters_of, caption.words))
+    places = [(number, one) for number, letters in words for one in letters if key_of(one.text) in near]
     if not places:
         raise Unchanged(f"no letter of the {options.keyboard} keyboard")
     return [
@@ -225,11 +221,10 @@ def _keys(caption: Caption, draws: Draws, options: SlipsToKeys) -> list[tuple[Le
 
 @_declare_slip("extra-character", "before or after a letter, that of a touching key", SlipsToKeys)
 def _extra(caption: Caption, draws: Draws, options: SlipsToKeys) -> str:
-    changes = []
-    for letter, key in _keys(caption, draws, options):
-        place = draws.choice((letter.start, letter.end))
-        changes.append((place, place, key))
-    return with_changes(caption.text, changes)
+    chosen = [
+        (draws.choice((letter.start, letter.end)), key) for letter, key in _keys(caption, draws, options)
+    ]
+    return with_changes(caption.text, [(place, place, key) for place, key in chosen])
 
 
 @_declare_slip("nearby-character", "instead of a letter, that of a touching key", SlipsToKeys)

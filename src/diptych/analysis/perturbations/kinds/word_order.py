@@ -38,12 +38,9 @@ Groups = Callable[[int, Sequence[str]], list[Sequence[int]]]
 """From a number of words and their tags to the places that change among each other."""
 
 
-def _places(tags: Sequence[str], wanted: frozenset[str]) -> list[int]:
-    return [place for place, tag in enumerate(tags) if tag in wanted]
-
-
 def _nouns_and_adjectives(count: int, tags: Sequence[str]) -> list[Sequence[int]]:
-    return [_places(tags, NOUN_TAGS), _places(tags, ADJECTIVE_TAGS)]
+    wanted = (NOUN_TAGS, ADJECTIVE_TAGS)
+    return [[place for place, tag in enumerate(tags) if tag in kind] for kind in wanted]
 
 
 def _all_but_nouns_and_adjectives(count: int, tags: Sequence[str]) -> list[Sequence[int]]:
