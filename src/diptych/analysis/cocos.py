@@ -251,14 +251,14 @@ def cocos_over(
         sizes.append((len(batch.images), len(batch.captions)))
     if not sizes:
         raise UsageError("no batch to count in", "give at least one batch")
-    kind = declaration_of(objective)
+    declared = declaration_of(objective)
     # as they are now, a learned temperature by value; without the reduction, before which is counted
-    known = [] if kind is None else [name for name in kind.options if name != "reduction"]
+    known = [] if declared is None else [name for name in declared.options if name != "reduction"]
     given = {name: getattr(objective, name) for name in known if hasattr(objective, name)}
     n_images, n_captions = ((min(each), max(each)) for each in zip(*sizes, strict=True))
     return CocosReport(
         CocosProtocol(
-            objective=type(objective).__name__ if kind is None else kind.name,
+            objective=type(objective).__name__ if declared is None else declared.name,
             options={
                 key: float(one.detach()) if isinstance(one, Tensor) else one for key, one in given.items()
             },
@@ -272,7 +272,7 @@ def cocos_over(
             about=dict(about or {}),
         ),
         {way: {name: Spread.of(given) for name, given in named.items()} for way, named in values.items()},
-        {way: dict(kinds) for way, kinds in histograms.items()},
+        {way: dict(declareds) for way, declareds in histograms.items()},
     )
 
 

@@ -87,7 +87,7 @@ def each_direction(
     for direction in DIRECTIONS:
         if only in ("both", direction):
             turned = (scores.T, positives.T) if direction == "t2i" else (scores, positives)
-            yield direction, *turned
+            yield direction, turned[0], turned[1]
 
 
 def paper_counts_of(
@@ -206,7 +206,7 @@ def published_triplet(
         active = int((counted > 0).sum())
         # In single precision, as it was divided.
         mean = float(np.float32(counted.sum()) / np.float32(active)) if active else None
-        found[direction] = Counts.of(counted.astype(np.int64), per_active_query=mean)
+        found[direction] = Counts.of(np.asarray(counted, np.int64), per_active_query=mean)
     return found
 
 
@@ -246,7 +246,7 @@ def published_smoothap(
             above[np.arange(len(chosen)), chosen] = 0
             rank = 1 + above.sum(axis=1, keepdims=True)
             each[i] = (above * (1 - above) / rank**2 > epsilon).sum()
-        mean = {} if (each > 0).any() else {"per_active_query": 0.0}
+        mean: dict[str, Any] = {} if (each > 0).any() else {"per_active_query": 0.0}
         found[direction] = Counts.of(each / divisor, **mean)
     return found
 

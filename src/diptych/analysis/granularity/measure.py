@@ -198,11 +198,11 @@ def _summaries(
             of_images.means[column],
             deviations[column],
             *(ends[column] or (None, None)),
-            n=int(totals[0][column]),
-            skipped=dict(skipped[column].most_common()),
-            per_noun=float(values[:, column].sum()) / n_nouns if one.per_noun and n_nouns > 0 else None,
-            decimals=one.decimals,
-            compat=compat if one.published is not None else "none",
+            int(totals[0][column]),
+            dict(skipped[column].most_common()),
+            float(values[:, column].sum()) / n_nouns if one.per_noun and n_nouns > 0 else None,
+            one.decimals,
+            compat if one.published is not None else "none",
         )
         for column, one in enumerate(chosen)
     )

@@ -28,7 +28,7 @@ import numpy as np
 from diptych.analysis.information import answers
 from diptych.analysis.information.audit_report import Audit, AuditProtocol, Side
 from diptych.analysis.information.probing import MOST_ROWS, PROBES, ProbeName, Rows, figures_of, probe
-from diptych.analysis.information.questions import PLACES, Questions, questions_of
+from diptych.analysis.information.questions import PLACES, Answers, Questions, questions_of
 from diptych.core.errors import DataError, NumericalError
 from diptych.data.collection import Collection
 from diptych.metrics.bootstrap import Bootstrap
@@ -83,7 +83,7 @@ def side_questions(
 ) -> Questions:
     """Return everything that can be asked of one side's rows of train, validation and test."""
     train, images = collections[0], side == "image"
-    asked: dict[str, list[answers.Answers]] = {}
+    asked: dict[str, list[Answers]] = {}
     if not answers.has_facts(train):
         words = answers.content_words(train, fix=_more_images(train, most))
         asked["words"] = [
@@ -99,7 +99,7 @@ def side_questions(
         asked["digits"] = [
             (answers.carried_codes if images else answers.caption_codes)(one) for one in collections
         ]
-    whole = Questions.joined([questions_of(*given, what) for what, given in asked.items()])
+    whole = Questions.joined([questions_of(*given, what=what) for what, given in asked.items()])
     if not whole.keys:
         reasons = " ".join(whole.notes) or "no fact, digit or word of them is told."
         raise DataError(

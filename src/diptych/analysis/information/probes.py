@@ -305,7 +305,7 @@ class Perceptrons:
         )
         for epoch in range(1, 1 + (EPOCHS if epochs is None else int(epochs.max()))):
             order = torch.from_numpy(np.argsort(draw_uniform(self.seed, _ORDER, epoch, np.arange(len(rows)))))
-            for drawn in order.split(batch):
+            for drawn in order.split(batch):  # type: ignore[no-untyped-call]
                 mine = labels[drawn]
                 picked = _of_labels(self.log_probabilities(rows[drawn]), mine)
                 loss = -(picked.sum(dim=1) / (mine >= 0).sum(dim=0).clamp(min=1)).sum()

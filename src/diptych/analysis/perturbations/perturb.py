@@ -141,8 +141,8 @@ def perturb_captions(
             reasons[SAME] += 1
         else:
             texts[place], changed[place] = text, True
-    given, why = settings.model_dump(), dict(reasons.most_common())
-    return PerturbedCaptions(perturbation.name, seed, compat, given, texts, changed, why)
+    said, why = settings.model_dump(), dict(reasons.most_common())
+    return PerturbedCaptions(perturbation.name, seed, compat, said, texts, changed, why)
 
 
 def perturb_caption(

@@ -332,7 +332,7 @@ class Shortcuts:
     def _numbers_of(self, split: Collection) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the images and captions of ``split``; those asked for last are kept."""
         if self._last is None or self._last[0] is not split:
-            found = []
+            found: list[np.ndarray] = []
             for what, ids in (("image", split.image_ids), ("caption", split.caption_ids)):
                 known = self._known[what]
                 if (missing := next((name for name in ids if name not in known), None)) is not None:
@@ -342,8 +342,8 @@ class Shortcuts:
                         "number them from the whole collection that this is a part of",
                     )
                 found.append(np.fromiter((known[name] for name in ids), dtype=np.int64, count=len(ids)))
-            self._last = (split, *found)
-        return self._last[1:]
+            self._last = (split, found[0], found[1])
+        return self._last[1], self._last[2]
 
     @cached_property
     def _known(self) -> dict[str, dict[str, int]]:

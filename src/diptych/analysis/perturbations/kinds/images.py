@@ -38,11 +38,11 @@ def _declare(
     amounts: tuple[float, ...],
     of_amount: str,
     more: dict[str, Any] | None = None,
-    **bounds: float,
+    **bounds: Any,
 ) -> Callable[[F], F]:
     """Register a function of an image, its draws and options: the severity, or the amount that it stands for."""
     kind: type = type(amounts[0])
-    field = Field(amounts[DEFAULT_SEVERITY - 1], description=of_amount, **bounds)  # type: ignore[arg-type]
+    field = Field(amounts[DEFAULT_SEVERITY - 1], description=of_amount, **bounds)
     options: Any = create_model(
         f"{name}-options", __base__=SeverityOptions, **{amount: (kind, field), **(more or {})}
     )
