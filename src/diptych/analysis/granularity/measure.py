@@ -191,7 +191,7 @@ def _summaries(
     ends = intervals(divided(*np.split(drawn, 2, axis=1)), how.confidence)
     n_nouns = float(nouns.sum())
     return tuple(
-        FeatureSummary(
+        FeatureSummary(  # type: ignore[call-arg]
             one.name,
             one.definition(compat),
             one.unit,

@@ -262,7 +262,8 @@ def image_words(collection: Collection, words: Sequence[str]) -> Answers:
     named = {"shared": "all captions", "partial": "several captions", "specific": "one caption"}
     for number, (group, which) in enumerate(named.items()):
         keys += [f"{word} ({which})" for word in words]
-        values.append(np.where(kinds[group], "yes", np.where(none, "no", None)))
+        values.append(np.full(times.shape, None, dtype=object))
+        values[-1][none], values[-1][kinds[group]] = "no", "yes"
         groups[group] = np.zeros((len(times), len(named) * len(words)))
         groups[group][:, number * len(words) : (number + 1) * len(words)] = kinds[group] | none
     return _answers(keys, np.concatenate(values, axis=1), groups, np.arange(len(times)))

@@ -99,7 +99,9 @@ def side_questions(
         asked["digits"] = [
             (answers.carried_codes if images else answers.caption_codes)(one) for one in collections
         ]
-    whole = Questions.joined([questions_of(*given, what=what) for what, given in asked.items()])
+    whole = Questions.joined(
+        [questions_of(given[0], given[1], given[2], what) for what, given in asked.items()]
+    )
     if not whole.keys:
         reasons = " ".join(whole.notes) or "no fact, digit or word of them is told."
         raise DataError(

@@ -273,7 +273,8 @@ class Perceptrons:
         """(n, q) log probabilities of the right answers, 0 where not asked, and (n, q) answers."""
         costs, answers = [], []
         with torch.no_grad():
-            for part, mine in zip(rows.split(_BLOCK), labels.split(_BLOCK), strict=True):
+            blocks = (torch.split(one, _BLOCK) for one in (rows, labels))  # type: ignore[no-untyped-call]
+            for part, mine in zip(*blocks, strict=True):
                 found = self.log_probabilities(part)
                 costs.append(_of_labels(found, mine).T)
                 answers.append(found.argmax(dim=2).T)
