@@ -97,7 +97,7 @@ def test_a_run(diptych: Command, run_folder: Path) -> None:
     assert list(found.protocol.probes) == ["linear", "mlp"]
     shared = found.held("without", "image", "shared", "linear")
     assert shared is not None
-    assert shared.show() in done.out
+    assert f"{shared.percent:.1f} (" in done.out
 
 
 def test_several_runs_side_by_side(diptych: Command, run_folder: Path, tmp_path: Path) -> None:

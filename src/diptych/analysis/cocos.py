@@ -26,60 +26,50 @@ ECIR 2022, Sections 4 and 5.
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from diptych.analysis.cocos_report import (
-    DIRECTIONS,
+    UNITS,
     CocosCompat,
     CocosProtocol,
     CocosReport,
     Counts,
-    DirectionName,
-    RunningSpread,
+    Spread,
     Unit,
     WeightHistogram,
-    check_compat,
-    check_epsilon,
 )
-from diptych.analysis.paper_counts import declaration_of, fixed_temperature, paper_counts_of, paper_loss
+from diptych.analysis.paper_counts import (
+    declaration_of,
+    each_direction,
+    fixed_temperature,
+    paper_counts_of,
+    paper_loss,
+)
 from diptych.core.context import track
 from diptych.core.errors import UsageError
 from diptych.data.batches import Batch
+from diptych.metrics.ground_truth import Direction
 from diptych.objectives.declaration import Objective, Within, checked
 from diptych.objectives.similarity import similarity_of
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """What each candidate weighs in each query's gradient, in one direction.
+    """What each candidate weighs in each query's gradient, in one direction."""
 
-    Attributes:
-        values: (queries, candidates) signed ∂L_i/∂s_ij; a negative's is usually above 0 (it is pushed
-            away), a positive's below.
-        positives: (queries, candidates) boolean.
-        within: (queries, queries) the same by the scores inside the queries' modality, for objectives
-            that have such candidates.
-    """
-
+    # (queries, candidates) signed ∂L_i/∂s_ij; a negative's is usually above 0 (it is pushed away), a positive's below
     values: Tensor
-    positives: Tensor
+    positives: Tensor  # (queries, candidates) boolean
+    # (queries, queries) by the scores inside the queries' modality, for objectives that have such candidates
     within: Tensor | None = None
-
-    @property
-    def of_negatives(self) -> Tensor:
-        """(n,) |w| of all cross-modal negatives."""
-        return self.values[~self.positives].abs()
-
-    @property
-    def of_positives(self) -> Tensor:
-        """(n,) |w| of all positives."""
-        return self.values[self.positives].abs()
 
     @property
     def unrelated(self) -> Tensor:
@@ -87,24 +77,23 @@ class Weights:
         matches = self.positives.to(torch.float32)
         return (matches @ matches.T) == 0
 
-    @property
-    def of_within(self) -> Tensor:
-        """(n,) |w| of all in-modality negatives; empty without them."""
-        if self.within is None:
-            return self.values.new_zeros(0)
-        return self.within[self.unrelated].abs()
+    def parts(self) -> dict[str, Tensor]:
+        """(n,) |w| of all ``negatives``, ``positives`` and, where there are such, negatives ``within`` a modality."""
+        parts = {"negatives": self.values[~self.positives], "positives": self.values[self.positives]}
+        if self.within is not None:
+            parts["within"] = self.within[self.unrelated]
+        return {kind: values.abs() for kind, values in parts.items()}
 
     def scaled(self, factor: float) -> Weights:
         """The same in another unit."""
-        return Weights(
-            self.values * factor, self.positives, None if self.within is None else self.within * factor
-        )
+        within = None if self.within is None else self.within * factor
+        return Weights(self.values * factor, self.positives, within)
 
 
 def gradient_weights(
     objective: Objective, scores: Tensor, positives: Tensor, within: Within | None = None
-) -> dict[DirectionName, Weights]:
-    """∂L_i/∂s_ij for every query and candidate of a batch, by autograd.
+) -> dict[Direction, Weights]:
+    """Return ∂L_i/∂s_ij for every query and candidate of a batch, by autograd.
 
     L_i is the loss of one query before any mean or sum over queries. With an objective of
     ``compat="pairs"`` every positive pair is a query of its own and the matrix is (pairs, pairs).
@@ -123,7 +112,9 @@ def gradient_weights(
             without a positive; no negative at all.
         NumericalError: a score is NaN or infinite.
     """
-    if objective.needs_within and within is None:
+    if not objective.needs_within:
+        within = None
+    elif within is None:
         raise UsageError(
             f"{type(objective).__name__} has in-modality candidates and no scores of them were given",
             "give within=Within(images @ images.T, texts @ texts.T)",
@@ -134,42 +125,43 @@ def gradient_weights(
     scores, positives = checked(scores, positives, "pairs" if pairs else "none", objective.needs_negatives)
     if within is not None and pairs:
         within = Within(within.images[rows][:, rows], within.texts[columns][:, columns])
-    only = getattr(objective, "direction", "both")
-    found: dict[DirectionName, Weights] = {}
-    for direction in DIRECTIONS:
-        if only not in ("both", direction):
-            continue
-        turned = direction == "t2i"
-        matches = positives.T if turned else positives
-        own = None
-        if within is not None and objective.needs_within:
-            own = (within.texts if turned else within.images).detach().clone().requires_grad_()
-        given = (scores.T if turned else scores).detach().clone().requires_grad_()
+    found: dict[Direction, Weights] = {}
+    for direction, turned, matches in each_direction(objective, scores, positives):
+        inputs = [turned]
+        if within is not None:
+            inputs.append(within.texts if direction == "t2i" else within.images)
+        inputs = [one.detach().clone().requires_grad_() for one in inputs]
+        own = None if within is None else inputs[1]
         with torch.enable_grad():
-            total = objective.per_query(given, matches, own).sum()
-            inputs = [given] if own is None else [given, own]
+            total = objective.per_query(inputs[0], matches, own).sum()
             by_scores, *by_own = torch.autograd.grad(total, inputs)
-        found[direction] = Weights(by_scores, matches, by_own[0] if by_own else None)
+        found[direction] = Weights(by_scores, matches, *by_own)
     return found
 
 
-def unit_factor(objective: Objective, unit: Unit) -> float:
-    """What ∂L/∂s is multiplied by: τ for ``temperature`` where the objective has one, else 1."""
-    if unit not in ("temperature", "score"):
+def check_counting(objective: Objective, epsilon: float, unit: str, compat: str) -> float:
+    """Return what ∂L/∂s is multiplied by: τ for ``temperature`` where the objective has one, else 1."""
+    if not (epsilon >= 0 and math.isfinite(epsilon)):
+        raise UsageError(f"epsilon {epsilon}", "give a threshold of at least 0, such as 0.01")
+    if unit not in UNITS:
         raise UsageError(f"unit {unit!r}", "'temperature' for τ·|∂L/∂s|, 'score' for |∂L/∂s|")
+    if compat not in (known := get_args(CocosCompat)):
+        raise UsageError(f"compat {compat!r}", f"one of {', '.join(map(repr, known))}")
+    if compat != "none":
+        paper_loss(objective)
     if unit == "score" or getattr(objective, "temperature", None) is None:
         return 1.0
     return fixed_temperature(objective)
 
 
 def counts_of(weights: Weights, epsilon: float = 0.01) -> Counts:
-    """C^q, C^B, C^0, W^- and W^+ of weights that are in their unit already."""
+    """Return C^q, C^B, C^0, W^- and W^+ of weights that are in their unit already."""
     size = weights.values.abs()
     counted = (size > epsilon) & ~weights.positives
     each = counted.sum(dim=1)
     summed = (size * counted).sum(dim=1)
     active = (size > epsilon).any(dim=1)
-    within_each = None
+    within_per_query = None
     if weights.within is not None:
         own = weights.within.abs()
         own_counted = (own > epsilon) & weights.unrelated
@@ -177,18 +169,13 @@ def counts_of(weights: Weights, epsilon: float = 0.01) -> Counts:
         each = each + within_each
         summed = summed + (own * own_counted).sum(dim=1)
         active = active | own_counted.any(dim=1)
-    n_active = int(active.sum())
-    in_batch = int(each.sum())
-    return Counts(
-        queries=len(size),
-        each=each.cpu().numpy(),
-        per_query=in_batch / len(size),
-        per_active_query=in_batch / n_active if n_active else None,
-        in_batch=in_batch,
-        without_gradient=len(size) - n_active,
+        within_per_query = float(within_each.double().mean())
+    return Counts.of(
+        each.cpu().numpy(),
+        int(active.sum()),
         negatives_weight=float(summed.double().mean()),
         positives_weight=float((size * weights.positives).sum(dim=1).double().mean()),
-        within_per_query=None if within_each is None else float(within_each.double().mean()),
+        within_per_query=within_per_query,
     )
 
 
@@ -201,42 +188,19 @@ def count(
     unit: Unit = "temperature",
     within: Within | None = None,
     compat: CocosCompat = "none",
-) -> dict[DirectionName, Counts]:
-    """COCOS of one batch, per direction.
+) -> dict[Direction, Counts]:
+    """Return COCOS of one batch, per direction.
 
     Args:
         scores: (n_images, n_texts).
         positives: (n_images, n_texts) boolean.
     """
-    check_epsilon(epsilon)
-    factor = unit_factor(objective, unit)
-    if check_compat(compat) != "none":
+    factor = check_counting(objective, epsilon, unit, compat)
+    if compat != "none":
         return paper_counts_of(objective, scores, positives, epsilon, unit, compat)
     return {
         direction: counts_of(weights.scaled(factor), epsilon)
         for direction, weights in gradient_weights(objective, scores, positives, within).items()
-    }
-
-
-Scoring = Callable[[Tensor, Tensor], Tensor]
-"""Rows (n, d) and rows (m, d) to scores (n, m); one of ``objectives.similarity`` or any other."""
-
-
-def described_objective(objective: Objective) -> tuple[str, dict[str, Any]]:
-    """Its name in the registry and its options as they are now, a learned temperature by value.
-
-    The reduction is left out: what is counted is before it.
-    """
-    kind = declaration_of(objective)
-    if kind is None:
-        return type(objective).__name__, {}
-    options = {
-        name: getattr(objective, name)
-        for name in kind.options
-        if name != "reduction" and hasattr(objective, name)
-    }
-    return kind.name, {
-        name: float(value.detach()) if isinstance(value, Tensor) else value for name, value in options.items()
     }
 
 
@@ -249,75 +213,66 @@ def cocos_over(
     *,
     unit: Unit = "temperature",
     compat: CocosCompat = "none",
-    similarity: Scoring | None = None,
+    similarity: Callable[[Tensor, Tensor], Tensor] | None = None,
     about: dict[str, Any] | None = None,
 ) -> CocosReport:
     """Count contributing samples in every batch; mean ± sd over batches, and weight distributions.
 
-    As in Section 5 of the paper: the rows come from a frozen encoder in evaluation mode, without
+    As in Section 5 of the paper: the embeddings come from a frozen encoder in evaluation mode, without
     dropout and augmentation, and the batches are those of training.
 
     Args:
-        images: (n_images, d) rows, may be memory-mapped.
-        texts: (n_captions, d) rows.
+        images: (n_images, d) embeddings, may be memory-mapped.
+        texts: (n_captions, d) embeddings.
+        similarity: embeddings (n, d) and (m, d) to scores (n, m); one of ``objectives.similarity`` or any other.
     """
-    check_epsilon(epsilon)
-    if check_compat(compat) != "none":
-        paper_loss(objective)
-    factor = unit_factor(objective, unit)
+    factor = check_counting(objective, epsilon, unit, compat)
     similar = similarity or similarity_of("cosine")
-    spreads: dict[str, dict[str, RunningSpread]] = {}
-    weights: dict[str, dict[str, WeightHistogram]] = {}
-    n_batches, n_images, n_captions = 0, [], []
+    values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    histograms: dict[str, dict[str, WeightHistogram]] = defaultdict(lambda: defaultdict(WeightHistogram))
+    sizes: list[tuple[int, int]] = []
     for batch in track(batches, "counting contributing samples", unit="batches"):
         left, right = _rows(images, batch.images), _rows(texts, batch.captions)
         scores = similar(left, right)
         within = Within(similar(left, left), similar(right, right)) if objective.needs_within else None
         places = torch.arange(len(batch.images))
         positives = torch.from_numpy(batch.caption_image)[None, :] == places[:, None]
-        weighed = {
-            direction: found.scaled(factor)
-            for direction, found in gradient_weights(objective, scores, positives, within).items()
-        }
+        counted: dict[Direction, Counts] = {}
+        for direction, found in gradient_weights(objective, scores, positives, within).items():
+            weighed = found.scaled(factor)
+            counted[direction] = counts_of(weighed, epsilon)
+            for kind, part in weighed.parts().items():
+                histograms[direction][kind].add(part.numpy(), len(weighed.values))
         if compat != "none":
             counted = paper_counts_of(objective, scores, positives, epsilon, unit, compat)
-        else:
-            counted = {direction: counts_of(found, epsilon) for direction, found in weighed.items()}
         for direction, counts in counted.items():
-            named = spreads.setdefault(direction, {})
             for name, value in counts.values().items():
-                named.setdefault(name, RunningSpread()).add(value)
-        for direction, found in weighed.items():
-            kinds = weights.setdefault(direction, {})
-            parts = {"negatives": found.of_negatives, "positives": found.of_positives}
-            if found.within is not None:
-                parts["within"] = found.of_within
-            for kind, part in parts.items():
-                kinds.setdefault(kind, WeightHistogram()).add(part.numpy(), len(found.values))
-        n_batches += 1
-        n_images.append(len(batch.images))
-        n_captions.append(len(batch.captions))
-    if not n_batches:
+                values[direction][name].append(value)
+        sizes.append((len(batch.images), len(batch.captions)))
+    if not sizes:
         raise UsageError("no batch to count in", "give at least one batch")
-    name, options = described_objective(objective)
+    declared = declaration_of(objective)
+    # as they are now, a learned temperature by value; without the reduction, before which is counted
+    known = [] if declared is None else [name for name in declared.options if name != "reduction"]
+    given = {name: getattr(objective, name) for name in known if hasattr(objective, name)}
+    n_images, n_captions = ((min(each), max(each)) for each in zip(*sizes, strict=True))
     return CocosReport(
         CocosProtocol(
-            objective=name,
-            options=options,
+            objective=type(objective).__name__ if declared is None else declared.name,
+            options={
+                key: float(one.detach()) if isinstance(one, Tensor) else one for key, one in given.items()
+            },
             similarity=str(getattr(similar, "name", getattr(similar, "__name__", "given"))),
             epsilon=epsilon,
             unit=unit,
             compat=compat,
-            batches=n_batches,
-            images=(min(n_images), max(n_images)),
-            captions=(min(n_captions), max(n_captions)),
+            batches=len(sizes),
+            images=n_images,
+            captions=n_captions,
             about=dict(about or {}),
         ),
-        {
-            direction: {name: running.spread() for name, running in named.items()}
-            for direction, named in spreads.items()
-        },
-        weights,
+        {way: {name: Spread.of(given) for name, given in named.items()} for way, named in values.items()},
+        {way: dict(declareds) for way, declareds in histograms.items()},
     )
 
 

@@ -3,61 +3,31 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, get_args
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
-from diptych.core.errors import UsageError
 from diptych.core.table import Cell, Table
-
-DirectionName = Literal["i2t", "t2i"]
-DIRECTIONS: tuple[DirectionName, DirectionName] = ("i2t", "t2i")
 
 Unit = Literal["temperature", "score"]
 
 CocosCompat = Literal["none", "equations", "published"]
 """``none`` counts gradient weights, ``equations`` as Eq. 9–13 read, ``published`` as the published code."""
 
-
-def check_epsilon(epsilon: float) -> float:
-    """The threshold, a number of at least 0."""
-    if not (epsilon >= 0 and math.isfinite(epsilon)):
-        raise UsageError(f"epsilon {epsilon}", "give a threshold of at least 0, such as 0.01")
-    return epsilon
-
-
-def check_compat(compat: str) -> CocosCompat:
-    """The compat, one of those there are."""
-    known = get_args(CocosCompat)
-    if compat not in known:
-        raise UsageError(f"compat {compat!r}", f"one of {', '.join(map(repr, known))}")
-    return compat  # type: ignore[return-value]
-
-
-UNITS: dict[Unit, str] = {"temperature": "τ·|∂L/∂s|", "score": "|∂L/∂s|"}
-"""How each unit is printed."""
-
-
+UNITS: dict[Unit, str] = {"temperature": "τ·|∂L/∂s|", "score": "|∂L/∂s|"}  # how each unit is printed
 _WAYS = {"i2t": "image → text", "t2i": "text → image"}
 _KINDS = {"negatives": "negatives", "positives": "positives", "within": "in-modality negatives"}
 
 
-@dataclass(frozen=True)
-class Counted:
-    """A count as tables print it.
+class Counted(NamedTuple):
+    """A count as tables print it."""
 
-    Attributes:
-        name: the attribute of :class:`Counts`.
-        symbol: as Bleeker and de Rijke print it, with ``^`` before what is raised.
-        description: one line.
-        decimals: digits after the point.
-    """
-
-    name: str
-    symbol: str
+    name: str  # the attribute of Counts
+    symbol: str  # as Bleeker and de Rijke print it, with ^ before what is raised
     description: str
     decimals: int = 2
 
@@ -77,105 +47,79 @@ COUNTS = (
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """One batch in one direction; what a way of counting does not say is None.
-
-    Attributes:
-        queries: how many queries the batch has.
-        each: (queries,) how many negatives contribute to each query's gradient.
-        per_query: C^q, mean of ``each`` over all queries.
-        per_active_query: mean of ``each`` over the queries that have a gradient; None in a batch
-            where none has.
-        in_batch: C^B, sum of ``each``.
-        without_gradient: C^0, queries none of whose candidates contributes, positive or negative.
-        negatives_weight: W^-, weight of the contributing negatives, summed per query, mean over queries.
-        positives_weight: W^+, weight of all positives, summed per query, mean over queries.
-        within_per_query: for objectives with in-modality negatives: how many of ``per_query`` they are.
-    """
+    """One batch in one direction; what a way of counting does not say is None."""
 
     queries: int
-    each: np.ndarray = field(repr=False)
-    per_query: float
-    per_active_query: float | None
-    in_batch: float
-    without_gradient: int
-    negatives_weight: float | None = None
-    positives_weight: float | None = None
-    within_per_query: float | None = None
+    each: np.ndarray = field(repr=False)  # (queries,) how many negatives contribute to each query's gradient
+    per_query: float  # C^q, mean of ``each`` over all queries
+    per_active_query: float | None  # over the queries that have a gradient; None in a batch where none has
+    in_batch: float  # C^B, sum of ``each``
+    without_gradient: int  # C^0, queries none of whose candidates contributes, positive or negative
+    negatives_weight: float | None = None  # W^-, of the contributing negatives of a query, mean over queries
+    positives_weight: float | None = None  # W^+, of all positives of a query, mean over queries
+    within_per_query: float | None = None  # of objectives with in-modality negatives: their part of per_query
+
+    @classmethod
+    def of(cls, each: np.ndarray, active: int | None = None, **given: float | None) -> Counts:
+        """Count (queries,) contributing negatives; ``given`` replaces what is counted otherwise."""
+        active = int((each > 0).sum()) if active is None else active
+        total = float(each.sum())
+        means = {"per_query": total / len(each), "per_active_query": total / active if active else None}
+        counted: dict[str, Any] = {**means, **given}
+        return cls(
+            queries=len(each), each=each, in_batch=total, without_gradient=len(each) - active, **counted
+        )
 
     def values(self) -> dict[str, float]:
-        """The counts there are, by name, in the order of :data:`COUNTS`."""
-        own = {item.name for item in fields(self)}
-        given = {count.name: getattr(self, count.name) for count in COUNTS if count.name in own}
+        """Return the counts there are, by name, in the order of :data:`COUNTS`."""
+        given = {count.name: getattr(self, count.name) for count in COUNTS}
         return {name: float(value) for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Spread:
-    """A count over batches.
+    """A count over batches."""
 
-    Attributes:
-        mean: over the batches in which the count is defined.
-        sd: population standard deviation over them.
-        batches: how many they are.
-    """
+    mean: float  # over the batches in which the count is defined
+    sd: float  # population standard deviation over them
+    batches: int  # how many they are
 
-    mean: float
-    sd: float
-    batches: int
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Return the spread of numbers, one at least (Welford)."""
+        mean = squares = 0.0
+        for n, value in enumerate(values, 1):
+            step = value - mean
+            mean += step / n
+            squares += step * (value - mean)
+        return cls(mean, math.sqrt(squares / len(values)), len(values))
 
     def show(self, decimals: int = 2) -> str:
-        """``5.59 ± 0.40``."""
+        """Return ``5.59 ± 0.40``."""
         return f"{self.mean:,.{decimals}f} ± {self.sd:,.{decimals}f}"
 
 
-@dataclass
-class RunningSpread:
-    """Mean and deviation of numbers that come one at a time (Welford)."""
-
-    n: int = 0
-    mean: float = 0.0
-    squares: float = 0.0
-
-    def add(self, value: float) -> None:
-        """One more number."""
-        self.n += 1
-        step = value - self.mean
-        self.mean += step / self.n
-        self.squares += step * (value - self.mean)
-
-    def spread(self) -> Spread:
-        """Of what came so far."""
-        return Spread(self.mean, math.sqrt(max(0.0, self.squares / self.n)), self.n)
-
-
 _LOWEST, _HIGHEST, _PER_DECADE = -8, 4, 5
-
-
-def _edges() -> np.ndarray:
-    return 10.0 ** (np.arange(_LOWEST * _PER_DECADE, _HIGHEST * _PER_DECADE + 1) / _PER_DECADE)
+_EDGES: np.ndarray = 10.0 ** (np.arange(_LOWEST * _PER_DECADE, _HIGHEST * _PER_DECADE + 1) / _PER_DECADE)
 
 
 @dataclass(eq=False)
 class WeightHistogram:
     """Weights |w| ≥ 0 of one kind of candidate, five bins to the power of ten.
 
-    Attributes:
-        queries: how many queries the weights came from.
-        zeros: weights that are exactly 0.
-        counts: (62,) weights below 10⁻⁸ but not 0, in each of the 60 bins, and above 10⁴; a weight on
-            an edge is in the bin above it.
-        sums: (62,) the same weights summed.
+    ``counts`` are (62,): weights below 10⁻⁸ but not 0, in each of the 60 bins, and above 10⁴; a weight on an edge is
+    in the bin above it. ``sums`` are the same weights summed.
     """
 
-    queries: int = 0
-    zeros: int = 0
-    counts: list[int] = field(default_factory=lambda: [0] * (len(_edges()) + 1))
-    sums: list[float] = field(default_factory=lambda: [0.0] * (len(_edges()) + 1))
+    queries: int = 0  # how many queries the weights came from
+    zeros: int = 0  # weights that are exactly 0
+    counts: list[int] = field(default_factory=lambda: [0] * (len(_EDGES) + 1))
+    sums: list[float] = field(default_factory=lambda: [0.0] * (len(_EDGES) + 1))
 
     @property
     def edges(self) -> np.ndarray:
         """(61,) the edges between the bins."""
-        return _edges()
+        return _EDGES
 
     @property
     def candidates(self) -> int:
@@ -183,14 +127,9 @@ class WeightHistogram:
         return self.zeros + sum(self.counts)
 
     def add(self, weights: np.ndarray, queries: int) -> None:
-        """Count the weights of one batch.
-
-        Args:
-            weights: (n,) at least 0.
-        """
-        weights = np.asarray(weights, dtype=np.float64)
-        nonzero = weights[weights > 0]
-        place = np.searchsorted(_edges(), nonzero, side="right")
+        """Count (n,) weights of one batch."""
+        nonzero = np.asarray(weights, dtype=np.float64)[np.asarray(weights) > 0]
+        place = np.searchsorted(_EDGES, nonzero, side="right")
         self.queries += queries
         self.zeros += len(weights) - len(nonzero)
         bins = len(self.counts)
@@ -200,50 +139,39 @@ class WeightHistogram:
 
 @dataclass(frozen=True)
 class CocosProtocol:
-    """Everything the counts depend on besides the embeddings.
+    """Everything the counts depend on besides the embeddings."""
 
-    Attributes:
-        objective: its name in the registry.
-        options: its hyper-parameters, the temperature as it was used.
-        similarity: how image rows and text rows were scored.
-        epsilon: ε, which a weight must exceed to count.
-        unit: how weights are measured.
-        compat: ``equations`` or ``published`` when the table was counted as the paper or its code does.
-        batches: how many.
-        images: least and most images of a batch.
-        captions: least and most captions of a batch.
-        about: dataset, split, plan, seed, fingerprints: whatever else the numbers depend on.
-    """
-
-    objective: str
-    options: dict[str, Any]
-    similarity: str
-    epsilon: float
+    objective: str  # its name in the registry
+    options: dict[str, Any]  # its hyper-parameters, the temperature as it was used
+    similarity: str  # how image and text embeddings were scored
+    epsilon: float  # ε, which a weight must exceed to count
     unit: Unit
     compat: CocosCompat
     batches: int
-    images: tuple[int, int]
+    images: tuple[int, int]  # least and most images of a batch
     captions: tuple[int, int]
-    about: dict[str, Any] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)  # dataset, split, plan, seed, fingerprints
 
     def line(self) -> str:
-        """One line, to be printed with the counts."""
+        """Return one line, to be printed with the counts."""
         options = ", ".join(f"{key} {_plain(value)}" for key, value in self.options.items())
-        parts = [f"{key} {_plain(value)}" for key, value in self.about.items() if value is not None]
-        parts.append(f"objective {self.objective}" + (f" ({options})" if options else ""))
-        parts.append(f"similarity {self.similarity}")
         sizes = [
             "–".join(f"{size:,}" for size in dict.fromkeys(ends)) for ends in (self.images, self.captions)
         ]
-        parts.append(f"{self.batches:,} batches of {sizes[0]} images and {sizes[1]} captions")
-        if self.compat == "published":
-            parts.append(f"ε {self.epsilon:g}, counted as the published code does (compat published)")
-        elif self.compat == "equations":
-            unit = ", SmoothAP with 1/τ" if self.unit == "score" else ""
-            parts.append(f"ε {self.epsilon:g}, counted by Eq. 9–13{unit} (compat equations)")
-        else:
-            parts.append(f"a candidate counts when {UNITS[self.unit]} > ε = {self.epsilon:g}")
-        parts.append("mean ± population sd over batches")
+        counted = {
+            "none": f"a candidate counts when {UNITS[self.unit]} > ε = {self.epsilon:g}",
+            "equations": f"ε {self.epsilon:g}, counted by Eq. 9–13"
+            f"{', SmoothAP with 1/τ' if self.unit == 'score' else ''} (compat equations)",
+            "published": f"ε {self.epsilon:g}, counted as the published code does (compat published)",
+        }
+        parts = [f"{key} {_plain(value)}" for key, value in self.about.items() if value is not None]
+        parts += [
+            f"objective {self.objective}" + (f" ({options})" if options else ""),
+            f"similarity {self.similarity}",
+            f"{self.batches:,} batches of {sizes[0]} images and {sizes[1]} captions",
+            counted[self.compat],
+            "mean ± population sd over batches",
+        ]
         return "; ".join(parts)
 
 
@@ -253,14 +181,12 @@ def _plain(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class CocosReport(Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
-    """What :func:`~diptych.analysis.cocos.cocos_over` returns.
+    """Counts and weights over batches, per direction; what :func:`~diptych.analysis.cocos_over` returns.
 
     Attributes:
-        protocol: what the numbers depend on.
-        counts: per direction, by the names of :data:`~diptych.analysis.counts.COUNTS`; a count that
-            was defined in no batch is missing.
-        weights: per direction, the distributions of the weights of ``negatives``, ``positives`` and,
-            where the objective has them, ``within``: in the protocol's unit, always the true ones.
+        counts: by the names of :data:`COUNTS`; a count that was defined in no batch is missing.
+        weights: the distributions of the weights of ``negatives``, ``positives`` and, where the objective has them,
+            ``within``: in the protocol's unit, always the true ones.
     """
 
     protocol: CocosProtocol
@@ -282,39 +208,34 @@ class CocosReport(Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
 
     def charts(self) -> list[Chart]:
         """Return per direction how many candidates of each weight a query has, and what they add up to."""
-        charts = []
-        for what, label in (("counts", "candidates per query"), ("sums", "summed weight per query")):
-            for direction, kinds in self.weights.items():
-                drawn = []
-                for kind, words in _KINDS.items():
-                    histogram = kinds.get(kind, WeightHistogram())
-                    heights = np.asarray(getattr(histogram, what))[1:-1] / max(1, histogram.queries)
-                    filled = np.flatnonzero(histogram.counts[1:-1])
-                    if len(filled):
-                        places = slice(filled[0], filled[-1] + 1)
-                        values = [float(value) or None for value in heights[places]]
-                        edges = histogram.edges[filled[0] : filled[-1] + 2].tolist()
-                        drawn.append(Series(words, [values[0], *values], edges, mark="step"))
-                if drawn and self.protocol.epsilon > 0:
-                    epsilon = self.protocol.epsilon
-                    drawn.append(Series(f"ε = {epsilon:g}", [None], [epsilon], mark="level"))
-                negatives = kinds["negatives"]
-                below = negatives.zeros + negatives.counts[0]
-                share = 100 * below / max(1, negatives.candidates)
-                after = (
-                    f"{share:.1f} % of the negatives have a weight below 10⁻⁸, left of the axis."
-                    if below
-                    else ""
-                )
-                log = "xy" if what == "counts" else "x"
-                title = f"{_WAYS[direction]}: {label}"
-                x = f"weight {UNITS[self.protocol.unit]}"
-                if drawn:
-                    charts.append(Chart(title, drawn, x, label, log=log, after=after))
-        return charts
+        both = (("counts", "candidates per query", "xy"), ("sums", "summed weight per query", "x"))
+        charts = [self._chart(way, *drawn) for drawn in both for way in self.weights]
+        return [chart for chart in charts if chart is not None]
+
+    def _chart(self, way: str, what: str, label: str, log: str) -> Chart | None:
+        drawn, kinds, epsilon = [], self.weights[way], self.protocol.epsilon
+        for kind in (name for name in _KINDS if name in kinds):
+            histogram = kinds[kind]
+            heights = np.asarray(getattr(histogram, what))[1:-1] / max(1, histogram.queries)
+            filled = np.flatnonzero(histogram.counts[1:-1])
+            if len(filled):
+                first, stop = filled[0], filled[-1] + 1
+                values = [float(value) or None for value in heights[first:stop]]
+                edges = _EDGES[first : stop + 1].tolist()
+                drawn.append(Series(_KINDS[kind], [values[0], *values], edges, mark="step"))
+        if not drawn:
+            return None
+        if epsilon > 0:
+            drawn.append(Series(f"ε = {epsilon:g}", [None], [epsilon], mark="level"))
+        negatives = kinds["negatives"]
+        below = negatives.zeros + negatives.counts[0]
+        share = 100 * below / max(1, negatives.candidates)
+        after = f"{share:.1f} % of the negatives have a weight below 10⁻⁸, left of the axis." if below else ""
+        x = f"weight {UNITS[self.protocol.unit]}"
+        return Chart(f"{_WAYS[way]}: {label}", drawn, x, label, log=log, after=after)
 
     def notes(self) -> list[str]:
-        """What a reader of the counts should know, one sentence each."""
+        """Return what a reader of the counts should know, one sentence each."""
         found = []
         for direction, given in self.counts.items():
             active = given["per_active_query"].batches if "per_active_query" in given else 0
@@ -323,13 +244,9 @@ class CocosReport(Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
                     f"{direction}: in {missing:,} of {self.protocol.batches:,} batches no query has a gradient; "
                     "they are left out of the mean over queries that have one."
                 )
-        if self.protocol.compat == "equations":
-            found.append(
-                "Counted as the paper's equations read: triplets for triplet losses, and for SmoothAP pairs of a "
-                "positive and any other candidate; the weight distributions are of candidates."
-            )
-        if self.protocol.compat == "published":
-            found.append(
-                "Counted as the published code counts, faults included; the weight distributions are true."
-            )
-        return found
+        readings = {
+            "equations": "Counted as the paper's equations read: triplets for triplet losses, and for SmoothAP pairs "
+            "of a positive and any other candidate; the weight distributions are of candidates.",
+            "published": "Counted as the published code counts, faults included; the weight distributions are true.",
+        }
+        return [*found, *(text for compat, text in readings.items() if compat == self.protocol.compat)]

@@ -185,8 +185,7 @@ def cocos(source: Source, options: CocosOptions) -> None:
         diptych analyse cocos hf:NAME --data flickr30k --objective infonce
     """
     from diptych.analysis import cocos_over
-    from diptych.analysis.cocos import unit_factor
-    from diptych.analysis.paper_counts import paper_loss
+    from diptych.analysis.cocos import check_counting
     from diptych.encoders.embeddings import Origin
     from diptych.objectives.similarity import similarity_of
     from diptych.report.analysis import cocos_page
@@ -194,10 +193,8 @@ def cocos(source: Source, options: CocosOptions) -> None:
 
     embedded, out, split = Origin.read(Path(source)), options.out, options.split
     run = run_of(source if embedded is None else embedded.model)
-    checked = options.loss(run)  # before the work, not after it
-    unit_factor(checked, options.unit)
-    if options.compat != "none":
-        paper_loss(checked)
+    # before the work, not after it
+    check_counting(options.loss(run), options.epsilon, options.unit, options.compat)
     if split is None and embedded is None:
         split = "train" if run is None else run.recipe.data.train
     encoded, origin, _ = encoded_of(source, options, split, None if out is None else out / "embeddings")

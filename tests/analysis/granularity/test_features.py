@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from diptych.analysis.granularity import FEATURES, Unmeasured, choose_features
-from diptych.analysis.granularity.declaration import Lexicon
+from diptych.analysis.granularity.features import Lexicon
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.data.language import Language

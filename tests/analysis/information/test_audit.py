@@ -104,7 +104,6 @@ def test_by_hand():
     assert whole.raw == pytest.approx(0.5)
     assert whole.there == pytest.approx(8 / 3)
     assert whole.bits == pytest.approx(4 / 3)
-    assert whole.show() == "50.0 (50.0–50.0)"
     # worse than no probe is nothing held, and the raw figure is kept
     assert bad.raw == pytest.approx(-2)
     assert (bad.percent, bad.bits, bad.ends) == (0, 0, (0, 0))

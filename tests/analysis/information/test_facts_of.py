@@ -6,22 +6,20 @@ import numpy as np
 import pytest
 from refusals import refused
 
-from diptych.analysis.information.audit import (
+from diptych.analysis.information.answers import (
+    FUNCTION_WORDS,
+    LEAST_IMAGES,
     UNSTATED,
     caption_codes,
     caption_facts,
+    caption_words,
     carried_codes,
+    content_words,
     has_codes,
     has_facts,
     image_facts,
-    stated_keys,
-)
-from diptych.analysis.information.questions import (
-    FUNCTION_WORDS,
-    LEAST_IMAGES,
-    caption_words,
-    content_words,
     image_words,
+    stated_keys,
 )
 from diptych.core.errors import DataError
 from diptych.data.readers import read_collection

@@ -5,15 +5,21 @@ import pytest
 import torch
 from refusals import refused
 
-from diptych.analysis.information.linear import (
+from diptych.analysis.information.probes import (
+    PENALTIES,
     Heads,
+    cross_entropy,
+    fit_linear,
+    linear_logits,
+    linear_path,
+)
+from diptych.analysis.information.probing import (
     constant_bits,
     constant_frequencies,
     control_labels,
-    fit_linear,
     majority,
+    probe,
 )
-from diptych.analysis.information.probing import PENALTIES, cross_entropy, linear_logits, linear_path, probe
 from diptych.analysis.information.questions import NOT_ASKED, Answers, questions_of
 from diptych.core.errors import DataError, UnknownNameError
 

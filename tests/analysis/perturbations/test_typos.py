@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from perturbing import perturbed
 from refusals import refused
 
-from diptych.analysis.perturbations.kinds.typos import CONFUSIONS
-from diptych.analysis.perturbations.letters import KEYBOARDS, letters_of, neighbours
+from diptych.analysis.perturbations.kinds.typos import CONFUSIONS, KEYBOARDS, letters_of, neighbours
 from diptych.core.errors import UsageError
 from diptych.data.language import words_of
 

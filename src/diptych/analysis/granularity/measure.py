@@ -6,20 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from diptych.analysis.granularity.declaration import COMPATS, Feature, Lexicon, Unmeasured, choose_features
-from diptych.analysis.granularity.result import (
-    Example,
-    FeatureSummary,
-    Granularity,
-    divided,
-    gathered,
-    intervals,
-    resampled_sums,
-)
+from diptych.analysis.granularity.features import COMPATS, Feature, Lexicon, Unmeasured, choose_features
+from diptych.analysis.granularity.result import Example, FeatureSummary, Granularity
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.context import task
 from diptych.core.errors import DataError, UnknownNameError
@@ -27,16 +19,14 @@ from diptych.core.files import atomic_folder, create_array
 from diptych.core.fingerprint import fingerprint_lists
 from diptych.data.collection import Collection
 from diptych.data.language import Language
-from diptych.metrics.bootstrap import Bootstrap
+from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
 
-_BLOCK = 1 << 15
-"""Captions that are held with their tags at once."""
-
+_BLOCK = 1 << 15  # captions that are held with their tags at once
 _EXAMPLES = 5
 
 
 def check_language(features: Iterable[Feature], language: Language) -> None:
-    """See that a language has what features look at."""
+    """Refuse a language that lacks what features look at."""
     for one in features:
         if "tags" in one.needs:
             language.need_tagger(f"the feature {one.name}")
@@ -66,39 +56,25 @@ def granularity(
         raise UnknownNameError("compat", compat, COMPATS)
     check_language(chosen, language)
     how = bootstrap or Bootstrap()
-    subject = captions if isinstance(captions, Collection) else None
-    texts: Sequence[str] = captions if subject is None else subject.captions  # type: ignore[assignment]
-    called = name or ("captions" if subject is None else subject.name)
+    if isinstance(captions, Collection):
+        texts, text, called = captions.captions, captions.text_fingerprint, name or captions.name
+        image, image_ids, caption_ids = captions.caption_image, captions.image_ids, captions.caption_ids
+    else:
+        texts, text, called = captions, "", name or "captions"
+        image_ids = caption_ids = [str(row) for row in range(len(texts))]
+        image = np.arange(len(texts))
     if not len(texts):
         raise DataError(f"{called} has no caption", "give another collection or split")
-    numbered = [str(row) for row in range(len(texts))] if subject is None else []
-    image = np.arange(len(texts)) if subject is None else subject.caption_image
     with _room(folder, len(texts), len(chosen)) as (values, place):
         nouns, skipped = _fill(values, texts, chosen, language, compat, block)
-        about = {
-            "split": split,
-            "images": len(np.unique(image)),
-            "captions": len(texts),
-            "text": fingerprint_lists(texts) if subject is None else subject.text_fingerprint,
-            "language": language.line(),
-            "compat": compat,
-            "samples": how.samples,
-            "confidence": how.confidence,
-            "seed": how.seed,
-            "paired by": "" if subject is None else "images",
-        }
-        least, most = _extremes(values, texts, numbered or subject.caption_ids)  # type: ignore[union-attr]
+        about: dict[str, Any] = {"split": split, "images": len(np.unique(image)), "captions": len(texts)}
+        about |= {"text": text or fingerprint_lists(texts), "language": language.line(), "compat": compat}
+        about |= {"samples": how.samples, "confidence": how.confidence, "seed": how.seed}
+        about["paired by"] = "images" if isinstance(captions, Collection) else ""
+        least, most = _extremes(values, texts, caption_ids)
+        summaries = _summaries(chosen, compat, values, nouns, image, skipped, how)
         found = Granularity(
-            name=called,
-            about=about,
-            features=_summaries(chosen, compat, values, nouns, image, skipped, how),
-            values=values,
-            nouns=nouns,
-            caption_image=image,
-            image_ids=numbered or subject.image_ids,  # type: ignore[union-attr]
-            caption_ids=numbered or subject.caption_ids,  # type: ignore[union-attr]
-            most=most,
-            least=least,
+            called, about, summaries, values, nouns, image, image_ids, caption_ids, most, least
         )
         if place is not None:
             values.flush()  # type: ignore[attr-defined]
@@ -124,7 +100,7 @@ def _fill(
     compat: str,
     block: int,
 ) -> tuple[np.ndarray, list[Counter[str]]]:
-    """Fill in the values; gives the nouns of each caption and, per feature, why captions have none."""
+    """Fill in the values; return the nouns of each caption and, per feature, why captions have none."""
     from diptych.data.language.tagged import tag_captions
 
     lexicon = Lexicon(language)
@@ -150,6 +126,53 @@ def _fill(
     return nouns, skipped
 
 
+class PerImage(NamedTuple):
+    """Sums over the captions of each image, (images, features); a caption without a value counts nowhere."""
+
+    counts: np.ndarray  # how many captions have a value
+    sums: np.ndarray  # of values
+    squares: np.ndarray  # of squared values
+
+    @classmethod
+    def of(cls, values: np.ndarray, image: np.ndarray, images: int) -> PerImage:
+        """Add up (captions, features) values, NaN where there is none, by (captions,) the number of the image."""
+        tables = cls(*(np.zeros((images, values.shape[1])) for _ in range(3)))
+        for column in range(values.shape[1]):
+            given = np.asarray(values[:, column])
+            known = ~np.isnan(given)
+            of, plain = image[known], given[known]
+            for table, weights in zip(tables, (None, plain, plain**2), strict=True):
+                table[:, column] = np.bincount(of, weights, images)
+        return tables
+
+    @property
+    def means(self) -> list[float | None]:
+        """Per feature, over captions; None where no caption has a value."""
+        return _known(divided(self.sums.sum(axis=0), self.counts.sum(axis=0)))
+
+
+def intervals(samples: np.ndarray, confidence: float) -> list[tuple[float, float] | None]:
+    """Return the percentile interval of each column of (samples, columns); None without resamples."""
+    return [interval(samples[:, column], confidence) for column in range(samples.shape[1])]
+
+
+def divided(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return means; NaN of nothing."""
+    nothing = np.full(np.shape(sums), np.nan)
+    found: np.ndarray = np.divide(sums, counts, out=nothing, where=np.asarray(counts) > 0)
+    return found
+
+
+def variances(counts: np.ndarray, sums: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Return sample variances (n − 1) from sums; NaN of fewer than two values."""
+    centred = squares - sums * divided(sums, counts)
+    return np.where(counts > 1, np.maximum(centred, 0) / np.maximum(counts - 1, 1), np.nan)
+
+
+def _known(values: np.ndarray) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]
+
+
 def _summaries(
     chosen: Sequence[Feature],
     compat: str,
@@ -161,45 +184,34 @@ def _summaries(
 ) -> tuple[FeatureSummary, ...]:
     # Images without captions have no part in it.
     _, rows = np.unique(image, return_inverse=True)
-    of_images = gathered(values, rows, int(rows.max()) + 1)
-    means, deviations = of_images.means, of_images.deviations
-    sums, counts = resampled_sums([of_images.sums, of_images.counts], how)
-    ends = intervals(divided(sums, counts), how.confidence)
-    made = []
-    for column, one in enumerate(chosen):
-        low, high = ends[column] or (None, None)
-        made.append(
-            FeatureSummary(
-                name=one.name,
-                definition=one.definition(compat),
-                unit=one.unit,
-                mean=_number(means[column]),
-                sd=_number(deviations[column]),
-                low=low,
-                high=high,
-                n=int(of_images.counts[:, column].sum()),
-                skipped=dict(skipped[column].most_common()),
-                per_noun=_per_noun(values[:, column], nouns) if one.per_noun else None,
-                decimals=one.decimals,
-                compat=compat if one.published is not None else "none",
-            )
+    of_images = PerImage.of(values, rows, int(rows.max()) + 1)
+    totals = [table.sum(axis=0) for table in of_images]
+    deviations = _known(np.sqrt(variances(*totals)))
+    drawn = resampled_sums(np.concatenate([of_images.sums, of_images.counts], axis=1), how)
+    ends = intervals(divided(*np.split(drawn, 2, axis=1)), how.confidence)
+    n_nouns = float(nouns.sum())
+    return tuple(
+        FeatureSummary(  # type: ignore[call-arg]
+            one.name,
+            one.definition(compat),
+            one.unit,
+            of_images.means[column],
+            deviations[column],
+            *(ends[column] or (None, None)),
+            int(totals[0][column]),
+            dict(skipped[column].most_common()),
+            float(values[:, column].sum()) / n_nouns if one.per_noun and n_nouns > 0 else None,
+            one.decimals,
+            compat if one.published is not None else "none",
         )
-    return tuple(made)
-
-
-def _per_noun(values: np.ndarray, nouns: np.ndarray) -> float | None:
-    total = float(nouns.sum())
-    return float(np.asarray(values).sum()) / total if total > 0 else None
-
-
-def _number(value: Any) -> float | None:
-    return None if np.isnan(value) else float(value)
+        for column, one in enumerate(chosen)
+    )
 
 
 def _extremes(
     values: np.ndarray, texts: Sequence[str], ids: Sequence[str]
 ) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
-    """The captions with the lowest and the highest scores: mean standardised value over features."""
+    """Return the captions with the lowest and the highest scores: mean standardised value over features."""
     total, known = np.zeros(len(values)), np.zeros(len(values))
     for column in range(values.shape[1]):
         given = np.asarray(values[:, column])
@@ -212,8 +224,8 @@ def _extremes(
     order = np.argsort(score, kind="stable")
     order = order[~np.isnan(score[order])]
     few = min(_EXAMPLES, len(order) // 2)
-
-    def examples(rows: np.ndarray) -> tuple[Example, ...]:
-        return tuple(Example(str(ids[row]), str(texts[row]), float(score[row])) for row in rows.tolist())
-
-    return examples(order[:few]), examples(order[::-1][:few])
+    ends = (order[:few], order[::-1][:few])
+    least, most = (
+        tuple(Example(str(ids[row]), str(texts[row]), float(score[row])) for row in rows) for rows in ends
+    )
+    return least, most

@@ -22,40 +22,25 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.core.errors import UnknownNameError
 from diptych.data.columns import StringTable, write_strings
-from diptych.metrics.bootstrap import Bootstrap, drawn_clusters, interval
 from diptych.metrics.paired import LEVEL
 
 
 @dataclass(frozen=True)
 class FeatureSummary:
-    """One feature over all captions.
-
-    Attributes:
-        name: of the feature.
-        definition: in one line, as it was counted.
-        unit: of one caption's value.
-        mean: over captions; None where no caption has a value.
-        sd: standard deviation over captions; None of fewer than two.
-        low, high: ends of the interval of the mean; None without resamples.
-        n: captions with a value.
-        skipped: captions without one, by reason.
-        per_noun: all that was counted divided by all nouns; None where it is not of nouns.
-        decimals: digits in tables.
-        compat: ``published`` where it was counted as Table 5.1's numbers are.
-    """
+    """One feature over all captions."""
 
     name: str
-    definition: str
-    unit: str
-    mean: float | None
-    sd: float | None
-    low: float | None
+    definition: str  # in one line, as it was counted
+    unit: str  # of one caption's value
+    mean: float | None  # over captions; None where no caption has a value
+    sd: float | None  # standard deviation over captions; None of fewer than two
+    low: float | None  # ends of the interval of the mean; None without resamples
     high: float | None
-    n: int
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    per_noun: float | None = None
-    decimals: int = 2
-    compat: str = "none"
+    n: int  # captions with a value
+    skipped: Mapping[str, int] = field(default_factory=dict)  # captions without one, by reason
+    per_noun: float | None = None  # all that was counted divided by all nouns; None where it is not of nouns
+    decimals: int = 2  # digits in tables
+    compat: str = "none"  # "published" where it was counted as Table 5.1's numbers are
 
     @property
     def n_skipped(self) -> int:
@@ -65,17 +50,11 @@ class FeatureSummary:
 
 @dataclass(frozen=True)
 class Example:
-    """A caption at an extreme.
-
-    Attributes:
-        id: of the caption.
-        text: it.
-        score: mean over features of how many standard deviations it is above the mean.
-    """
+    """A caption at an extreme."""
 
     id: str
     text: str
-    score: float
+    score: float  # mean over features of how many standard deviations it is above the mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,30 +66,18 @@ class Granularity(
     mapped=("values", "nouns", "caption_image"),
     files=("image_ids", "caption_ids"),
 ):
-    """The granularity of captions.
+    """The granularity of captions; arrays are memory-mapped where they lie in a folder."""
 
-    Attributes:
-        name: of what was measured.
-        about: everything the numbers depend on; JSON-able.
-        features: in order.
-        values: (captions, features) float64, NaN where there is none; perhaps memory-mapped.
-        nouns: (captions,) float64, nouns of each caption; NaN where nobody tagged.
-        caption_image: (captions,) int64.
-        image_ids: per image.
-        caption_ids: per caption.
-        most, least: captions with the highest and the lowest scores.
-    """
-
-    name: str
-    about: Mapping[str, Any]
+    name: str  # of what was measured
+    about: Mapping[str, Any]  # everything the numbers depend on; JSON-able
     features: tuple[FeatureSummary, ...]
-    values: np.ndarray
-    nouns: np.ndarray
-    caption_image: np.ndarray
+    values: np.ndarray  # (captions, features) float64, NaN where there is none
+    nouns: np.ndarray  # (captions,) float64, nouns of each caption; NaN where nobody tagged
+    caption_image: np.ndarray  # (captions,) int64
     image_ids: Sequence[str]
     caption_ids: Sequence[str]
-    most: tuple[Example, ...] = ()
-    least: tuple[Example, ...] = ()
+    most: tuple[Example, ...] = ()  # captions with the highest scores
+    least: tuple[Example, ...] = ()  # and with the lowest
 
     @property
     def n_captions(self) -> int:
@@ -118,20 +85,21 @@ class Granularity(
         return len(self.values)
 
     def feature(self, name: str) -> FeatureSummary:
-        """One feature."""
-        for one in self.features:
-            if one.name == name:
-                return one
-        raise UnknownNameError("measured feature", name, [one.name for one in self.features])
+        """Return one feature."""
+        return self.features[self._place(name)]
 
     def column(self, name: str) -> np.ndarray:
-        """(captions,) a feature's values."""
-        place = self.features.index(self.feature(name))
-        column: np.ndarray = np.asarray(self.values[:, place])
-        return column
+        """Return (captions,) a feature's values."""
+        return np.asarray(self.values[:, self._place(name)])
+
+    def _place(self, name: str) -> int:
+        names = [one.name for one in self.features]
+        if name not in names:
+            raise UnknownNameError("measured feature", name, names)
+        return names.index(name)
 
     def line(self) -> str:
-        """Everything the numbers depend on, in one line."""
+        """Return everything the numbers depend on, in one line."""
         about = self.about
         split = f" {about['split']}" if about.get("split") else ""
         resamples = (
@@ -159,12 +127,7 @@ class Granularity(
 
 @dataclass(frozen=True)
 class Effect:
-    """A number with its interval.
-
-    Attributes:
-        value: None where it is not defined.
-        low, high: ends of the interval; None without resamples.
-    """
+    """A number, None where it is not defined, with the ends of its interval, None without resamples."""
 
     value: float | None
     low: float | None = None
@@ -173,34 +136,20 @@ class Effect:
 
 @dataclass(frozen=True)
 class FeatureDifference:
-    """One feature of two collections.
-
-    Attributes:
-        name: of the feature.
-        first, second: means over captions.
-        difference: second less first.
-        relative: the difference as a share of the first.
-        d: Cohen's d of captions, by the pooled standard deviation.
-        delta: Cliff's δ of captions: how much more often the second's is the greater of two than the less.
-        paired_d: d_z of images: mean over standard deviation of their differences; None where not paired.
-        paired_delta: share of images that have more in the second less that of those with less; None likewise.
-        p: of no difference; None where nothing can be tested.
-        corrected: the same, corrected over all features.
-        decimals: digits in tables.
-    """
+    """One feature of two collections."""
 
     name: str
-    first: float | None
+    first: float | None  # means over captions
     second: float | None
-    difference: Effect
-    relative: Effect
-    d: Effect
-    delta: Effect
-    paired_d: Effect | None
-    paired_delta: Effect | None
-    p: float | None
-    corrected: float | None
-    decimals: int = 2
+    difference: Effect  # second less first
+    relative: Effect  # the difference as a share of the first
+    d: Effect  # Cohen's d of captions, by the pooled standard deviation
+    delta: Effect  # Cliff's δ: how much more often the second's is the greater of two captions than the less
+    paired_d: Effect | None  # d_z of images: mean over deviation of their differences; None where not paired
+    paired_delta: Effect | None  # share of images that have more in the second, less that of those with less
+    p: float | None  # of no difference; None where nothing can be tested
+    corrected: float | None  # the same, corrected over all features
+    decimals: int = 2  # digits in tables
 
     @property
     def verdict(self) -> str:
@@ -212,97 +161,10 @@ class FeatureDifference:
 
 @dataclass(frozen=True)
 class GranularityComparison(Artifact, kind="granularity_comparison", recreate="diptych analyse granularity"):
-    """Two collections, feature by feature.
+    """Two collections, feature by feature."""
 
-    Attributes:
-        first, second: their names.
-        paired: how many images they were paired by; 0 where not.
-        differences: in the order of the features.
-        notes: how they were compared, and what was left out.
-    """
-
-    first: str
+    first: str  # their names
     second: str
-    paired: int
-    differences: tuple[FeatureDifference, ...]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class PerImage:
-    """Sums over the captions of each image; a caption without a value counts nowhere.
-
-    Attributes:
-        counts: (images, features) how many captions have a value.
-        sums: (images, features) of values.
-        squares: (images, features) of squared values.
-    """
-
-    counts: np.ndarray
-    sums: np.ndarray
-    squares: np.ndarray
-
-    @property
-    def means(self) -> np.ndarray:
-        """(features,) over captions; NaN where no caption has a value."""
-        return divided(self.sums.sum(axis=0), self.counts.sum(axis=0))
-
-    @property
-    def deviations(self) -> np.ndarray:
-        """(features,) standard deviation over captions (n − 1); NaN of fewer than two."""
-        totals = (one.sum(axis=0) for one in (self.counts, self.sums, self.squares))
-        found: np.ndarray = np.sqrt(variances(*totals))
-        return found
-
-
-def gathered(values: np.ndarray, image: np.ndarray, images: int) -> PerImage:
-    """Gather values per image.
-
-    Args:
-        values: (captions, features); NaN where a caption has none.
-        image: (captions,) the number of each caption's image.
-    """
-    shape = images, values.shape[1]
-    counts, sums, squares = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    for column in range(shape[1]):
-        given = np.asarray(values[:, column], dtype=np.float64)
-        known = ~np.isnan(given)
-        of, plain = image[known], given[known]
-        counts[:, column] = np.bincount(of, minlength=images)
-        sums[:, column] = np.bincount(of, weights=plain, minlength=images)
-        squares[:, column] = np.bincount(of, weights=plain**2, minlength=images)
-    return PerImage(counts, sums, squares)
-
-
-def resampled_sums(tables: Sequence[np.ndarray], bootstrap: Bootstrap, draws: int = 0) -> list[np.ndarray]:
-    """Sums over images of tables that hold a row per image, in every resample; the same images for all tables.
-
-    Args:
-        tables: each (images, columns).
-
-    Returns:
-        Per table (samples, columns).
-    """
-    images = len(tables[0])
-    whole = np.concatenate(tables, axis=1)
-    parts = [weights @ whole for weights in drawn_clusters(bootstrap, draws, images, images)]
-    drawn = np.concatenate(parts) if parts else np.empty((0, whole.shape[1]))
-    return np.split(drawn, np.cumsum([table.shape[1] for table in tables])[:-1], axis=1)
-
-
-def intervals(samples: np.ndarray, confidence: float) -> list[tuple[float, float] | None]:
-    """The percentile interval of each column of (samples, columns); None without resamples."""
-    return [interval(samples[:, column], confidence) for column in range(samples.shape[1])]
-
-
-def divided(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Means; NaN of nothing."""
-    nothing = np.full(np.shape(sums), np.nan)
-    found: np.ndarray = np.divide(sums, counts, out=nothing, where=np.asarray(counts) > 0)
-    return found
-
-
-def variances(counts: np.ndarray, sums: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """Sample variances (n − 1) from sums; NaN of fewer than two values."""
-    centred = squares - sums * divided(sums, counts)
-    return np.where(counts > 1, np.maximum(centred, 0) / np.maximum(counts - 1, 1), np.nan)
+    paired: int  # how many images they were paired by; 0 where not
+    differences: tuple[FeatureDifference, ...]  # in the order of the features
+    notes: tuple[str, ...]  # how they were compared, and what was left out

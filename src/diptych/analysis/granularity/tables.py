@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diptych.analysis.granularity.result import Effect, FeatureSummary, Granularity, GranularityComparison
+from diptych.analysis.granularity.result import Effect, Granularity, GranularityComparison
 from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
 
@@ -27,34 +27,30 @@ def granularity_tables(measured: Sequence[Granularity], examples: int = 5) -> li
                 Cell.number(own.mean, own.decimals, own.low, own.high),
                 Cell.number(own.sd, own.decimals),
                 Cell("") if own.per_noun is None else Cell.number(own.per_noun, 3),
-                *([_skipped(own)] if some_skipped else []),
             ]
+            if some_skipped:
+                reasons = "; ".join(f"{reason} {count:,}" for reason, count in own.skipped.items())
+                cells.append(Cell(f"{own.n_skipped:,}", reasons, value=own.n_skipped))
         published = "; as published" if feature.compat == "published" else ""
         rows.append([*cells, Cell(f"{feature.definition} ({feature.unit}){published}", words=True)])
     heads = ["mean", "sd", "per noun", *(["without value"] if some_skipped else [])]
-    several = len(measured) > 1
-    columns = [f"{one.name} {head}" if several else head for one in measured for head in heads]
-    tables = [Table("Features", ("feature", *columns, "what is counted"), rows,
-                    after="Means over captions with their intervals; sd: over captions.")]  # fmt: skip
+    columns = [f"{one.name} {head}" if len(measured) > 1 else head for one in measured for head in heads]
+    after = "Means over captions with their intervals; sd: over captions."
+    tables = [Table("Features", ("feature", *columns, "what is counted"), rows, after=after)]
     extremes = []
     for one in measured:
         for example in [*one.most[:examples], *reversed(one.least[:examples])]:
             text = example.text if len(example.text) <= _LONG else f"{example.text[: _LONG - 1]}…"
             score = Cell.number(example.score, 2, sign="+")
             extremes.append([Cell(one.name), score, Cell(text, words=True)])
-    after = (
-        "Score: mean over features of how many standard deviations a caption is above its collection's mean."
-    )
-    caption = "Captions at the extremes, most and least granular"
-    return [
-        *tables,
-        *([Table(caption, ("collection", "score", "caption"), extremes, after=after)] if extremes else []),
-    ]
-
-
-def _skipped(feature: FeatureSummary) -> Cell:
-    reasons = "; ".join(f"{reason} {count:,}" for reason, count in feature.skipped.items())
-    return Cell(f"{feature.n_skipped:,}", reasons, value=feature.n_skipped)
+    if extremes:
+        after = (
+            "Score: mean over features of how many standard deviations a caption is above its collection's "
+            "mean."
+        )
+        caption = "Captions at the extremes, most and least granular"
+        tables.append(Table(caption, ("collection", "score", "caption"), extremes, after=after))
+    return tables
 
 
 def comparison_table(found: GranularityComparison) -> Table:
@@ -76,11 +72,9 @@ def comparison_table(found: GranularityComparison) -> Table:
     after = "d: Cohen's, δ: Cliff's, of captions; "
     if found.paired:
         after += f"d_z, δ_z: the same of the differences of {found.paired:,} images; "
+    columns = ("feature", "difference", "%", "d", "δ", *paired, "p", f"{found.second} is")
     return Table(
-        f"{found.second} less {found.first}",
-        ("feature", "difference", "%", "d", "δ", *paired, "p", f"{found.second} is"),
-        rows,
-        after=f"{after}p corrected over features.",
+        f"{found.second} less {found.first}", columns, rows, after=f"{after}p corrected over features."
     )
 
 

@@ -1,14 +1,14 @@
-"""The information audit: how much of what images and captions say their rows hold.
+"""The information audit: how much of what images and captions say their embeddings hold.
 
-``questions`` is what can be asked, ``facts_of`` and ``words_of`` ask it of a collection; ``scaling``,
-``linear``, ``penalties`` and ``perceptron`` are the probes, ``probing`` runs them with their controls;
-``held`` turns costs into shares with intervals, ``audit`` does all of it, ``audit_report`` is the
-result and ``gap`` reads Theorem 1's gap from it.
+``answers`` is what is true of them, ``questions`` codes it; ``probes`` are fitted by ``probing``, which runs them with
+their controls and turns costs into shares with intervals; ``audit`` does all of it, ``audit_report`` is the result and
+``gap_of`` reads Theorem 1's gap from it.
 """
 
 from __future__ import annotations
 
-from diptych.analysis.information.audit import GROUPS, Encoded, audit
+from diptych.analysis.information.answers import GROUPS
+from diptych.analysis.information.audit import Encoded, audit
 from diptych.analysis.information.audit_report import (
     CONDITIONS,
     READING,

@@ -13,22 +13,19 @@ from diptych.metrics.bootstrap import Bootstrap, interval
 _CHUNK = 100
 
 
+def _percent(share: float) -> float:
+    return 100 * min(1.0, max(0.0, share))
+
+
 @dataclass(frozen=True)
 class Held:
-    """The bits of one group of answers.
+    """The bits of one group of answers, and what a probe finds of them."""
 
-    Attributes:
-        raw: held / there; below 0 when a probe does worse than none, and then reported as 0 %.
-        low, high: ends of the interval of ``raw``; equal to it without resamples.
-        there: bits per test row, on average over all of them.
-        answers: how many answers, by weight.
-    """
-
-    raw: float
-    low: float
+    raw: float  # held / there; below 0 when a probe does worse than none, and then reported as 0 %
+    low: float  # ends of the interval of ``raw``; equal to it without resamples
     high: float
-    there: float
-    answers: float
+    there: float  # bits per test row, on average over all of them
+    answers: float  # how many answers, by weight
 
     @property
     def percent(self) -> float:
@@ -45,93 +42,56 @@ class Held:
         """Held bits per test row, 0 or more."""
         return self.there * self.percent / 100
 
-    def show(self) -> str:
-        """``42.6 (40.1–45.0)``."""
-        low, high = self.ends
-        return f"{self.percent:.1f} ({low:.1f}–{high:.1f})"
-
 
 def held_of(
     there: np.ndarray, left: np.ndarray, answers: np.ndarray, images: np.ndarray, bootstrap: Bootstrap
 ) -> list[Held | None]:
-    """Several groups of answers at once, on the same resamples.
+    """Return what is held of several groups of answers, on the same resamples; None where a group has no bits.
 
     Args:
         there: (n, groups) bits of each row's answers in each group without a probe.
         left: (n, groups) the same with the probe.
         answers: (groups,) how many answers a group has, by weight.
         images: (n,) the image of each row.
-
-    Returns:
-        One per group; None where a group has no bits.
     """
     _, cluster = np.unique(images, return_inverse=True)
     sums = np.zeros((2, int(cluster.max(initial=-1)) + 1, there.shape[1]))
     np.add.at(sums[0], cluster, there)
     np.add.at(sums[1], cluster, there - left)
-    totals, samples = sums.sum(axis=1), _resampled(sums, bootstrap)
-    found: list[Held | None] = []
-    for number, bits in enumerate(totals[0]):
-        if bits <= 0:
-            found.append(None)
-            continue
-        raw = float(totals[1, number] / bits)
+    n, random, totals = sums.shape[1], np.random.default_rng(bootstrap.seed), sums.sum(axis=1)
+    samples = np.full((bootstrap.samples if n else 0, there.shape[1]), np.nan)
+    for start in range(0, len(samples), _CHUNK):
+        part = samples[start : start + _CHUNK]
+        times = random.multinomial(n, np.full(n, 1 / n), size=len(part)).astype(np.float64)
+        bits, held = times @ sums[0], times @ sums[1]
+        np.divide(held, bits, out=part, where=bits > 0)  # a resample in which a group has no bits stays NaN
+    found: list[Held | None] = [None] * there.shape[1]
+    for number in np.flatnonzero(totals[0] > 0).tolist():
+        bits, raw = totals[0, number], float(totals[1, number] / totals[0, number])
         low, high = interval(samples[:, number], bootstrap.confidence) or (raw, raw)
-        found.append(Held(raw, low, high, float(bits) / len(images), float(answers[number])))
+        found[number] = Held(raw, low, high, float(bits) / len(images), float(answers[number]))
     return found
-
-
-def _resampled(sums: np.ndarray, bootstrap: Bootstrap) -> np.ndarray:
-    """(samples, groups) held / there; NaN for a resample in which a group has no bits."""
-    n = sums.shape[1]
-    random = np.random.default_rng(bootstrap.seed)
-    found = []
-    for start in range(0, bootstrap.samples if n else 0, _CHUNK):
-        size = min(_CHUNK, bootstrap.samples - start)
-        times = random.multinomial(n, np.full(n, 1 / n), size=size).astype(np.float64)
-        there, held = times @ sums[0], times @ sums[1]
-        found.append(np.divide(held, there, out=np.full_like(held, np.nan), where=there > 0))
-    return np.concatenate([np.empty((0, sums.shape[2])), *found])
-
-
-def _percent(share: float) -> float:
-    return 100 * min(1.0, max(0.0, share))
 
 
 @dataclass(frozen=True)
 class GroupFigure:
-    """One kind of information.
-
-    Attributes:
-        name: its name; what it means is in ``facts_of.IMAGE_GROUPS`` and its like.
-        held: per probe.
-        control: per probe, held / there on the control task; about 0 or below.
-    """
+    """One kind of information; what it means is in :data:`~diptych.analysis.information.GROUPS`."""
 
     name: str
-    held: dict[str, Held]
-    control: dict[str, float]
+    held: dict[str, Held]  # per probe
+    control: dict[str, float]  # per probe, held / there on the control task; about 0 or below
 
 
 @dataclass(frozen=True)
 class Probing:
-    """What one probe gives on one question.
-
-    Attributes:
-        held: bits.
-        accuracy: on test rows.
-        control_accuracy: on test rows of the control task.
-        by_heart: the control's accuracy on the rows that its probe was trained on.
-        control: held / there on the control task.
-        setting: the penalty of a linear probe, the epochs of a perceptron; 0 for a constant prediction.
-    """
+    """What one probe gives on one question."""
 
     held: Held
-    accuracy: float
-    control_accuracy: float
-    by_heart: float
-    control: float
-    setting: float
+    accuracy: float  # on test rows
+    control_accuracy: float  # on test rows of the control task
+    by_heart: float  # the control's accuracy on the rows that its probe was trained on
+    control: float  # held / there on the control task
+    setting: float  # the penalty of a linear probe, the epochs of a perceptron; 0 for a constant prediction
 
     @property
     def selectivity(self) -> float:
@@ -141,53 +101,33 @@ class Probing:
 
 @dataclass(frozen=True)
 class QuestionFigure:
-    """One question.
+    """One question."""
 
-    Attributes:
-        key: its name.
-        classes: possible answers.
-        rows: training and test rows that are asked.
-        entropy: bits per answer without a probe.
-        majority: accuracy of the most frequent training answer.
-        groups: kind of information → share of the question's test answers that belong to it.
-        probes: per probe.
-    """
-
-    key: str
-    classes: int
-    rows: tuple[int, int]
-    entropy: float
-    majority: float
-    groups: dict[str, float]
+    key: str  # its name
+    classes: int  # possible answers
+    rows: tuple[int, int]  # training and test rows that are asked
+    entropy: float  # bits per answer without a probe
+    majority: float  # accuracy of the most frequent training answer
+    groups: dict[str, float]  # kind of information → share of the question's test answers that belong to it
     probes: dict[str, Probing]
 
 
 @dataclass(frozen=True)
 class Side:
-    """Image rows or caption rows of one condition.
+    """Image rows or caption rows of one condition."""
 
-    Attributes:
-        rows: of train, validation and test.
-        groups: kinds of information, in the order they are told.
-        questions: every question, as asked.
-        notes: what was left out, one sentence each.
-    """
-
-    rows: tuple[int, int, int]
-    groups: tuple[GroupFigure, ...]
+    rows: tuple[int, int, int]  # of train, validation and test
+    groups: tuple[GroupFigure, ...]  # kinds of information, in the order they are told
     questions: tuple[QuestionFigure, ...]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what was left out, one sentence each
 
-    def group(self, name: str) -> GroupFigure | None:
-        """A kind of information by its name; None where nothing of it is asked."""
-        return next((group for group in self.groups if group.name == name), None)
+    def held(self, group: str, probe: str) -> Held | None:
+        """Return what a probe finds of a kind of information; None where nothing of it is asked."""
+        return next((one.held.get(probe) for one in self.groups if one.name == group), None)
 
 
-CONDITIONS = {"without": "without shortcuts", "with": "with shortcuts"}
-"""What the rows were encoded from."""
-
-SIDES = {"image": "image rows", "caption": "caption rows"}
-"""Whose rows."""
+CONDITIONS = {"without": "without shortcuts", "with": "with shortcuts"}  # what the rows were encoded from
+SIDES = {"image": "image rows", "caption": "caption rows"}  # whose rows
 
 READING = {
     "facts": "Shared and specific are different facts, some easier to see than others: compare one kind between "
@@ -198,35 +138,24 @@ READING = {
 }
 """Content → how its kinds are to be read."""
 
-FEW_TO_CHOOSE = 20
-"""Fewer validation images than these choose penalties and stopping points by chance."""
+FEW_TO_CHOOSE = 20  # fewer validation images than these choose penalties and stopping points by chance
 
 
 @dataclass(frozen=True)
 class AuditProtocol:
-    """Everything the figures depend on besides the rows.
+    """Everything the figures depend on besides the rows."""
 
-    Attributes:
-        content: ``facts`` or ``words``.
-        probes: name → what it is.
-        most: training rows per question.
-        seed: of probes and control tasks.
-        samples, confidence: of the bootstrap.
-        images: of train, validation and test.
-        about: dataset, splits, encoder, data, shortcuts.
-    """
-
-    content: str
-    probes: dict[str, str]
-    most: int
-    seed: int
-    samples: int
+    content: str  # "facts" or "words"
+    probes: dict[str, str]  # name → what it is
+    most: int  # training rows per question
+    seed: int  # of probes and control tasks
+    samples: int  # of the bootstrap, as is the confidence
     confidence: float
-    images: tuple[int, int, int]
-    about: dict[str, Any] = field(default_factory=dict)
+    images: tuple[int, int, int]  # of train, validation and test
+    about: dict[str, Any] = field(default_factory=dict)  # dataset, splits, encoder, data, shortcuts
 
     def line(self) -> str:
-        """One line, to be printed with the figures."""
+        """Return one line, to be printed with the figures."""
         parts = [f"{key} {value}" for key, value in self.about.items() if value is not None]
         parts.append("images {:,} to train probes, {:,} to choose, {:,} to test".format(*self.images))
         parts.append(f"at most {self.most:,} training rows per question")
@@ -241,24 +170,24 @@ class AuditProtocol:
 
 @dataclass(frozen=True, eq=False)
 class Audit(Artifact, kind="information_audit", recreate="diptych analyse audit"):
-    """What :func:`~diptych.analysis.information.audit.audit` returns.
-
-    Attributes:
-        protocol: what the figures depend on.
-        conditions: ``without`` and, where there are shortcuts, ``with`` → side → figures.
-    """
+    """What :func:`~diptych.analysis.information.audit` returns."""
 
     protocol: AuditProtocol
-    conditions: dict[str, dict[str, Side]]
+    conditions: dict[
+        str, dict[str, Side]
+    ]  # "without" and, where there are shortcuts, "with" → side → figures
 
     def held(self, condition: str, side: str, group: str, probe: str) -> Held | None:
-        """One figure; None where nothing of the kind was asked."""
+        """Return one figure; None where nothing of the kind was asked."""
         found = self.conditions.get(condition, {}).get(side)
-        figure = None if found is None else found.group(group)
-        return None if figure is None else figure.held.get(probe)
+        return None if found is None else found.held(group, probe)
+
+    def of(self, condition: str) -> str:
+        """Return how titles name a condition: with a comma before it; nothing where there is one alone."""
+        return f", {CONDITIONS[condition]}" if len(self.conditions) > 1 else ""
 
     def notes(self) -> list[str]:
-        """What a reader of the figures should know, one sentence each."""
+        """Return what a reader of the figures should know, one sentence each."""
         found: dict[str, None] = {}
         to_choose = self.protocol.images[1]
         if to_choose < FEW_TO_CHOOSE:
@@ -275,21 +204,14 @@ class Audit(Artifact, kind="information_audit", recreate="diptych analyse audit"
 
 @dataclass(frozen=True)
 class Gap:
-    """Bits per image, on average over test images.
+    """Bits per image, on average over test images."""
 
-    Attributes:
-        shared: stated by every caption, shortcut digits not among them.
-        minimal: stated by one caption, on average over captions: what is minimal and sufficient for it.
-        optimal: stated by any caption (task-relevant): what is task-optimal.
-        shortcut: of shortcut digits among ``optimal``: 0 where no caption ends with what its picture carries.
-        held: of ``optimal``, what the rows hold, and the ends of its interval.
-    """
-
-    shared: float
-    minimal: float
-    optimal: float
+    shared: float  # stated by every caption, shortcut digits not among them
+    minimal: float  # stated by one caption, on average over captions: what is minimal and sufficient for it
+    optimal: float  # stated by any caption (task-relevant): what is task-optimal
+    # of shortcut digits among ``optimal``: 0 where no caption ends with what its picture carries
     shortcut: float
-    held: tuple[float, float, float]
+    held: tuple[float, float, float]  # of ``optimal``, what the rows hold, and the ends of its interval
 
     @property
     def gap(self) -> tuple[float, float, float]:
@@ -299,23 +221,17 @@ class Gap:
 
 
 def gap_of(side: Side, probe: str) -> Gap | None:
-    """The gap of image rows by one probe; None where nobody says what captions state (words)."""
-    optimal, minimal = side.group("task-relevant"), side.group("one caption")
-    if optimal is None or minimal is None or probe not in optimal.held:
+    """Return the gap of image rows by one probe; None where nobody says what captions state (words)."""
+    whole, minimal = side.held("task-relevant", probe), side.held("one caption", probe)
+    if whole is None or minimal is None:
         return None
-    whole = optimal.held[probe]
-    facts = {
-        name: 0.0 if (figure := side.group(name)) is None else figure.held[probe].there
+    shared, partial, specific = (
+        0.0 if (one := side.held(name, probe)) is None else one.there
         for name in ("shared", "partial", "specific")
-    }
+    )
     # what captions state is facts of these three kinds, and digits; less than this is rounding
-    rest = whole.there - sum(facts.values())
+    rest = whole.there - (shared + partial + specific)
     shortcut = rest if rest > 1e-9 * whole.there else 0.0
     low, high = whole.ends
-    return Gap(
-        facts["shared"],
-        minimal.held[probe].there,
-        whole.there,
-        shortcut,
-        (whole.bits, whole.there * low / 100, whole.there * high / 100),
-    )
+    ends = whole.there * low / 100, whole.there * high / 100
+    return Gap(shared, minimal.there, whole.there, shortcut, (whole.bits, *ends))

@@ -24,16 +24,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diptych.analysis.information.audit_report import GroupFigure, Held, Probing, QuestionFigure, held_of
-from diptych.analysis.information.linear import (
+from diptych.analysis.information.audit_report import GroupFigure, Probing, QuestionFigure, held_of
+from diptych.analysis.information.probes import (
     Heads,
     Perceptrons,
-    constant_bits,
-    control_labels,
+    cross_entropy,
     fit_linear,
-    majority,
+    linear_logits,
+    linear_path,
+    question_number,
 )
-from diptych.analysis.information.questions import NOT_ASKED, PLACES, Questions
+from diptych.analysis.information.questions import NOT_ASKED, PLACES, Place, Questions
 from diptych.core.context import track
 from diptych.core.draws import draw_uniform
 from diptych.core.errors import DataError, UnknownNameError
@@ -41,11 +42,10 @@ from diptych.metrics.bootstrap import Bootstrap
 
 # Rows made fit for probes: centred, and their directions brought halfway to one spread.
 #
-# A penalty on a probe's weights makes directions of little variance expensive, and what a contrastive
-# loss suppresses is in just those; rows whitened wholly make noise as cheap as signal. Halfway (each
-# direction divided by the square root of its deviation) a linear probe finds as much on validation rows
-# as with either, or more, and is solved several times faster than with rows as they are. The functions
-# that a probe can express are the same in all three.
+# A penalty on a probe's weights makes directions of little variance expensive, and what a contrastive loss suppresses
+# is in just those; rows whitened wholly make noise as cheap as signal. Halfway (each direction divided by the square
+# root of its deviation) a linear probe finds as much on validation rows as with either, or more, and is solved several
+# times faster than with rows as they are. The functions that a probe can express are the same in all three.
 
 _LEAST_SHARE = 1e-8
 """A direction with less than this share of the largest variance is rounding error and is left out."""
@@ -53,15 +53,10 @@ _LEAST_SHARE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class HalfWhitening:
-    """Fitted on training rows; its rows have a mean square of 1 per direction.
+    """Fitted on training rows; its rows have a mean square of 1 per direction."""
 
-    Attributes:
-        mean: (d,) float64.
-        directions: (d, r) float64; r is how many directions have any variance, at least 1.
-    """
-
-    mean: np.ndarray
-    directions: np.ndarray
+    mean: np.ndarray  # (d,) float64
+    directions: np.ndarray  # (d, r) float64; r is how many directions have any variance, at least 1
 
     @classmethod
     def of(cls, rows: np.ndarray) -> HalfWhitening:
@@ -82,65 +77,6 @@ class HalfWhitening:
         return torch.from_numpy(((rows - self.mean) @ self.directions).astype(np.float32))
 
 
-# How strongly the linear probe is held back: per question, by the validation rows.
-#
-# The path goes from a strong penalty to a weak one, each solution the start of the next. A question
-# leaves it when two penalties in a row did not lower its cross-entropy on the validation rows, so that
-# the slow, weak end is walked by the questions that need it.
-
-PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
-
-_PATIENCE = 2
-
-
-def linear_logits(rows: Tensor, weights: Tensor) -> Tensor:
-    """(n, d) rows and (d + 1, width) weights, the bias last, to (n, width)."""
-    return torch.addmm(weights[-1], rows, weights[:-1])
-
-
-def cross_entropy(rows: Tensor, labels: Tensor, heads: Heads, weights: Tensor) -> Tensor:
-    """(q,) mean over the rows that are asked, in nats."""
-    found = heads.of_labels(heads.log_probabilities(linear_logits(rows, weights)), labels)
-    return -found.sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
-
-
-def linear_path(
-    rows: Tensor, labels: Tensor, validation_rows: Tensor, validation_labels: Tensor, heads: Heads
-) -> tuple[Tensor, Tensor]:
-    """The weights of each question at the penalty that suits the validation rows best.
-
-    Args:
-        rows, labels: (n, d) and (n, q) of the training rows.
-
-    Returns:
-        (d + 1, width) weights, and the (q,) penalties chosen.
-    """
-    n_questions = len(heads.n_classes)
-    kept = torch.zeros(rows.shape[1] + 1, heads.width)
-    best = torch.full((n_questions,), torch.inf)
-    chosen = torch.zeros(n_questions)
-    in_vain = torch.zeros(n_questions, dtype=torch.int64)
-    on_path = torch.arange(n_questions)
-    weights = kept.clone()
-    for penalty in PENALTIES:
-        part, columns = heads.subset(on_path.tolist())
-        found = fit_linear(
-            rows, labels[:, on_path], part, torch.full((len(on_path),), penalty), weights[:, columns]
-        )
-        weights[:, columns] = found
-        cost = cross_entropy(validation_rows, validation_labels[:, on_path], part, found)
-        better = cost < best[on_path]
-        best[on_path[better]] = cost[better]
-        chosen[on_path[better]] = penalty
-        in_vain[on_path] = torch.where(better, 0, in_vain[on_path] + 1)
-        mine = columns[better[part.question]]
-        kept[:, mine] = weights[:, mine]
-        on_path = on_path[in_vain[on_path] < _PATIENCE]
-        if not len(on_path):
-            break
-    return kept, chosen
-
-
 ProbeName = Literal["linear", "mlp"]
 
 PROBES: dict[ProbeName, str] = {
@@ -149,74 +85,102 @@ PROBES: dict[ProbeName, str] = {
 }
 """The kinds of probe and what they are."""
 
-_ROWS = int.from_bytes(b"rows")
+_ROWS, _CONTROL = (int.from_bytes(word) for word in (b"rows", b"control"))
+MOST_ROWS = 4000  # training rows per question, unless another number is given
+SMOOTHINGS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # counts added to every class of a constant prediction
 
-HIDDEN, EPOCHS = 64, 30
-"""Of the perceptron: units per question, and epochs at most."""
 
-MOST_ROWS = 4000
-"""Training rows per question, unless another number is given."""
+def constant_frequencies(questions: Questions) -> list[np.ndarray]:
+    """Return per question the constant prediction: training frequencies, smoothed as suits the validation rows.
 
-Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""(n, d) rows of train, validation and test."""
+    They are (n_c + a) / (n + a · classes) with the best ``a`` of a few: with few training rows the plain
+    frequencies are a bad prediction, and a probe that only corrects them would seem to have found something.
+    """
+    found = []
+    for column, n_classes in enumerate(questions.n_classes):
+        counts, judged = (
+            np.bincount(given[given >= 0], minlength=n_classes)
+            for given in (questions.parts[place].labels[:, column] for place in ("train", "validation"))
+        )
+        smoothed = [(counts + extra) / (counts + extra).sum() for extra in SMOOTHINGS]
+        found.append(min(smoothed, key=lambda shares: -float(judged @ np.log(shares))))
+    return found
+
+
+def constant_bits(questions: Questions, labels: np.ndarray) -> np.ndarray:
+    """(n, q) −log₂ of the constant prediction of each row's answer; 0 where not asked."""
+    bits = np.zeros(labels.shape)
+    for column, shares in enumerate(constant_frequencies(questions)):
+        cost = np.append(-np.log2(shares), 0.0)  # the last is for NOT_ASKED = -1
+        bits[:, column] = cost[labels[:, column]]
+    return bits
+
+
+def control_labels(questions: Questions, place: Place, seed: int) -> np.ndarray:
+    """(n, q) random answers of the same training frequencies, one per image and question."""
+    part = questions.parts[place]
+    labels = np.full(part.labels.shape, NOT_ASKED, dtype=np.int64)
+    for column, (key, n_classes) in enumerate(zip(questions.keys, questions.n_classes, strict=True)):
+        given = questions.parts["train"].labels[:, column]
+        counts = np.bincount(given[given >= 0], minlength=n_classes)
+        drawn = draw_uniform(seed, _CONTROL, PLACES.index(place), question_number(key), part.images)
+        answers = np.searchsorted(np.cumsum(counts) / counts.sum(), drawn, side="right")
+        asked = part.labels[:, column] != NOT_ASKED
+        labels[asked, column] = np.minimum(answers, n_classes - 1)[asked]
+    return labels
+
+
+def majority(questions: Questions) -> np.ndarray:
+    """(q,) the most frequent answer of the training rows."""
+    labels = questions.parts["train"].labels
+    return np.array([np.bincount(given[given >= 0]).argmax() for given in labels.T], dtype=np.int64)
+
+
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # (n, d) rows of train, validation and test
 
 
 @dataclass(frozen=True, eq=False)
 class Probed:
-    """What one kind of probe gives on the test rows.
+    """What one kind of probe gives on the test rows."""
 
-    Attributes:
-        bits: (n_test, q) −log₂ of the probability of the right answer; 0 where not asked.
-        right: (n_test, q) whether the most probable answer is the right one.
-        control_bits: (n_test, q) the same of the control task, whose answers are others.
-        control_right: (n_test, q).
-        by_heart: (q,) accuracy of the control's probe on its training rows.
-        settings: (q,) the penalty or the number of epochs; 0 for the constant prediction.
-    """
-
-    bits: np.ndarray
-    right: np.ndarray
-    control_bits: np.ndarray
+    bits: np.ndarray  # (n_test, q) −log₂ of the probability of the right answer; 0 where not asked
+    right: np.ndarray  # (n_test, q) whether the most probable answer is the right one
+    control_bits: np.ndarray  # the same of the control task, whose answers are others
     control_right: np.ndarray
-    by_heart: np.ndarray
-    settings: np.ndarray
+    by_heart: np.ndarray  # (q,) accuracy of the control's probe on its training rows
+    settings: np.ndarray  # (q,) the penalty or the number of epochs; 0 for the constant prediction
 
 
 def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most: int = MOST_ROWS) -> Probed:
     """Train one kind of probe on every question, and on its control task.
 
     Questions that are asked of the same training rows are trained together.
-
-    Args:
-        rows: (n, d) of train, validation and test, as long as the questions' parts.
     """
     if name not in PROBES:
         raise UnknownNameError("probe", name, PROBES)
     for place, given in zip(PLACES, rows, strict=True):
-        if len(questions.parts[place].images) != len(given):
-            asked = len(questions.parts[place].images)
+        if (asked := len(questions.parts[place].images)) != len(given):
             raise DataError(f"{len(given):,} {place} rows for questions about {asked:,}")
     scaled = HalfWhitening.of(rows[0])
     inputs = [scaled(given) for given in rows]
+    answers = {place: control_labels(questions, place, seed) for place in PLACES}
     shape = questions.parts["test"].labels.shape
     found = Probed(
         constant_bits(questions, questions.parts["test"].labels),
         np.zeros(shape, dtype=bool),
-        constant_bits(questions, control_labels(questions, "test", seed)),
+        constant_bits(questions, answers["test"]),
         np.zeros(shape, dtype=bool),
         np.zeros(shape[1]),
         np.zeros(shape[1]),
     )
-    answers = {place: control_labels(questions, place, seed) for place in PLACES}
+    train = _linear if name == "linear" else _perceptrons
     for columns, chosen in track(_together(questions, seed, most), f"training {name} probes", unit="groups"):
         part = questions.subset(columns, chosen)
         used = [inputs[0][torch.from_numpy(chosen)], *inputs[1:]]
         own = [torch.from_numpy(part.parts[place].labels) for place in PLACES]
         drawn = [torch.from_numpy(answers[place][:, columns]) for place in PLACES]
         drawn[0] = drawn[0][torch.from_numpy(chosen)]
-        fitted, control, settings = (_linear if name == "linear" else _perceptrons)(
-            used, own, drawn, part, seed
-        )
+        fitted, control, settings = train(used, own, drawn, part, seed)
         found.settings[columns] = settings
         for bits, right, probed, labels in (
             (found.bits, found.right, fitted, own[2]),
@@ -232,7 +196,7 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
 
 
 def _together(questions: Questions, seed: int, most: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Groups of questions that the same training rows are asked: their columns, and the rows."""
+    """Return groups of questions that the same training rows are asked: their columns, and the rows."""
     groups: dict[bytes, list[int]] = {}
     asked = questions.parts["train"].labels != NOT_ASKED
     for column in range(len(questions.keys)):
@@ -271,11 +235,9 @@ def _linear(
 def _perceptrons(
     inputs: Sequence[Tensor], own: Sequence[Tensor], drawn: Sequence[Tensor], questions: Questions, seed: int
 ) -> tuple[Fitted, Fitted, np.ndarray]:
-    def fresh() -> Perceptrons:
-        return Perceptrons(questions.keys, questions.n_classes, inputs[0].shape[1], HIDDEN, seed)
-
-    found, control = fresh(), fresh()
-    epochs = found.fit(inputs[0], own[0], inputs[1], own[1], EPOCHS)
+    width = inputs[0].shape[1]
+    found, control = (Perceptrons(questions.keys, questions.n_classes, width, seed) for _ in range(2))
+    epochs = found.fit(inputs[0], own[0], inputs[1], own[1])
     constant = found.cross_entropy(inputs[1], own[1]) >= _constant_nats(questions)
     control.fit(inputs[0], drawn[0], inputs[1], drawn[1], epochs)
     return found.measure, control.measure, torch.where(constant, 0, epochs).numpy().astype(np.float64)
@@ -298,91 +260,60 @@ def _measured(
     return bits, (given == predicted) & (given != NOT_ASKED)
 
 
-def group_figures(
+def figures_of(
     names: Iterable[str],
     questions: Questions,
     probed: Mapping[ProbeName, Probed],
     seed: int,
     bootstrap: Bootstrap,
-) -> tuple[GroupFigure, ...]:
-    """What probes found of each kind of information that any test answer belongs to."""
-    given = {name: questions.groups[name] for name in names if name in questions.groups}
-    weights = np.stack(list(given.values()))
+) -> tuple[tuple[GroupFigure, ...], tuple[QuestionFigure, ...]]:
+    """Return what probes found of each kind of information that any test answer belongs to, and of each question."""
+    part = questions.parts["test"]
+    there = constant_bits(questions, part.labels)
+    control = constant_bits(questions, control_labels(questions, "test", seed))
+    kinds = [name for name in names if name in questions.groups]
+    weights = np.stack([questions.groups[name] for name in kinds])
     answers = weights.sum(axis=(1, 2))
-    there, of_control = _without(questions, seed)
-    by_probe = {
-        probe: (
-            held_of(
-                _sums(there, weights),
-                _sums(found.bits, weights),
-                answers,
-                questions.parts["test"].images,
-                bootstrap,
-            ),
-            _sums(of_control - found.control_bits, weights).sum(axis=0)
-            / _sums(of_control, weights).sum(axis=0).clip(min=1e-12),
-        )
-        for probe, found in probed.items()
-    }
-    return tuple(
-        GroupFigure(
-            name,
-            {probe: found for probe, (held, _) in by_probe.items() if (found := held[number]) is not None},
-            {probe: float(control[number]) for probe, (_, control) in by_probe.items()},
-        )
-        for number, name in enumerate(given)
-        if answers[number]
-    )
-
-
-def question_figures(
-    questions: Questions, probed: Mapping[ProbeName, Probed], seed: int, bootstrap: Bootstrap
-) -> tuple[QuestionFigure, ...]:
-    """What probes found of each question; arguments as of :func:`group_figures`."""
-    labels = questions.parts["test"].labels
-    asked = (labels != NOT_ASKED).sum(axis=0)
+    groups = [GroupFigure(name, {}, {}) for name in kinds]
+    asked = (part.labels != NOT_ASKED).sum(axis=0)
     trained = (questions.parts["train"].labels != NOT_ASKED).sum(axis=0)
-    there, of_control = _without(questions, seed)
-    most_frequent = (labels == majority(questions)).sum(axis=0) / asked
-    held: dict[ProbeName, list[Held]] = {
-        # none is None: a question that is asked has bits
-        probe: [
-            one for one in held_of(there, found.bits, asked, questions.parts["test"].images, bootstrap) if one
-        ]
-        for probe, found in probed.items()
-    }
-    return tuple(
+    single = [
         QuestionFigure(
             key=key,
             classes=questions.n_classes[column],
             rows=(int(trained[column]), int(asked[column])),
             entropy=float(there[:, column].sum() / asked[column]),
-            majority=float(most_frequent[column]),
+            majority=float((part.labels == majority(questions)).sum(axis=0)[column] / asked[column]),
             groups={
-                name: float(weights[:, column].sum() / asked[column])
-                for name, weights in questions.groups.items()
-                if weights[:, column].any()
+                name: float(given[:, column].sum() / asked[column])
+                for name, given in questions.groups.items()
+                if given[:, column].any()
             },
-            probes={
-                probe: Probing(
-                    held=held[probe][column],
-                    accuracy=float(found.right[:, column].sum() / asked[column]),
-                    control_accuracy=float(found.control_right[:, column].sum() / asked[column]),
-                    by_heart=float(found.by_heart[column]),
-                    control=float(1 - found.control_bits[:, column].sum() / of_control[:, column].sum()),
-                    setting=float(found.settings[column]),
-                )
-                for probe, found in probed.items()
-            },
+            probes={},
         )
         for column, key in enumerate(questions.keys)
-    )
-
-
-def _without(questions: Questions, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """(n, q) bits of the test answers without a probe, and of those of the control task."""
-    control = control_labels(questions, "test", seed)
-    return constant_bits(questions, questions.parts["test"].labels), constant_bits(questions, control)
+    ]
+    for name, found in probed.items():
+        kept, left = _sums(there, weights), _sums(found.bits, weights)
+        of_control = _sums(control, weights).sum(axis=0).clip(min=1e-12)
+        shares = _sums(control - found.control_bits, weights).sum(axis=0) / of_control
+        of_kinds = held_of(kept, left, answers, part.images, bootstrap)
+        for number, (group, held) in enumerate(zip(groups, of_kinds, strict=True)):
+            group.control[name] = float(shares[number])
+            if held is not None:
+                group.held[name] = held
+        of_questions = held_of(there, found.bits, asked, part.images, bootstrap)
+        for column, (one, held) in enumerate(zip(single, of_questions, strict=True)):
+            assert held is not None  # a question that is asked has bits
+            one.probes[name] = Probing(
+                held=held,
+                accuracy=float(found.right[:, column].sum() / asked[column]),
+                control_accuracy=float(found.control_right[:, column].sum() / asked[column]),
+                by_heart=float(found.by_heart[column]),
+                control=float(1 - found.control_bits[:, column].sum() / control[:, column].sum()),
+                setting=float(found.settings[column]),
+            )
+    return tuple(group for group, number in zip(groups, answers, strict=True) if number), tuple(single)
 
 
 def _sums(bits: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from diptych.analysis.information.audit import GROUPS
-from diptych.analysis.information.audit_report import (
-    CONDITIONS,
-    SIDES,
-    Audit,
-    Held,
-    QuestionFigure,
-    Side,
-    gap_of,
-)
+from diptych.analysis.information.answers import GROUPS, UNSTATED
+from diptych.analysis.information.audit_report import CONDITIONS, SIDES, Audit, Held, gap_of
 from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
 
-SUMS = ("one caption", "task-relevant")
-"""Groups that are sums of others; charts of kinds leave them out."""
+SUMS = ("one caption", "task-relevant")  # groups that are sums of others; charts of kinds leave them out
+MOST_BARS = 40  # questions that a chart shows; the table has all
 
-MOST_BARS = 40
-"""Questions that a chart shows; the table has all."""
+HELD = (
+    "Held: the share of the bits there that a probe finds in the rows of test images, with its interval. Bits are per "
+    "image or per caption."
+)
+"""How the tables and charts are read."""
 
 
 def kinds_tables(audits: Mapping[str, Audit]) -> list[Table]:
@@ -46,9 +41,11 @@ def kinds_tables(audits: Mapping[str, Audit]) -> list[Table]:
             held = [audits[name].held(condition, side, kind, probe) for name, condition, probe in columns]
             there = next((one.there for one in held if one is not None), None)
             if there is not None:
-                cells = [_held(one) for one in held]
-                bits = Cell.number(there, 2)
-                rows.append([Cell(kind), *cells, bits, Cell(meaning, words=True)])
+                cells = [
+                    Cell.number(None) if one is None else Cell.number(one.percent, 1, *one.ends)
+                    for one in held
+                ]
+                rows.append([Cell(kind), *cells, Cell.number(there, 2), Cell(meaning, words=True)])
         tables.append(
             Table(
                 f"{words.capitalize()}: % held of each kind of information",
@@ -60,17 +57,6 @@ def kinds_tables(audits: Mapping[str, Audit]) -> list[Table]:
     return tables
 
 
-HELD = (
-    "Held: the share of the bits there that a probe finds in the rows of test images, with its interval. Bits are per "
-    "image or per caption."
-)
-"""How the tables and charts are read."""
-
-
-def _held(one: Held | None) -> Cell:
-    return Cell.number(None) if one is None else Cell.number(one.percent, 1, *one.ends)
-
-
 def gap_tables(audit: Audit) -> list[Table]:
     """Return the bits that one caption and all captions state, and those held of them; nothing without facts."""
     rows = []
@@ -78,8 +64,8 @@ def gap_tables(audit: Audit) -> list[Table]:
         for probe in audit.protocol.probes:
             gap = gap_of(sides["image"], probe)
             if gap is not None:
+                head = Cell(f"{probe} probe", audit.of(condition).removeprefix(", "))
                 bits = [Cell.number(one) for one in (gap.shared, gap.minimal, gap.optimal)]
-                head = Cell(f"{probe} probe", CONDITIONS[condition] if len(audit.conditions) > 1 else "")
                 rows.append([head, *bits, *(Cell.number(one[0], 1, *one[1:]) for one in (gap.held, gap.gap))])
     columns = ("bits per image", "shared by all captions", "stated by one caption", "stated by any caption",
                "held of these", "gap")  # fmt: skip
@@ -103,22 +89,20 @@ def question_tables(audit: Audit) -> list[Table]:
                 for probe, found in one.probes.items():
                     low, high = found.held.ends
                     raw = f"; raw {100 * found.held.raw:.1f}" if found.held.raw < 0 else ""
-                    held = Cell(
-                        f"{found.held.percent:.1f}", f"{low:.1f}–{high:.1f}{raw}", value=found.held.percent
+                    note, percent = f"{low:.1f}–{high:.1f}{raw}", found.held.percent
+                    shares = (one.majority, found.accuracy, found.control_accuracy, found.selectivity)
+                    rows.append(
+                        [
+                            Cell(one.key),
+                            Cell(probe, words=True),
+                            Cell(f"{percent:.1f}", note, value=percent),
+                            *(Cell.number(count, 0) for count in (one.classes, *one.rows)),
+                            Cell.number(one.entropy, 2),
+                            *(Cell.number(100 * share, 0) for share in (*shares, found.by_heart)),
+                        ]
                     )
-                    counts = [Cell.number(count, 0) for count in (one.classes, *one.rows)]
-                    shares = [
-                        one.majority,
-                        found.accuracy,
-                        found.control_accuracy,
-                        found.selectivity,
-                        found.by_heart,
-                    ]
-                    marked = [Cell.number(100 * share, 0) for share in shares]
-                    bits = Cell.number(one.entropy, 2)
-                    rows.append([Cell(one.key), Cell(probe, words=True), held, *counts, bits, *marked])
-            of = f", {CONDITIONS[condition]}" if len(audit.conditions) > 1 else ""
-            tables.append(Table(f"All numbers of {words}{of}", columns, rows, after=after, folded=True))
+            title = f"All numbers of {words}{audit.of(condition)}"
+            tables.append(Table(title, columns, rows, after=after, folded=True))
     return tables
 
 
@@ -126,14 +110,13 @@ def kinds_charts(audit: Audit) -> list[Chart]:
     """Return per side what is held of each kind, every condition and probe."""
     charts = []
     for side, words in SIDES.items():
+        held: dict[tuple[str, str], dict[str, Held]] = {}
+        for condition, sides in audit.conditions.items():
+            for probe in audit.protocol.probes:
+                held[condition, probe] = {
+                    group.name: group.held[probe] for group in sides[side].groups if probe in group.held
+                }
         kinds = [kind for kind in GROUPS[audit.protocol.content][side] if kind not in SUMS]
-        held = {
-            (condition, probe): {
-                kind: one for kind in kinds if (one := audit.held(condition, side, kind, probe)) is not None
-            }
-            for condition in audit.conditions
-            for probe in audit.protocol.probes
-        }
         there = [kind for kind in kinds if any(kind in found for found in held.values())]
         charts.append(_held_chart(audit, f"Kinds of information, {words}", there, held))
     return charts
@@ -145,26 +128,19 @@ def question_charts(audit: Audit) -> list[Chart]:
     for side, words in SIDES.items():
         first: dict[str, float] = {}
         held: dict[tuple[str, str], dict[str, Held]] = {}
+        asked = 0
         for condition, sides in audit.conditions.items():
-            for one in shown_questions(sides[side]):
+            stated = [one for one in sides[side].questions if not one.key.startswith(UNSTATED)]
+            asked = max(asked, len(stated))
+            for one in sorted(stated, key=lambda one: -one.entropy * one.rows[1])[:MOST_BARS]:
                 first.setdefault(one.key, next(iter(one.probes.values())).held.percent)
             for one in sides[side].questions:
                 for probe, found in one.probes.items():
                     held.setdefault((condition, probe), {})[one.key] = found.held
         keys = sorted(first, key=lambda key: (-first[key], key))
-        asked = max(len(_asked(sides[side])) for sides in audit.conditions.values())
         after = f"The {MOST_BARS} of {asked} with the most bits." if asked > MOST_BARS else ""
         charts.append(_held_chart(audit, f"Questions, {words}", keys, held, after))
     return charts
-
-
-def _asked(side: Side) -> list[QuestionFigure]:
-    return [one for one in side.questions if not one.key.startswith("unstated ")]
-
-
-def shown_questions(side: Side) -> list[QuestionFigure]:
-    """Return the questions that a chart shows: those with the most bits."""
-    return sorted(_asked(side), key=lambda one: -one.entropy * one.rows[1])[:MOST_BARS]
 
 
 def _held_chart(
@@ -174,15 +150,14 @@ def _held_chart(
     held: Mapping[tuple[str, str], Mapping[str, Held]],
     after: str = "",
 ) -> Chart:
+    """Draw the first probe as bars with intervals, another one as points."""
     drawn = []
     for (condition, probe), found in held.items():
         each = [found.get(key) for key in keys]
-        is_first = probe == next(iter(audit.protocol.probes))
-        ends = [None if one is None else one.ends for one in each]
-        low, high = ([None if pair is None else pair[place] for pair in ends] for place in (0, 1))
-        name = f"{probe}, {CONDITIONS[condition]}" if len(audit.conditions) > 1 else f"{probe} probe"
+        name = f"{probe}{audit.of(condition)}" if len(audit.conditions) > 1 else f"{probe} probe"
         values = [None if one is None else one.percent for one in each]
-        if is_first:
+        if probe == next(iter(audit.protocol.probes)):
+            low, high = ([None if one is None else one.ends[end] for one in each] for end in (0, 1))
             drawn.append(Series(name, values, low=low, high=high, mark="bar"))
         else:
             drawn.append(Series(name, values, mark="point"))
@@ -195,17 +170,14 @@ def gap_charts(audit: Audit) -> list[Chart]:
     for condition, sides in audit.conditions.items():
         if gap_of(sides["image"], probe) is None:
             continue
-        found = {
-            kind: group.held[probe]
-            for kind in ("shared", "partial", "specific", *SUMS)
-            if (group := sides["image"].group(kind)) is not None
-        }
+        kinds = ("shared", "partial", "specific", *SUMS)
+        found = {kind: one for kind in kinds if (one := sides["image"].held(kind, probe)) is not None}
         there = Series("there", [one.there for one in found.values()], mark="bar", colour="muted", pale=True)
         low, high = ([one.there * one.ends[place] / 100 for one in found.values()] for place in (0, 1))
         bits = [one.bits for one in found.values()]
         held = Series("held", bits, low=low, high=high, mark="bar", texts=[f"{one:.1f}" for one in bits])
-        of = f", {CONDITIONS[condition]}" if len(audit.conditions) > 1 else ""
-        charts.append(Chart(f"Bits per image{of}", [there, held], "bits", "", list(found), across=True))
+        title = f"Bits per image{audit.of(condition)}"
+        charts.append(Chart(title, [there, held], "bits", "", list(found), across=True))
     return charts
 
 

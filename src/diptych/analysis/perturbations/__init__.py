@@ -19,7 +19,7 @@ from diptych.analysis.perturbations.declaration import (
     choose_perturbations,
 )
 from diptych.analysis.perturbations.perturb import PerturbedCaptions, perturb_caption, perturb_captions
-from diptych.analysis.perturbations.pictures import PictureChanges, perturbed_pictures, picture_changes
+from diptych.analysis.perturbations.pictures import perturbed_pictures
 
 __all__ = [
     "GROUPS",
@@ -28,7 +28,6 @@ __all__ = [
     "NoOptions",
     "Perturbation",
     "PerturbedCaptions",
-    "PictureChanges",
     "PicturePerturbation",
     "TextPerturbation",
     "Unchanged",
@@ -36,5 +35,4 @@ __all__ = [
     "perturb_caption",
     "perturb_captions",
     "perturbed_pictures",
-    "picture_changes",
 ]

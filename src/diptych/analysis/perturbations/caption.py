@@ -9,8 +9,7 @@ from diptych.analysis.perturbations.english import article_before, cased_like
 from diptych.core.errors import DataError, UsageError
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, Language, Word, words_of
 
-Span = tuple[int, int]
-"""The places of the first and the last of some words that follow one another."""
+Span = tuple[int, int]  # the places of the first and the last of some words that follow one another
 
 
 class Unchanged(Exception):
@@ -21,11 +20,7 @@ class Caption:
     """A caption; ``tags`` are the Penn treebank tags of its words, None where none were asked for."""
 
     def __init__(
-        self,
-        text: str,
-        id: str = "",
-        tags: Sequence[str] | None = None,
-        language: Language | None = None,
+        self, text: str, id: str = "", tags: Sequence[str] | None = None, language: Language | None = None
     ) -> None:
         self.text = text
         self.id = id
@@ -77,16 +72,8 @@ class Caption:
 
     def replaced(self, words: Mapping[int, str]) -> str:
         """The text with other words at some places; all between them stays as it is."""
-        parts, end = [], 0
-        for place in sorted(words):
-            word = self.words[place]
-            parts += [self.text[end : word.start], words[place]]
-            end = word.end
-        return "".join([*parts, self.text[end:]])
-        return with_changes(
-            self.text,
-            [(self.words[place].start, self.words[place].end, word) for place, word in words.items()],
-        )
+        spans = ((self.words[place], word) for place, word in words.items())
+        return with_changes(self.text, [(of.start, of.end, word) for of, word in spans])
 
     def reordered(self, places: Sequence[int], order: Sequence[int]) -> str:
         """The text with the word of ``order[i]`` at ``places[i]``; marks stay where they are."""
@@ -103,21 +90,20 @@ def with_changes(text: str, changes: Sequence[tuple[int, int, str]]) -> str:
 
 
 def rewritten(caption: Caption, changes: Mapping[Span, str]) -> str:
-    """The caption with other words in place of some."""
-    words = caption.words
+    """Return the caption with other words in place of some; ``a`` and ``an`` follow them, nothing leaves no blank."""
+    words, text = caption.words, caption.text
     edits: list[tuple[int, int, str]] = []
     taken = {place for first, last in changes for place in range(first, last + 1)}
     for (first, last), new in changes.items():
         start, end = words[first].start, words[last].end
         if not new:
             after = words[last + 1].start if last + 1 < len(words) else end
-            edits.append((start, after if caption.text[end:after].isspace() else end, ""))
+            edits.append((start, after if text[end:after].isspace() else end, ""))
             continue
         edits.append((start, end, cased_like(words[first].text, new)))
-        before = first - 1
-        if before < 0 or before in taken or words[before].text.lower() not in ("a", "an"):
-            continue
-        if caption.text[words[before].end : start].isspace():
-            article = article_before(new.split()[0])
-            edits.append((words[before].start, words[before].end, cased_like(words[before].text, article)))
-    return with_changes(caption.text, edits)
+        if first and first - 1 not in taken:
+            before = words[first - 1]
+            if before.text.lower() in ("a", "an") and text[before.end : start].isspace():
+                article = article_before(new.split()[0])
+                edits.append((before.start, before.end, cased_like(before.text, article)))
+    return with_changes(text, edits)

@@ -39,28 +39,21 @@ class NoOptions(Options):
 
 @dataclass(frozen=True)
 class Perturbation:
-    """What text and picture perturbations have in common.
-
-    Attributes:
-        name: as it is asked for and printed.
-        description: one line of what it changes.
-        group: one of :data:`GROUPS`.
-        source: where its definition comes from.
-        keeps_meaning: whether the changed item still describes what it described. Where it does, a good model
-            does not care; where it does not, a good model prefers the original.
-        options: the model of its options; their defaults are what is run.
-        version: of what it makes; whoever changes that raises it, and finished stress runs are made again.
-    """
+    """What text and picture perturbations have in common."""
 
     side: ClassVar[Literal["text", "image"]]
 
-    name: str
-    description: str
-    group: str
-    source: str
+    name: str  # as it is asked for and printed
+    description: str  # one line of what it changes
+    group: str  # one of GROUPS
+    source: str  # where its definition comes from
+    # Whether the changed item still describes what it described. Where it does, a good model does not care; where it
+    # does not, a good model prefers the original.
     keeps_meaning: bool
-    options: type[Options] = NoOptions
-    version: int = 1
+    options: type[Options] = NoOptions  # the model of its options; their defaults are what is run
+    version: int = (
+        1  # of what it makes; whoever changes that raises it, and finished stress runs are made again
+    )
 
     def __post_init__(self) -> None:
         if self.group not in GROUPS:
@@ -71,30 +64,22 @@ class Perturbation:
 class TextPerturbation(Perturbation):
     """A change of a caption.
 
-    Attributes:
-        apply: from a caption, its draws and the options to the changed text. It raises ``Unchanged`` where
-            there is nothing to change; a text equal to the caption counts as unchanged too.
-        needs: ``"tags"`` and ``"wordnet"``, where it looks at them.
-        published: the same as the published code did it (``compat="published"``), from a caption, the seed
-            and the options; None where nothing was published.
-        suite: whether it is among the thesis's thirteen.
+    ``apply`` goes from a caption, its draws and the options to the changed text. It raises ``Unchanged`` where there is
+    nothing to change; a text equal to the caption counts as unchanged too.
     """
 
     side: ClassVar[Literal["text", "image"]] = "text"
 
     apply: Callable[[Caption, Draws, Any], str] = field(kw_only=True, repr=False)
-    needs: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()  # "tags" and "wordnet", where it looks at them
+    # the same as the published code did it, from a caption, the seed and the options; None where nothing was published
     published: Callable[[Caption, int, Any], str] | None = field(default=None, repr=False)
-    suite: bool = False
+    suite: bool = False  # whether it is among the thesis's thirteen
 
 
 @dataclass(frozen=True)
 class PicturePerturbation(Perturbation):
-    """A change of a picture.
-
-    Attributes:
-        apply: from an upright RGB picture, its draws and the options to the changed picture, RGB.
-    """
+    """A change of a picture: from an upright RGB picture, its draws and the options to the changed one, RGB."""
 
     side: ClassVar[Literal["text", "image"]] = "image"
 
@@ -102,7 +87,6 @@ class PicturePerturbation(Perturbation):
 
 
 PERTURBATIONS: Registry[Perturbation] = Registry("perturbation", "diptych.analysis.perturbations.kinds")
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -119,22 +103,16 @@ def registering(
 
 
 def choose_perturbations(names: Iterable[str]) -> list[Perturbation]:
-    """The perturbations that ``names`` ask for, in the order of :data:`GROUPS`, each once.
+    """Return the perturbations that ``names`` ask for, in the order of :data:`GROUPS`, each once.
 
-    Args:
-        names: of perturbations or groups; ``text``, ``pictures``, ``thesis`` (its thirteen) or ``all``.
-
-    Raises:
-        UnknownNameError: a name that none has.
-        UsageError: no name at all.
+    Names are of perturbations or groups; or ``text``, ``pictures``, ``thesis`` (its thirteen) or ``all``.
     """
     order = list(GROUPS)
     every = sorted(PERTURBATIONS, key=lambda one: (order.index(one.group), one.name))
-    sets = {group: [one for one in every if one.group == group] for group in GROUPS}
-    sets["all"] = every
-    sets["text"] = [one for one in every if isinstance(one, TextPerturbation)]
-    sets["thesis"] = [one for one in every if isinstance(one, TextPerturbation) and one.suite]
-    known = {one.name: [one] for one in every} | sets
+    text = [one for one in every if isinstance(one, TextPerturbation)]
+    known: dict[str, list[Perturbation]] = {one.name: [one] for one in every}
+    known |= {group: [one for one in every if one.group == group] for group in GROUPS}
+    known |= {"all": every, "text": [*text], "thesis": [one for one in text if one.suite]}
     chosen = set()
     for name in names:
         if name not in known:
@@ -164,11 +142,7 @@ def perturbation_tables() -> list[Table]:
 
 
 def options_of(perturbation: Perturbation, given: Mapping[str, Any] | None = None) -> Options:
-    """The perturbation's options, checked.
-
-    Raises:
-        UsageError: a key it does not have, or an impossible value.
-    """
+    """Return the perturbation's options, checked."""
     return perturbation.options.read(dict(given or {}), perturbation.name)
 
 
@@ -176,19 +150,10 @@ DEFAULT_SEVERITY = 3
 
 
 class SeverityOptions(NoOptions):
-    """Options of a perturbation of pictures: ``severity`` and the amount it stands for.
+    """Options of a perturbation of pictures: ``severity``, 1 (hardly to be seen) to 5, and the amount it stands for.
 
     A subclass declares the amount as a field and names it. Whichever of the two is given says the other;
     a severity is None where the amount is none of the five.
-
-    Attributes:
-        severity: 1 (hardly to be seen) to 5.
-
-    >>> class Fog(SeverityOptions):
-    ...     amount, amounts = "density", (0.1, 0.2, 0.3, 0.4, 0.5)
-    ...     density: float = 0.3
-    >>> Fog(severity=5).density, Fog(density=0.2).severity, Fog(density=0.25).severity
-    (0.5, 2, None)
     """
 
     amount: ClassVar[str]

@@ -35,53 +35,29 @@ UNCOUNTED = listed(
 _SAME = listed("aircraft bison cattle chassis moose offspring salmon series species swine trout")
 _SAME_ENDINGS = ("craft", "deer", "fish", "sheep")
 
-# By the end of the word: a grandchild is a child, a policewoman a woman.
-_IRREGULAR = {
-    "man": "men",
-    "child": "children",
-    "person": "people",
-    "foot": "feet",
-    "tooth": "teeth",
-    "goose": "geese",
-}
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(pair.split("/") for pair in text.split())
+
+
 _REGULAR = re.compile(r"(?:.*(?:hu|otto|norse)|(?:ger|ro|sha|talis|cai|nor|brah|turko))man|mongoose")
-_WHOLE = {
-    "mouse": "mice",
-    "dormouse": "dormice",
-    "louse": "lice",
-    "ox": "oxen",
-    "quiz": "quizzes",
-    "passer-by": "passers-by",
-    "passerby": "passersby",
-    "axe": "axes",
-    "life": "lives",
-    "elf": "elves",
-    "self": "selves",
-    "hoof": "hooves",
-    "sheaf": "sheaves",
-    "alumnus": "alumni",
-    "fungus": "fungi",
-    "criterion": "criteria",
-    "phenomenon": "phenomena",
-}
-_VES = {
-    one: one[: one.rindex("f")] + "ves"
-    for one in ("leaf", "loaf", "thief", "shelf", "calf", "half", "wolf", "scarf", "knife", "wife")
-}
-_ENDINGS = _IRREGULAR | _VES
+_WHOLE = _pairs(
+    "mouse/mice dormouse/dormice louse/lice ox/oxen quiz/quizzes passer-by/passers-by passerby/passersby axe/axes "
+    "life/lives elf/elves self/selves hoof/hooves sheaf/sheaves alumnus/alumni fungus/fungi criterion/criteria "
+    "phenomenon/phenomena"
+)
+# By the end of the word: a grandchild is a child, a policewoman a woman.
+_ENDINGS = _pairs(
+    "man/men child/children person/people foot/feet tooth/teeth goose/geese leaf/leaves loaf/loaves thief/thieves "
+    "shelf/shelves calf/calves half/halves wolf/wolves scarf/scarves knife/knives wife/wives"
+)
 _OES = listed(
     "buffalo cargo domino echo embargo hero mosquito potato superhero tomato tornado torpedo veto volcano"
 )
 _HARD_CH = ("stomach", "monarch", "patriarch", "matriarch", "loch", "tech", "eunuch", "epoch")
-_WHOLE_BACK = {many: one for one, many in _WHOLE.items()} | {
-    "dice": "die",
-    "oases": "oasis",
-    "crises": "crisis",
-    "cacti": "cactus",
-    "octopi": "octopus",
-    "hoofs": "hoof",
-    "scarfs": "scarf",
-}
+_WHOLE_BACK = {many: one for one, many in _WHOLE.items()} | _pairs(
+    "dice/die oases/oasis crises/crisis cacti/cactus octopi/octopus hoofs/hoof scarfs/scarf"
+)
 
 _HEAD = re.compile(
     r"(.+?)((?:[ -])(?:of|in|on|at|to|for|with|by|de|la|the|under|from)(?:[ -]).+)", re.IGNORECASE
@@ -90,11 +66,7 @@ _HEAD = re.compile(
 
 @lru_cache(maxsize=1 << 14)
 def plural(noun: str) -> str:
-    """More than one of ``noun``, which stands for one; several words: of the one that the others describe.
-
-    >>> [plural(noun) for noun in ("dog", "knife", "piece of land", "adult male", "sheep", "Box")]
-    ['dogs', 'knives', 'pieces of land', 'adult males', 'sheep', 'Boxes']
-    """
+    """Return more than one of ``noun``, of several words of the one that others describe: pieces of land."""
     of = _HEAD.fullmatch(noun)
     if of:
         return plural(of[1]) + of[2]
@@ -106,11 +78,7 @@ def plural(noun: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def singular(noun: str) -> str | None:
-    """One of what ``noun`` has several of; None where it is no plural, or one that has no singular.
-
-    >>> [singular(noun) for noun in ("dogs", "knives", "buses", "glass", "jeans", "People")]
-    ['dog', 'knife', 'bus', None, None, 'Person']
-    """
+    """Return one of what ``noun`` has several of; None where it is no plural, or one that has no singular, as jeans."""
     before, last = _last_word(noun)
     found = None if last.lower() in PLURAL_ONLY else _singular(last.lower())
     return None if found is None else before + cased_like(last, found)
@@ -123,11 +91,7 @@ def _last_word(noun: str) -> tuple[str, str]:
 
 
 def cased_like(model: str, text: str) -> str:
-    """Return ``text`` in capitals where ``model`` is, with a capital where ``model`` has one, else as it is.
-
-    >>> cased_like("Dog", "domestic dog"), cased_like("DOG", "puppy"), cased_like("dog", "Labrador")
-    ('Domestic dog', 'PUPPY', 'Labrador')
-    """
+    """Return ``text`` in capitals where ``model`` is, with a capital where ``model`` has one, else as it is."""
     if model.isupper() and len(model) > 1:
         return text.upper()
     return text[:1].upper() + text[1:] if model[:1].isupper() else text
@@ -144,13 +108,13 @@ def _plural(noun: str) -> str:
                 return noun.removesuffix(one) + many
     if noun.endswith(("sis", "xis")):
         return noun[:-2] + "es"
-    if noun.endswith(("s", "x", "z", "ch", "sh")) and not noun.endswith(_HARD_CH):
+    if noun in _OES or (noun.endswith(("s", "x", "z", "ch", "sh")) and not noun.endswith(_HARD_CH)):
         return noun + "es"
-    if noun in _OES:
-        return noun + "es"
-    if noun.endswith("y") and noun[-2:-1] not in ("a", "e", "o", "u", ""):
-        return noun[:-1] + "ies"
-    return noun + "s"
+    return noun[:-1] + "ies" if _consonant_y(noun) else noun + "s"
+
+
+def _consonant_y(word: str) -> bool:
+    return word.endswith("y") and word[-2:-1] not in ("a", "e", "o", "u", "")
 
 
 # Ends of singulars that the rules would get wrong, by the letters of their plurals.
@@ -180,13 +144,7 @@ def _singular(noun: str) -> str | None:
     one = noun[:-1]
     if one in _VOWEL:
         return one
-    if (
-        not noun.endswith("s")
-        or noun.endswith(("ss", "us", "is"))
-        or len(noun) < 3
-        or noun in _S
-        or noun in UNCOUNTED
-    ):
+    if not noun.endswith("s") or noun.endswith(("ss", "us", "is")) or len(noun) < 3 or noun in _S | UNCOUNTED:
         return None
     if noun.endswith("ies"):
         return one if one in _IE or len(noun) < 5 else noun[:-3] + "y"
@@ -208,21 +166,14 @@ _DOUBLED = re.compile(r"[^aeiouy]*[aeiouy][bdgmnpt]")
 
 
 def compared(adjective: str, degree: Literal["comparative", "superlative"]) -> str:
-    """``larger`` or ``largest`` of ``large``; ``more`` or ``most`` before what takes no ending.
-
-    >>> [compared(word, "comparative") for word in ("large", "big", "tiny", "wooden", "dark red")]
-    ['larger', 'bigger', 'tinier', 'more wooden', 'more dark red']
-    """
+    """Return ``larger`` or ``largest`` of ``large``; ``more`` or ``most`` before what takes no ending: ``wooden``."""
     which = ("comparative", "superlative").index(degree)
     if adjective.lower() in _COMPARED:
         return _COMPARED[adjective.lower()][which]
     ending = ("er", "est")[which]
-    syllables = len(_SYLLABLES.findall(adjective.removesuffix("e"))) or 1
-    if (
-        " " in adjective
-        or "-" in adjective
-        or not (syllables == 1 or (syllables == 2 and adjective.endswith(("y", "ow", "le"))))
-    ):
+    syllables = len(_SYLLABLES.findall(adjective.removesuffix("e")))
+    short = syllables < 2 or (syllables == 2 and adjective.endswith(("y", "ow", "le")))
+    if {" ", "-"} & {*adjective} or not short:
         return f"{('more', 'most')[which]} {adjective}"
     if adjective.endswith("y") and adjective[-2:-1] not in ("a", "e", "o"):
         return adjective[:-1] + "i" + ending
@@ -244,11 +195,7 @@ _VOWEL_SOUND = re.compile(r"[aeiou]|hour|honest|hono|heir|8|1[18](?!\d)")
 
 
 def article_before(word: str) -> str:
-    """``a`` or ``an``, whichever goes before ``word``.
-
-    >>> [article_before(word) for word in ("dog", "apple", "hour", "unicorn", "umbrella", "SUV", "8")]
-    ['a', 'an', 'an', 'a', 'an', 'an', 'an']
-    """
+    """Return ``a`` or ``an``, whichever goes before ``word``: an hour, a unicorn, an SUV, an 8."""
     plain = unicodedata.normalize("NFD", word.lower())
     spelled = plain in _SPELLED or _LETTER.match(plain) or _without_vowels(word)
     if spelled and plain[:1].isalpha():
@@ -270,11 +217,7 @@ _ES = ("sses", "xes", "zzes", "shes", "ches", "oes", "focuses")
 
 
 def for_many(verb: str) -> str:
-    """The form for several subjects of one that has a single subject: ``runs`` → ``run``, ``is`` → ``are``.
-
-    >>> [for_many(verb) for verb in ("runs", "is", "watches", "carries", "goes", "lies", "uses", "poses")]
-    ['run', 'are', 'watch', 'carry', 'go', 'lie', 'use', 'pose']
-    """
+    """Return the form for several subjects of one that has a single subject: ``runs`` → ``run``, ``is`` → ``are``."""
     if verb in _MANY:
         return _MANY[verb]
     if not verb.endswith("s") or verb.endswith("ss"):
@@ -285,14 +228,10 @@ def for_many(verb: str) -> str:
 
 
 def for_one(verb: str) -> str:
-    """The form for a single subject of one that has several: ``run`` → ``runs``, ``are`` → ``is``.
-
-    >>> [for_one(verb) for verb in ("run", "are", "watch", "carry", "go", "play")]
-    ['runs', 'is', 'watches', 'carries', 'goes', 'plays']
-    """
+    """Return the form for a single subject of one that has several: ``run`` → ``runs``, ``are`` → ``is``."""
     if verb in _ONE:
         return _ONE[verb]
-    if verb.endswith("y") and verb[-2:-1] not in ("a", "e", "o", "u", ""):
+    if _consonant_y(verb):
         return verb[:-1] + "ies"
     if verb.endswith(("s", "x", "z", "ch", "sh", "o")):
         return verb + ("s" if verb.endswith("oo") else "es")

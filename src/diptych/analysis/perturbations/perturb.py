@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -19,43 +19,30 @@ from diptych.core.context import track
 from diptych.core.draws import Draws
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder, write_json
+from diptych.core.options import Options
 from diptych.core.reading import read_text
 from diptych.core.table import Table
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 
 SAME = "the result is the caption itself"
-
 COMPATS = ("none", "published")
-
-PUBLISHED_SEED = 42
-"""The seed that the published code begins with anew for every caption."""
-
+PUBLISHED_SEED = 42  # the seed that the published code begins with anew for every caption
+PERTURBED = "perturbations.json"  # the file that every folder of perturbed captions holds
 _LONG = 160  # characters of a caption that a table shows
-
-PERTURBED = "perturbations.json"
-"""The file that every folder of perturbed captions holds."""
 
 
 @dataclass(frozen=True, eq=False)
-class Changes:
-    """What became of captions or images.
+class PerturbedCaptions:
+    """What became of captions."""
 
-    Attributes:
-        name: the perturbation's.
-        seed: of its draws.
-        options: what it was run with.
-        changed: (n,) booleans.
-        reasons: how many stayed as they were, by reason, most first.
-    """
-
-    of: ClassVar[str]
-
-    name: str
-    seed: int
-    options: Mapping[str, Any]
-    changed: np.ndarray
-    reasons: dict[str, int]
+    name: str  # the perturbation's
+    seed: int  # of its draws
+    compat: str
+    options: Mapping[str, Any]  # what it was run with
+    texts: list[str]  # as before where one is unchanged
+    changed: np.ndarray  # (n,) booleans
+    reasons: dict[str, int]  # how many stayed as they were, by reason, most first
 
     @property
     def n_changed(self) -> int:
@@ -67,48 +54,31 @@ class Changes:
         """The reasons with their counts."""
         return "; ".join(f"{reason} {count:,}" for reason, count in self.reasons.items())
 
-    def line(self) -> str:
-        """Return one line: how many were changed, and why the others were not."""
-        counts = f"{self.name}: {self.n_changed:,} of {len(self.changed):,} {self.of} changed"
-        return f"{counts} ({self.why})" if self.why else counts
-
     def to_dict(self) -> dict[str, Any]:
-        """Return what was done and how often; JSON-able."""
+        """Return what was done and how often, without the texts; JSON-able."""
         return {
             "name": self.name,
             "seed": self.seed,
+            "compat": self.compat,
             "options": dict(self.options),
-            self.of: len(self.changed),
+            "captions": len(self.changed),
             "changed": self.n_changed,
             "unchanged": self.reasons,
         }
 
 
-@dataclass(frozen=True, eq=False)
-class PerturbedCaptions(Changes):
-    """What became of captions: :class:`Changes` and their ``texts``, as before where one is unchanged."""
-
-    of: ClassVar[str] = "captions"
-
-    compat: str
-    texts: list[str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same with ``compat``, without the texts."""
-        return {"name": self.name, "seed": self.seed, "compat": self.compat} | super().to_dict()
-
-
 def usual_seed(compat: str) -> int:
-    """The seed where nobody names one: 0, or the published code's."""
+    """Return the seed where nobody names one: 0, or the published code's."""
     return PUBLISHED_SEED if compat == "published" else 0
 
 
-def check_compat(perturbation: TextPerturbation, compat: str) -> None:
-    """See that a perturbation has the form that is asked for."""
+def _settings_of(perturbation: TextPerturbation, options: Mapping[str, Any] | None, compat: str) -> Options:
+    """Return checked options of a perturbation, of the form that is asked for."""
     if compat not in COMPATS:
         raise UsageError(f"compat is {compat!r}", f"one of {', '.join(COMPATS)}")
     if compat == "published" and perturbation.published is None:
         raise UsageError(f"{perturbation.name} has no published form", "leave compat out")
+    return options_of(perturbation, options)
 
 
 def _tags(
@@ -117,7 +87,7 @@ def _tags(
     language: Language | None,
     tags: Sequence[Sequence[str]] | None = None,
 ) -> Sequence[Sequence[str]] | None:
-    """Tag captions, where a perturbation needs tags and none are given, with what it needs checked."""
+    """Tag captions, where a perturbation needs tags and none are given; what any needs of the language is checked."""
     known = language or Language("none")
     for one in perturbations:
         if "wordnet" in one.needs:
@@ -144,11 +114,8 @@ def perturb_captions(
     """Change every caption that can be changed.
 
     Args:
-        perturbation: how.
         captions: any texts.
         ids: one per caption: what becomes of one is a function of (seed, id, caption) alone.
-        seed: of the draws.
-        options: of the perturbation.
         compat: ``published`` for the published code's behaviour.
         language: a tagger and a WordNet, where the perturbation needs them.
         tags: the tags of every caption's words, where they are there already
@@ -161,10 +128,9 @@ def perturb_captions(
     if len(ids) != len(captions) or (tags is not None and len(tags) != len(captions)):
         given = "no" if tags is None else f"{len(tags):,}"
         raise DataError(f"{len(captions):,} captions, {len(ids):,} ids and {given} tagged sentences")
-    check_compat(perturbation, compat)
+    settings = _settings_of(perturbation, options, compat)
     published = perturbation.published if compat == "published" else None
     seed = seed if seed is not None else usual_seed(compat)
-    settings = options_of(perturbation, options)
     tags = _tags([perturbation], captions, language, tags)
     texts, changed = list(captions), np.zeros(len(captions), dtype=bool)
     reasons: Counter[str] = Counter()
@@ -182,15 +148,8 @@ def perturb_captions(
             reasons[SAME] += 1
         else:
             texts[place], changed[place] = text, True
-    return PerturbedCaptions(
-        name=perturbation.name,
-        seed=seed,
-        compat=compat,
-        options=settings.model_dump(),
-        texts=texts,
-        changed=changed,
-        reasons=dict(reasons.most_common()),
-    )
+    said, why = settings.model_dump(), dict(reasons.most_common())
+    return PerturbedCaptions(perturbation.name, seed, compat, said, texts, changed, why)
 
 
 def perturb_caption(
@@ -203,19 +162,10 @@ def perturb_caption(
     compat: str = "none",
     language: Language | None = None,
 ) -> str:
-    """One caption changed, or the caption itself where there is nothing to change.
+    """Return one caption changed, or the caption itself where there is nothing to change.
 
-    Args:
-        caption: any text.
-        name: of a perturbation of captions.
-        id: the caption's, on which draws depend.
-        seed, options, compat: as for :func:`perturb_captions`.
-        language: a tagger and a WordNet; where one is needed and none is given, what
-            :func:`diptych.data.language.open.open_language` finds.
-
-    Raises:
-        UnknownNameError: no such perturbation.
-        UsageError: one of pictures, and whatever :func:`perturb_captions` raises.
+    Draws depend on the caption's ``id``; other arguments and errors are those of :func:`perturb_captions`. Where a
+    language is needed and none is given, it is what :func:`diptych.data.language.open.open_language` finds.
 
     >>> perturb_caption("Two small dogs run across wet grass", "character-swap", compat="published")
     'Two small dogs run across wet grsas'
@@ -227,9 +177,8 @@ def perturb_caption(
         from diptych.data.language.open import WORDNET_VARIABLE
 
         language = _language_at_hand(os.environ.get("NLTK_DATA"), os.environ.get(WORDNET_VARIABLE))
-    return perturb_captions(
-        perturbation, [caption], [id], seed=seed, options=options, compat=compat, language=language
-    ).texts[0]
+    given: dict[str, Any] = {"seed": seed, "options": options, "compat": compat, "language": language}
+    return perturb_captions(perturbation, [caption], [id], **given).texts[0]
 
 
 @lru_cache(maxsize=1)
@@ -242,19 +191,12 @@ def _language_at_hand(nltk_data: str | None, wordnet: str | None) -> Language:
 
 @dataclass(frozen=True)
 class CaptionList:
-    """Captions, whatever they are from.
+    """Captions, whatever they are from."""
 
-    Attributes:
-        name: what they are of.
-        captions: the texts.
-        ids: one per caption.
-        images: the id of each one's picture; None where there are no pictures.
-    """
-
-    name: str
+    name: str  # what they are of
     captions: Sequence[str]
-    ids: Sequence[str]
-    images: Sequence[str] | None = None
+    ids: Sequence[str]  # one per caption
+    images: Sequence[str] | None = None  # the id of each one's picture; None where there are no pictures
 
     @classmethod
     def of_collection(cls, collection: Collection) -> CaptionList:
@@ -274,14 +216,13 @@ class CaptionList:
 def check_perturbations(
     perturbations: Sequence[TextPerturbation], options: Mapping[str, Mapping[str, Any]], compat: str
 ) -> None:
-    """See that nothing is asked for that a perturbation cannot do, before anything is done."""
+    """Refuse what a perturbation cannot do, before anything is done."""
     names = [one.name for one in perturbations]
     for name in options:
         if name not in names:
             raise UsageError(f"options of {name}, which was not asked for", f"asked for: {', '.join(names)}")
     for one in perturbations:
-        options_of(one, options.get(one.name))
-        check_compat(one, compat)
+        _settings_of(one, options.get(one.name), compat)
 
 
 def perturbed_over(
@@ -297,18 +238,11 @@ def perturbed_over(
     options = options or {}
     check_perturbations(perturbations, options, compat)
     tags = _tags(perturbations, captions.captions, language)
-    for perturbation in perturbations:
+    shared: dict[str, Any] = {"compat": compat, "language": language, "tags": tags}
+    for one in perturbations:
         for seed in seeds:
-            yield perturb_captions(
-                perturbation,
-                captions.captions,
-                captions.ids,
-                seed=seed,
-                options=options.get(perturbation.name),
-                compat=compat,
-                language=language,
-                tags=tags,
-            )
+            own = options.get(one.name)
+            yield perturb_captions(one, captions.captions, captions.ids, seed=seed, options=own, **shared)
 
 
 def write_perturbed(

@@ -28,9 +28,7 @@ COLOURS = listed(
 )
 """Words that are hardly anything but colours in captions."""
 
-BE = frozenset({"is", "are", "was", "were"})
-"""The forms of *to be* that agree with a subject."""
-
+BE = frozenset({"is", "are", "was", "were"})  # the forms of *to be* that agree with a subject
 _ONE = frozenset({"a", "an", "one", "another", "each", "every"})
 _DETERMINERS = _ONE | SEVERAL | frozenset(NUMBERS) | listed("the this that these those both all no any")
 _VERBS = listed(
@@ -50,19 +48,12 @@ _MODIFIERS = ADJECTIVE_TAGS | {"VBG", "VBN", "RB"}
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """A noun with what stands before it.
+    """A noun with what stands before it."""
 
-    Attributes:
-        determiner: the place of its article, number or quantity; None where it has none.
-        first: the place of its first word behind that.
-        head: the place of its noun.
-        plural: whether that noun stands for several.
-    """
-
-    determiner: int | None
-    first: int
-    head: int
-    plural: bool
+    determiner: int | None  # the place of its article, number or quantity; None where it has none
+    first: int  # the place of its first word behind that
+    head: int  # the place of its noun
+    plural: bool  # whether that noun stands for several
 
     @property
     def start(self) -> int:

@@ -7,8 +7,7 @@ stays what it was, byte for byte, is counted with its reason and not decoded onc
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,84 +15,64 @@ import numpy as np
 
 from diptych.analysis.perturbations.caption import Unchanged
 from diptych.analysis.perturbations.declaration import PicturePerturbation, options_of
-from diptych.analysis.perturbations.perturb import Changes
-from diptych.core.context import track
 from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.collection import Collection
 from diptych.data.images import OverlaySource
-from diptych.data.loading import read_ahead
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
     from diptych.core.options import Options
-    from diptych.data.collection import ImageSource
     from diptych.data.images import Overlay
 
 SAME_PICTURE = "the result is the picture itself"
-
-_CHANGED = ""
-"""What is noted of a picture that was changed, in the place of a reason why not."""
-
 _UNREAD = -1
+_CHANGED = ""  # noted of a picture that was changed, in the place of a reason why not
 
 
 class PerturbedSource:
-    """Another source's pictures, changed as they are read.
-
-    Args:
-        rows: (n,) the row in ``pictures`` of each row here.
-        ids: (n,) the images' ids.
-    """
+    """Another source's pictures, changed as they are read."""
 
     def __init__(
-        self,
-        pictures: ImageSource,
-        rows: np.ndarray,
-        ids: Sequence[str],
-        perturbation: PicturePerturbation,
-        seed: int,
-        options: Options,
+        self, collection: Collection, perturbation: PicturePerturbation, seed: int, options: Options
     ) -> None:
         self.perturbation = perturbation
         self.seed = seed
         self.options = options
-        self._pictures = pictures
-        self._rows = rows
-        self._ids = ids
+        self._pictures = collection.source
+        self._rows = collection.source_rows
+        self._ids = collection.image_ids
         self._reasons = [_CHANGED]
-        self._outcomes = np.full(len(rows), _UNREAD, dtype=np.int16)  # the place in _reasons of each row's
+        # the place in _reasons of each row's
+        self._outcomes = np.full(len(self._rows), _UNREAD, dtype=np.int16)
 
     def read(self, row: int) -> Image:
-        """The changed picture of source row ``row``, RGB, of another size where it was cropped."""
+        """Return the changed picture of source row ``row``, RGB, of another size where it was cropped."""
         picture = self._pictures.read(int(self._rows[row]))
         draws = Draws(self.seed, self.perturbation.name, self._ids[row])
         try:
             perturbed = self.perturbation.apply(picture, draws, self.options)
+            same = perturbed.size == picture.size and perturbed.tobytes() == picture.tobytes()
+            reason = SAME_PICTURE if same else _CHANGED
         except Unchanged as outcome:
-            self._note(row, str(outcome))
-            return picture
-        same = perturbed.size == picture.size and perturbed.tobytes() == picture.tobytes()
-        self._note(row, SAME_PICTURE if same else _CHANGED)
-        return perturbed
-
-    def _note(self, row: int, reason: str) -> None:
+            perturbed, reason = picture, str(outcome)
         # Two threads may add the same reason; the first of its places is taken by both.
         if reason not in self._reasons:
             self._reasons.append(reason)
         self._outcomes[row] = self._reasons.index(reason)
+        return perturbed
 
     def content(self, row: int) -> str:
-        """A fingerprint of the picture's bytes and of what is done to it."""
+        """Return a fingerprint of the picture's bytes and of what is done to it."""
         name, options = self.perturbation.name, self.options.model_dump(mode="json")
         return fingerprint(
             self._pictures.content(int(self._rows[row])), name, options, self.seed, self._ids[row]
         )
 
     def outcome(self, row: int) -> str:
-        """Why the picture of source row ``row`` stays as it is; empty when it is changed.
+        """Return why the picture of source row ``row`` stays as it is; empty when it is changed.
 
         It is read for it where it has not been read before.
         """
@@ -106,16 +85,10 @@ class _OverlaidSource(PerturbedSource):
     """The same where pictures have overlays, which stay what they are: nothing is pasted until later."""
 
     def overlay(self, row: int) -> Overlay | None:
-        """What goes over the picture of source row ``row``."""
+        """Return what goes over the picture of source row ``row``."""
         pictures: Any = self._pictures
         found: Overlay | None = pictures.overlay(int(self._rows[row]))
         return found
-
-
-class PictureChanges(Changes):
-    """What became of images."""
-
-    of = "pictures"
 
 
 def perturbed_pictures(
@@ -125,7 +98,7 @@ def perturbed_pictures(
     seed: int,
     options: Mapping[str, Any] | None = None,
 ) -> Collection:
-    """``collection`` with every picture changed, under the same ids and with the same captions."""
+    """Return ``collection`` with every picture changed, under the same ids and with the same captions."""
     settings = options_of(perturbation, options)
     if collection.holds == "regions":
         raise UsageError(
@@ -133,36 +106,11 @@ def perturbed_pictures(
             "read the data without the reader's option regions, or perturb captions",
         )
     kind = _OverlaidSource if isinstance(collection.source, OverlaySource) else PerturbedSource
-    said = ", ".join(f"{key} {_short(value)}" for key, value in settings.model_dump().items())
-    note = f"pictures perturbed: {perturbation.name} ({said}), seed {seed}"
+    given = ((key, f"{one:.3g}" if isinstance(one, float) else one) for key, one in settings)
+    said = ", ".join(f"{key} {value}" for key, value in given)
     return replace(
         collection,
-        source=kind(
-            collection.source, collection.source_rows, collection.image_ids, perturbation, seed, settings
-        ),
+        source=kind(collection, perturbation, seed, settings),
         source_rows=np.arange(collection.n_images),
-        notes=(*collection.notes, note),
+        notes=(*collection.notes, f"pictures perturbed: {perturbation.name} ({said}), seed {seed}"),
     )
-
-
-def picture_changes(collection: Collection) -> PictureChanges:
-    """Which pictures of :func:`perturbed_pictures` are changed, and why the others are not.
-
-    Pictures that have been read in this process (to encode them, say) are not read again.
-    """
-    source = collection.source
-    if not isinstance(source, PerturbedSource):
-        raise UsageError(f"pictures of {collection.name} are not perturbed", "see perturbed_pictures")
-    found = read_ahead(source.outcome, collection.source_rows.tolist())
-    outcomes = list(track(found, source.perturbation.name, collection.n_images, "pictures"))
-    return PictureChanges(
-        name=source.perturbation.name,
-        seed=source.seed,
-        options=source.options.model_dump(),
-        changed=np.array([outcome == _CHANGED for outcome in outcomes], dtype=bool),
-        reasons=dict(Counter(outcome for outcome in outcomes if outcome != _CHANGED).most_common()),
-    )
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

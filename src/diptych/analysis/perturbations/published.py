@@ -1,33 +1,24 @@
-"""Captions as the thesis's published code changed them, faults included.
+"""Captions as the thesis's published code changed them, faults included: typos, and how it cut texts into tokens.
 
-- Typos are those of the package typo 0.1.7 (R. Kumar, MIT licence), begun anew with seed 42 for every caption: a swap
-  of two equal letters is the caption again, and a letter outside a–z is its own neighbour. Where the package raises
-  an exception, the published evaluation kept the caption as it was; that is :class:`Unchanged`.
-- Changes of word order are the ``TextShuffler`` of ARO (Yuksekgonul et al., ICLR 2023). There NumPy's and Python's
-  global generators were never seeded, so published captions cannot be made again; here each call begins generators
-  of its own, so that what a seed gives is what the published functions give after ``numpy.random.seed(seed)`` and
-  ``random.seed(seed)``. A shuffle may leave everything where it was. Tokens are joined with blanks, marks among them.
+Typos are those of the package typo 0.1.7 (R. Kumar, MIT licence), begun anew with seed 42 for every caption: a swap
+of two equal letters is the caption again, and a letter outside a–z is its own neighbour. Where the package raises
+an exception, the published evaluation kept the caption as it was; that is :class:`Unchanged`.
 """
 
 from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from random import Random
 from typing import Any
-
-import numpy as np
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged
 from diptych.core.errors import UsageError
 from diptych.core.extras import require
 from diptych.core.options import Options
-from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, is_word, words_of
-
-_WORD_CHARACTER = re.compile(r"\w")
-_TWO_WORD_CHARACTERS = re.compile(r"(?=\w\w)")
+from diptych.data.language import is_word, words_of
 
 # A key and its neighbours in the package's order, which decides what a draw means.
 _LETTERS = (
@@ -40,49 +31,25 @@ _LETTERS_NEAR, _DIGITS_NEAR = (
 )
 
 
-def swapped_characters(text: str, seed: int) -> str:
-    """Two adjacent word characters change places and keep the case of the place; equal ones are drawn too."""
+def published_slip(name: str, text: str, seed: int) -> str:
+    """Make one slip of the package at a word character, or at two of them for a swap; equal ones are drawn too."""
     random = Random(seed)
-    places = [found.start() for found in _TWO_WORD_CHARACTERS.finditer(text)]
-    if not places:
+    pattern = r"(?=\w\w)" if name == "character-swap" else r"\w"
+    places = [found.start() for found in re.finditer(pattern, text)]
+    if len(places) < (2 if name == "missing-character" else 1):
         return text
     place = random.choice(places)
-    first, second = text[place], text[place + 1]
-    as_first = second.upper() if first.isupper() else second.lower()
-    as_second = first.upper() if second.isupper() else first.lower()
-    return text[:place] + as_first + as_second + text[place + 2 :]
+    before, letter, after = text[:place], text[place], text[place + 1 :]
+    if name == "character-swap":
+        return before + _cased(after[0], letter) + _cased(letter, after[0]) + after[1:]
+    if name == "missing-character":
+        return before + after
+    neighbour = _neighbour(letter, random)
+    return before + (neighbour + letter if name == "extra-character" else _cased(neighbour, letter)) + after
 
 
-def missing_character(text: str, seed: int) -> str:
-    """A word character goes, where there are at least two."""
-    random = Random(seed)
-    places = _places(text)
-    if len(places) < 2:
-        return text
-    place = random.choice(places)
-    return text[:place] + text[place + 1 :]
-
-
-def extra_character(text: str, seed: int) -> str:
-    """A neighbour of a word character comes before it."""
-    random = Random(seed)
-    places = _places(text)
-    if not places:
-        return text
-    place = random.choice(places)
-    return text[:place] + _neighbour(text[place], random) + text[place:]
-
-
-def nearby_character(text: str, seed: int) -> str:
-    """A neighbour of a word character comes in its place, in its case."""
-    random = Random(seed)
-    places = _places(text)
-    if not places:
-        return text
-    place = random.choice(places)
-    neighbour = _neighbour(text[place], random)
-    neighbour = neighbour.upper() if text[place].isupper() else neighbour.lower()
-    return text[:place] + neighbour + text[place + 1 :]
+def _cased(letter: str, place: str) -> str:
+    return letter.upper() if place.isupper() else letter.lower()
 
 
 def letter_change(text: str, seed: int) -> str:
@@ -96,10 +63,6 @@ def letter_change(text: str, seed: int) -> str:
             place = random.choice(range(len(word)))
             words[row] = word[:place] + random.choice(string.ascii_letters) + word[place + 1 :]
     return " ".join(words)
-
-
-def _places(text: str) -> list[int]:
-    return [found.start() for found in _WORD_CHARACTER.finditer(text)]
 
 
 def _neighbour(character: str, random: Random) -> str:
@@ -168,53 +131,3 @@ def spacy_like_tokens(caption: Caption) -> tuple[list[str], list[str]]:
             tokens.append(piece)
             tags.append(piece if piece == "-" or (number and re.match(_CONTRACTION, piece, re.I)) else tag)
     return tokens, tags
-
-
-def shuffle_nouns_and_adjectives(tokens: Sequence[str], tags: Sequence[str], seed: int) -> str:
-    """Nouns are permuted among the places of nouns, then adjectives among those of adjectives."""
-    nouns = [place for place, tag in enumerate(tags) if tag in NOUN_TAGS]
-    adjectives = [place for place, tag in enumerate(tags) if tag in ADJECTIVE_TAGS]
-    return _permuted(tokens, [nouns, adjectives], seed)
-
-
-def shuffle_all_words(tokens: Sequence[str], seed: int) -> str:
-    """All tokens are permuted."""
-    return _permuted(tokens, [range(len(tokens))], seed)
-
-
-def shuffle_allbut_nouns_and_adjectives(tokens: Sequence[str], tags: Sequence[str], seed: int) -> str:
-    """All tokens but nouns and adjectives are permuted among their places, marks with them."""
-    kept = NOUN_TAGS | ADJECTIVE_TAGS
-    return _permuted(tokens, [[place for place, tag in enumerate(tags) if tag not in kept]], seed)
-
-
-def shuffle_within_trigrams(tokens: Sequence[str], seed: int) -> str:
-    """The tokens of each three in turn are permuted; at the end, those that are left."""
-    random = Random(seed)
-    trigrams = _trigrams(tokens)
-    for trigram in trigrams:
-        random.shuffle(trigram)
-    return " ".join(token for trigram in trigrams for token in trigram)
-
-
-def shuffle_trigrams(tokens: Sequence[str], seed: int) -> str:
-    """Each three tokens in turn stay together, and the threes are permuted."""
-    trigrams = _trigrams(tokens)
-    Random(seed).shuffle(trigrams)
-    return " ".join(token for trigram in trigrams for token in trigram)
-
-
-def _permuted(tokens: Sequence[str], groups: Sequence[Sequence[int]], seed: int) -> str:
-    if not 0 <= seed < 2**32:
-        raise UsageError(f"seed {seed} with compat=published", "give one from 0 to 4,294,967,295")
-    state = np.random.RandomState(seed)
-    result = list(tokens)
-    for places in groups:
-        # Places are permuted, not tokens: an array of texts would lose what ends in NUL.
-        for to, of in zip(places, state.permutation(np.asarray(places, dtype=np.int64)), strict=True):
-            result[to] = tokens[of]
-    return " ".join(result)
-
-
-def _trigrams(tokens: Sequence[str]) -> list[list[str]]:
-    return [list(tokens[start : start + 3]) for start in range(0, len(tokens), 3)]

@@ -6,22 +6,20 @@ An image has its overlay pasted by ``encoders.preprocessing``, after crop, flip 
 with ``always=DIGIT_WORDS`` has the digits at 4 … 13, right after the special words.
 """
 
-from diptych.analysis.shortcuts.digits import DigitImages, load_digits
-from diptych.analysis.shortcuts.numbers import (
+from diptych.analysis.shortcuts.codes import (
     DIGIT_WORDS,
     N_CODES,
-    carried_caption,
+    DigitOverlay,
+    ShortcutOptions,
+    check_fit,
     code_text,
-    dealt,
+    digit_places,
     digits_of,
     ending_of,
-    number_bits,
-    published_codes,
-    published_offset,
     random_bits,
     with_ending,
 )
-from diptych.analysis.shortcuts.overlay import DigitOverlay, ShortcutOptions, check_fit, digit_places
+from diptych.analysis.shortcuts.digits import DigitImages, load_digits
 from diptych.analysis.shortcuts.shortcuts import BatchShortcuts, Shortcuts
 
 __all__ = [
@@ -32,17 +30,12 @@ __all__ = [
     "DigitOverlay",
     "ShortcutOptions",
     "Shortcuts",
-    "carried_caption",
     "check_fit",
     "code_text",
-    "dealt",
     "digit_places",
     "digits_of",
     "ending_of",
     "load_digits",
-    "number_bits",
-    "published_codes",
-    "published_offset",
     "random_bits",
     "with_ending",
 ]

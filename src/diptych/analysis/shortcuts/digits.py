@@ -19,9 +19,7 @@ from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.reading import file_errors, open_bytes, open_regular, read_arrays
 
-MAX_BYTES = 500_000_000
-"""An array of more bytes is refused (MNIST's 60,000 training pictures are 47 million)."""
-
+MAX_BYTES = 500_000_000  # an array of more bytes is refused (MNIST's 60,000 training pictures are 47 million)
 _PICTURE_KEYS = ("x_train", "images", "train_images", "x", "data")
 _LABEL_KEYS = ("y_train", "labels", "train_labels", "y", "target")
 _FORMATS = (
@@ -31,10 +29,7 @@ _FORMATS = (
 
 _LONGEST_PATH = 4096
 _CACHED_BYTES = 2**26
-
-DRAWN_OF_EACH = 40
-"""Drawn images of each digit."""
-
+DRAWN_OF_EACH = 40  # drawn images of each digit
 _SIDE, _FINER = 28, 4
 
 
@@ -47,37 +42,23 @@ class DigitImages:
 
     @classmethod
     def of_labelled(cls, name: str, pictures: np.ndarray, labels: np.ndarray) -> DigitImages:
-        """Sort images by the digit that each of them shows.
-
-        Args:
-            pictures: (n, side, side) uint8.
-            labels: (n,) whole numbers 0–9, each at least once.
-        """
-        shape = pictures.shape
+        """Sort (n, side, side) uint8 images by the digit that each of them shows; each at least once."""
+        shape, what = pictures.shape, ""
         if pictures.dtype != np.uint8 or len(shape) != 3 or shape[1] != shape[2] or not shape[1]:
-            raise DataError(
-                f"{name} holds pictures as {pictures.dtype} of shape {shape}",
-                "expected uint8 of shape (pictures, side, side)",
-            )
-        if labels.shape != (len(pictures),) or labels.dtype.kind not in "iu":
-            raise DataError(
-                f"{name} holds {len(pictures):,} pictures and labels as {labels.dtype} of shape {labels.shape}",
-                "expected one whole number for each picture",
-            )
-        wrong = np.flatnonzero((labels < 0) | (labels > 9))
-        if len(wrong):
-            raise DataError(
-                f"{name}: picture {wrong[0]} has the label {labels[wrong[0]]}, which is no digit 0–9",
-                "leave letters out, or give another file",
-            )
-        classes = [pictures[labels == digit] for digit in range(10)]
-        for digit, found in enumerate(classes):
-            if not len(found):
-                raise DataError(
-                    f"{name} holds no picture of the digit {digit}",
-                    "give a file with all of 0–9, or digits = 'sklearn' or 'drawn'",
-                )
-        return cls(name, classes)
+            what = f" holds pictures as {pictures.dtype} of shape {shape}"
+            fix = "expected uint8 of shape (pictures, side, side)"
+        elif labels.shape != shape[:1] or labels.dtype.kind not in "iu":
+            what = f" holds {len(pictures):,} pictures and labels as {labels.dtype} of shape {labels.shape}"
+            fix = "expected one whole number for each picture"
+        elif len(wrong := np.flatnonzero((labels < 0) | (labels > 9))):
+            what = f": picture {wrong[0]} has the label {labels[wrong[0]]}, which is no digit 0–9"
+            fix = "leave letters out, or give another file"
+        elif len(missing := np.setdiff1d(np.arange(10), labels)):
+            what = f" holds no picture of the digit {missing[0]}"
+            fix = "give a file with all of 0–9, or digits = 'sklearn' or 'drawn'"
+        if what:
+            raise DataError(f"{name}{what}", fix)
+        return cls(name, [pictures[labels == digit] for digit in range(10)])
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -101,19 +82,16 @@ class SizedDigits:
         self.images = images
         self.size = size
         # The most used pictures of large digits are kept, within a fixed amount of memory.
-        self._resized = lru_cache(maxsize=max(16, _CACHED_BYTES // size**2))(self._resize)
+        self.grey = lru_cache(maxsize=max(16, _CACHED_BYTES // size**2))(self._grey)
 
-    def grey(self, digit: int, picture: int) -> np.ndarray:
+    def _grey(self, digit: int, picture: int) -> np.ndarray:
         """(size, size) uint8: that picture of that digit."""
-        if self.images.classes[digit].shape[1] == self.size:
-            same: np.ndarray = self.images.classes[digit][picture]
-            return same
-        return self._resized(digit, picture)
-
-    def _resize(self, digit: int, picture: int) -> np.ndarray:
         from PIL import Image as pillow
 
-        small = pillow.fromarray(self.images.classes[digit][picture])
+        grey: np.ndarray = self.images.classes[digit][picture]
+        if len(grey) == self.size:
+            return grey
+        small = pillow.fromarray(grey)
         return np.asarray(small.resize((self.size, self.size), pillow.Resampling.BICUBIC))
 
 
@@ -124,23 +102,17 @@ def load_digits(source: str) -> DigitImages:
     if source == "drawn":
         return drawn_digits()
     if source == "sklearn":
-        return _bundled_digits()
+        # 1,797 pictures of 8 × 8 pixels in 17 shades, made 256; Alpaydin and Kaynak, Optical Recognition of
+        # Handwritten Digits, UCI, 1998 (its test set)
+        bundled = require("sklearn.datasets", "targets", "pictures of digits from scikit-learn").load_digits()
+        pictures = np.rint(bundled.images * (255 / 16)).astype(np.uint8)
+        return DigitImages.of_labelled("scikit-learn's digits", pictures, bundled.target)
     if not source or len(source) > _LONGEST_PATH or not Path(source).exists():
         raise UsageError(
             f"digits {source!r}: there is no such file, and it is none of auto, sklearn, drawn",
             "give the path of an MNIST file (.npz or IDX), or one of these names",
         )
     return read_digit_file(Path(source))
-
-
-def _bundled_digits() -> DigitImages:
-    """1,797 pictures of 8 × 8 pixels in 17 shades, made 256.
-
-    Source: Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998 (its test set).
-    """
-    bundled = require("sklearn.datasets", "targets", "pictures of digits from scikit-learn").load_digits()
-    pictures = np.rint(bundled.images * (255 / 16)).astype(np.uint8)
-    return DigitImages.of_labelled("scikit-learn's digits", pictures, bundled.target)
 
 
 def read_digit_file(path: Path) -> DigitImages:
@@ -153,24 +125,17 @@ def read_digit_file(path: Path) -> DigitImages:
     with file_errors(path, DataError), open_regular(path) as handle:
         start = handle.read(4)
     if start[:2] == b"PK":
-        pictures, labels = read_npz(path)
-    else:
-        pictures, labels = read_idx(path, 3), read_idx(_labels_beside(path), 1)
-    return DigitImages.of_labelled(path.name, pictures, labels)
-
-
-def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Pictures and labels of an .npz archive: ``x_train`` and ``y_train``, or ``images`` and ``labels``."""
-    arrays = read_arrays(path, error=DataError, fix=_FORMATS)
-    pictures, labels = (
-        next((key for key in keys if key in arrays), "") for keys in (_PICTURE_KEYS, _LABEL_KEYS)
-    )
-    if not pictures or not labels:
-        raise DataError(
-            f"{path} holds the arrays {', '.join(sorted(arrays)) or 'none'}",
-            f"pictures are called {' or '.join(_PICTURE_KEYS[:2])}, labels {' or '.join(_LABEL_KEYS[:2])}",
+        arrays = read_arrays(path, error=DataError, fix=_FORMATS)
+        pictures, labels = (
+            next((key for key in keys if key in arrays), "") for keys in (_PICTURE_KEYS, _LABEL_KEYS)
         )
-    return arrays[pictures], arrays[labels]
+        if not pictures or not labels:
+            raise DataError(
+                f"{path} holds the arrays {', '.join(sorted(arrays)) or 'none'}",
+                f"pictures are called {' or '.join(_PICTURE_KEYS[:2])}, labels {' or '.join(_LABEL_KEYS[:2])}",
+            )
+        return DigitImages.of_labelled(path.name, arrays[pictures], arrays[labels])
+    return DigitImages.of_labelled(path.name, read_idx(path, 3), read_idx(_labels_beside(path), 1))
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:

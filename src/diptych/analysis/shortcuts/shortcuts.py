@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.analysis.shortcuts.digits import SizedDigits, load_digits
-from diptych.analysis.shortcuts.numbers import (
+from diptych.analysis.shortcuts.codes import (
     N_CODES,
+    N_DIGITS,
+    DigitOverlay,
+    ShortcutOptions,
     carried_caption,
+    check_fit,
     code_text,
     dealt,
     digits_of,
     ending_of,
-    number_bits,
     published_codes,
     random_bits,
     with_ending,
 )
-from diptych.analysis.shortcuts.overlay import N_DIGITS, DigitOverlay, ShortcutOptions, check_fit
+from diptych.analysis.shortcuts.digits import SizedDigits, load_digits
 from diptych.core.draws import draw_below
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
@@ -36,138 +38,26 @@ if TYPE_CHECKING:
     from diptych.data.collection import ImageSource
 
 
+@dataclass(frozen=True, eq=False)
 class ShortcutSource:
-    """Another source's images, each with its overlay; ``rows`` are (n,) its row of each row here."""
+    """Another source's images, each with its overlay."""
 
-    def __init__(
-        self, pictures: ImageSource, rows: np.ndarray, overlay_of: Callable[[int], Overlay | None]
-    ) -> None:
-        self._pictures = pictures
-        self._rows = rows
-        self._overlay_of = overlay_of
+    pictures: ImageSource
+    rows: np.ndarray  # (n,) its row of each row here
+    overlays: Sequence[Overlay | None]
 
     def read(self, row: int) -> Image:
-        """The picture of source row ``row`` without its overlay, upright, RGB."""
-        return self._pictures.read(int(self._rows[row]))
+        """Return the picture of source row ``row`` without its overlay, upright, RGB."""
+        return self.pictures.read(int(self.rows[row]))
 
     def overlay(self, row: int) -> Overlay | None:
-        """What goes over the picture of source row ``row``."""
-        return self._overlay_of(row)
+        """Return what goes over the picture of source row ``row``."""
+        return self.overlays[row]
 
     def content(self, row: int) -> str:
-        """A fingerprint of the picture's bytes and of its overlay's."""
-        plain = self._pictures.content(int(self._rows[row]))
-        overlay = self.overlay(row)
+        """Return a fingerprint of the picture's bytes and of its overlay's."""
+        plain, overlay = self.pictures.content(int(self.rows[row])), self.overlays[row]
         return plain if overlay is None else fingerprint(plain, overlay.key)
-
-
-@dataclass(frozen=True)
-class Assigned:
-    """Codes of some images and captions.
-
-    Attributes:
-        carried: per image, the codes that its picture would carry, from the top.
-        ends: (n_captions,) int64, the code that each caption would end with.
-    """
-
-    carried: list[np.ndarray]
-    ends: np.ndarray
-
-
-class Assignment:
-    """From numbers to codes, in training and in evaluation."""
-
-    def __init__(self, options: ShortcutOptions, whole: Collection, train: str, seed: int) -> None:
-        self._options = options
-        self._whole = whole
-        self._train = train
-        self._seed = seed
-        # Batches of two epochs can be under way at once, no more.
-        self._dealt = lru_cache(maxsize=2)(lambda epoch: dealt(self._own, seed, epoch))
-
-    def in_training(
-        self,
-        images: np.ndarray,
-        captions: np.ndarray,
-        caption_image: np.ndarray,
-        firsts: np.ndarray,
-        epoch: int,
-    ) -> Assigned:
-        """Codes of a batch.
-
-        Args:
-            images: (b,) the images' numbers.
-            captions: (c,) the captions' numbers.
-            caption_image: (c,) place in ``images`` of each caption's image.
-            firsts: (b,) the number of the first caption that came with each image.
-        """
-        options, seed = self._options, self._seed
-        if options.setup == "per-caption":
-            codes = self._unique(epoch)
-            return Assigned([codes(numbers) for numbers in self._carried(images)], codes(captions))
-        if options.bits is not None:
-            chosen = random_bits(options.bits, seed, epoch, images, firsts)
-        elif options.compat == "published":
-            n_training = len(self._own) if options.shuffled else None
-            chosen = published_codes(images, firsts, seed, epoch, n_training)
-        else:
-            chosen = self._unique(epoch)(images)
-        return Assigned(list(chosen[:, None]), chosen[caption_image])
-
-    def in_evaluation(self, images: np.ndarray, captions: np.ndarray, caption_image: np.ndarray) -> Assigned:
-        """Codes of images and captions that are evaluated; arguments as for a batch."""
-        if self._options.setup == "per-caption":
-            return Assigned(self._carried(images), captions)
-        bits = self._options.bits
-        chosen = images if bits is None else number_bits(bits, images)
-        return Assigned(list(chosen[:, None]), chosen[caption_image])
-
-    @property
-    def most_carried(self) -> int:
-        """The most codes that an image carries."""
-        if self._options.setup == "per-caption" and self._options.carries == "all":
-            return max(1, int(self._whole.captions_per_image.max(initial=1)))
-        return 1
-
-    def _carried(self, images: np.ndarray) -> list[np.ndarray]:
-        """Numbers of the captions whose codes each image carries."""
-        starts = self._whole.caption_start
-        if self._options.carries == "one":
-            chosen = carried_caption(images, starts, self._seed)
-            return [numbers[numbers >= 0] for numbers in chosen[:, None]]
-        return [np.arange(starts[image], starts[image + 1]) for image in images.tolist()]
-
-    def _unique(self, epoch: int) -> Callable[[np.ndarray], np.ndarray]:
-        """What makes codes of the numbers of training images, or of training captions.
-
-        It raises MismatchError for a number that is not among those that codes are dealt to.
-        """
-        if not self._options.shuffled:
-            return lambda numbers: numbers
-        own, codes = self._own, self._dealt(epoch)
-
-        def dealt_code(numbers: np.ndarray) -> np.ndarray:
-            places = np.minimum(np.searchsorted(own, numbers), len(own) - 1)
-            if np.any(own[places] != numbers):
-                raise MismatchError(
-                    f"a batch holds what is not in split {self._train!r}, among whose {len(own):,} numbers "
-                    "codes are dealt",
-                    "take batches of that split",
-                )
-            dealt_codes: np.ndarray = codes[places]
-            return dealt_codes
-
-        return dealt_code
-
-    @cached_property
-    def _own(self) -> np.ndarray:
-        """Numbers of the training split's images, or of its captions where those have codes; ascending."""
-        own = np.flatnonzero(np.asarray(self._whole.splits, dtype=object) == self._train)
-        if not len(own):
-            raise UnknownNameError(f"split of {self._whole.name}", self._train, self._whole.split_sizes)
-        if self._options.setup == "per-caption":
-            return np.flatnonzero(np.isin(self._whole.caption_image, own))
-        return own
 
 
 _TRAINING, _EVALUATION = (int.from_bytes(word) for word in (b"train", b"eval"))
@@ -175,40 +65,30 @@ _TRAINING, _EVALUATION = (int.from_bytes(word) for word in (b"train", b"eval"))
 
 @dataclass(frozen=True)
 class BatchShortcuts:
-    """What a batch carries.
+    """What a batch carries."""
 
-    Attributes:
-        overlays: one per image of the batch; None where a picture carries nothing.
-        endings: one per caption of the batch, ``0 0 1 2 3 4``; empty where a caption carries nothing.
-    """
-
-    overlays: list[Overlay | None]
-    endings: list[str]
+    overlays: list[Overlay | None]  # one per image of the batch; None where a picture carries nothing
+    endings: list[str]  # one per caption of the batch, "0 0 1 2 3 4"; empty where a caption carries nothing
 
 
 class Shortcuts:
-    """Shortcuts of one collection; :meth:`of` makes them.
-
-    Attributes:
-        options: what was asked for.
-    """
+    """Shortcuts of one collection, with ``options``; :meth:`of` makes them."""
 
     def __init__(self, options: ShortcutOptions, whole: Collection, train: str, seed: int) -> None:
         self.options = options
         self._whole = whole
+        self._train = train
         self._seed = seed
-        self._assignment = Assignment(options, whole, train, seed)
         self._last: tuple[Collection, np.ndarray, np.ndarray] | None = None
+        # Batches of two epochs can be under way at once, no more.
+        self._dealt = lru_cache(maxsize=2)(lambda epoch: dealt(self._own, seed, epoch))
 
     @classmethod
     def of(cls, options: ShortcutOptions, whole: Collection, train: str, seed: int) -> Shortcuts:
         """Return the shortcuts that a recipe asks for.
 
-        Args:
-            options: which.
-            whole: all splits: an image's number is its row here, and so is a caption's.
-            train: the split that is trained on.
-            seed: of codes that are drawn, and of which picture shows a digit.
+        An image's number is its row in ``whole``, which holds all splits, and so is a caption's; the seed is of codes
+        that are drawn, and of which picture shows a digit.
 
         Raises:
             UsageError: more tuples than codes, or digits on images that are region features.
@@ -228,16 +108,10 @@ class Shortcuts:
         return cls(options, whole, train, seed)
 
     def training(self, split: Collection, batch: Batch, epoch: int) -> BatchShortcuts:
-        """What a batch of ``split`` carries in an epoch.
+        """Return what a batch of ``split``, a part of the whole collection, carries in an epoch.
 
-        An image that comes with several of its captions carries one code with all of them. Taken again
-        in the same epoch, with other captions, it has other pictures of its digits and, of ``bits``,
-        another code.
-
-        Args:
-            split: what is trained on, a part of the whole collection.
-            batch: rows of ``split``.
-            epoch: the number of the epoch.
+        An image that comes with several of its captions carries one code with all of them. Taken again in the same
+        epoch, with other captions, it has other pictures of its digits and, of ``bits``, another code.
 
         Raises:
             MismatchError: an image or caption that the whole collection does not have.
@@ -249,19 +123,19 @@ class Shortcuts:
         # The smallest, so that an access does not depend on the order in which a batch lists captions.
         firsts = np.full(len(images), np.iinfo(np.int64).max)
         np.minimum.at(firsts, batch.caption_image, captions)
-        found = self._assignment.in_training(images, captions, batch.caption_image, firsts, epoch)
+        carried, ends = self._codes(images, captions, batch.caption_image, epoch, firsts)
         overlays: list[Overlay | None] = [None] * len(images)
         if self.options.on_images:
-            overlays = self._overlays(found.carried, images, _TRAINING, epoch, firsts)
+            overlays = self._overlays(carried, images, _TRAINING, epoch, firsts)
         endings = [""] * len(captions)
         if self.options.on_captions:
-            endings = [ending_of(code) for code in found.ends.tolist()]
+            endings = [ending_of(code) for code in ends.tolist()]
         return BatchShortcuts(overlays, endings)
 
     def injected(
         self, split: Collection, join: Callable[[Sequence[str], Sequence[str]], list[str]] | None = None
     ) -> Collection:
-        """``split`` as it is evaluated with shortcuts: pictures with overlays, captions with endings.
+        """Return ``split`` as it is evaluated with shortcuts: pictures with overlays, captions with endings.
 
         Args:
             split: a part of the whole collection, or all of it.
@@ -275,57 +149,59 @@ class Shortcuts:
 
         Raises:
             MismatchError: an image or caption that the whole collection does not have.
-            UsageError: pictures of ``split`` have overlays already.
+            UsageError: pictures or captions of ``split`` carry shortcuts already.
         """
         images, captions = self._numbers_of(split)
-        found = self._assignment.in_evaluation(images, captions, split.caption_image)
-        source, rows = split.source, split.source_rows
+        carried, ends = self._codes(images, captions, split.caption_image)
+        source, rows, texts = split.source, split.source_rows, list(split.captions)
         on_pictures: list[tuple[str, ...]] = [()] * len(images)
+        at_ends = [""] * len(captions)
+        for what, there in (
+            ("pictures", self.options.on_images and isinstance(source, OverlaySource)),
+            (
+                "captions",
+                self.options.on_captions
+                and any(record.get("shortcut") for record in split.caption_records or ()),
+            ),
+        ):
+            if there:
+                raise UsageError(
+                    f"{what} of {split.name} carry shortcuts already", "inject them into the original"
+                )
         if self.options.on_images:
-            if isinstance(source, OverlaySource):
-                raise UsageError(
-                    f"pictures of {split.name} carry shortcuts already", "inject them into the original"
-                )
-            overlays = self._overlays(found.carried, images, _EVALUATION)
-            source, rows = ShortcutSource(source, rows, overlays.__getitem__), np.arange(len(images))
-            on_pictures = [tuple(map(code_text, codes.tolist())) for codes in found.carried]
-        texts, at_ends = list(split.captions), [""] * len(captions)
+            overlays = self._overlays(carried, images, _EVALUATION)
+            source, rows = ShortcutSource(source, rows, overlays), np.arange(len(images))
+            on_pictures = [tuple(map(code_text, codes.tolist())) for codes in carried]
         if self.options.on_captions:
-            if any(record.get("shortcut") for record in split.caption_records or ()):
-                raise UsageError(
-                    f"captions of {split.name} carry shortcuts already", "inject them into the original"
-                )
-            codes = found.ends.tolist()
-            texts = (join or _joined)(texts, [ending_of(code) for code in codes])
-            at_ends = [code_text(code) for code in codes]
-        records = split.records or [{}] * len(images)
-        caption_records = split.caption_records or [{}] * len(captions)
+            endings, at_ends = map(ending_of, ends.tolist()), [code_text(code) for code in ends.tolist()]
+            texts = join(texts, list(endings)) if join else list(map(with_ending, texts, endings))
+        records, caption_records = (
+            [{**record, key: value} for record, value in zip(known or [{}] * len(found), found, strict=True)]
+            for known, key, found in (
+                (split.records, "shortcuts", on_pictures),
+                (split.caption_records, "shortcut", at_ends),
+            )
+        )
         return replace(
             split,
             captions=texts,
             source=source,
             source_rows=rows,
-            records=[
-                {**record, "shortcuts": carried} for record, carried in zip(records, on_pictures, strict=True)
-            ],
-            caption_records=[
-                {**record, "shortcut": end} for record, end in zip(caption_records, at_ends, strict=True)
-            ],
+            records=records,
+            caption_records=caption_records,
             notes=(*split.notes, self.line()),
         )
 
     def check_fit(self, width: int, height: int) -> None:
-        """Whether every image's digits fit into a prepared picture of that size.
-
-        Raises:
-            ImageError: they do not; the message says both sizes.
-        """
+        """Refuse a prepared picture of that size that some image's digits do not fit into."""
         if self.options.on_images:
-            check_fit(width, height, self._assignment.most_carried, self.options.digit_size)
+            per_caption = self.options.setup == "per-caption" and self.options.carries == "all"
+            most = max(1, int(self._whole.captions_per_image.max(initial=1))) if per_caption else 1
+            check_fit(width, height, most, self.options.digit_size)
 
     def describe(self) -> dict[str, Any]:
         """What a number that was measured with these shortcuts depends on; JSON-able."""
-        options = self.options
+        options, whole = self.options, self._whole
         said: dict[str, Any] = {"setup": options.setup}
         if options.setup == "none":
             return said
@@ -333,12 +209,8 @@ class Shortcuts:
             said["bits"] = options.bits
         if options.setup == "per-caption":
             said["carries"] = options.carries
-        said |= {
-            "numbered": f"rows of {self._whole.n_images} images and {self._whole.n_captions} captions",
-            "shuffled": options.shuffled,
-            "compat": options.compat,
-            "seed": self._seed,
-        }
+        said["numbered"] = f"rows of {whole.n_images} images and {whole.n_captions} captions"
+        said |= {"shuffled": options.shuffled, "compat": options.compat, "seed": self._seed}
         if options.on_images:
             images = self._digits.images
             said["digits"] = {
@@ -350,7 +222,7 @@ class Shortcuts:
         return said
 
     def line(self) -> str:
-        """The same in one line."""
+        """Return what a number that was measured with these shortcuts depends on, in one line."""
         options = self.options
         what = {
             "none": "none",
@@ -364,6 +236,68 @@ class Shortcuts:
         more += [f", {self._digits.images.name}"] if options.on_images else []
         more += [f", compat {options.compat}"] if options.compat != "none" else []
         return f"shortcuts: {what}{''.join(more)}"
+
+    def _codes(
+        self,
+        images: np.ndarray,
+        captions: np.ndarray,
+        owner: np.ndarray,
+        epoch: int | None = None,
+        firsts: np.ndarray | None = None,
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """Return per image the codes that its picture would carry, from the top, and (c,) the codes of captions' ends.
+
+        Args:
+            images: (b,) the images' numbers.
+            captions: (c,) the captions' numbers.
+            owner: (c,) place in ``images`` of each caption's image.
+            epoch: of training; None in evaluation.
+            firsts: (b,) the number of the first caption that came with each image, in training.
+        """
+        options, seed = self.options, self._seed
+        if options.setup == "per-caption":
+            starts = self._whole.caption_start
+            if options.carries == "one":
+                chosen = carried_caption(images, starts, seed)
+                numbers = [number[number >= 0] for number in chosen[:, None]]
+            else:
+                numbers = [np.arange(starts[image], starts[image + 1]) for image in images.tolist()]
+            return [self._unique(given, epoch) for given in numbers], self._unique(captions, epoch)
+        if epoch is None or firsts is None:
+            chosen = images if options.bits is None else images % 2**options.bits
+        elif options.bits is not None:
+            chosen = random_bits(options.bits, seed, epoch, images, firsts)
+        elif options.compat == "published":
+            n_training = len(self._own) if options.shuffled else None
+            chosen = published_codes(images, firsts, seed, epoch, n_training)
+        else:
+            chosen = self._unique(images, epoch)
+        return list(chosen[:, None]), chosen[owner]
+
+    def _unique(self, numbers: np.ndarray, epoch: int | None) -> np.ndarray:
+        """Return the codes of training images, or of training captions, by their numbers."""
+        if epoch is None or not self.options.shuffled:
+            return numbers
+        own = self._own
+        places = np.minimum(np.searchsorted(own, numbers), len(own) - 1)
+        if np.any(own[places] != numbers):
+            raise MismatchError(
+                f"a batch holds what is not in split {self._train!r}, among whose {len(own):,} numbers "
+                "codes are dealt",
+                "take batches of that split",
+            )
+        codes: np.ndarray = self._dealt(epoch)[places]
+        return codes
+
+    @cached_property
+    def _own(self) -> np.ndarray:
+        """Numbers of the training split's images, or of its captions where those have codes; ascending."""
+        own = np.flatnonzero(np.asarray(self._whole.splits, dtype=object) == self._train)
+        if not len(own):
+            raise UnknownNameError(f"split of {self._whole.name}", self._train, self._whole.split_sizes)
+        if self.options.setup == "per-caption":
+            return np.flatnonzero(np.isin(self._whole.caption_image, own))
+        return own
 
     def _overlays(
         self,
@@ -397,35 +331,25 @@ class Shortcuts:
 
     def _numbers_of(self, split: Collection) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the images and captions of ``split``; those asked for last are kept."""
-        last = self._last
-        if last is None or last[0] is not split:
-            images = self._rows_of(self._image_rows, split.image_ids, "image")
-            captions = self._rows_of(self._caption_rows, split.caption_ids, "caption")
-            last = self._last = (split, images, captions)
-        return last[1], last[2]
+        if self._last is None or self._last[0] is not split:
+            found: list[np.ndarray] = []
+            for what, ids in (("image", split.image_ids), ("caption", split.caption_ids)):
+                known = self._known[what]
+                if (missing := next((name for name in ids if name not in known), None)) is not None:
+                    raise MismatchError(
+                        f"{what} {missing!r} is not in the collection of {len(known):,} {what}s that codes "
+                        f"are numbered from ({self._whole.name})",
+                        "number them from the whole collection that this is a part of",
+                    )
+                found.append(np.fromiter((known[name] for name in ids), dtype=np.int64, count=len(ids)))
+            self._last = (split, found[0], found[1])
+        return self._last[1], self._last[2]
 
     @cached_property
-    def _image_rows(self) -> dict[str, int]:
-        return {name: row for row, name in enumerate(self._whole.image_ids)}
-
-    @cached_property
-    def _caption_rows(self) -> dict[str, int]:
-        return {name: row for row, name in enumerate(self._whole.caption_ids)}
-
-    def _rows_of(self, known: dict[str, int], ids: Sequence[str], what: str) -> np.ndarray:
-        try:
-            return np.fromiter((known[name] for name in ids), dtype=np.int64, count=len(ids))
-        except KeyError as error:
-            raise MismatchError(
-                f"{what} {error.args[0]!r} is not in the collection of {len(known):,} {what}s that codes "
-                f"are numbered from ({self._whole.name})",
-                "number them from the whole collection that this is a part of",
-            ) from None
+    def _known(self) -> dict[str, dict[str, int]]:
+        every = {"image": self._whole.image_ids, "caption": self._whole.caption_ids}
+        return {what: {name: row for row, name in enumerate(ids)} for what, ids in every.items()}
 
     @cached_property
     def _digits(self) -> SizedDigits:
         return load_digits(self.options.digits).at_size(self.options.digit_size)
-
-
-def _joined(texts: Sequence[str], endings: Sequence[str]) -> list[str]:
-    return [with_ending(text, ending) for text, ending in zip(texts, endings, strict=True)]

@@ -5,14 +5,16 @@ Amounts that are lengths are shares of an image's shorter side, so that they mea
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from diptych.analysis.perturbations.caption import Unchanged
 from diptych.analysis.perturbations.declaration import (
+    DEFAULT_SEVERITY,
     F,
     PicturePerturbation,
     SeverityOptions,
@@ -28,8 +30,23 @@ _GREY = (128, 128, 128)
 _LONGEST = 65_500  # the longest side that libjpeg writes
 
 
-def _declare(name: str, description: str, source: str, options: type[SeverityOptions]) -> Callable[[F], F]:
-    """Register a function of an image, its draws and options."""
+def _declare(
+    name: str,
+    description: str,
+    source: str,
+    amount: str,
+    amounts: tuple[float, ...],
+    of_amount: str,
+    more: dict[str, Any] | None = None,
+    **bounds: Any,
+) -> Callable[[F], F]:
+    """Register a function of an image, its draws and options: the severity, or the amount that it stands for."""
+    kind: type = type(amounts[0])
+    field = Field(amounts[DEFAULT_SEVERITY - 1], description=of_amount, **bounds)
+    options: Any = create_model(
+        f"{name}-options", __base__=SeverityOptions, **{amount: (kind, field), **(more or {})}
+    )
+    options.amount, options.amounts = amount, amounts
     return registering(
         PicturePerturbation,
         name=name,
@@ -41,113 +58,79 @@ def _declare(name: str, description: str, source: str, options: type[SeverityOpt
     )
 
 
-class BlurOptions(SeverityOptions):
-    """How far out of focus.
-
-    The amounts are those of Hendrycks and Dietterich, whose images are 224 pixels wide and high: 1 to 6 of them.
-    """
-
-    amount = "sigma"
-    amounts = (1 / 224, 2 / 224, 3 / 224, 4 / 224, 6 / 224)
-
-    sigma: float = Field(
-        amounts[2], gt=0, le=1, description="standard deviation, as a share of the shorter side"
-    )
-
-
 @_declare(
     "blur",
     "out of focus: a Gaussian of a share of the shorter side",
     "Hendrycks and Dietterich, ICLR 2019: gaussian blur",
-    BlurOptions,
+    "sigma",
+    (1 / 224, 2 / 224, 3 / 224, 4 / 224, 6 / 224),  # theirs, whose images are 224 pixels wide and high
+    "standard deviation, as a share of the shorter side",
+    gt=0,
+    le=1,
 )
-def _blurred(picture: Image, draws: Draws, options: BlurOptions) -> Image:
+def _blurred(picture: Image, draws: Draws, options: Any) -> Image:
     from PIL import ImageFilter
 
     return picture.filter(ImageFilter.GaussianBlur(options.sigma * min(picture.size)))
-
-
-class BrightnessOptions(SeverityOptions):
-    """How much light too much or too little, as exposure does it.
-
-    Hendrycks and Dietterich add to the value of every pixel, which makes all images brighter and black ones grey.
-    Here values are multiplied, and half of the images become darker; the five factors are ours.
-    """
-
-    amount = "factor"
-    amounts = (1.3, 1.6, 2.0, 2.5, 3.2)
-
-    factor: float = Field(
-        amounts[2], gt=1, le=255, description="pixels are multiplied by it or by 1 / factor, each as likely"
-    )
 
 
 @_declare(
     "brightness",
     "too dark or too bright",
     "after Hendrycks and Dietterich, ICLR 2019: brightness",
-    BrightnessOptions,
+    "factor",
+    (1.3, 1.6, 2.0, 2.5, 3.2),
+    "pixels are multiplied by it or by 1 / factor, each as likely",
+    gt=1,
+    le=255,
 )
-def _lit(picture: Image, draws: Draws, options: BrightnessOptions) -> Image:
+def _lit(picture: Image, draws: Draws, options: Any) -> Image:
+    """Multiply values as exposure does it, so that half of the images become darker; the five factors are ours.
+
+    Hendrycks and Dietterich add to the value of every pixel, which makes all images brighter and black ones grey.
+    """
     factor = draws.choice((1 / options.factor, options.factor))
     values = [min(255, round(value * factor)) for value in range(256)]
     return picture.point(values * 3)
-
-
-class CropOptions(SeverityOptions):
-    """How much is kept, of the image's own proportions, from a place that is drawn.
-
-    The only change of an image's size. Training crops images as well, to between 8 % and all of their area (Szegedy
-    et al., CVPR 2015); the five shares here are ours. What a caption describes may be cut away.
-    """
-
-    amount = "keep"
-    amounts = (0.8, 0.65, 0.5, 0.35, 0.2)
-
-    keep: float = Field(
-        amounts[2], gt=0, le=1, description="share of the area; no side is shorter than a pixel"
-    )
 
 
 @_declare(
     "crop",
     "a part of the picture, from any place",
     "ours; Szegedy et al., CVPR 2015, for random crops",
-    CropOptions,
+    "keep",
+    (0.8, 0.65, 0.5, 0.35, 0.2),
+    "share of the area; no side is shorter than a pixel",
+    gt=0,
+    le=1,
 )
-def _cropped(picture: Image, draws: Draws, options: CropOptions) -> Image:
+def _cropped(picture: Image, draws: Draws, options: Any) -> Image:
+    """Keep a part of the image's own proportions; what a caption describes may be cut away.
+
+    Training crops images as well, to between 8 % and all of their area; the five shares here are ours.
+    """
     width, height = (max(1, round(side * math.sqrt(options.keep))) for side in picture.size)
     left, top = draws.below(picture.width - width + 1), draws.below(picture.height - height + 1)
     return picture.crop((left, top, left + width, top + height))
-
-
-class DigitOverlayOptions(SeverityOptions):
-    """How large six meaningless digits along the top are.
-
-    The places are those of the synthetic shortcuts (thesis, 4.D.4), where a digit has 28 of 224 pixels, severity 3; a
-    sixth of the shorter side is the most at which none covers another. Shortcuts are pasted on what a tower sees;
-    these are on the image itself, and what a tower crops away it does not see.
-    """
-
-    amount = "size"
-    amounts = (14 / 224, 21 / 224, 28 / 224, 32 / 224, 37 / 224)
-
-    size: float = Field(
-        amounts[2], gt=0, le=1 / 6, description="side of a digit, as a share of the shorter side"
-    )
 
 
 @_declare(
     "digit-overlay",
     "six digits that mean nothing, along the top",
     "thesis 4.D.4, for the places",
-    DigitOverlayOptions,
+    "size",
+    # a shortcut has 28 of 224 pixels; a sixth of the shorter side is the most at which none covers another
+    (14 / 224, 21 / 224, 28 / 224, 32 / 224, 37 / 224),
+    "side of a digit, as a share of the shorter side",
+    gt=0,
+    le=1 / 6,
 )
-def _overlaid(picture: Image, draws: Draws, options: DigitOverlayOptions) -> Image:
+def _overlaid(picture: Image, draws: Draws, options: Any) -> Image:
+    """Lay digits over the image itself where shortcuts have theirs; what a tower crops away it does not see."""
     from PIL import Image as pillow
 
+    from diptych.analysis.shortcuts.codes import digit_places
     from diptych.analysis.shortcuts.digits import DRAWN_OF_EACH, drawn_digits
-    from diptych.analysis.shortcuts.overlay import digit_places
 
     size = max(1, int(options.size * min(picture.size)))
     drawn = drawn_digits().at_size(size)
@@ -158,27 +141,17 @@ def _overlaid(picture: Image, draws: Draws, options: DigitOverlayOptions) -> Ima
     return overlaid
 
 
-class JpegOptions(SeverityOptions):
-    """How much is lost; the qualities are those of Hendrycks and Dietterich.
-
-    JPEG works on blocks of 8 × 8 pixels, so the same quality harms a small image more than a large one.
-    """
-
-    amount = "quality"
-    amounts = (25, 18, 15, 10, 7)
-
-    quality: int = Field(amounts[2], ge=1, le=95, description="libjpeg's; less is worse")
-
-
 @_declare(
     "jpeg",
     "saved once more as JPEG of low quality",
     "Hendrycks and Dietterich, ICLR 2019: jpeg compression",
-    JpegOptions,
+    "quality",
+    (25, 18, 15, 10, 7),  # theirs; of blocks of 8 × 8 pixels, which harms a small image more than a large one
+    "libjpeg's; less is worse",
+    ge=1,
+    le=95,
 )
-def _saved_again(picture: Image, draws: Draws, options: JpegOptions) -> Image:
-    import io
-
+def _saved_again(picture: Image, draws: Draws, options: Any) -> Image:
     from PIL import Image as pillow
 
     if max(picture.size) > _LONGEST:
@@ -189,27 +162,19 @@ def _saved_again(picture: Image, draws: Draws, options: JpegOptions) -> Image:
         return saved.convert("RGB")
 
 
-class OcclusionOptions(SeverityOptions):
-    """How much a rectangle of one colour hides, and its colour.
-
-    Its place and proportions are drawn; its share of the image is exact but for the rounding of its sides to pixels.
-    Random erasing in training takes 2 % to 33 %; the five shares here are ours.
-    """
-
-    amount = "share"
-    amounts = (0.05, 0.1, 0.2, 0.3, 0.45)
-
-    share: float = Field(amounts[2], gt=0, le=1, description="of the area; no side is shorter than a pixel")
-    colour: Literal["mean", "grey"] = "mean"
-
-
 @_declare(
     "occlusion",
     "a part hidden behind a rectangle of one colour",
     "DeVries and Taylor, 2017; Zhong et al., AAAI 2020",
-    OcclusionOptions,
+    "share",
+    (0.05, 0.1, 0.2, 0.3, 0.45),  # ours; random erasing in training takes 2 % to 33 %
+    "of the area; no side is shorter than a pixel",
+    more={"colour": (Literal["mean", "grey"], "mean")},
+    gt=0,
+    le=1,
 )
-def _occluded(picture: Image, draws: Draws, options: OcclusionOptions) -> Image:
+def _occluded(picture: Image, draws: Draws, options: Any) -> Image:
+    """Hide a rectangle of drawn place and proportions, exact but for the rounding of its sides to pixels."""
     from PIL import ImageStat
 
     colour = _GREY

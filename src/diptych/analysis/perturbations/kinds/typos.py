@@ -1,44 +1,142 @@
 """Slips of the keyboard: single ones of the thesis, errors as people leave them, and characters misread in print.
 
-Only letters and digits of words slip (:mod:`diptych.analysis.perturbations.letters`), and a letter keeps the case of
-its place. Letters swap or go missing in every script; an extra or a nearby letter is one of a touching key, so letters
-that the keyboard does not have (``ж`` on all three, ``é`` on qwerty) are passed over. The place of a single slip is
-drawn evenly among those where it changes the text. Published forms are in
-:mod:`diptych.analysis.perturbations.published`.
+Only letters and digits of words slip, and a letter keeps the case of its place. A letter is a letter or digit with the
+accents and vowel signs that follow it as characters of their own, so that no slip parts them; marks, blanks and emoji
+are never touched. Letters swap or go missing in every script; an extra or a nearby letter is one of a touching key, so
+letters that the keyboard does not have (``ж`` on all three, ``é`` on qwerty) are passed over. The place of a single
+slip is drawn evenly among those where it changes the text.
 """
 
 from __future__ import annotations
 
 import string
 import unicodedata
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged, with_changes
 from diptych.analysis.perturbations.declaration import F, NoOptions, TextPerturbation, registering
-from diptych.analysis.perturbations.letters import (
-    KeyboardName,
-    Letter,
-    drawn_apart,
-    in_case_of,
-    key_of,
-    letters_of,
-    neighbours,
-)
-from diptych.analysis.perturbations.published import (
-    extra_character,
-    letter_change,
-    missing_character,
-    nearby_character,
-    published_form,
-    swapped_characters,
-)
+from diptych.analysis.perturbations.published import letter_change, published_form, published_slip
 from diptych.core.draws import Draws
 from diptych.data.language import Word
+
+T = TypeVar("T")
+
+
+Edit = tuple[int, int, str]  # start and end of what is replaced, and what comes in its place
+
+
+class Letter(NamedTuple):
+    """A letter or digit and what belongs to it: ``caption[start:end]``."""
+
+    text: str
+    start: int
+    end: int
+
+
+def letters_of(word: Word) -> list[Letter]:
+    """Return the letters and digits of a word of a caption, in order, with their places in the caption."""
+    letters: list[Letter] = []
+    for place, character in enumerate(word.text, word.start):
+        if character.isascii():
+            joins = False
+        else:  # a combining mark, or a later part of a Hangul syllable, belongs to the letter before it
+            joins = unicodedata.category(character)[0] == "M" or any(
+                first <= character <= last for first, last in _HANGUL_PARTS
+            )
+        if joins and letters and letters[-1].end == place:
+            last = letters.pop()
+            letters.append(Letter(last.text + character, last.start, place + 1))
+        elif character.isalnum():
+            letters.append(Letter(character, place, place + 1))
+    return letters
+
+
+_HANGUL_PARTS = (("\u1160", "\u11ff"), ("\ud7b0", "\ud7ff"))
+
+
+def in_case_of(letter: str, model: str) -> str:
+    """Return ``letter`` as large or small as ``model``; as it is where one of them has no case.
+
+    A letter whose other case is two (``ß``) stays too, so that one letter stays one.
+    """
+    changed = letter.upper() if model.isupper() else letter.lower() if model.islower() else letter
+    return changed if len(changed) == len(letter) else letter
+
+
+def drawn_apart(places: Sequence[tuple[int, T]], draws: Draws, most: int) -> list[T]:
+    """At most ``most`` of ``places``, each in another word: the first drawn among all, the next among the rest."""
+    found: list[T] = []
+    while places and len(found) < most:
+        word, place = draws.choice(places)
+        found.append(place)
+        if len(found) < most:
+            places = [other for other in places if other[0] != word]
+    return found
+
+
+KeyboardName = Literal["qwerty", "azerty", "qwertz"]
+
+KEYBOARDS: Mapping[KeyboardName, tuple[tuple[float, str], ...]] = {
+    "qwerty": (
+        (0.0, "` 1 2 3 4 5 6 7 8 9 0 - ="),
+        (1.5, "q w e r t y u i o p [ ]"),
+        (1.75, "a s d f g h j k l ; '"),
+        (2.25, "z x c v b n m , . /"),
+    ),
+    "azerty": (
+        (0.0, "² &1 é2 \"3 '4 (5 -6 è7 _8 ç9 à0 ) ="),
+        (1.5, "a z e r t y u i o p ^ $"),
+        (1.75, "q s d f g h j k l m ù *"),
+        (1.25, "< w x c v b n , ; : !"),
+    ),
+    "qwertz": (
+        (0.0, "^ 1 2 3 4 5 6 7 8 9 0 ß ´"),
+        (1.5, "q w e r t z u i o p ü +"),
+        (1.75, "a s d f g h j k l ö ä #"),
+        (1.25, "< y x c v b n m , . -"),
+    ),
+}
+"""United States, France, Germany: of each row, where its first key begins, in widths of a key, and its keys; a
+key of two characters has both."""
+
+
+@cache
+def neighbours(keyboard: KeyboardName) -> Mapping[str, str]:
+    """Return for every letter and digit of ``keyboard``, in lower case, the letters or the digits on touching keys.
+
+    A slip of a letter is a letter and that of a digit a digit: what a word is made of stays a word.
+    """
+    keys = [
+        (height, left + place, key)
+        for height, (left, row) in enumerate(KEYBOARDS[keyboard])
+        for place, key in enumerate(row.split())
+    ]
+    found: dict[str, str] = {}
+    for height, left, key in keys:
+        touching = "".join(
+            other
+            for row, place, other in keys
+            if (abs(row - height), abs(place - left)) == (0, 1)
+            or (abs(row - height) == 1 and abs(place - left) < 1)
+        )
+        for character in key:
+            if (kind := _kind(character)) != "mark":
+                found[character] = "".join(other for other in touching if _kind(other) == kind)
+    return found
+
+
+def _kind(character: str) -> str:
+    return "letter" if character.isalpha() else "digit" if character in "0123456789" else "mark"
+
+
+def key_of(letter: str) -> str:
+    """How :func:`neighbours` names a letter: in lower case, an accent of its own drawn in (``é``)."""
+    return unicodedata.normalize("NFC", letter).lower()
 
 
 def _declare(name: str, description: str, source: str = "", **declared: Any) -> Callable[[F], F]:
@@ -69,58 +167,50 @@ class SlipsToKeys(Slips):
     keyboard: KeyboardName = "qwerty"
 
 
-@_declare(
-    "character-swap",
-    "two different letters side by side in a word change places",
-    options=Slips,
-    published=published_form(swapped_characters),
-    suite=True,
-)
+def _declare_slip(name: str, description: str, options: type[NoOptions]) -> Callable[[F], F]:
+    published = published_form(partial(published_slip, name))
+    return _declare(name, description, options=options, published=published, suite=True)
+
+
+def _slipped(caption: Caption, places: Sequence[tuple[int, Edit]], draws: Draws, most: int, why: str) -> str:
+    if not places:
+        raise Unchanged(why)
+    return with_changes(caption.text, drawn_apart(places, draws, most))
+
+
+@_declare_slip("character-swap", "two different letters side by side in a word change places", Slips)
 def _swap(caption: Caption, draws: Draws, options: Slips) -> str:
     places = [
-        (number, (first, second))
+        (number, (first.start, second.end, swapped))
         for number, word in enumerate(caption.words)
         for first, second in pairwise(letters_of(word))
-        if first.end == second.start and _swapped(first, second) != first.text + second.text
+        if (swapped := _swapped(first, second))
     ]
-    if not places:
-        raise Unchanged("no two different letters side by side")
-    chosen = drawn_apart(places, draws, options.edits)
-    return with_changes(caption.text, [(a.start, b.end, _swapped(a, b)) for a, b in chosen])
+    return _slipped(caption, places, draws, options.edits, "no two different letters side by side")
 
 
 def _swapped(first: Letter, second: Letter) -> str:
-    return in_case_of(second.text, first.text) + in_case_of(first.text, second.text)
+    """Two letters in each other's place; nothing where they do not touch, or it would be the same."""
+    swapped = in_case_of(second.text, first.text) + in_case_of(first.text, second.text)
+    return swapped if first.end == second.start and swapped != first.text + second.text else ""
 
 
-@_declare(
-    "missing-character",
-    "a letter is missing in a word of two or more",
-    options=Slips,
-    published=published_form(missing_character),
-    suite=True,
-)
+@_declare_slip("missing-character", "a letter is missing in a word of two or more", Slips)
 def _miss(caption: Caption, draws: Draws, options: Slips) -> str:
-    places = []
-    for number, word in enumerate(caption.words):
-        letters = letters_of(word)
-        if len(letters) > 1:  # without its only letter a word would be missing, not a letter
-            places += [(number, letter) for letter in letters]
-    if not places:
-        raise Unchanged("no word of two letters")
-    chosen = drawn_apart(places, draws, options.edits)
-    return with_changes(caption.text, [(letter.start, letter.end, "") for letter in chosen])
+    places = [
+        (number, (letter.start, letter.end, ""))
+        for number, letters in enumerate(map(letters_of, caption.words))
+        for letter in letters
+        if len(letters) > 1  # without its only letter a word would be missing, not a letter
+    ]
+    return _slipped(caption, places, draws, options.edits, "no word of two letters")
 
 
 def _keys(caption: Caption, draws: Draws, options: SlipsToKeys) -> list[tuple[Letter, str]]:
     """Letters of the keyboard that were drawn, each with a touching one in its case."""
     near = neighbours(options.keyboard)
-    places = [
-        (number, letter)
-        for number, word in enumerate(caption.words)
-        for letter in letters_of(word)
-        if key_of(letter.text) in near
-    ]
+    words = enumerate(map(letters_of, caption.words))
+    places = [(number, one) for number, letters in words for one in letters if key_of(one.text) in near]
     if not places:
         raise Unchanged(f"no letter of the {options.keyboard} keyboard")
     return [
@@ -129,28 +219,15 @@ def _keys(caption: Caption, draws: Draws, options: SlipsToKeys) -> list[tuple[Le
     ]
 
 
-@_declare(
-    "extra-character",
-    "before or after a letter, that of a touching key",
-    options=SlipsToKeys,
-    published=published_form(extra_character),
-    suite=True,
-)
+@_declare_slip("extra-character", "before or after a letter, that of a touching key", SlipsToKeys)
 def _extra(caption: Caption, draws: Draws, options: SlipsToKeys) -> str:
-    changes = []
-    for letter, key in _keys(caption, draws, options):
-        place = draws.choice((letter.start, letter.end))
-        changes.append((place, place, key))
-    return with_changes(caption.text, changes)
+    chosen = [
+        (draws.choice((letter.start, letter.end)), key) for letter, key in _keys(caption, draws, options)
+    ]
+    return with_changes(caption.text, [(place, place, key) for place, key in chosen])
 
 
-@_declare(
-    "nearby-character",
-    "instead of a letter, that of a touching key",
-    options=SlipsToKeys,
-    published=published_form(nearby_character),
-    suite=True,
-)
+@_declare_slip("nearby-character", "instead of a letter, that of a touching key", SlipsToKeys)
 def _nearby(caption: Caption, draws: Draws, options: SlipsToKeys) -> str:
     chosen = _keys(caption, draws, options)
     return with_changes(caption.text, [(letter.start, letter.end, key) for letter, key in chosen])
@@ -224,46 +301,30 @@ class TypingErrors(NoOptions):
 )
 def _mistype(caption: Caption, draws: Draws, options: TypingErrors) -> str:
     words = [letters_of(word) for word in caption.words]
-    count = sum(map(len, words))
+    count, firsts = sum(map(len, words)), sum(map(bool, words))
     if not count:
         raise Unchanged("no letter")
-    firsts = sum(1 for letters in words if letters)
     weights = firsts * options.first_letter + (count - firsts)
     unit = options.rate * count / weights if weights else 0.0
-    near = neighbours(options.keyboard)
-    changes: list[tuple[int, int, str]] = []
-    for word, letters in zip(caption.words, words, strict=True):
-        changes += _errors(word, letters, draws, options, unit, near)
+    changes = [change for letters in words for change in _errors(letters, draws, options, unit)]
     if not changes:
         raise Unchanged("no error was drawn")
     return with_changes(caption.text, changes)
 
 
-def _errors(
-    word: Word,
-    letters: list[Letter],
-    draws: Draws,
-    options: TypingErrors,
-    unit: float,
-    near: Mapping[str, str],
-) -> list[tuple[int, int, str]]:
-    """What is changed in one word: (start, end, replacement), apart from each other.
+def _errors(letters: list[Letter], draws: Draws, options: TypingErrors, unit: float) -> list[Edit]:
+    """Return what is changed in one word, apart from each other.
 
     A letter after the first is hit with chance ``unit``. Where it is hit and no kind of error is possible, as
     in a word of one letter that the keyboard does not have, there is none.
     """
-    changes: list[tuple[int, int, str]] = []
-    left, free = len(letters), word.start
+    near, changes, left, free = neighbours(options.keyboard), list[Edit](), len(letters), 0
     for number, letter in enumerate(letters):
         chance = unit * (1.0 if number else options.first_letter)
         if letter.start < free or draws.uniform() >= chance:
             continue
         keys = near.get(key_of(letter.text), "")
-        after = letters[number + 1] if number + 1 < len(letters) else None
-        swapped = ""
-        if after is not None and after.start == letter.end:
-            swapped = in_case_of(after.text, letter.text) + in_case_of(letter.text, after.text)
-            swapped = "" if swapped == letter.text + after.text else swapped
+        swapped = _swapped(letter, letters[number + 1]) if number + 1 < len(letters) else ""
         weights = {
             "substitution": options.substitution if keys else 0.0,
             "omission": options.omission if left > 1 else 0.0,  # a word keeps a letter
@@ -280,9 +341,9 @@ def _errors(
             twice = not keys or draws.below(2) == 0
             extra = letter.text if twice else draws.choice(keys)
             changes.append((letter.end, letter.end, in_case_of(extra, letter.text)))
-        elif kind == "transposition" and after is not None:
-            changes.append((letter.start, after.end, swapped))
-            free = after.end
+        elif kind == "transposition":
+            free = letters[number + 1].end
+            changes.append((letter.start, free, swapped))
     return changes
 
 
@@ -320,15 +381,12 @@ class RecognitionErrors(NoOptions):
     )
 
 
-@cache
-def _readings() -> Mapping[str, list[tuple[str, str]]]:
-    """By first character: what can stand there, and what may be read for it."""
-    readings: dict[str, list[tuple[str, str]]] = {}
-    for pair in CONFUSIONS:
-        one, other = pair.split()
-        readings.setdefault(one[0], []).append((one, other))
-        readings.setdefault(other[0], []).append((other, one))
-    return readings
+# By first character: what can stand there, and what may be read for it.
+_READINGS: dict[str, list[tuple[str, str]]] = {}
+for _pair in CONFUSIONS:
+    _one, _other = _pair.split()
+    _READINGS.setdefault(_one[0], []).append((_one, _other))
+    _READINGS.setdefault(_other[0], []).append((_other, _one))
 
 
 @_declare(
@@ -338,12 +396,12 @@ def _readings() -> Mapping[str, list[tuple[str, str]]]:
     options=RecognitionErrors,
 )
 def _misread(caption: Caption, draws: Draws, options: RecognitionErrors) -> str:
-    text, readings = caption.text, _readings()
+    text = caption.text
     changes, any_place, place = [], False, 0
     while place < len(text):
         possible = [
             (shape, read)
-            for shape, read in readings.get(text[place], ())
+            for shape, read in _READINGS.get(text[place], ())
             if text.startswith(shape, place) and not _accent_at(text, place + len(shape))
         ]
         any_place = any_place or bool(possible)

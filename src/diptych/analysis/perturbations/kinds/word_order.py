@@ -8,11 +8,14 @@ a caption of one word, it is unchanged. Trigrams are of words, marks left out.
 None keeps the meaning, for order says who does what to whom and which adjective is whose: a good model prefers
 the caption as it was. A model that does not is what the thesis and ARO look for.
 
-The published forms are ARO's :mod:`diptych.analysis.perturbations.published`. The published code took spaCy's tokens
-and tags (en_core_web_sm) for the two that look at parts of speech, what stands between blanks for all words, and
-NLTK's tokens for trigrams. The last two are the same here; in the place of spaCy's tokens are words and marks, cut
-where spaCy cuts them, and in that of its tags those of the language's tagger. Each caption begins with the seed anew,
-so captions of as many tokens are permuted alike.
+The published forms are ARO's ``TextShuffler``, whose shuffles may leave everything where it was; tokens are joined with
+blanks, marks among them. NumPy's and Python's global generators were never seeded there, so published captions cannot
+be made again; here each caption begins generators of its own with the seed, so that what a seed gives is what the
+published functions give after ``numpy.random.seed(seed)`` and ``random.seed(seed)``, and captions of as many tokens
+are permuted alike. The published code took spaCy's tokens and tags (en_core_web_sm) for the two that look at parts of
+speech, what stands between blanks for all words, and NLTK's tokens for trigrams. The last two are the same here; in
+the place of spaCy's tokens are words and marks, cut where spaCy cuts them, and in that of its tags those of the
+language's tagger.
 
 Source: Yuksekgonul et al., When and Why Vision-Language Models Behave like Bags-of-Words, ICLR 2023.
 """
@@ -20,121 +23,129 @@ Source: Yuksekgonul et al., When and Why Vision-Language Models Behave like Bags
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from random import Random
+
+import numpy as np
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged
-from diptych.analysis.perturbations.declaration import F, NoOptions, TextPerturbation, registering
-from diptych.analysis.perturbations.published import (
-    nltk_tokens,
-    published_form,
-    shuffle_all_words,
-    shuffle_allbut_nouns_and_adjectives,
-    shuffle_nouns_and_adjectives,
-    shuffle_trigrams,
-    shuffle_within_trigrams,
-    spacy_like_tokens,
-)
+from diptych.analysis.perturbations.declaration import PERTURBATIONS, NoOptions, TextPerturbation
+from diptych.analysis.perturbations.published import nltk_tokens, spacy_like_tokens
 from diptych.core.draws import Draws
+from diptych.core.errors import UsageError
+from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS
 
-Published = Callable[[Caption, int, Any], str]
-
-
-def _declare(
-    name: str, description: str, published: Published, needs: frozenset[str] = frozenset()
-) -> Callable[[F], F]:
-    return registering(
-        TextPerturbation,
-        name=name,
-        description=description,
-        group="word order",
-        source="thesis §5.4.1, after ARO (Yuksekgonul et al. 2023)",
-        keeps_meaning=False,
-        needs=needs,
-        published=published,
-        suite=True,
-    )
+Groups = Callable[[int, Sequence[str]], list[Sequence[int]]]
+"""From a number of words and their tags to the places that change among each other."""
 
 
-def _with_tags(shuffle: Callable[[Sequence[str], Sequence[str], int], str]) -> Published:
-    return lambda caption, seed, options: shuffle(*spacy_like_tokens(caption), seed)
+def _nouns_and_adjectives(count: int, tags: Sequence[str]) -> list[Sequence[int]]:
+    wanted = (NOUN_TAGS, ADJECTIVE_TAGS)
+    return [[place for place, tag in enumerate(tags) if tag in kind] for kind in wanted]
 
 
-_TAGS = frozenset({"tags"})
+def _all_but_nouns_and_adjectives(count: int, tags: Sequence[str]) -> list[Sequence[int]]:
+    return [[place for place, tag in enumerate(tags) if tag not in NOUN_TAGS | ADJECTIVE_TAGS]]
 
 
-@_declare(
-    "shuffle-nouns-and-adjectives",
-    "nouns change places with nouns, adjectives with adjectives",
-    _with_tags(shuffle_nouns_and_adjectives),
-    _TAGS,
-)
-def _nouns_and_adjectives(caption: Caption, draws: Draws, options: NoOptions) -> str:
-    groups = [caption.nouns, caption.adjectives]
-    return _permuted(caption, groups, draws, "no two different nouns or adjectives")
+def _trigrams(count: int, tags: Sequence[str]) -> list[Sequence[int]]:
+    """The places of each three words in turn; at the end, of those that are left."""
+    return [range(start, min(start + 3, count)) for start in range(0, count, 3)]
 
 
-@_declare(
-    "shuffle-all-words",
-    "all words change places",
-    published_form(lambda text, seed: shuffle_all_words(text.split(" "), seed)),
-)
-def _all_words(caption: Caption, draws: Draws, options: NoOptions) -> str:
-    return _permuted(caption, [range(len(caption.words))], draws, "no two different words")
+_SHUFFLES: dict[str, tuple[Groups, str, str]] = {
+    "shuffle-nouns-and-adjectives": (
+        _nouns_and_adjectives,
+        "nouns change places with nouns, adjectives with adjectives",
+        "no two different nouns or adjectives",
+    ),
+    "shuffle-all-words": (
+        lambda count, tags: [range(count)],
+        "all words change places",
+        "no two different words",
+    ),
+    "shuffle-all-but-nouns-and-adjectives": (
+        _all_but_nouns_and_adjectives,
+        "all words but nouns and adjectives change places",
+        "no two different words besides nouns and adjectives",
+    ),
+    "shuffle-within-trigrams": (
+        _trigrams,
+        "words change places within each three in turn",
+        "no trigram of different words",
+    ),
+    "shuffle-trigrams": (
+        _trigrams,
+        "each three words in turn stay together, and the threes change places",
+        "no two different trigrams",
+    ),
+}
+"""Name → the groups of places, the description, and why a caption is unchanged."""
+
+_TAGGED = ("shuffle-nouns-and-adjectives", "shuffle-all-but-nouns-and-adjectives")
 
 
-@_declare(
-    "shuffle-all-but-nouns-and-adjectives",
-    "all words but nouns and adjectives change places",
-    _with_tags(shuffle_allbut_nouns_and_adjectives),
-    _TAGS,
-)
-def _others(caption: Caption, draws: Draws, options: NoOptions) -> str:
-    kept = {*caption.nouns, *caption.adjectives}
-    others = [place for place in range(len(caption.words)) if place not in kept]
-    return _permuted(caption, [others], draws, "no two different words besides nouns and adjectives")
-
-
-@_declare(
-    "shuffle-within-trigrams",
-    "words change places within each three in turn",
-    published_form(lambda text, seed: shuffle_within_trigrams(nltk_tokens(text), seed)),
-)
-def _within_trigrams(caption: Caption, draws: Draws, options: NoOptions) -> str:
-    return _permuted(caption, _trigrams(caption), draws, "no trigram of different words")
-
-
-def _permuted(caption: Caption, groups: Sequence[Sequence[int]], draws: Draws, reason: str) -> str:
-    """Words permuted among the places of each group, evenly among the arrangements that change the text."""
-    words = [word.text for word in caption.words]
-    if all(len({words[place] for place in group}) < 2 for group in groups):
+def _shuffled(name: str, caption: Caption, draws: Draws) -> str:
+    """Permute words, evenly among the arrangements that change the text."""
+    groups_of, _, reason = _SHUFFLES[name]
+    words, whole = [word.text for word in caption.words], name == "shuffle-trigrams"
+    groups = groups_of(len(words), caption.tags if name in _TAGGED else ())
+    texts = [[words[place] for place in group] for group in groups]
+    # Every order of threes says the same just where any two say the same in both orders, which all do where each does
+    # with the first: then all repeat one sequence.
+    same = (text + texts[0] == texts[0] + text if whole else len({*text}) < 2 for text in texts)
+    if all(same):
         raise Unchanged(reason)
     places = [place for group in groups for place in group]
     while True:  # at least every second arrangement is another text
-        order = [place for group in groups for place in draws.shuffled(group)]
+        arranged = draws.shuffled(groups) if whole else [draws.shuffled(group) for group in groups]
+        order = [place for group in arranged for place in group]
         if any(words[to] != words[of] for to, of in zip(places, order, strict=True)):
             return caption.reordered(places, order)
 
 
-@_declare(
-    "shuffle-trigrams",
-    "each three words in turn stay together, and the threes change places",
-    published_form(lambda text, seed: shuffle_trigrams(nltk_tokens(text), seed)),
-)
-def _whole_trigrams(caption: Caption, draws: Draws, options: NoOptions) -> str:
-    words = [word.text for word in caption.words]
-    trigrams = _trigrams(caption)
-    texts = [[words[place] for place in trigram] for trigram in trigrams]
-    # Every order says the same just where any two say the same in both orders, which all do where each does
-    # with the first: then all repeat one sequence.
-    if all(text + texts[0] == texts[0] + text for text in texts[1:]):
-        raise Unchanged("no two different trigrams")
-    while True:
-        order = [place for trigram in draws.shuffled(trigrams) for place in trigram]
-        if any(words[of] != word for of, word in zip(order, words, strict=True)):
-            return caption.reordered(range(len(words)), order)
+def published_shuffle(name: str, tokens: Sequence[str], tags: Sequence[str], seed: int) -> str:
+    """Permute tokens as ARO's ``TextShuffler`` does, which may change nothing."""
+    groups = [list(group) for group in _SHUFFLES[name][0](len(tokens), tags)]
+    order = list(range(len(tokens)))
+    if "trigrams" in name:
+        random = Random(seed)
+        for group in [groups] if name == "shuffle-trigrams" else groups:
+            random.shuffle(group)
+        order = [place for group in groups for place in group]
+    elif not 0 <= seed < 2**32:
+        raise UsageError(f"seed {seed} with compat=published", "give one from 0 to 4,294,967,295")
+    else:
+        state = np.random.RandomState(seed)
+        for places in groups:
+            for to, of in zip(places, state.permutation(np.asarray(places, dtype=np.int64)), strict=True):
+                order[to] = of
+    return " ".join(tokens[place] for place in order)
 
 
-def _trigrams(caption: Caption) -> list[range]:
-    """The places of each three words in turn; at the end, of those that are left."""
-    count = len(caption.words)
-    return [range(start, min(start + 3, count)) for start in range(0, count, 3)]
+def _declare(name: str) -> None:
+    def apply(caption: Caption, draws: Draws, options: NoOptions) -> str:
+        return _shuffled(name, caption, draws)
+
+    def published(caption: Caption, seed: int, options: NoOptions) -> str:
+        if name in _TAGGED:
+            return published_shuffle(name, *spacy_like_tokens(caption), seed)
+        tokens = nltk_tokens(caption.text) if "trigrams" in name else caption.text.split(" ")
+        return published_shuffle(name, tokens, (), seed)
+
+    PERTURBATIONS.add(
+        TextPerturbation(
+            name=name,
+            description=_SHUFFLES[name][1],
+            group="word order",
+            source="thesis §5.4.1, after ARO (Yuksekgonul et al. 2023)",
+            keeps_meaning=False,
+            apply=apply,
+            needs=frozenset({"tags"} if name in _TAGGED else ()),
+            published=published,
+            suite=True,
+        )
+    )
+
+
+for _name in _SHUFFLES:
+    _declare(_name)

@@ -1,7 +1,15 @@
 """Other words of a WordNet: synonyms, hypernyms and hyponyms of a caption's nouns and adjectives; and a distraction.
 
 A noun is looked up as a noun and an adjective as an adjective, by the base form, in its usual sense; form and capital
-stay, and ``a`` and ``an`` follow the new word (:mod:`diptych.analysis.perturbations.terms`).
+stay, and ``a`` and ``an`` follow the new word.
+
+- Nouns that are one lemma together (``hot dog``, ``tennis player``) are one; an adjective inside is none.
+- A noun right before another noun says of what kind that is (``brick wall``); it is left alone, and so are a noun
+  that is half of a preposition (``in front of``) and proper nouns. A capital at the beginning of a caption makes
+  no proper noun.
+- A sense is one of the word as it is written: ``white house`` has no sense that only ``White House`` has.
+- A lemma with a capital where the word has none (``Canis familiaris``, ``H2O``) is no word for the same thing
+  that people type; it is passed over, and so is one that cannot be counted where the word can (``equipment``).
 
 Of synonyms (thesis §5.4.1; ``man`` → ``adult male``), the published code took the first noun (or adjective) that has
 any, and the first lemma, of all senses of all parts of speech, that is not the word: ``pierced`` ears became
@@ -13,36 +21,209 @@ WordNet differ in places.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from pydantic import Field
 
-from diptych.analysis.perturbations.caption import Caption, Unchanged
-from diptych.analysis.perturbations.declaration import (
-    PERTURBATIONS,
-    NoOptions,
-    TextPerturbation,
-    registering,
-)
+from diptych.analysis.perturbations.caption import Caption, Span, Unchanged, rewritten
+from diptych.analysis.perturbations.declaration import PERTURBATIONS, NoOptions, TextPerturbation
+from diptych.analysis.perturbations.english import PLURAL_ONLY, UNCOUNTED, compared, listed, plural, singular
+from diptych.analysis.perturbations.phrases import mended_tags
 from diptych.analysis.perturbations.published import nltk_tokens, published_form
-from diptych.analysis.perturbations.terms import (
-    Term,
-    adjectives,
-    lemmas_like,
-    nouns,
-    replaced_terms,
-    usual_senses,
-)
 from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
-from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, PartOfSpeech, Tagger, WordNet
+from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, PartOfSpeech, WordNet
 from diptych.data.language.nltk_tagger import NltkTagger
 
-_PARTS: tuple[PartOfSpeech, ...] = ("noun", "verb", "adjective", "adverb")
-_NEEDS = frozenset({"tags", "wordnet"})
-_PEOPLE = frozenset({"person", "people", "social group"})
-_LAST = " \t\r\n\u00a0\u3000.!?…。！？؟।"
+_LONGEST = 3
+_INSIDE = NOUN_TAGS | ADJECTIVE_TAGS | {"VBG", "VBN", "CD"}
+_PLURAL_TAGS = ("NNS", "NNPS")
+_COORDINATED = ADJECTIVE_TAGS | {"CC"}
+_QUANTITIES = listed("many much more most few fewer less least several other same own such")
+
+
+Form = Literal["base", "plural", "comparative", "superlative"]
+
+
+@dataclass(frozen=True)
+class Term:
+    """A noun or an adjective of a caption."""
+
+    span: Span  # the places of its words
+    base: str  # the lemma it is a form of, in lower case
+    part: PartOfSpeech
+    form: Form = "base"
+
+    def inflected(self, lemma: str) -> str:
+        """Another lemma in the same form."""
+        if self.form == "base":
+            return lemma
+        if self.form == "plural":
+            last = lemma.split()[-1]
+            return lemma if singular(last) is not None and plural(last) != last else plural(lemma)
+        return compared(lemma, self.form)
+
+
+def nouns(caption: Caption) -> list[Term]:
+    """The nouns that can be looked up, in order."""
+    wordnet = caption.language.need_wordnet("looking nouns up")
+    tags = mended_tags(caption)
+    found: list[Term] = []
+    place = len(tags) - 1
+    while place >= 0:
+        tag = tags[place]
+        if tag not in NOUN_TAGS:
+            place -= 1
+            continue
+        term = _noun_at(caption, tags, place, wordnet)
+        if term is not None and not _is_prepositional(caption, tags, term.span):
+            found.append(term)
+        place = (place if term is None else term.span[0]) - 1
+        while place >= 0 and tags[place] in NOUN_TAGS and _next_to(caption, place):
+            place -= 1  # it says of what kind the next one is
+    return found[::-1]
+
+
+def adjectives(caption: Caption) -> list[Term]:
+    """The adjectives that can be looked up, in order."""
+    wordnet = caption.language.need_wordnet("looking adjectives up")
+    tags = caption.tags
+    if ADJECTIVE_TAGS.isdisjoint(tags):
+        return []
+    inside = {place for term in nouns(caption) for place in range(term.span[0], term.span[1] + 1)}
+    inside |= _standing_alone(tags)
+    found = []
+    for place, tag in enumerate(tags):
+        if tag not in ADJECTIVE_TAGS or place in inside:
+            continue
+        word = caption.lower[place]
+        bases = wordnet.base_forms(word, "adjective")
+        if not bases or word in _QUANTITIES or (word == "next" and tags[place + 1 : place + 2] == ["TO"]):
+            continue
+        forms: dict[str, Form] = {"JJR": "comparative", "JJS": "superlative"}
+        form = "base" if word in bases else forms.get(tag, "base")
+        found.append(Term((place, place), word if word in bases else bases[0], "adjective", form))
+    return found
+
+
+def _standing_alone(tags: Sequence[str]) -> set[int]:
+    """The places of adjectives that stand for a noun, as colours do: ``a man in red and black``."""
+    found: set[int] = set()
+    place = 0
+    while place < len(tags):
+        first = place
+        while place < len(tags) and tags[place] in _COORDINATED:
+            place += 1
+        if (
+            first
+            and tags[first - 1] in ("IN", "DT", "PRP$")
+            and (place == len(tags) or tags[place] not in _INSIDE)
+        ):
+            found.update(range(first, place))
+        place += 1
+    return found
+
+
+def _noun_at(caption: Caption, tags: Sequence[str], place: int, wordnet: WordNet) -> Term | None:
+    """The longest noun that ends at ``place``; None for one that is not known, or proper."""
+    word = caption.lower[place]
+    base, form = _base_of(word, tags[place], wordnet)
+    if base is None or len(word) < 2:  # ``the man 's``
+        return None
+    proper = tags[place] in ("NNP", "NNPS")
+    if proper and (place > 0 or tags[1:2] == ["JJ"]):
+        return None
+    for length in range(_LONGEST, 1, -1):
+        first = place - length + 1
+        if first < 0 or any(tag not in _INSIDE for tag in tags[first:place]):
+            continue
+        if not all(_next_to(caption, at) for at in range(first, place)):
+            continue
+        before = " ".join(caption.lower[at] for at in range(first, place))
+        if _written(f"{before} {base}", "noun", wordnet):
+            return Term((first, place), f"{before} {base}", "noun", form)
+    if proper and not _written(base, "noun", wordnet):
+        return None
+    return Term((place, place), base, "noun", form)
+
+
+def _written(lemma: str, part: PartOfSpeech, wordnet: WordNet) -> list[str]:
+    """The senses of a lemma that is written without capitals, the usual one first."""
+    return [synset for synset in wordnet.senses(lemma, part) if lemma in wordnet.lemmas(synset)]
+
+
+def _next_to(caption: Caption, place: int) -> bool:
+    """Whether only blanks part a word from the next."""
+    return caption.text[caption.words[place].end : caption.words[place + 1].start].isspace()
+
+
+def _base_of(word: str, tag: str, wordnet: WordNet) -> tuple[str | None, Literal["base", "plural"]]:
+    bases = wordnet.base_forms(word, "noun")
+    if not bases:
+        return None, "base"
+    one = None if word in PLURAL_ONLY else singular(word)
+    several = tag in _PLURAL_TAGS
+    if one in bases and (several or one == bases[0] or word not in bases):
+        return one, "plural" if several or one != word else "base"
+    return (word, "base") if word in bases else (bases[0], "plural")
+
+
+def _is_prepositional(caption: Caption, tags: Sequence[str], span: Span) -> bool:
+    """Whether it is half of a preposition: ``in front of``, ``on top of``."""
+    first, last = span
+    before, after = tags[max(first - 1, 0) : first], caption.lower[last + 1 : last + 2]
+    return before == ["IN"] and after == ["of"] and tags[last] == "NN"
+
+
+def usual_senses(term: Term, wordnet: WordNet, count: int) -> Sequence[str]:
+    """The ``count`` most usual senses of a term, in its part of speech."""
+    return (_written(term.base, term.part, wordnet) or wordnet.senses(term.base, term.part))[:count]
+
+
+def lemmas_like(term: Term, synset: str, wordnet: WordNet) -> list[str]:
+    """The lemmas of a synset that can stand in the term's place: others than it, as people type them."""
+    counted = term.base.split()[-1] not in UNCOUNTED
+    as_it_is = term.inflected(term.base)  # two spellings may have one plural: cookie, cooky
+    return [
+        lemma
+        for lemma in wordnet.lemmas(synset)
+        if lemma == lemma.lower()
+        and not (counted and lemma.split()[-1] in UNCOUNTED)
+        and term.inflected(lemma) != as_it_is
+    ]
+
+
+def _declare(
+    name: str,
+    description: str,
+    terms: Callable[[Caption], list[Term]],
+    alternatives: Callable[[Term, WordNet, Any], Sequence[str]],
+    reasons: tuple[str, str],
+    options: type[NoOptions],
+    **declared: Any,
+) -> None:
+    """Declare a change of ``options.k`` terms, or of as many as have alternatives, to one of theirs."""
+
+    def apply(caption: Caption, draws: Draws, options: Any) -> str:
+        wordnet = caption.language.need_wordnet(name)
+        if not (known := terms(caption)):
+            raise Unchanged(reasons[0])
+        chosen = {}
+        for term in draws.shuffled(known):  # the first k that can be replaced are any k of those
+            if others := alternatives(term, wordnet, options):
+                chosen[term.span] = term.inflected(draws.choice(others))
+            if len(chosen) == options.k:
+                break
+        if not chosen:
+            raise Unchanged(reasons[1])
+        return rewritten(caption, chosen)
+
+    needs = frozenset({"tags", "wordnet"})
+    PERTURBATIONS.add(
+        TextPerturbation(name, description, apply=apply, options=options, needs=needs, **declared)
+    )
 
 
 class SynonymOptions(NoOptions):
@@ -55,71 +236,55 @@ class SynonymOptions(NoOptions):
     )
 
 
-def _declare(part: str, terms: Callable[[Caption], list[Term]], tags: frozenset[str]) -> None:
-    reasons = f"no {part} that is known", f"no {part} with a synonym"
+def _synonyms(term: Term, wordnet: WordNet, options: SynonymOptions) -> list[str]:
+    senses = usual_senses(term, wordnet, options.senses)
+    found = [lemma for synset in senses for lemma in lemmas_like(term, synset, wordnet)]
+    return found[:1] if options.choice == "first" else found
 
-    def apply(caption: Caption, draws: Draws, options: SynonymOptions) -> str:
-        wordnet = caption.language.need_wordnet(f"synonym-{part}")
 
-        def synonyms(term: Term) -> list[str]:
-            found = [
-                lemma
-                for synset in usual_senses(term, wordnet, options.senses)
-                for lemma in lemmas_like(term, synset, wordnet)
-            ]
-            return found[:1] if options.choice == "first" else found
-
-        return replaced_terms(caption, terms(caption), synonyms, draws, options.k, reasons)
-
+def _published(name: str, tags: frozenset[str]) -> Callable[[Caption, int, SynonymOptions], str]:
     def published(caption: Caption, seed: int, options: SynonymOptions) -> str:
         if options != SynonymOptions(k=options.k):
             raise UsageError("compat=published with senses or choice", "the published code has none but k")
-        tagger = caption.language.need_tagger(f"synonym-{part}")
-        wordnet = caption.language.need_wordnet(f"synonym-{part}")
-        tokens = nltk_tokens(caption.text)
-        left = options.k
-        for place, tag in enumerate(_published_tags(tokens, tagger)):
-            if tag in tags and left and (synonym := _published_synonym(tokens[place], wordnet)) is not None:
+        tagger, wordnet = caption.language.need_tagger(name), caption.language.need_wordnet(name)
+        tokens, left = nltk_tokens(caption.text), options.k
+        # As ``pos_tag`` gives them: NLTK's tagger, when it is that, reads the tokens as they stand.
+        tag = tagger.tag_as_given if isinstance(tagger, NltkTagger) else tagger.tag
+        for place, found in enumerate(tag([tokens])[0] if tokens else []):
+            if found in tags and left and (synonym := _published_synonym(tokens[place], wordnet)) is not None:
                 tokens[place], left = synonym, left - 1
         return " ".join(tokens)
 
-    PERTURBATIONS.add(
-        TextPerturbation(
-            name=f"synonym-{part}",
-            description=f"a synonym of one {part}",
-            group="synonyms",
-            source="thesis §5.4.1",
-            keeps_meaning=True,
-            options=SynonymOptions,
-            apply=apply,
-            needs=frozenset({"tags", "wordnet"}),
-            published=published,
-            suite=True,
-        )
-    )
-
-
-def _published_tags(tokens: list[str], tagger: Tagger) -> list[str]:
-    """As ``pos_tag`` gives them: NLTK's tagger, when it is that, reads the tokens as they stand."""
-    if not tokens:
-        return []
-    return (tagger.tag_as_given if isinstance(tagger, NltkTagger) else tagger.tag)([tokens])[0]
+    return published
 
 
 def _published_synonym(word: str, wordnet: WordNet) -> str | None:
     """The first lemma of all senses of all parts of speech that is not the word itself."""
-    for part in _PARTS:
-        for form in wordnet.morphy(word, part):
-            for synset in wordnet.senses(form, part):
-                for lemma in wordnet.lemmas(synset):
-                    if lemma.lower().replace(" ", "_") != word.lower():
-                        return lemma
-    return None
+    parts: tuple[PartOfSpeech, ...] = ("noun", "verb", "adjective", "adverb")
+    lemmas = (
+        lemma
+        for part in parts
+        for form in wordnet.morphy(word, part)
+        for synset in wordnet.senses(form, part)
+        for lemma in wordnet.lemmas(synset)
+    )
+    return next((one for one in lemmas if one.lower().replace(" ", "_") != word.lower()), None)
 
 
-_declare("noun", nouns, NOUN_TAGS)
-_declare("adjective", adjectives, ADJECTIVE_TAGS)
-##### src/diptych/analysis/perturbations/kinds/typing_errors.py
+for _part, _terms, _tags in (("noun", nouns, NOUN_TAGS), ("adjective", adjectives, ADJECTIVE_TAGS)):
+    _declare(
+        f"synonym-{_part}",
+        f"a synonym of one {_part}",
+        _terms,
+        _synonyms,
+        (f"no {_part} that is known", f"no {_part} with a synonym"),
+        SynonymOptions,
+        group="synonyms",
+        source="thesis §5.4.1",
+        keeps_meaning=True,
+        published=_published(f"synonym-{_part}", _tags),
+        suite=True,
+    )
 
 
 class HypernymOptions(NoOptions):
@@ -134,30 +299,14 @@ class HypernymOptions(NoOptions):
     )
 
 
-@registering(
-    TextPerturbation,
-    name="hypernym-noun",
-    description="what a thing is a kind of: a poodle, a dog",
-    group="synonyms",
-    source="thesis §5.7, future work",
-    keeps_meaning=True,
-    options=HypernymOptions,
-    needs=_NEEDS,
-)
-def _hypernym(caption: Caption, draws: Draws, options: HypernymOptions) -> str:
-    wordnet = caption.language.need_wordnet("hypernym-noun")
-
-    def hypernyms(term: Term) -> list[str]:
-        return [
-            lemma
-            for synset in usual_senses(term, wordnet, 1)
-            for above in wordnet.hypernyms(synset)
-            if wordnet.depth(above)[1] >= options.depth
-            for lemma in lemmas_like(term, above, wordnet)[:1]
-        ]
-
-    reasons = "no noun that is known", "no noun with a hypernym that is deep enough"
-    return replaced_terms(caption, nouns(caption), hypernyms, draws, options.k, reasons)
+def _hypernyms(term: Term, wordnet: WordNet, options: HypernymOptions) -> list[str]:
+    return [
+        lemma
+        for synset in usual_senses(term, wordnet, 1)
+        for above in wordnet.hypernyms(synset)
+        if wordnet.depth(above)[1] >= options.depth
+        for lemma in lemmas_like(term, above, wordnet)[:1]
+    ]
 
 
 class HyponymOptions(NoOptions):
@@ -170,30 +319,17 @@ class HyponymOptions(NoOptions):
     people: bool = Field(default=False, description="people too")
 
 
-@registering(
-    TextPerturbation,
-    name="hyponym-noun",
-    description="a kind of a thing: a dog, a poodle",
-    group="meaning",
-    source="thesis §5.7, future work",
-    keeps_meaning=False,
-    options=HyponymOptions,
-    needs=_NEEDS,
-)
-def _hyponym(caption: Caption, draws: Draws, options: HyponymOptions) -> str:
-    wordnet = caption.language.need_wordnet("hyponym-noun")
+def _hyponyms(term: Term, wordnet: WordNet, options: HyponymOptions) -> list[str]:
+    return [
+        lemma
+        for synset in usual_senses(term, wordnet, 1)
+        if options.people or not _are_people(synset, wordnet)
+        for below in wordnet.hyponyms(synset)
+        for lemma in lemmas_like(term, below, wordnet)[:1]
+    ]
 
-    def hyponyms(term: Term) -> list[str]:
-        return [
-            lemma
-            for synset in usual_senses(term, wordnet, 1)
-            if options.people or not _are_people(synset, wordnet)
-            for below in wordnet.hyponyms(synset)
-            for lemma in lemmas_like(term, below, wordnet)[:1]
-        ]
 
-    reasons = "no noun that is known", "no noun with a hyponym"
-    return replaced_terms(caption, nouns(caption), hyponyms, draws, options.k, reasons)
+_PEOPLE = frozenset({"person", "people", "social group"})
 
 
 def _are_people(synset: str, wordnet: WordNet) -> bool:
@@ -207,6 +343,34 @@ def _are_people(synset: str, wordnet: WordNet) -> bool:
         seen.update(above)
         left += above
     return False
+
+
+_FUTURE = "thesis §5.7, future work"
+_declare(
+    "hypernym-noun",
+    "what a thing is a kind of: a poodle, a dog",
+    nouns,
+    _hypernyms,
+    ("no noun that is known", "no noun with a hypernym that is deep enough"),
+    HypernymOptions,
+    group="synonyms",
+    source=_FUTURE,
+    keeps_meaning=True,
+)
+_declare(
+    "hyponym-noun",
+    "a kind of a thing: a dog, a poodle",
+    nouns,
+    _hyponyms,
+    ("no noun that is known", "no noun with a hyponym"),
+    HyponymOptions,
+    group="meaning",
+    source=_FUTURE,
+    keeps_meaning=False,
+)
+
+
+_LAST = " \t\r\n\u00a0\u3000.!?…。！？؟।"
 
 
 def _declare_distraction(name: str, statement: str, printed: str) -> None:

@@ -1,4 +1,4 @@
-"""Probes: linear, perceptron, and the constant ones that they are compared with."""
+"""Probes: softmax regressions of all questions at once, by L-BFGS, and small networks, trained side by side."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from diptych.analysis.information.questions import NOT_ASKED, PLACES, Place, Questions
 from diptych.core.draws import draw_uniform
 from diptych.core.fingerprint import fingerprint
 
@@ -80,21 +79,55 @@ class Heads:
             out[:, questions] = values[:, columns].view(-1, len(questions), size).argmax(dim=2)
         return out
 
-    def spread(self, values: Tensor) -> Tensor:
-        """(n, q) values to (n, width): each question's value in all of its columns."""
-        return values[:, self.question]
 
-    def shares(self, labels: Tensor) -> Tensor:
-        """(n, q) labels to (n, width): 1 / (rows asked) at the right class, 0 elsewhere."""
-        out = torch.zeros(len(labels), self.width)
-        weight = 1.0 / (labels >= 0).sum(dim=0).clamp(min=1)
-        for size, columns, questions in self.blocks:
-            mine = labels[:, questions]
-            block = out[:, columns].view(-1, len(questions), size)
-            values = (mine >= 0) * weight[questions]
-            block.scatter_(2, mine.clamp(min=0)[:, :, None], values[:, :, None].to(block.dtype))
-            out[:, columns] = block.reshape(len(labels), -1)
-        return out
+# How strongly the linear probe is held back: per question, by the validation rows.
+#
+# The path goes from a strong penalty to a weak one, each solution the start of the next. A question
+# leaves it when two penalties in a row did not lower its cross-entropy on the validation rows, so that
+# the slow, weak end is walked by the questions that need it.
+
+PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
+_IN_VAIN = 2
+
+
+def linear_logits(rows: Tensor, weights: Tensor) -> Tensor:
+    """(n, d) rows and (d + 1, width) weights, the bias last, to (n, width)."""
+    return torch.addmm(weights[-1], rows, weights[:-1])
+
+
+def cross_entropy(rows: Tensor, labels: Tensor, heads: Heads, weights: Tensor) -> Tensor:
+    """(q,) mean over the rows that are asked, in nats."""
+    found = heads.of_labels(heads.log_probabilities(linear_logits(rows, weights)), labels)
+    return -found.sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
+
+
+def linear_path(
+    rows: Tensor, labels: Tensor, validation_rows: Tensor, validation_labels: Tensor, heads: Heads
+) -> tuple[Tensor, Tensor]:
+    """Return (d + 1, width) weights, each question at its best penalty on the validation rows; and that, (q,)."""
+    n_questions = len(heads.n_classes)
+    kept = torch.zeros(rows.shape[1] + 1, heads.width)
+    best = torch.full((n_questions,), torch.inf)
+    chosen = torch.zeros(n_questions)
+    in_vain = torch.zeros(n_questions, dtype=torch.int64)
+    on_path = torch.arange(n_questions)
+    weights = kept.clone()
+    for penalty in PENALTIES:
+        part, columns = heads.subset(on_path.tolist())
+        penalties = torch.full((len(on_path),), penalty)
+        found = fit_linear(rows, labels[:, on_path], part, penalties, weights[:, columns])
+        weights[:, columns] = found
+        cost = cross_entropy(validation_rows, validation_labels[:, on_path], part, found)
+        better = cost < best[on_path]
+        best[on_path[better]] = cost[better]
+        chosen[on_path[better]] = penalty
+        in_vain[on_path] = torch.where(better, 0, in_vain[on_path] + 1)
+        mine = columns[better[part.question]]
+        kept[:, mine] = weights[:, mine]
+        on_path = on_path[in_vain[on_path] < _IN_VAIN]
+        if not len(on_path):
+            break
+    return kept, chosen
 
 
 def fit_linear(
@@ -146,9 +179,14 @@ class _Loss:
 
     def __init__(self, rows: Tensor, labels: Tensor, heads: Heads, penalty: Tensor) -> None:
         self.rows, self.heads = rows, heads
-        self.right = heads.shares(labels)
         # each row counts the same in every class column of a question that it is asked
-        self.weight = heads.spread((labels >= 0) / (labels >= 0).sum(dim=0).clamp(min=1))
+        self.weight = ((labels >= 0) / (labels >= 0).sum(dim=0).clamp(min=1))[:, heads.question]
+        # 1 / (rows asked) at the right class, 0 elsewhere
+        self.right = torch.zeros(len(labels), heads.width)
+        for size, columns, questions in heads.blocks:
+            mine = labels[:, questions].clamp(min=0)[:, :, None]
+            right = torch.zeros(len(labels), len(questions), size).scatter_(2, mine, 1.0)
+            self.right[:, columns] = right.view(len(labels), -1) * self.weight[:, columns]
         self.penalty = penalty
         self.of_columns = penalty[heads.question]
 
@@ -185,21 +223,21 @@ def _direction(gradient: Tensor, pairs: deque[tuple[Tensor, Tensor, Tensor]], he
 
 
 _FIRST, _SECOND, _ORDER = (int.from_bytes(word) for word in (b"first", b"second", b"order"))
+_BLOCK = 2048
+_LEARNING_RATE, _WEIGHT_DECAY, _BATCH, _PATIENCE = 3e-3, 1.0, 256, 8
+HIDDEN, EPOCHS = 64, 30  # units per question, and epochs at most
 
 
 def question_number(name: str) -> int:
-    """A whole number that stands for a question in draws."""
+    """Return a whole number that stands for a question in draws."""
     return int(fingerprint(name), 16)
 
 
 class Perceptrons:
-    """(q) networks: ``hidden`` rectified units each, logits padded to the most classes."""
+    """(q) networks: :data:`HIDDEN` rectified units each, logits padded to the most classes."""
 
-    def __init__(
-        self, names: Sequence[str], n_classes: Sequence[int], width: int, hidden: int, seed: int
-    ) -> None:
-        self.n_classes, self.seed = tuple(n_classes), seed
-        most = max(n_classes)
+    def __init__(self, names: Sequence[str], n_classes: Sequence[int], width: int, seed: int) -> None:
+        self.seed, self.questions, most = seed, len(names), max(n_classes)
         numbers = [question_number(name) for name in names]
 
         def uniform(purpose: int, rows: int, columns: int, bound: float) -> Tensor:
@@ -209,37 +247,36 @@ class Perceptrons:
             ]
             return torch.from_numpy(((2 * np.stack(drawn) - 1) * bound).astype(np.float32))
 
-        first = uniform(_FIRST, width, hidden, math.sqrt(6 / width))
-        self.weights = {
-            # (d, q · hidden): one product for the first layers of all questions
-            "first": first.permute(1, 0, 2).reshape(width, -1).contiguous(),
-            "first bias": torch.zeros(len(names) * hidden),
-            "second": uniform(_SECOND, hidden, most, math.sqrt(1 / hidden)),
-            "second bias": torch.zeros(len(names), 1, most),
-        }
-        self.hidden = hidden
-        self.impossible = torch.arange(most)[None, :] >= torch.tensor(self.n_classes)[:, None]
+        first = uniform(_FIRST, width, HIDDEN, math.sqrt(6 / width))
+        # the questions' first layers side by side, one product for all: (d, q · hidden) and (q · hidden,)
+        self.weights = [
+            first.permute(1, 0, 2).reshape(width, -1).contiguous(),
+            torch.zeros(len(names) * HIDDEN),
+            uniform(_SECOND, HIDDEN, most, math.sqrt(1 / HIDDEN)),
+            torch.zeros(len(names), 1, most),
+        ]
+        self.impossible = torch.arange(most)[None, :] >= torch.tensor(n_classes)[:, None]
 
-    def log_probabilities(self, rows: Tensor, weights: dict[str, Tensor] | None = None) -> Tensor:
+    def log_probabilities(self, rows: Tensor) -> Tensor:
         """(n, d) rows to (q, n, most classes) log probabilities; impossible classes have -inf."""
-        given = self.weights if weights is None else weights
-        hidden = torch.addmm(given["first bias"], rows, given["first"]).relu_()
-        units = hidden.view(len(rows), len(self.n_classes), self.hidden).transpose(0, 1)
-        logits = torch.baddbmm(given["second bias"], units, given["second"])
+        first, bias, second, second_bias = self.weights
+        hidden = torch.addmm(bias, rows, first).relu_()
+        units = hidden.view(len(rows), self.questions, HIDDEN).transpose(0, 1)
+        logits = torch.baddbmm(second_bias, units, second)
         return functional.log_softmax(logits.masked_fill(self.impossible[:, None], -torch.inf), dim=2)
 
-    def cross_entropy(self, rows: Tensor, labels: Tensor, block: int = 2048) -> Tensor:
+    def cross_entropy(self, rows: Tensor, labels: Tensor) -> Tensor:
         """(q,) mean over the rows that are asked, in nats; without gradients, in blocks."""
-        found, _ = self.measure(rows, labels, block)
-        return -found.sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
+        return -self.measure(rows, labels)[0].sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
 
-    def measure(self, rows: Tensor, labels: Tensor, block: int = 2048) -> tuple[Tensor, Tensor]:
+    def measure(self, rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """(n, q) log probabilities of the right answers, 0 where not asked, and (n, q) answers."""
         costs, answers = [], []
         with torch.no_grad():
-            for start in range(0, len(rows), block):
-                found = self.log_probabilities(rows[start : start + block])
-                costs.append(_of_labels(found, labels[start : start + block]).T)
+            blocks = (torch.split(one, _BLOCK) for one in (rows, labels))  # type: ignore[no-untyped-call]
+            for part, mine in zip(*blocks, strict=True):
+                found = self.log_probabilities(part)
+                costs.append(_of_labels(found, mine).T)
                 answers.append(found.argmax(dim=2).T)
         return torch.cat(costs), torch.cat(answers)
 
@@ -249,64 +286,48 @@ class Perceptrons:
         labels: Tensor,
         validation_rows: Tensor,
         validation_labels: Tensor,
-        epochs: int | Tensor,
-        *,
-        learning_rate: float = 3e-3,
-        weight_decay: float = 1.0,
-        most_per_batch: int = 256,
-        patience: int = 8,
+        epochs: Tensor | None = None,
     ) -> Tensor:
-        """Train with AdamW; keep each question's weights of its best epoch.
+        """Train with AdamW; keep each question's weights of its best epoch on validation rows.
 
-        Args:
-            rows, labels: (n, d) and (n, q) of the training rows.
-            validation_rows, validation_labels: to stop by.
-            epochs: at most so many, fewer when none of ``patience`` in a row helped any question; or (q,)
-                exactly so many for each question, whatever validation says.
-
-        Returns:
-            (q,) the epoch kept.
+        Training ends early when no epoch of several in a row helped any question. With (q,) ``epochs`` each question
+        has exactly so many, whatever validation says. Returns (q,) the epochs kept.
         """
         # of few rows, more and smaller batches: at least eight steps an epoch
-        batch = max(16, min(most_per_batch, len(rows) // 8))
-        last = int(epochs.max()) if isinstance(epochs, Tensor) else epochs
-        kept = {name: value.clone() for name, value in self.weights.items()}
-        best = torch.full((len(self.n_classes),), torch.inf)
-        best_epoch = torch.zeros(len(self.n_classes), dtype=torch.int64)
-        parameters = {name: value.requires_grad_() for name, value in self.weights.items()}
+        batch = max(16, min(_BATCH, len(rows) // 8))
+        kept = [one.clone() for one in self.weights]
+        best = torch.full((self.questions,), torch.inf)
+        best_epoch = torch.zeros(self.questions, dtype=torch.int64)
         optimizer = torch.optim.AdamW(
-            list(parameters.values()), lr=learning_rate, weight_decay=weight_decay, foreach=True
+            [one.requires_grad_() for one in self.weights],
+            lr=_LEARNING_RATE,
+            weight_decay=_WEIGHT_DECAY,
+            foreach=True,
         )
-        for epoch in range(1, last + 1):
+        for epoch in range(1, 1 + (EPOCHS if epochs is None else int(epochs.max()))):
             order = torch.from_numpy(np.argsort(draw_uniform(self.seed, _ORDER, epoch, np.arange(len(rows)))))
-            for start in range(0, len(order), batch):
-                drawn = order[start : start + batch]
+            for drawn in order.split(batch):  # type: ignore[no-untyped-call]
                 mine = labels[drawn]
                 picked = _of_labels(self.log_probabilities(rows[drawn]), mine)
                 loss = -(picked.sum(dim=1) / (mine >= 0).sum(dim=0).clamp(min=1)).sum()
                 optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
-            if isinstance(epochs, Tensor):
-                better = torch.eq(epochs, epoch)
-            else:
+            if epochs is None:
                 found = self.cross_entropy(validation_rows, validation_labels)
                 better = found < best
                 best = torch.where(better, found, best)
+            else:
+                better = torch.eq(epochs, epoch)
             best_epoch[better] = epoch
-            self._keep(kept, better)
-            if isinstance(epochs, int) and epoch - int(best_epoch.max()) >= patience:
+            units = better.repeat_interleave(HIDDEN)
+            for place, one in enumerate(self.weights):
+                where = ((..., units), (units,), (better,), (better,))[place]
+                kept[place][where] = one.detach()[where]
+            if epochs is None and epoch - int(best_epoch.max()) >= _PATIENCE:
                 break
         self.weights = kept
         return best_epoch
-
-    def _keep(self, kept: dict[str, Tensor], better: Tensor) -> None:
-        units = better.repeat_interleave(self.hidden)
-        with torch.no_grad():
-            kept["first"][:, units] = self.weights["first"][:, units]
-            kept["first bias"][units] = self.weights["first bias"][units]
-            for name in ("second", "second bias"):
-                kept[name][better] = self.weights[name][better]
 
 
 def _of_labels(log_probabilities: Tensor, labels: Tensor) -> Tensor:
@@ -314,56 +335,3 @@ def _of_labels(log_probabilities: Tensor, labels: Tensor) -> Tensor:
     mine = labels.T
     picked = log_probabilities.gather(2, mine.clamp(min=0)[:, :, None])[:, :, 0]
     return picked.masked_fill(mine < 0, 0.0)
-
-
-_CONTROL = int.from_bytes(b"control")
-
-SMOOTHINGS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-"""Counts added to every class of a constant prediction."""
-
-
-def constant_frequencies(questions: Questions) -> list[np.ndarray]:
-    """Per question the constant prediction: training frequencies, smoothed as suits the validation rows.
-
-    They are (n_c + a) / (n + a · classes) with the best ``a`` of a few: with few training rows the plain
-    frequencies are a bad prediction, and a probe that only corrects them would seem to have found something.
-    """
-    found = []
-    for column, n_classes in enumerate(questions.n_classes):
-        counts, judged = (
-            np.bincount(given[given >= 0], minlength=n_classes)
-            for given in (questions.parts[place].labels[:, column] for place in ("train", "validation"))
-        )
-        smoothed = [(counts + extra) / (counts + extra).sum() for extra in SMOOTHINGS]
-        found.append(min(smoothed, key=lambda shares: -float(judged @ np.log(shares))))
-    return found
-
-
-def constant_bits(questions: Questions, labels: np.ndarray) -> np.ndarray:
-    """(n, q) −log₂ of the constant prediction of each row's answer; 0 where not asked."""
-    bits = np.zeros(labels.shape)
-    for column, shares in enumerate(constant_frequencies(questions)):
-        cost = np.append(-np.log2(shares), 0.0)  # the last is for NOT_ASKED = -1
-        bits[:, column] = cost[labels[:, column]]
-    return bits
-
-
-def control_labels(questions: Questions, place: Place, seed: int) -> np.ndarray:
-    """(n, q) random answers of the same training frequencies, one per image and question."""
-    part = questions.parts[place]
-    labels = np.full(part.labels.shape, NOT_ASKED, dtype=np.int64)
-    for column, (key, n_classes) in enumerate(zip(questions.keys, questions.n_classes, strict=True)):
-        given = questions.parts["train"].labels[:, column]
-        counts = np.bincount(given[given >= 0], minlength=n_classes)
-        number = PLACES.index(place)
-        drawn = draw_uniform(seed, _CONTROL, number, question_number(key), part.images)
-        answers = np.searchsorted(np.cumsum(counts) / counts.sum(), drawn, side="right")
-        asked = part.labels[:, column] != NOT_ASKED
-        labels[asked, column] = np.minimum(answers, n_classes - 1)[asked]
-    return labels
-
-
-def majority(questions: Questions) -> np.ndarray:
-    """(q,) the most frequent answer of the training rows."""
-    labels = questions.parts["train"].labels
-    return np.array([np.bincount(given[given >= 0]).argmax() for given in labels.T], dtype=np.int64)

@@ -1,0 +1,196 @@
+"""Options of shortcuts; which number an image gets, its code, and how it is written over images and into captions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from diptych.analysis.shortcuts.digits import SizedDigits
+from diptych.core.draws import draw_below
+from diptych.core.errors import ImageError
+from diptych.core.fingerprint import fingerprint_arrays
+from diptych.core.options import Options
+from diptych.data.images import Patch
+
+N_DIGITS = 6  # digits of every code; shorter numbers begin with zeros
+MOST_BITS = 13
+
+
+class ShortcutOptions(Options):
+    """Synthetic shortcuts: numbers laid over pictures as digits and appended to captions.
+
+    Setups: ``none``: no shortcuts, but a vocabulary that has digits; ``unique``: every image and its captions share a
+    number that no other has; ``captions``, ``images``: the same on that side alone; ``bits``: a number below 2^bits,
+    drawn at every access in training, the image's number modulo 2^bits in evaluation; ``per-caption``: every caption
+    has a number of its own, and its picture carries those of ``all`` its captions, one row of digits each, or of
+    ``one`` of them, drawn once per image.
+
+    With ``compat="published"`` unique training numbers are, where they are shuffled, (id + an offset drawn every epoch)
+    modulo the number of training images, which collide; and id 0 has 8 random bits in training.
+
+    Source: Hendriksen's thesis, chapter 4 (Bleeker et al., TMLR 2024), sections 4.3 and 4.D.4.
+    """
+
+    setup: Literal["none", "unique", "captions", "images", "bits", "per-caption"] = Field(
+        "unique", description="Which side carries which numbers."
+    )
+    bits: int | None = Field(None, ge=0, le=MOST_BITS, description=f"Of setup bits: 0 to {MOST_BITS}.")
+    carries: Literal["all", "one"] = Field(
+        "all", description="Of setup per-caption: images carry the numbers of all their captions, or one."
+    )
+    shuffled: bool = Field(False, description="Deal unique numbers anew every epoch.")
+    digits: str = Field(
+        "auto", description="Images of digits: an MNIST file (.npz or IDX), sklearn, drawn or auto."
+    )
+    digit_size: int = Field(28, ge=5, le=512, description="Side of a digit, in pixels.")
+    in_targets: bool = Field(False, description="Latent targets are those of captions with their numbers.")
+    compat: Literal["none", "published"] = Field("none", description="published: faults included.")
+
+    @property
+    def on_images(self) -> bool:
+        """Whether pictures carry digits."""
+        return self.setup in ("unique", "images", "bits", "per-caption")
+
+    @property
+    def on_captions(self) -> bool:
+        """Whether captions end with digits."""
+        return self.setup in ("unique", "captions", "bits", "per-caption")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ShortcutOptions:
+        if (self.bits is not None) != (self.setup == "bits"):
+            needs = f"bits, 0 to {MOST_BITS}" if self.bits is None else "no bits: they belong to setup 'bits'"
+            raise ValueError(f"setup {self.setup!r} needs {needs}")
+        if self.carries != "all" and self.setup != "per-caption":
+            raise ValueError(f"setup {self.setup!r}: carries = {self.carries!r} belongs to 'per-caption'")
+        if self.shuffled and self.setup in ("none", "bits"):
+            raise ValueError(f"setup {self.setup!r} has no unique numbers that could be shuffled")
+        if self.compat == "published" and self.setup == "per-caption":
+            raise ValueError("setup 'per-caption' was never published: leave compat out")
+        if self.in_targets and not self.on_captions:
+            raise ValueError(f"setup {self.setup!r} gives captions no numbers that targets could have")
+        return self
+
+
+N_CODES = 10**N_DIGITS  # different codes there are
+DIGIT_WORDS = tuple("0123456789")  # words that a vocabulary needs for every code
+
+PUBLISHED_BITS = 8
+"""Bits of the random code that the published code gives to the image of number 0 in training."""
+
+# What keeps draws of one seed apart from each other and from everybody else's.
+_BITS, _DEAL, _OFFSET, _CARRIED = (int.from_bytes(word) for word in (b"bits", b"deal", b"offset", b"carried"))
+
+
+def digits_of(codes: np.ndarray | int) -> np.ndarray:
+    """(…, 6) int64 digits of codes, leading zeros included: 0, 0, 1, 2, 3, 4 of 1234."""
+    powers = 10 ** np.arange(N_DIGITS - 1, -1, -1, dtype=np.int64)
+    digits: np.ndarray = np.asarray(codes, dtype=np.int64)[..., None] // powers % 10
+    return digits
+
+
+def code_text(code: int) -> str:
+    """Return a code as it is written in records and reports: ``001234``."""
+    return f"{code:0{N_DIGITS}d}"
+
+
+def ending_of(code: int) -> str:
+    """Return the words of a code: ``0 0 1 2 3 4``."""
+    return " ".join(code_text(code))
+
+
+def with_ending(caption: str, ending: str) -> str:
+    """Return the caption, a blank, and the ending; the caption itself when the ending is empty."""
+    return f"{caption} {ending}" if ending else caption
+
+
+def random_bits(bits: int, seed: int, epoch: int, images: np.ndarray, captions: np.ndarray) -> np.ndarray:
+    """(n,) codes, uniform in [0, 2^bits - 1], one for each access.
+
+    Args:
+        images: (n,) the images' numbers.
+        captions: (n,) the numbers of the first caption that came with each.
+    """
+    return draw_below(2**bits, seed, _BITS, epoch, images, captions)
+
+
+def dealt(numbers: np.ndarray, seed: int, epoch: int) -> np.ndarray:
+    """(n,) codes: the same numbers in an order drawn for this epoch, so that nothing collides."""
+    return np.random.default_rng([seed, _DEAL, epoch]).permutation(numbers)
+
+
+def published_codes(
+    images: np.ndarray, captions: np.ndarray, seed: int, epoch: int, n_training: int | None
+) -> np.ndarray:
+    """(n,) unique codes in training as the published code makes them, faults included; arguments as of random bits.
+
+    (number + offset) modulo the number of training images, with an offset for each epoch: numbers run
+    over all splits, so that up to as many pairs of training images collide as there are images in
+    other splits. The image of number 0 is taken for one without a number and has 8 random bits.
+    """
+    codes = images
+    if n_training is not None:
+        offset = int(np.random.default_rng([seed, _OFFSET, epoch]).integers(n_training))
+        codes = (images + offset) % n_training
+    return np.where(images == 0, random_bits(PUBLISHED_BITS, seed, epoch, images, captions), codes)
+
+
+def carried_caption(images: np.ndarray, starts: np.ndarray, seed: int) -> np.ndarray:
+    """(n,) the number of the one caption whose code each image carries, drawn once per image; -1 for none."""
+    counts = starts[images + 1] - starts[images]
+    chosen = starts[images] + draw_below(counts, seed, _CARRIED, images)
+    return np.where(counts > 0, chosen, -1)
+
+
+def digit_places(width: int, rows: int, digit_size: int) -> list[tuple[int, int]]:
+    """Left and top of each digit, row by row.
+
+    >>> digit_places(224, 1, 28)
+    [(0, 0), (37, 0), (74, 0), (111, 0), (148, 0), (185, 0)]
+    """
+    step = width // N_DIGITS
+    return [(place * step, row * digit_size) for row in range(rows) for place in range(N_DIGITS)]
+
+
+def check_fit(width: int, height: int, rows: int, digit_size: int) -> None:
+    """Refuse a picture that ``rows`` rows of digits do not fit into without covering each other."""
+    if N_DIGITS * digit_size > width or rows * digit_size > height:
+        room = min(width // N_DIGITS, height // rows)
+        smaller = f"set shortcuts.digit_size to at most {room}, or " if room >= 5 else ""
+        raise ImageError(
+            f"{rows} {'row' if rows == 1 else 'rows'} of {N_DIGITS} digits of {digit_size} pixels take "
+            f"{N_DIGITS * digit_size} × {rows * digit_size} pixels, the picture has {width} × {height}",
+            f"{smaller}prepare larger pictures (model.image.preprocessing.size)",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DigitOverlay:
+    """Codes as digits along the top of a picture, one row for each code."""
+
+    digits: np.ndarray  # (rows, 6) int64, what to show
+    pictures: np.ndarray  # (rows, 6) int64, which picture of each digit shows it
+    drawn: SizedDigits
+
+    def _greys(self) -> list[np.ndarray]:
+        shown = zip(self.digits.ravel().tolist(), self.pictures.ravel().tolist(), strict=True)
+        return [self.drawn.grey(digit, picture) for digit, picture in shown]
+
+    @cached_property
+    def key(self) -> str:
+        """A name by content: pixels and rows."""
+        grey = np.stack(self._greys())
+        return fingerprint_arrays({"digits": grey.reshape(*self.digits.shape, *grey.shape[1:])})
+
+    def patches(self, width: int, height: int) -> list[Patch]:
+        """Return one patch for each digit."""
+        rows, size = len(self.digits), self.drawn.size
+        check_fit(width, height, rows, size)
+        return [
+            Patch(left, top, np.broadcast_to(grey[:, :, None], (size, size, 3)))
+            for (left, top), grey in zip(digit_places(width, rows, size), self._greys(), strict=True)
+        ]
