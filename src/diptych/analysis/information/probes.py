@@ -273,7 +273,7 @@ class Perceptrons:
         """(n, q) log probabilities of the right answers, 0 where not asked, and (n, q) answers."""
         costs, answers = [], []
         with torch.no_grad():
-            blocks = (torch.split(one, _BLOCK) for one in (rows, labels))  # type: ignore[no-untyped-call]
+            blocks = (torch.split(one, _BLOCK) for one in (rows, labels))
             for part, mine in zip(*blocks, strict=True):
                 found = self.log_probabilities(part)
                 costs.append(_of_labels(found, mine).T)
