@@ -5,28 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
-
-from diptych.cli.console import next_step, progress, say
+from diptych.cli.console import next_step, say
 from diptych.cli.sources import DataSpec, Model, OutOption, named, run_of
 from diptych.core.errors import UsageError
+from diptych.core.options import parameter
 
 
 class AdaptOptions(OutOption):
     """Which pairs are learned from, and how."""
 
-    pairs: int = Field(16, ge=0, description="How many images with a caption are learned from.")
-    seed: int = Field(0, ge=0, description="Of the draw; fewer pairs of a seed are among more of it.")
-    split: str = Field("train", description="The part of the data that pairs are drawn from.")
-    captions: Literal["one", "all"] = Field("one", description="Of each image.")
-    method: Literal["gaussian", "infonce"] = Field(
-        "gaussian", description="gaussian: in closed form; infonce: by descent on that loss."
+    pairs: int = parameter(16, "How many images with a caption are learned from.", ge=0)
+    seed: int = parameter(0, "Of the draw; fewer pairs of a seed are among more of it.", ge=0)
+    split: str = parameter("train", "The part of the data that pairs are drawn from.")
+    captions: Literal["one", "all"] = parameter("one", "Of each image.")
+    method: Literal["gaussian", "infonce"] = parameter(
+        "gaussian", "gaussian: in closed form; infonce: by descent on that loss."
     )
-    strength: float | None = Field(
+    strength: float | None = parameter(
         None,
-        description="The pull towards the encoder as it is: pairs that it is worth (gaussian), or weight of the "
+        "The pull towards the encoder as it is: pairs that it is worth (gaussian), or weight of the "
         "penalty (infonce).",
-        json_schema_extra={"default": "chosen by the pairs"},
+        default="chosen by the pairs",
     )
 
 
@@ -51,11 +50,10 @@ def adapt(model: Model, data: DataSpec, options: AdaptOptions) -> None:
         raise UsageError(f"{out} is what is adapted", "name another folder with --out")
     check_replaceable(out, CONFIG_FILE)  # before the work, not after it
     asked, run = named(model, data, options.split), run_of(model)
-    with progress():
-        origin, whole = asked.opened
-        part = whole if origin.split is None else whole.split(origin.split)
-        adapted = adapt_linear(asked.encoder, part, **options.model_dump(exclude={"out", "split"}))
-        adapted.save(out)
+    origin, whole = asked.opened
+    part = whole if origin.split is None else whole.split(origin.split)
+    adapted = adapt_linear(asked.encoder, part, **options.model_dump(exclude={"out", "split"}))
+    adapted.save(out)
     if run is not None and options.split == run.recipe.data.train and asked.is_own(origin):
         say(f"{model} was trained on these pairs: what it knows by heart says little about new pairs")
     for line in _lines(adapted.about, adapted.maps.is_identity):

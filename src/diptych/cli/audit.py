@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import typer
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from diptych.cli.console import next_step, progress, say, show
+from diptych.cli.console import next_step, say, show
 from diptych.cli.sources import DataSpec, OutOption, SamplesOption, SeedOption, run_of
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
+from diptych.core.options import parameter
 
 if TYPE_CHECKING:
     from diptych.analysis.information import Audit
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 class AuditOptions(DataSpec, SamplesOption, SeedOption, OutOption):
     """Which data is audited, and how."""
 
-    scenes: bool = Field(False, description="Generated scenes, whose facts are known, as the data.")
-    probe: Literal["linear", "mlp", "both"] = Field("both", description="What predicts facts.")
-    own_probes: bool = Field(False, description="Probes of a run's own data; --data is tested alone.")
-    most: int = Field(4000, ge=10, description="Training images that probes are trained on, at most.")
+    scenes: bool = parameter(False, "Generated scenes, whose facts are known, as the data.")
+    probe: Literal["linear", "mlp", "both"] = parameter("both", "What predicts facts.")
+    own_probes: bool = parameter(False, "Probes of a run's own data; --data is tested alone.")
+    most: int = parameter(4000, "Training images that probes are trained on, at most.", ge=10)
 
     @model_validator(mode="after")
     def _one_dataset(self) -> Self:
@@ -61,11 +62,10 @@ def audit(
 
     targets = _targets(sources, options)
     found: dict[str, Audit] = {}
-    with progress():
-        for source, (name, target) in zip(sources, targets.items(), strict=True):
-            found[name] = _audited(source, target, options)
-            found[name].save(target / "audit.json")
-            audit_page(found[name], name).save(target / "report.html")
+    for source, (name, target) in zip(sources, targets.items(), strict=True):
+        found[name] = _audited(source, target, options)
+        found[name].save(target / "audit.json")
+        audit_page(found[name], name).save(target / "report.html")
     show(*kinds_tables(found))
     say(HELD)
     for name, one in found.items():

@@ -6,39 +6,32 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from pydantic import Field
 
 from diptych.cli.console import next_step, say, show
 from diptych.cli.sources import SamplesOption, SeedOption
 from diptych.core.errors import UsageError
 from diptych.core.files import write_json
+from diptych.core.options import parameter
 
 
 class CompareOptions(SamplesOption, SeedOption):
     """What is compared, and by which test."""
 
-    measures: list[str] = Field(
+    measures: list[str] = parameter(
         [],
-        description="E.g. R@1,rsum. Repeatable.",
-        json_schema_extra={
-            "flags": ["--measures", "--measure"],
-            "default": "all, of stress rsum and nDCG_CM@10",
-        },
+        "E.g. R@1,rsum. Repeatable.",
+        "--measures",
+        "--measure",
+        default="all, of stress rsum and nDCG_CM@10",
     )
-    baseline: int = Field(0, description="Which run the others are compared with, from 0.")
-    test: Literal["randomisation", "t"] = Field("randomisation", description="Whose p-value is corrected.")
-    correction: Literal["bonferroni", "holm", "none"] | None = Field(
-        None,
-        description="For how many are tested.",
-        json_schema_extra={"default": "bonferroni, of stress holm"},
+    baseline: int = parameter(0, "Which run the others are compared with, from 0.")
+    test: Literal["randomisation", "t"] = parameter("randomisation", "Whose p-value is corrected.")
+    correction: Literal["bonferroni", "holm", "none"] | None = parameter(
+        None, "For how many are tested.", default="bonferroni, of stress holm"
     )
-    flips: int = Field(10_000, ge=1, description="Random swaps of the randomisation test.")
-    evaluation: str | None = Field(None, description="Which evaluation of each run, e.g. coco-test-cxc.")
-    out: Path | None = Field(
-        None,
-        description="The numbers, as JSON; of stress with a page.",
-        json_schema_extra={"flags": ["--out", "-o"]},
-    )
+    flips: int = parameter(10_000, "Random swaps of the randomisation test.", ge=1)
+    evaluation: str | None = parameter(None, "Which evaluation of each run, e.g. coco-test-cxc.")
+    out: Path | None = parameter(None, "The numbers, as JSON; of stress with a page.", "--out", "-o")
 
 
 def compare(

@@ -8,9 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
-
-from diptych.cli.console import next_step, progress, say, stop_on_signal
+from diptych.cli.console import next_step, say, stop_on_signal
 from diptych.cli.sources import (
     DataSpec,
     Model,
@@ -22,6 +20,7 @@ from diptych.cli.sources import (
     parse_values,
 )
 from diptych.core.errors import DiptychError
+from diptych.core.options import parameter
 
 if TYPE_CHECKING:
     from diptych.encoders.embeddings import Origin
@@ -30,10 +29,10 @@ if TYPE_CHECKING:
 class EmbedOptions(OutOption):
     """How encoding is shared."""
 
-    processes: int = Field(1, ge=1, description="Processes that share the work; on GPUs one each.")
-    accelerator: str = Field("auto", description="cpu, cuda, mps or auto; several processes: no mps.")
-    nodes: int = Field(
-        1, ge=1, description="Machines with one shared --out; each runs this command, by torchrun or srun."
+    processes: int = parameter(1, "Processes that share the work; on GPUs one each.", ge=1)
+    accelerator: str = parameter("auto", "cpu, cuda, mps or auto; several processes: no mps.")
+    nodes: int = parameter(
+        1, "Machines with one shared --out; each runs this command, by torchrun or srun.", ge=1
     )
 
 
@@ -53,7 +52,7 @@ def embed(model: Model, data: PartSpec, options: EmbedOptions) -> None:
         from diptych.encoders.encode import launched_fabric
 
         fabric = launched_fabric(options.nodes, options.processes, options.accelerator)
-    with progress(), stop_on_signal():
+    with stop_on_signal():
         work: dict[str, Any] = {"accelerator": options.accelerator, "fabric": fabric}
         work["processes"] = 1 if fabric else options.processes
         encoded, _, folder = encoded_of(model, data, data.split, options.out, sparse=True, **work)
@@ -65,13 +64,13 @@ def embed(model: Model, data: PartSpec, options: EmbedOptions) -> None:
 class IndexOptions(SplitOption, OutOption):
     """What is indexed, and how."""
 
-    engine: str | None = Field(
+    engine: str | None = parameter(
         None,
-        description="How it is searched; exact for dense embeddings, inverted for sparse ones.",
-        json_schema_extra={"names": "diptych.index:ENGINES"},
+        "How it is searched; exact for dense embeddings, inverted for sparse ones.",
+        names="diptych.index:ENGINES",
     )
-    option: list[str] = Field([], description="KEY=VALUE for the engine, e.g. ef_search=128. Repeatable.")
-    of: Literal["images", "texts"] = Field("images", description="What is found.")
+    option: list[str] = parameter([], "KEY=VALUE for the engine, e.g. ef_search=128. Repeatable.")
+    of: Literal["images", "texts"] = parameter("images", "What is found.")
 
 
 def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
@@ -87,20 +86,19 @@ def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
     from diptych.index.captions import CollectionCaptions
 
     of = options.of
-    with progress():
-        encoded, origin, _ = encoded_of(source, data, options.split, sparse=True)
-        images, texts = encoded.images, encoded.texts
-        items, others = (images, texts) if of == "images" else (texts, images)
-        settings = parse_values(options.option, "--option")
-        if options.engine is not None and ENGINES.get(options.engine).filters:
-            settings["records"] = _records(origin, of)
-        # The other modality is what the index will be queried with: recall is measured on it.
-        built = build_index(items, options.engine, sample=others.rows[:1000], **settings)
-        built.about["origin"] = asdict(origin)
-        with suppress(DiptychError):  # embeddings whose dataset is gone are searched without captions
-            built.captions = CollectionCaptions(origin.collection(), built.about["kind"])
-        target = options.out or Path(source) / f"index-{of}-{built.engine_name}"
-        built.save(target)
+    encoded, origin, _ = encoded_of(source, data, options.split, sparse=True)
+    images, texts = encoded.images, encoded.texts
+    items, others = (images, texts) if of == "images" else (texts, images)
+    settings = parse_values(options.option, "--option")
+    if options.engine is not None and ENGINES.get(options.engine).filters:
+        settings["records"] = _records(origin, of)
+    # The other modality is what the index will be queried with: recall is measured on it.
+    built = build_index(items, options.engine, sample=others.rows[:1000], **settings)
+    built.about["origin"] = asdict(origin)
+    with suppress(DiptychError):  # embeddings whose dataset is gone are searched without captions
+        built.captions = CollectionCaptions(origin.collection(), built.about["kind"])
+    target = options.out or Path(source) / f"index-{of}-{built.engine_name}"
+    built.save(target)
     say(f"{len(built):,} {of} of {encoded.about['dataset']}, engine {built.engine_name}, in {target}")
     if "recall" in built.about:
         recall = built.about["recall"]

@@ -6,56 +6,53 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from diptych.cli.console import next_step, progress, say, show
+from diptych.cli.console import next_step, say, show
 from diptych.cli.sources import OutOption, PartSpec, SamplesOption, Source, named, parse_values, run_of
 from diptych.core.errors import UsageError
+from diptych.core.options import parameter
 
 
 class EvaluateOptions(SamplesOption, OutOption):
     """What is measured, against which positives, and how."""
 
-    measure: list[str] = Field(
-        [],
-        description="E.g. R@5, mAP@10, DCG_CM@10. Repeatable.",
-        json_schema_extra={"names": "diptych.metrics:MEASURES"},
+    measure: list[str] = parameter(
+        [], "E.g. R@5, mAP@10, DCG_CM@10. Repeatable.", names="diptych.metrics:MEASURES"
     )
-    protocol: str = Field("full", description="full, coco-1k, coco-5k or folds(n).")
-    positives: list[str] = Field(
-        [],
-        description="Extended positives, e.g. cxc:FOLDER, eccv:FOLDER, pairs:FILE. Repeatable.",
-        json_schema_extra={"metavar": "FORMAT:PATH"},
+    protocol: str = parameter("full", "full, coco-1k, coco-5k or folds(n).")
+    positives: list[str] = parameter(
+        [], "Extended positives, e.g. cxc:FOLDER, eccv:FOLDER, pairs:FILE. Repeatable.", metavar="FORMAT:PATH"
     )
-    positives_option: list[str] = Field(
-        [], description="KEY=VALUE for the positives, e.g. threshold=4. Repeatable."
-    )
-    ties: Literal["expected", "pessimistic", "optimistic", "compat"] | None = Field(
+    positives_option: list[str] = parameter([], "KEY=VALUE for the positives, e.g. threshold=4. Repeatable.")
+    ties: Literal["expected", "pessimistic", "optimistic", "compat"] | None = parameter(
         None,
-        description="expected, pessimistic, optimistic, compat.",
-        json_schema_extra={"metavar": "RULE", "default": "expected; compat with --unranked published"},
+        "expected, pessimistic, optimistic, compat.",
+        metavar="RULE",
+        default="expected; compat with --unranked published",
     )
-    rerank: int | None = Field(
+    rerank: int | None = parameter(
         None,
+        "Score the best K of each query again by the matching head (ALBEF, X-VLM, BLIP).",
         ge=1,
-        description="Score the best K of each query again by the matching head (ALBEF, X-VLM, BLIP).",
-        json_schema_extra={"metavar": "K"},
+        metavar="K",
     )
-    unranked: Literal["miss", "contrastive", "published"] | None = Field(
+    unranked: Literal["miss", "contrastive", "published"] | None = parameter(
         None,
-        description="Positives not among the K: miss (no rank), contrastive (in the first stage's order), published "
+        "Positives not among the K: miss (no rank), contrastive (in the first stage's order), published "
         "(tie at -100).",
-        json_schema_extra={"metavar": "RULE", "default": "miss"},
+        metavar="RULE",
+        default="miss",
     )
-    relevance: str | None = Field(
+    relevance: str | None = parameter(
         None,
-        description="A model, or its embeddings of the same data: relevance of items without a label to DCG_CM; the "
+        "A model, or its embeddings of the same data: relevance of items without a label to DCG_CM; the "
         "evaluated model's by default.",
     )
-    judgements: str | None = Field(
+    judgements: str | None = parameter(
         None,
-        description="Human judgements, e.g. flickr8k-expert:ExpertAnnotations.txt: how measures agree with them.",
-        json_schema_extra={"metavar": "FORMAT:PATH"},
+        "Human judgements, e.g. flickr8k-expert:ExpertAnnotations.txt: how measures agree with them.",
+        metavar="FORMAT:PATH",
     )
 
     @model_validator(mode="after")
@@ -105,16 +102,15 @@ def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
     from diptych.training.evaluations import shortcuts_to_evaluate
 
     measures, run, asked = options.checked(), run_of(source), named(source, data, data.split, sparse=True)
-    with progress():
-        found = evaluate_named(
-            asked,
-            measures,
-            options.out,
-            usual=not options.measure,
-            positives_options=parse_values(options.positives_option, "--positives-option"),
-            unranked=options.unranked or "miss",
-            **options.model_dump(include=_GIVEN),
-        )
+    found = evaluate_named(
+        asked,
+        measures,
+        options.out,
+        usual=not options.measure,
+        positives_options=parse_values(options.positives_option, "--positives-option"),
+        unranked=options.unranked or "miss",
+        **options.model_dump(include=_GIVEN),
+    )
     for one in found.each:
         show(*one.tables())
         for line in one.lines():
@@ -124,8 +120,7 @@ def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
         return
     if run.recipe.shortcuts is not None:
         trained = partial(shortcuts_to_evaluate, run.recipe, begun_with=run.begun_with.get("shortcuts"))
-        with progress():
-            both = found.with_shortcuts(asked, options.out, trained)
+        both = found.with_shortcuts(asked, options.out, trained)
         show(*([] if both is None else both.tables()))
     next_step(["diptych", "report", source])
 

@@ -6,11 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from diptych.cli.console import next_step, progress, say, show, warn
+from diptych.cli.console import next_step, say, show, warn
 from diptych.cli.sources import DataSpec, OutOption, SplitOption, encoded_of
 from diptych.core.errors import UsageError
+from diptych.core.options import parameter
 
 if TYPE_CHECKING:
     from diptych.evaluation.printed import Target
@@ -23,40 +24,37 @@ _ROWS = 12  # variants in the table
 class ProtocolOptions(DataSpec, SplitOption, OutOption):
     """What was printed, and what it is computed again from."""
 
-    source: str | None = Field(
+    source: str | None = parameter(
         None,
-        description="A run, embeddings, a saved encoder, a name such as hf:NAME, or scores: SCORES.npy (images, "
+        "A run, embeddings, a saved encoder, a name such as hf:NAME, or scores: SCORES.npy (images, "
         "captions). Without one, the digits alone are read.",
-        json_schema_extra={"argument": True, "metavar": "RUN"},
+        argument=True,
+        metavar="RUN",
     )
-    published: str | None = Field(
-        None, description="The printed row, PAPER:TABLE:ROW; a part of it lists what could follow."
+    published: str | None = parameter(
+        None, "The printed row, PAPER:TABLE:ROW; a part of it lists what could follow."
     )
-    target: list[str] = Field(
-        [], description="A printed cell instead: 'i2t R@1=64.6', 'rsum=411.62'. Repeatable."
+    target: list[str] = parameter([], "A printed cell instead: 'i2t R@1=64.6', 'rsum=411.62'. Repeatable.")
+    decimals: int | None = parameter(
+        None, "Digits after the point of targets; of the recall with the most.", ge=0, le=4
     )
-    decimals: int | None = Field(
-        None, ge=0, le=4, description="Digits after the point of targets; of the recall with the most."
+    also: list[str] = parameter(
+        [], "Other embeddings of the same model: another split or prompt. Repeatable.", metavar="LABEL=FOLDER"
     )
-    also: list[str] = Field(
+    reranked: Path | None = parameter(
+        None, "Re-ranked candidates of RUN's embeddings; those stored with them by default."
+    )
+    matching: list[str] = parameter(
         [],
-        description="Other embeddings of the same model: another split or prompt. Repeatable.",
-        json_schema_extra={"metavar": "LABEL=FOLDER"},
-    )
-    reranked: Path | None = Field(
-        None, description="Re-ranked candidates of RUN's embeddings; those stored with them by default."
-    )
-    matching: list[str] = Field(
-        [],
-        description="Of SCORES.npy: matching scores of all pairs, or i2t=FILE and t2i=FILE, a row per query, -100 "
+        "Of SCORES.npy: matching scores of all pairs, or i2t=FILE and t2i=FILE, a row per query, -100 "
         "where there is none.",
-        json_schema_extra={"metavar": "FILE"},
+        metavar="FILE",
     )
-    caption_image: Path | None = Field(
-        None, description="Of SCORES.npy: the image row of each caption; else those of an image are in a row."
+    caption_image: Path | None = parameter(
+        None, "Of SCORES.npy: the image row of each caption; else those of an image are in a row."
     )
-    tolerance: float = Field(0.05, gt=0, lt=1, description="Relative distance that counts as explained.")
-    changes: int = Field(4, ge=1, description="Up to how many changes of protocol are combined.")
+    tolerance: float = parameter(0.05, "Relative distance that counts as explained.", gt=0, lt=1)
+    changes: int = parameter(4, "Up to how many changes of protocol are combined.", ge=1)
 
     @property
     def is_matrix(self) -> bool:
@@ -137,10 +135,9 @@ def protocol(options: ProtocolOptions) -> None:
 
     wanted, on, lines = options.printed()
     source, home = options.source, options.out
-    with progress():
-        found, more = options.explored(wanted, on)
-        lines += more
-        digits = read_digits(wanted, None if found is None else found.galleries)
+    found, more = options.explored(wanted, on)
+    lines += more
+    digits = read_digits(wanted, None if found is None else found.galleries)
     signs, explained = digits.sentences(), [] if found is None else explain(found)
     warnings = () if found is None else found.warnings
     for line in warnings:

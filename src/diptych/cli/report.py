@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from diptych.cli.categories.report import is_of_categories, write_categories_report
-from diptych.cli.console import next_step, progress, say
+from diptych.cli.console import next_step, say
 from diptych.cli.sources import DataSpec, OutOption, SplitOption, encoded_of
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
@@ -52,19 +52,18 @@ def report(
     if finished and options.split is not None:
         raise UsageError(f"{run} is of one split already", "leave --split out")
     opened = None if finished else Run.open(run)
-    with progress():
-        if stressed:
-            found, origin = StressResult.open(run), Origin.read(run)
-            shown = None if origin is None else replace(origin, split=None).collection()
-            target = stress_page(found, shown).save(target)
-        elif opened is None:
-            target = write_categories_report(run, target)
-        else:
-            encoded, origin, _ = encoded_of(str(run), DataSpec(), options.split)
-            # Measured anew: it takes a moment, and cannot be of other weights or other measures.
-            result, collection = evaluate_encoded(encoded), origin.collection()
-            beside = run / "evaluation" / f"{safe_name(f'{collection.name}-{origin.split}')}-{WITH}"
-            both = Result.open(beside) if (beside / "evaluation.json").is_file() else None
-            target = run_page(opened, result, encoded, collection, both).save(target)
+    if stressed:
+        found, origin = StressResult.open(run), Origin.read(run)
+        shown = None if origin is None else replace(origin, split=None).collection()
+        target = stress_page(found, shown).save(target)
+    elif opened is None:
+        target = write_categories_report(run, target)
+    else:
+        encoded, origin, _ = encoded_of(str(run), DataSpec(), options.split)
+        # Measured anew: it takes a moment, and cannot be of other weights or other measures.
+        result, collection = evaluate_encoded(encoded), origin.collection()
+        beside = run / "evaluation" / f"{safe_name(f'{collection.name}-{origin.split}')}-{WITH}"
+        both = Result.open(beside) if (beside / "evaluation.json").is_file() else None
+        target = run_page(opened, result, encoded, collection, both).save(target)
     say(f"report in {target} ({target.stat().st_size / 1e6:.1f} MB, no other files needed)")
     next_step(["open", str(target)])

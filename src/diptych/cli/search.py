@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from diptych.cli.console import fail, next_step, progress, say, show
+from diptych.cli.console import fail, next_step, say, show
 from diptych.cli.sources import parse_values
 from diptych.cli.sparse_folder import searcher_of
 from diptych.core.errors import DataError, DiptychError, UsageError
-from diptych.core.options import Options
+from diptych.core.options import Options, parameter
 from diptych.core.reading import read_text
 
 if TYPE_CHECKING:
@@ -26,36 +26,31 @@ if TYPE_CHECKING:
 class SearchOptions(Options):
     """What is searched for, and what is shown."""
 
-    query: str | None = Field(
+    query: str | None = parameter(
         None,
-        description="A sentence, or the path of an image or of vectors (.npy, one a row).",
-        json_schema_extra={"argument": True, "metavar": "QUERY"},
+        "A sentence, or the path of an image or of vectors (.npy, one a row).",
+        argument=True,
+        metavar="QUERY",
     )
-    queries: Path | None = Field(None, description="A file with a query per line.")
-    interactive: bool = Field(
-        False,
-        description="Read queries until an empty line.",
-        json_schema_extra={"flags": ["--interactive", "-i"]},
-    )
-    k: int = Field(10, ge=1, description="How many to show.", json_schema_extra={"flags": ["-k"]})
-    least: float | None = Field(
-        None, description="Leave out what scores less.", json_schema_extra={"metavar": "SCORE"}
-    )
-    paths: bool = Field(False, description="Show the path of each image.")
-    sheet: Path | None = Field(None, description="Write the result as .png, .jpg or .html.")
-    model: str | None = Field(
+    queries: Path | None = parameter(None, "A file with a query per line.")
+    interactive: bool = parameter(False, "Read queries until an empty line.", "--interactive", "-i")
+    k: int = parameter(10, "How many to show.", "-k", ge=1)
+    least: float | None = parameter(None, "Leave out what scores less.", metavar="SCORE")
+    paths: bool = parameter(False, "Show the path of each image.")
+    sheet: Path | None = parameter(None, "Write the result as .png, .jpg or .html.")
+    model: str | None = parameter(
         None,
-        description="The query encoder; none: a sentence's own terms by their rarity (sparse rows).",
-        json_schema_extra={"metavar": "MODEL", "default": "the one the index was built with"},
+        "The query encoder; none: a sentence's own terms by their rarity (sparse rows).",
+        metavar="MODEL",
+        default="the one the index was built with",
     )
-    option: list[str] = Field([], description="KEY=VALUE for this search, e.g. ef_search=256. Repeatable.")
-    category: bool = Field(False, description="The query is a category; an index of products implies it.")
-    own_terms: bool = Field(
-        False, description="Search with a sentence's own terms alone (sparse rows, first stage of a cascade)."
+    option: list[str] = parameter([], "KEY=VALUE for this search, e.g. ef_search=256. Repeatable.")
+    category: bool = parameter(False, "The query is a category; an index of products implies it.")
+    own_terms: bool = parameter(
+        False, "Search with a sentence's own terms alone (sparse rows, first stage of a cascade)."
     )
-    where: list[str] = Field(
-        [],
-        description="FIELD=VALUE of metadata (qdrant); a list is any of, {gte=10, lt=20} a range. Repeatable.",
+    where: list[str] = parameter(
+        [], "FIELD=VALUE of metadata (qdrant); a list is any of, {gte=10, lt=20} a range. Repeatable."
     )
 
     @model_validator(mode="after")
@@ -107,13 +102,12 @@ def search(
 
     listed, opened = options.listed(), open_index(index)
     searcher: Searcher | ProductSearcher
-    with progress():
-        if options.category or OF_PRODUCTS in opened.about:
-            from diptych.cli.categories.search import product_searcher
+    if options.category or OF_PRODUCTS in opened.about:
+        from diptych.cli.categories.search import product_searcher
 
-            searcher = product_searcher(opened, index, options)
-        else:
-            searcher = searcher_of(opened, index, options.model, listed)
+        searcher = product_searcher(opened, index, options)
+    else:
+        searcher = searcher_of(opened, index, options.model, listed)
     found: list[Found] = []
     settings: dict[str, Any] = {
         "least": options.least,
@@ -123,8 +117,7 @@ def search(
     settings |= options.of_engine(opened)
     for query in _typed() if options.interactive else listed:
         try:
-            with progress():
-                latest = searcher.find(query, options.k, **settings)
+            latest = searcher.find(query, options.k, **settings)
         except DiptychError as error:
             if not options.interactive:
                 raise

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from diptych.core.errors import UsageError
-from diptych.core.options import Options
+from diptych.core.options import Options, parameter
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -24,14 +24,12 @@ if TYPE_CHECKING:
 class DataSource(Options):
     """How a dataset is read."""
 
-    images: Path | None = Field(None, description="Folder of images, where it is not beside the data.")
-    reader: str | None = Field(
-        None,
-        description="The data's format, where it is not recognised.",
-        json_schema_extra={"names": "diptych.data.readers:READERS"},
+    images: Path | None = parameter(None, "Folder of images, where it is not beside the data.")
+    reader: str | None = parameter(
+        None, "The data's format, where it is not recognised.", names="diptych.data.readers:READERS"
     )
-    reader_option: list[str] = Field(
-        [], description="KEY=VALUE for the reader, e.g. caption_column=title. Repeatable."
+    reader_option: list[str] = parameter(
+        [], "KEY=VALUE for the reader, e.g. caption_column=title. Repeatable."
     )
 
     def reader_options(self) -> dict[str, Any]:
@@ -43,10 +41,10 @@ class DataSource(Options):
 class DataSpec(DataSource):
     """Which data: what every command that reads a dataset takes."""
 
-    data: Path | None = Field(
-        None, description="A dataset: folder or file (Karpathy JSON, CSV or JSONL pairs, Hugging Face)."
+    data: Path | None = parameter(
+        None, "A dataset: folder or file (Karpathy JSON, CSV or JSONL pairs, Hugging Face)."
     )
-    skip_bad_images: bool = Field(False, description="Leave out and count images that cannot be read.")
+    skip_bad_images: bool = parameter(False, "Leave out and count images that cannot be read.")
 
     def check_used(self) -> None:
         """Raise a UsageError for an option that says how data is read where none is named."""
@@ -75,13 +73,13 @@ class DataSpec(DataSource):
 class SplitOption(Options):
     """Which part of the data."""
 
-    split: str | None = Field(None, description="The part of the data, or all; test where there is one.")
+    split: str | None = parameter(None, "The part of the data, or all; test where there is one.")
 
 
 class CaptionsOption(Options):
     """Which captions."""
 
-    captions: str = Field("all", description="Of each image: all, first, first:K, random or random:SEED.")
+    captions: str = parameter("all", "Of each image: all, first, first:K, random or random:SEED.")
 
     @field_validator("captions")
     @classmethod
@@ -99,9 +97,9 @@ class PartSpec(DataSpec, SplitOption, CaptionsOption):
 class LanguageSpec(Options):
     """Which tagger and WordNet read captions."""
 
-    language: str = Field("auto", description="auto, nltk, scenes or none; see diptych data resources.")
-    wordnet: Path | None = Field(None, description="A WordNet's folder or file.")
-    nltk_data: Path | None = Field(None, description="An NLTK data folder.")
+    language: str = parameter("auto", "auto, nltk, scenes or none; see diptych data resources.")
+    wordnet: Path | None = parameter(None, "A WordNet's folder or file.")
+    nltk_data: Path | None = parameter(None, "An NLTK data folder.")
 
     def open(self, collection: Collection | None) -> Language:
         """Return the language of a collection's captions."""
@@ -115,27 +113,25 @@ class LanguageSpec(Options):
 class OutOption(Options):
     """Where results are written."""
 
-    out: Path | None = Field(
-        None, description="Where to write.", json_schema_extra={"flags": ["--out", "-o"]}
-    )
+    out: Path | None = parameter(None, "Where to write.", "--out", "-o")
 
 
 class TargetOption(Options):
     """Where results are written, which has to be named."""
 
-    out: Path = Field(description="Where to write.", json_schema_extra={"flags": ["--out", "-o"]})
+    out: Path = parameter(..., "Where to write.", "--out", "-o")
 
 
 class SamplesOption(Options):
     """How sure a number is."""
 
-    samples: int = Field(1000, ge=0, description="Bootstrap resamples for 95 % intervals; 0 for none.")
+    samples: int = parameter(1000, "Bootstrap resamples for 95 % intervals; 0 for none.", ge=0)
 
 
 class SeedOption(Options):
     """What random numbers begin with."""
 
-    seed: int = Field(0, ge=0, description="Of everything random: resamples, swaps, draws.")
+    seed: int = parameter(0, "Of everything random: resamples, swaps, draws.", ge=0)
 
 
 def run_of(model: str) -> Run | None:

@@ -7,13 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from diptych.cli.console import next_step, progress, say, show, stop_on_signal
+from diptych.cli.console import next_step, say, show, stop_on_signal
 from diptych.cli.sources import DataSpec, OutOption, Source, encoder_of, parse_values
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
-from diptych.core.options import command_line
+from diptych.core.options import command_line, parameter
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -23,32 +21,25 @@ if TYPE_CHECKING:
 class SparsifyOptions(OutOption):
     """What a head learns from, and how."""
 
-    eta: float | None = Field(
-        None,
-        ge=0,
-        description="η: how much sparsity counts, 1e-2 (few terms) to 1e-5 (many).",
-        json_schema_extra={"default": "5e-3"},
+    eta: float | None = parameter(
+        None, "η: how much sparsity counts, 1e-2 (few terms) to 1e-5 (many).", ge=0, default="5e-3"
     )
-    expansion: str | None = Field(
-        None,
-        description="A caption's terms: 0 its own, 1 any, c and c+w others by and by.",
-        json_schema_extra={"default": "c"},
+    expansion: str | None = parameter(
+        None, "A caption's terms: 0 its own, 1 any, c and c+w others by and by.", default="c"
     )
-    mlm: str | None = Field(
+    mlm: str | None = parameter(
         None,
-        description="A masked language model, folder or hub name, whose vocabulary and embeddings the head begins "
+        "A masked language model, folder or hub name, whose vocabulary and embeddings the head begins "
         "with; else both are learned from the training captions.",
     )
-    set_: list[str] = Field([], description="KEY=VALUE for the head, e.g. training.epochs=100. Repeatable.")
-    train: str = Field("train", description="The split that is learned from.")
-    validation: str = Field("val", description="Measured meanwhile, where it is there.")
-    test: str = Field("test", description="Measured in the end, where it is there.")
-    word_vectors: Path | None = Field(
-        None,
-        description="For Semantic@k: an .npz of words and vectors.",
-        json_schema_extra={"default": "the masked language model's"},
+    set_: list[str] = parameter([], "KEY=VALUE for the head, e.g. training.epochs=100. Repeatable.")
+    train: str = parameter("train", "The split that is learned from.")
+    validation: str = parameter("val", "Measured meanwhile, where it is there.")
+    test: str = parameter("test", "Measured in the end, where it is there.")
+    word_vectors: Path | None = parameter(
+        None, "For Semantic@k: an .npz of words and vectors.", default="the masked language model's"
     )
-    accelerator: str = Field("auto", description="cpu, cuda, mps or auto.")
+    accelerator: str = parameter("auto", "cpu, cuda, mps or auto.")
 
 
 def sparsify(source: Source, data: DataSpec, options: SparsifyOptions) -> None:
@@ -85,23 +76,22 @@ def sparsify(source: Source, data: DataSpec, options: SparsifyOptions) -> None:
     embedding = StaticEmbedding.open(static) if static else None  # before the work, not after it
     HeadFolder(folder).check_options(head)  # likewise
     train, validation, test = options.train, options.validation, options.test
-    with progress():
-        origin, parts = dense_parts(source, data, (train, validation, test), folder)
-        pairs = {split: PairedRows.of(dense, part.captions) for split, (dense, part) in parts.items()}
-        with stop_on_signal():
-            sparsifier = train_sparsifier(
-                pairs[train], head, folder, validation=pairs.get(validation), accelerator=options.accelerator
-            )
-        shown = next(split for split in (test, validation, train) if split in parts)
-        dense, part = parts[shown]
-        with exclusive_folder(folder):  # of two at once each would take the other's unfinished rows away
-            rows = sparsify_collection(sparsifier, dense, part.captions, folder / "rows" / shown)
-            vocabulary = sparsifier.vocabulary
-            measures = measure_sparsified(dense, rows, vocabulary, part.captions, embedding=embedding)
-            measures.save(folder / "measures" / f"{safe_name(shown)}.npz")
-            SparseFolder(folder, origin, shown).save()
-            command = command_line(("diptych", "sparse", "train", source), data, options)
-            page = sparse_page(vocabulary, rows, part, measures, command).save(folder / "report.html")
+    origin, parts = dense_parts(source, data, (train, validation, test), folder)
+    pairs = {split: PairedRows.of(dense, part.captions) for split, (dense, part) in parts.items()}
+    with stop_on_signal():
+        sparsifier = train_sparsifier(
+            pairs[train], head, folder, validation=pairs.get(validation), accelerator=options.accelerator
+        )
+    shown = next(split for split in (test, validation, train) if split in parts)
+    dense, part = parts[shown]
+    with exclusive_folder(folder):  # of two at once each would take the other's unfinished rows away
+        rows = sparsify_collection(sparsifier, dense, part.captions, folder / "rows" / shown)
+        vocabulary = sparsifier.vocabulary
+        measures = measure_sparsified(dense, rows, vocabulary, part.captions, embedding=embedding)
+        measures.save(folder / "measures" / f"{safe_name(shown)}.npz")
+        SparseFolder(folder, origin, shown).save()
+        command = command_line(("diptych", "sparse", "train", source), data, options)
+        page = sparse_page(vocabulary, rows, part, measures, command).save(folder / "report.html")
     about = "head over {terms:,} terms, ω {hidden}, η {eta:g}, expansion {expansion}; in {folder}"
     say(about.format(**sparsifier.describe(), folder=folder))
     show(*measures.tables())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from diptych.cli.console import next_step, progress, say, show, stop_on_signal
+from diptych.cli.console import next_step, say, show, stop_on_signal
 from diptych.cli.sources import (
     LanguageSpec,
     Model,
@@ -19,48 +19,41 @@ from diptych.cli.sources import (
     options_by_name,
 )
 from diptych.core.errors import UsageError
+from diptych.core.options import parameter
 
 
 class StressOptions(PartSpec, LanguageSpec, SamplesOption, OutOption):
     """What is perturbed, and what is measured."""
 
-    collection: Path | None = Field(
-        None,
-        description="A dataset, the same as --data; a run's own by default.",
-        json_schema_extra={"argument": True},
+    collection: Path | None = parameter(
+        None, "A dataset, the same as --data; a run's own by default.", argument=True
     )
-    perturb: list[str] = Field(
+    perturb: list[str] = parameter(
         [],
-        description="Perturbations or groups, or text, pictures, thesis, all. Repeatable, or with commas.",
-        json_schema_extra={"default": "all", "names": "diptych.analysis.perturbations:PERTURBATIONS"},
+        "Perturbations or groups, or text, pictures, thesis, all. Repeatable, or with commas.",
+        default="all",
+        names="diptych.analysis.perturbations:PERTURBATIONS",
     )
-    seeds: int | None = Field(
-        None,
-        ge=1,
-        description="How many seeds, from 0.",
-        json_schema_extra={"default": "3; 1 with --compat published"},
+    seeds: int | None = parameter(
+        None, "How many seeds, from 0.", ge=1, default="3; 1 with --compat published"
     )
-    set_: list[str] = Field(
+    set_: list[str] = parameter(
+        [], "NAME.KEY=VALUE for a perturbation, e.g. blur.severity=5. Repeatable.", "--set"
+    )
+    measure: list[str] = parameter(
         [],
-        description="NAME.KEY=VALUE for a perturbation, e.g. blur.severity=5. Repeatable.",
-        json_schema_extra={"flags": ["--set"]},
+        "Shares, gains, or rsum of one direction. Repeatable.",
+        default="R@1, R@5, R@10, rsum, DCG_CM@10, nDCG_CM@10",
+        names="diptych.metrics:MEASURES",
     )
-    measure: list[str] = Field(
-        [],
-        description="Shares, gains, or rsum of one direction. Repeatable.",
-        json_schema_extra={
-            "default": "R@1, R@5, R@10, rsum, DCG_CM@10, nDCG_CM@10",
-            "names": "diptych.metrics:MEASURES",
-        },
+    gallery: Literal["split", "all"] = parameter("split", "What captions search: images of it.")
+    relevance: str | None = parameter(
+        None, "A model whose similarity is the gain of DCG_CM; the stressed one's by default."
     )
-    gallery: Literal["split", "all"] = Field("split", description="What captions search: images of it.")
-    relevance: str | None = Field(
-        None, description="A model whose similarity is the gain of DCG_CM; the stressed one's by default."
+    compat: Literal["none", "published"] = parameter(
+        "none", "published: perturbations as the thesis's published code made them."
     )
-    compat: Literal["none", "published"] = Field(
-        "none", description="published: perturbations as the thesis's published code made them."
-    )
-    flips: int = Field(100_000, ge=1, description="Random swaps for p-values.")
+    flips: int = parameter(100_000, "Random swaps for p-values.", ge=1)
 
     @model_validator(mode="after")
     def _one_dataset(self) -> Self:
@@ -87,7 +80,7 @@ def stress(model: Model, options: StressOptions) -> None:
 
     names = [name for text in options.perturb or ["all"] for name in text.split(",") if name]
     chosen = choose_perturbations(names)
-    with progress(), stop_on_signal():
+    with stop_on_signal():
         found, folder, whole = stress_named(
             named(model, options, options.split),
             options.out,

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from pydantic import Field
 
-from diptych.cli.console import next_step, progress, say, show
+from diptych.cli.console import next_step, say, show
 from diptych.cli.sources import SplitOption
+from diptych.core.options import parameter
 from diptych.core.table import Table
 
 _HEAD = "A folder that diptych sparse train wrote, an index of its rows, or what was embedded with it."
@@ -20,34 +20,26 @@ _QUERY = "A sentence, the path of an image, or an id of the split."
 class SheetOptions(SplitOption):
     """Of which split, and where it is drawn."""
 
-    sheet: Path | None = Field(None, description="Draw a .png, .jpg or .html of it.")
+    sheet: Path | None = parameter(None, "Draw a .png, .jpg or .html of it.")
 
 
 class TermsOptions(SheetOptions):
     """What is shown."""
 
-    what: list[str] = Field(
-        [],
-        description="Sentences, paths of images, or ids of the split; images of the split without any.",
-        json_schema_extra={"argument": True},
+    what: list[str] = parameter(
+        [], "Sentences, paths of images, or ids of the split; images of the split without any.", argument=True
     )
-    k: int = Field(10, ge=1, description="How many terms.", json_schema_extra={"flags": ["-k"]})
-    count: int = Field(
-        10, ge=1, description="How many images of the split.", json_schema_extra={"flags": ["-n"]}
-    )
+    k: int = parameter(10, "How many terms.", "-k", ge=1)
+    count: int = parameter(10, "How many images of the split.", "-n", ge=1)
 
 
 class ExplainOptions(SheetOptions):
     """What is explained."""
 
-    k: int = Field(
-        3, ge=1, description="How many of the best are explained.", json_schema_extra={"flags": ["-k"]}
-    )
-    item: str | None = Field(None, description="The id of one image or caption, instead of the best.")
-    of: Literal["images", "texts"] | None = Field(
-        None, description="What is found.", json_schema_extra={"default": "what the query is not"}
-    )
-    terms: int = Field(8, ge=1, description="How many terms of each.")
+    k: int = parameter(3, "How many of the best are explained.", "-k", ge=1)
+    item: str | None = parameter(None, "The id of one image or caption, instead of the best.")
+    of: Literal["images", "texts"] | None = parameter(None, "What is found.", default="what the query is not")
+    terms: int = parameter(8, "How many terms of each.", ge=1)
 
 
 def terms(sparse: Head, options: TermsOptions) -> None:
@@ -63,11 +55,10 @@ def terms(sparse: Head, options: TermsOptions) -> None:
     from diptych.report.sparse import evenly, term_gallery
     from diptych.sparse.explain import BagReader
 
-    with progress():
-        reader = BagReader(sparse, options.split)
-        ids = reader.rows.images.ids
-        names = options.what or [ids[place] for place in evenly(len(ids), options.count)]
-        gallery = term_gallery(reader.vocabulary, [reader.bag(name) for name in names], options.k)
+    reader = BagReader(sparse, options.split)
+    ids = reader.rows.images.ids
+    names = options.what or [ids[place] for place in evenly(len(ids), options.count)]
+    gallery = term_gallery(reader.vocabulary, [reader.bag(name) for name in names], options.k)
     rows = []
     for card in gallery.cards:
         found = ", ".join(f"{term}{'*' if own else ''} {weight}" for term, _, weight, own in card.bars)
@@ -94,10 +85,9 @@ def explain(
     from diptych.report.sparse import match_gallery
     from diptych.sparse.explain import BagReader, Match
 
-    with progress():
-        reader = BagReader(sparse, options.split)
-        asked = reader.bag(query)
-        found = reader.best(asked, options.of, options.k, options.item)
+    reader = BagReader(sparse, options.split)
+    asked = reader.bag(query)
+    found = reader.best(asked, options.of, options.k, options.item)
     for place, one in enumerate(found, 1):
         match = Match.of(reader.vocabulary, asked, one, options.terms)
         text = next(iter(one.captions), "no caption")

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field
-
-from diptych.cli.console import is_main_process, next_step, progress, say, stop_on_signal
+from diptych.cli.console import is_main_process, next_step, say, stop_on_signal
 from diptych.cli.sources import DataSpec, OutOption, recipe_values
 from diptych.core.errors import UsageError
+from diptych.core.options import parameter
 
 
 class TrainOptions(OutOption):
     """What is trained, and how."""
 
-    recipe: str | None = Field(
-        None,
-        description="A TOML file, or the name of a recipe that comes with diptych.",
-        json_schema_extra={"argument": True},
+    recipe: str | None = parameter(
+        None, "A TOML file, or the name of a recipe that comes with diptych.", argument=True
     )
-    set_: list[str] = Field(
-        [],
-        description="KEY=VALUE that replaces the recipe's, e.g. stages.0.epochs=5. Repeatable.",
-        json_schema_extra={"flags": ["--set"]},
+    set_: list[str] = parameter(
+        [], "KEY=VALUE that replaces the recipe's, e.g. stages.0.epochs=5. Repeatable.", "--set"
     )
-    resume: Path | None = Field(None, description="Resume this run, to the same final numbers.")
-    devices: int = Field(1, ge=1, description="Processes that share each batch.")
-    accelerator: str = Field("auto", description="cpu, cuda, mps or auto.")
-    features: Path | None = Field(None, description="Folder of cached backbone features.")
+    resume: Path | None = parameter(None, "Resume this run, to the same final numbers.")
+    devices: int = parameter(1, "Processes that share each batch.", ge=1)
+    accelerator: str = parameter("auto", "cpu, cuda, mps or auto.")
+    features: Path | None = parameter(None, "Folder of cached backbone features.")
 
 
 def train(data: DataSpec, options: TrainOptions) -> None:
@@ -60,7 +55,7 @@ def train(data: DataSpec, options: TrainOptions) -> None:
         folder = options.out or Path("runs") / loaded.name
         # Further processes of the same training may find the run that the first has begun.
         run = Run.prepare(folder, loaded) if is_main_process() else Run(folder, loaded)
-    with progress(), stop_on_signal():
+    with stop_on_signal():
         collection = collection_of(run.recipe.data)
         for line in (collection.describe(), *collection.notes):
             say(line)
