@@ -112,7 +112,7 @@ def check(
     Examples:
         diptych data check coco coco --decode
         diptych data check flickr30k flickr30k --images images --out check.json
-        diptych data check own shop --reader-option caption_column=title
+        diptych data check own shop.csv --reader-option caption_column=title
     """
     from diptych.core.files import write_json
     from diptych.data.checking import check_dataset

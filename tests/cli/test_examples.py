@@ -1,0 +1,261 @@
+"""Every command that the README prints, and every example that a help ends in.
+
+All of them are parsed in each run of the tests. Slow: ``make examples`` runs them, in a folder in which all that they
+name exists; ``EXAMPLES=FOLDER`` keeps it, and begins where an earlier call ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any
+
+import pytest
+from example_world import BEFORE, FIRST, REPOSITORY, World, addresses, example_world, leave_more
+from picture_host import picture_host
+from qdrant_server import qdrant_server
+
+from diptych.cli import verbs
+from diptych.cli.tree import app
+from diptych.core.errors import DiptychError
+
+CANNOT: dict[str, str] = {}
+"""Commands that are parsed alone."""
+
+INSTEAD: dict[str, str] = {
+    "tail -f": "cat",  # which ends
+    "--contact ME": "--contact ME --allow-private",  # the host is on this machine
+}
+"""What stands in a command for what only its reader has."""
+
+KEEPS = re.compile("--retry-failed")
+"""Commands that go on in the folder which they name."""
+
+
+def commands_of(group: verbs.Verbs, before: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Yield every verb with its command."""
+    for name in group.list_commands(None):
+        one = group.get_command(None, name)
+        if isinstance(one, verbs.Verbs):
+            yield from commands_of(one, (*before, name))
+        else:
+            yield " ".join((*before, name)), one
+
+
+@cache
+def examples() -> dict[str, tuple[str, str]]:
+    """Return verb and line of every example of a help, by its name."""
+    found = {}
+    for verb, one in commands_of(app):
+        lines = (one.help or "").partition("Examples:")[2].split("\n")
+        lines = [line.strip() for line in lines if line.strip()]
+        found |= {f"{verb.replace(' ', '-')}-{row}": (verb, line) for row, line in enumerate(lines, 1)}
+    return found
+
+
+@cache
+def readme() -> dict[str, str]:
+    """Return every command line of the README, by its name."""
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\w*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    lines = [line for block in blocks for line in block.splitlines()]
+    found = [line for line in lines if re.match(r"(\.venv/bin/)?diptych ", line)]
+    return {f"readme-{row:02}": line for row, line in enumerate(found, 1)}
+
+
+ALL = {**readme(), **{name: line for name, (_, line) in examples().items()}}
+
+
+def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return what a verb is called with, for a command that is not run."""
+    called: list[Any] = []
+    whole = verbs.command_of
+
+    def without_work(function: Callable[..., None], name: str) -> Any:
+        @wraps(function)
+        def taken(**values: Any) -> None:
+            called.append((name, values))
+
+        return whole(taken, name)
+
+    monkeypatch.setattr(verbs, "command_of", without_work)
+    monkeypatch.setattr("sys.argv", ["diptych", *words])
+    assert verbs.run(app) == 0
+    return called
+
+
+def check_names(verb: str, values: dict[str, Any]) -> None:
+    """See that recipes, studies and what stands in registries exist."""
+    import importlib
+
+    from diptych.analysis.perturbations import choose_perturbations
+    from diptych.core.options import Options
+    from diptych.metrics.measuring import resolve
+    from diptych.studies import STUDIES
+    from diptych.training.recipe import load_recipe
+
+    whole = {"measure": resolve, "perturb": choose_perturbations}
+    for options in (one for one in values.values() if isinstance(one, Options)):
+        given = {key: getattr(options, key) for key in type(options).model_fields}
+        for key, field in type(options).model_fields.items():
+            extra: Any = field.json_schema_extra or {}
+            names = given[key] if isinstance(given[key], list | tuple) else [given[key]]
+            names = [name for name in names if name is not None]
+            if key in whole and names:
+                whole[key](names)
+            elif "names" in extra:
+                module, _, registry = extra["names"].partition(":")
+                known = getattr(importlib.import_module(module), registry)
+                for name in names:
+                    assert known.get(name) is not None
+        if verb == "train" and given.get("recipe"):
+            from diptych.cli.sources import recipe_values
+
+            load_recipe(str(given["recipe"]), recipe_values(given["set_"]))
+    if verb in ("show", "run") and "name" in values and values["name"] != "coco":
+        STUDIES.get(values["name"])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_command_is_understood(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options, their values and names of registries are known, whether or not the command can be run here."""
+    monkeypatch.chdir(REPOSITORY)
+    words = shlex.split(ALL[name].replace(".venv/bin/", ""), comments=True)
+    words = words[words.index("diptych") + 1 :]
+    called = parsed(words, monkeypatch)
+    assert called or "--help" in words
+    for verb, values in called:
+        check_names(verb, values)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "evaluate runs/one --measur R@1",
+        "evaluate runs/one --measure R@one",
+        "evaluate runs/one --ties sometimes",
+        "index runs/one --engine hnswww",
+        "train flickr9k",
+        "train scenes --set objective.nam=infonce",
+        "study run metric-learning.table-9",
+        "intent describe log --statistic chanels",
+        "analyse stress runs/one --perturb typo",
+        "no-verb",
+    ],
+)
+def test_a_command_that_is_wrong_is_not_understood(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DiptychError):
+        for verb, values in parsed(shlex.split(line), monkeypatch):
+            check_names(verb, values)
+
+
+class Places:
+    """The folder of the README's commands, in which they leave what they make; and a copy of it for each verb.
+
+    Attributes:
+        failed: how commands of the README ended that did not succeed, by their names.
+    """
+
+    def __init__(self, folder: Path, host: str, instead: dict[str, str]) -> None:
+        self.folder, self.host, self.instead = folder, host, instead
+        self.failed: dict[str, str] = {}
+        self.done: dict[str, list[str]] = {}
+        self.world = World(folder / "readme")
+        if (folder / "done.json").is_file():
+            self.done = json.loads((folder / "done.json").read_text(encoding="utf-8"))
+        else:
+            shutil.rmtree(self.world.folder, ignore_errors=True)
+            example_world(self.world.folder).prepare(*FIRST)
+            self._keep()
+
+    def _keep(self) -> None:
+        (self.folder / "done.json").write_text(json.dumps(self.done), encoding="utf-8")
+
+    def run(self, world: World, line: str) -> None:
+        """Run a command, unless an earlier call of these tests has."""
+        done = self.done.setdefault(world.folder.name, [])
+        if line in done:
+            return
+        typed = line
+        for theirs, ours in self.instead.items():
+            typed = typed.replace(theirs, ours)
+        ended = world.run(typed)
+        allowed = (0, 1) if "diptych data check " in line else (0,)  # 1: something has to be put right
+        said = f"{typed}\n{ended.stdout}\n{ended.stderr}"
+        assert ended.returncode in allowed, f"exit code {ended.returncode}: {said}"
+        assert "Traceback" not in ended.stderr, said
+        done.append(line)
+        self._keep()
+
+    def readme(self, upto: str | None = None) -> None:
+        """Run the README's commands in their order, up to one of them."""
+        for name, line in readme().items():
+            if line not in CANNOT and name not in self.failed:
+                try:
+                    self.run(self.world, line)
+                except AssertionError as error:
+                    self.failed[name] = str(error)
+            if name == upto:
+                return
+
+    def of_verb(self, verb: str) -> World:
+        """Return the copy in which a verb's examples run, after the README's commands."""
+        self.readme()
+        folder = self.folder / verb.replace(" ", "-")
+        if folder.name not in self.done:
+            shutil.rmtree(folder, ignore_errors=True)
+            copied = self.world.copy(folder)
+            copied.prepare(*BEFORE.get(verb, ()))
+            leave_more(folder)
+            self.done[folder.name] = []
+            self._keep()
+        addresses(folder, self.host)
+        return World(folder)
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
+    folder = Path(os.environ.get("EXAMPLES") or tmp_path_factory.mktemp("examples")).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    with picture_host() as host, qdrant_server() as server:
+        yield Places(folder, host.address, {**INSTEAD, "https://host:6333": server.url})
+
+
+def _run(names: Iterable[str]) -> list[str]:
+    return [name for name in names if ALL[name] not in CANNOT]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)  # the first one makes the folder
+@pytest.mark.parametrize("name", _run(readme()))
+def test_readme(name: str, places: Places) -> None:
+    """The README's commands succeed one after the other."""
+    places.readme(name)
+    assert name not in places.failed, places.failed[name]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", _run(examples()))
+def test_example_of_a_help(name: str, places: Places) -> None:
+    """A help's examples succeed one after the other; what one of them writes anew is not there before."""
+    verb, line = examples()[name]
+    world = places.of_verb(verb)
+    if line not in places.done[world.folder.name]:
+        for place in re.findall(r" (?:--out|-o) (\S+)", line):
+            target = world.folder / place
+            if target.is_file():
+                target.unlink()
+            elif not KEEPS.search(line):
+                shutil.rmtree(target, ignore_errors=True)
+    places.run(world, line)
+
+
+def test_what_cannot_be_run_is_still_there() -> None:
+    assert set(CANNOT) <= set(ALL.values())
