@@ -25,7 +25,15 @@ from diptych.cli import verbs
 from diptych.cli.tree import app
 from diptych.core.errors import DiptychError
 
-CANNOT: dict[str, str] = {}
+_SIZE = "real data and hours: small stand-ins would be trained for as many rows, seeds and epochs"
+CANNOT: dict[str, str] = {
+    "diptych demo": "make demo runs it",
+    "torchrun --nnodes 2 -m diptych embed … --nodes 2 --processes 8": "two machines",
+    "diptych study run svl.figure-4.5 --quick": "8 minutes of a quiet machine",
+    "diptych study run metric-learning.table-1 --data flickr30k": _SIZE,
+    "diptych study run metric-learning.table-1 --data flickr8k --seeds 0,1,2": _SIZE,
+    "diptych study run ltd.table-1 --data flickr30k --targets all-MiniLM-L6-v2": _SIZE,
+}
 """Commands that are parsed alone."""
 
 INSTEAD: dict[str, str] = {
@@ -159,7 +167,8 @@ class Places:
     """The folder of the README's commands, in which they leave what they make; and a copy of it for each verb.
 
     Attributes:
-        failed: how commands of the README ended that did not succeed, by their names.
+        failed: how commands of the README ended that did not succeed, by their names; and by verb, those before its
+            examples.
     """
 
     def __init__(self, folder: Path, host: str, instead: dict[str, str]) -> None:
@@ -208,10 +217,15 @@ class Places:
         """Return the copy in which a verb's examples run, after the README's commands."""
         self.readme()
         folder = self.folder / verb.replace(" ", "-")
+        assert verb not in self.failed, self.failed[verb]
         if folder.name not in self.done:
             shutil.rmtree(folder, ignore_errors=True)
             copied = self.world.copy(folder)
-            copied.prepare(*BEFORE.get(verb, ()))
+            try:
+                copied.prepare(*BEFORE.get(verb, ()))
+            except AssertionError as error:
+                self.failed[verb] = str(error)
+                raise
             leave_more(folder)
             self.done[folder.name] = []
             self._keep()

@@ -1,7 +1,7 @@
 """A folder in which the commands of the README and of every help find what they name, as small stand-ins.
 
-Datasets are generated scenes under the names and in the formats of the real ones; models are tiny and random, in a cache
-as Hugging Face keeps it. Nothing is fetched.
+Datasets are generated scenes under the names and in the formats of the real ones; models are tiny and random, in a
+cache as Hugging Face keeps it. Nothing is fetched.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ class World:
             "COLUMNS": "120",
         }
 
-    def run(self, line: str, seconds: float = 900) -> subprocess.CompletedProcess[str]:
+    def run(self, line: str, seconds: float = 1800) -> subprocess.CompletedProcess[str]:
         """Run a line as a shell does that stops at the first failure of a pipe."""
         return subprocess.run(
             ["bash", "-o", "pipefail", "-c", line],
@@ -144,12 +144,13 @@ def _models(hub: Path) -> None:
     """A cache of Hugging Face's with every model that is named: CLIPs, sentence encoders, timm's networks."""
     import timm
     from safetensors.torch import save_file
+
     from tests.encoders.targets.tiny_sentence import sentence_folder
     from tests.encoders.tiny_pretrained import transformers_folder
 
     transformers_folder("clip", _snapshot(hub, "openai/clip-vit-base-patch32"))
-    name = transformers_folder("clip", _snapshot(hub, "NAME"))
-    # hf: reads the files beside each other, st: the module that they are one of.
+    transformers_folder("clip", _snapshot(hub, "NAME"))
+    name = _snapshot(hub, "sentence-transformers/NAME")
     transformers_folder("clip", name / "0_CLIPModel")
     modules = [
         {"idx": 0, "name": "0", "path": "0_CLIPModel", "type": "sentence_transformers.models.CLIPModel"}
@@ -177,6 +178,7 @@ def _snapshot(hub: Path, name: str) -> Path:
 def _checkpoints(folder: Path) -> None:
     """ALBEF and X-VLM, each a folder for the configuration that its tiny sizes need."""
     from safetensors.torch import save_file
+
     from tests.encoders.official.tiny_official import SWIN, TEXT, VIT, albef_state, xvlm_state
     from tests.encoders.tiny_pretrained import bert_tokenizer
 
@@ -462,7 +464,7 @@ FIRST = [
 """Commands that make what the README's commands take as made."""
 
 _INDEX = "diptych index runs/flickr8k --quiet"
-_LATENT = "--set reconstruction.kind=latent --set reconstruction.targets.encoder=lsa"
+_LATENT = "--set reconstruction.kind=latent"
 _SPARSE = "diptych sparse train hf:NAME --data flickr30k --out sparse --set training.epochs=2 --quiet"
 _NEW_PRODUCTS = "diptych data products --n 300 --seed 1 --out new-products --quiet"
 
