@@ -46,7 +46,7 @@ KEEPS = re.compile("--retry-failed")
 """Commands that go on in the folder which they name."""
 
 
-def commands_of(group: verbs.Verbs, before: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+def commands_of(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     """Yield every verb with its command."""
     for name in group.list_commands(None):
         one = group.get_command(None, name)
@@ -59,7 +59,7 @@ def commands_of(group: verbs.Verbs, before: tuple[str, ...] = ()) -> Iterator[tu
 @cache
 def examples() -> dict[str, tuple[str, str]]:
     """Return verb and line of every example of a help, by its name."""
-    found = {}
+    found: dict[str, tuple[str, str]] = {}
     for verb, one in commands_of(app):
         lines = (one.help or "").partition("Examples:")[2].split("\n")
         lines = [line.strip() for line in lines if line.strip()]

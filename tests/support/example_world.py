@@ -330,10 +330,10 @@ def _birds(folder: Path, scenes: Sequence[Scene]) -> None:
         texts.write_text("\n".join(scene["captions"] * 2) + "\n", encoding="utf-8")
 
 
-def _digits() -> dict[str, np.ndarray]:
+def _digits() -> dict[str, Any]:
     """MNIST's arrays, of noise."""
     draws = np.random.default_rng(0)
-    made: dict[str, np.ndarray] = {}
+    made: dict[str, Any] = {}
     for part, count in (("train", 600), ("test", 100)):
         made[f"x_{part}"] = draws.integers(0, 256, (count, 28, 28), dtype=np.uint8)
         made[f"y_{part}"] = np.arange(count, dtype=np.uint8) % 10
