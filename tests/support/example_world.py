@@ -473,7 +473,6 @@ BEFORE: dict[str, list[str]] = {
         f"{_TRAIN} --data scenes --set objective.name=ifm --out runs/ifm",
         f"{_TRAIN} --data scenes {_LATENT} --out runs/ltd",
     ],
-    "analyse granularity": [],
     "analyse protocol": [
         f"diptych embed hf:NAME --data flickr30k --split {split} --out {split} --quiet"
         for split in ("test", "val")
@@ -507,6 +506,7 @@ BEFORE: dict[str, list[str]] = {
     ],
     "sparse explain": [_SPARSE, "diptych index sparse --quiet"],
     "sparse terms": [_SPARSE],
+    "sparse train": ["rm -r runs/flickr8k/sparse"],
     "study run": ["cp -r log LOG", "cp -r runs/coco RUN"],
 }
 """Commands by verb that make what its examples take as made, beyond what the README's commands leave."""
