@@ -388,7 +388,7 @@ def addresses(folder: Path, host: str) -> None:
 
 def leave_more(folder: Path) -> None:
     """Write what is made from results of the README's commands: sessions to score, a file of the shop's categories."""
-    example, shop = folder / "scorer" / "example.json", folder / "shop" / "products.json"
+    example, shop = folder / "scorer" / "example.json", folder / "shop" / "truth.json"
     if example.is_file():
         session = json.loads(example.read_text(encoding="utf-8"))
         (folder / "sessions.jsonl").write_text(f"{json.dumps(session)}\n" * 3, encoding="utf-8")
