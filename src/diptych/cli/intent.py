@@ -157,7 +157,9 @@ def features(
 
 Measured = Annotated[
     Path | None,
-    typer.Option(help="Measure a trained scorer on these sessions instead; nothing is fitted.", metavar="PATH"),
+    typer.Option(
+        help="Measure a trained scorer on these sessions instead; nothing is fitted.", metavar="PATH"
+    ),
 ]
 
 
