@@ -35,7 +35,7 @@ def list_() -> None:
     """
     rows = [(one.name, one.centric or "both", one.description) for one in KNOWN]
     show(Table.of("known datasets", "", ("name", "centric", "what it is"), rows))
-    next_step("diptych data show coco", "diptych data check coco FOLDER")
+    next_step("diptych data show coco")
 
 
 def show_dataset(name: Name) -> None:
@@ -47,7 +47,7 @@ def show_dataset(name: Name) -> None:
     one = KNOWN.get(name)
     show(*one.lines(), *one.tables())
     options = one.readings[0].options
-    next_step(f"diptych data check {name} FOLDER" + (f" {options}" if options else ""))
+    show(f"when it is there: diptych data check {name} FOLDER" + (f" {options}" if options else ""))
 
 
 class CheckOptions(DataSource, OutOption):
@@ -86,7 +86,7 @@ def check(options: CheckOptions) -> None:
         show(f"written to {options.out}")
     if not found.complete:
         raise typer.Exit(1)
-    words = ["diptych", "evaluate", "MODEL", "--data", options.folder, "--reader", found.reader]
+    words = ["diptych", "train", "scenes", "--data", options.folder, "--reader", found.reader]
     how = DataSource(images=options.images, reader_option=options.reader_option)
     next_step(command_line(words, how))
 
@@ -161,10 +161,7 @@ def resources(options: ResourceOptions) -> None:
     if options.out is not None:
         write_json(options.out, {"resources": [asdict(row) for row in found.rows]})
         show(f"written to {options.out}")
-    if found.missing:
-        next_step("diptych data resources --check")
-    else:
-        words = ("diptych", "data", "perturb", "DATASET")
-        next_step(command_line(words, options, left_out=("check", "out")))
+    words = ("diptych", "data", *(["resources", "--check"] if found.missing else ["perturb", "--list"]))
+    next_step(command_line(words, options, left_out=("check", "out")))
     if options.check and (found.tagger is None or found.wordnet is None):
         raise typer.Exit(1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,7 +39,7 @@ from diptych.commerce.purchase_intent.statistics import Description, choose_stat
 from diptych.commerce.purchase_intent.statistics import describe as describe_sessions
 from diptych.commerce.purchase_intent.statistics.shown import description_tables
 from diptych.core.errors import DataError, UsageError
-from diptych.core.files import atomic_path, check_replaceable, write_text
+from diptych.core.files import check_replaceable, write_text
 from diptych.core.options import Options, parameter
 from diptych.core.reading import read_json
 from diptych.data.logs import Log
@@ -145,14 +144,13 @@ def features(
         diptych intent features log --compat published --out features-published
         diptych intent features online_shoppers_intention.csv --out features-uci
     """
-    how = {"options": options, "sessions": sessions, "engine": engine}
-    table = features_of(source, folder=out, **how, **dict(wanted))
+    table = features_of(source, folder=out, options=options, sessions=sessions, engine=engine, **dict(wanted))
     show(*table.lines(), *table.tables(), f"written to {out}")
     if table.labels.any():
         next_step([*_INTENT, "evaluate", out, "--out", out.with_name(f"{out.name}-evaluation")])
     else:
-        show("no session ends in a purchase: there is nothing to be learned from them")
-        next_step("import more of the log: diptych intent ingest --help")
+        show("no session ends in a purchase: nothing can be learned from them; import more of the log")
+        next_step([*_INTENT, "ingest", "--help"])
 
 
 Measured = Annotated[
@@ -211,7 +209,8 @@ def audit(features: Features, wanted: ChecksOptions, options: AuditOptions) -> N
         diptych intent audit features --log log
         diptych intent audit features --check single-column --strict --out audit
     """
-    target, log = wanted.out or features / FOLDER, wanted.log and Log.open(wanted.log)
+    target = wanted.out or features / FOLDER
+    log = None if wanted.log is None else Log.open(wanted.log)
     found = run(open_features(features), log, options=options, checks=wanted.check or None)
     found.save(target)
     show(found.table(wanted.all), found.line(), f"all findings in {target}")
@@ -246,7 +245,8 @@ def train(features: Features, out: Out, wanted: ScorerOptions, options: TrainOpt
         diptych intent train features --out scorer --model svm --step 5
         diptych intent train features --out scorer --calibrate isotonic
     """
-    table, log = open_features(features), wanted.keep_history
+    table = open_features(features)
+    log = None if wanted.keep_history is None else Log.open(wanted.keep_history)
     with stop_on_signal():
         scorer = fit(
             table,
@@ -254,7 +254,7 @@ def train(features: Features, out: Out, wanted: ScorerOptions, options: TrainOpt
             options=options,
             settings=wanted.setting or None,
             steps=wanted.step or None,
-            history=log and table.sessions(Log.open(log)),
+            history=None if log is None else table.sessions(log),
             audit=LeakAudit.beside(table, wanted.audit),
         )
     example = out / EXAMPLE
@@ -314,29 +314,15 @@ def score(
             write_text(out, json.dumps(one.to_dict()) + "\n")
         next_step(["cat", out] if out else [*_INTENT, "score", scorer, source, "--out", "score.json"])
     else:
-        _score_lines(opened, source, options)
-
-
-def _score_lines(scorer: Scorer, source: str, options: ScoreOptions) -> None:
-    """Answer lines of a file or of standard input as they come, into ``--out`` or standard output."""
-    out, file = options.out, sys.stdout
-    with ExitStack() as opened:
-        try:
-            lines = sys.stdin if source == "-" else opened.enter_context(open(source, encoding="utf-8"))
-            if out is not None:
-                file = opened.enter_context(
-                    open(opened.enter_context(atomic_path(out)), "w", encoding="utf-8")
-                )
-            answers = scores.score_lines(scorer, lines, options.reasons, stream=options.stream)
-            answered, failed = scores.write_lines(answers, file)
-        except UnicodeDecodeError as error:
-            raise DataError(f"{source} is not UTF-8: {error}", "give lines of JSON in UTF-8") from None
-    if out is not None:
-        show(f"{answered - failed:,} scores" + (f", {failed:,} errors" if failed else ""))
-        next_step(["head", out])
-    if failed:
-        fix = "each has the number of its line and what to do"
-        raise DataError(f"{failed:,} of {answered:,} answers are errors", fix)
+        lines = sys.stdin if source == "-" else path
+        how = options.model_dump(exclude={"out"})
+        answered, failed = scores.score_file(opened, lines, out or sys.stdout, **how)
+        if out is not None:
+            show(f"{answered - failed:,} scores" + (f", {failed:,} errors" if failed else ""))
+            next_step(["head", out])
+        if failed:
+            fix = "each has the number of its line and what to do"
+            raise DataError(f"{failed:,} of {answered:,} answers are errors", fix)
 
 
 class ReportOptions(OutOption):

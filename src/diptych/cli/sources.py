@@ -10,7 +10,7 @@ import typer
 from pydantic import field_validator
 
 from diptych.core.errors import UsageError
-from diptych.core.options import Options, parameter
+from diptych.core.options import Options, parameter, whole_paths
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -258,11 +258,4 @@ def recipe_values(given: list[str] | None, paths: Iterable[str] | None = None) -
     """
     from diptych.training.recipe import PATHS
 
-    values = parse_values(given, "--set")
-    for key in PATHS if paths is None else paths:
-        named = values.get(key)
-        # A name such as hf:NAME or sklearn is no path, whatever lies in the folder.
-        if isinstance(named, str) and named not in ("auto", "sklearn", "drawn", "lsa"):
-            path = Path(named).expanduser()
-            values[key] = str(path.resolve()) if path.exists() else named
-    return values
+    return whole_paths(parse_values(given, "--set"), PATHS if paths is None else paths)

@@ -91,6 +91,17 @@ def parse_values(given: Iterable[str] | None, flag: str) -> dict[str, Any]:
     return values
 
 
+def whole_paths(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Return values of ``keys`` that are files or folders by their whole path, so that they are found from anywhere."""
+    for key in keys:
+        named = values.get(key)
+        # A name such as hf:NAME or sklearn is no path, whatever lies in the folder.
+        if isinstance(named, str) and named not in ("auto", "sklearn", "drawn", "lsa"):
+            path = Path(named).expanduser()
+            values[key] = str(path.resolve()) if path.exists() else named
+    return values
+
+
 def flags_of(key: str, field: Any) -> list[str]:
     """Return the names that a field has as an option of a command."""
     return (field.json_schema_extra or {}).get("flags") or [f"--{key.rstrip('_').replace('_', '-')}"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -30,7 +31,7 @@ from diptych.commerce.purchase_intent.scoring.training import scorer_slices
 from diptych.core.artifact import Artifact
 from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
-from diptych.core.files import atomic_folder, write_csv
+from diptych.core.files import atomic_folder, atomic_path, write_csv
 from diptych.core.table import Table
 from diptych.metrics.bootstrap import Bootstrap
 
@@ -196,14 +197,27 @@ def score_lines(
             yield answer | {"error": error.message, "fix": error.fix}
 
 
-def write_lines(answers: Iterable[Answer], file: TextIO) -> tuple[int, int]:
+def score_file(
+    scorer: Scorer, source: Path | TextIO, out: Path | TextIO, *, reasons: int, stream: bool
+) -> tuple[int, int]:
     """Write every answer as soon as it is there; return how many there were, and errors among them."""
     answered = failed = 0
-    for answer in answers:
-        file.write(json.dumps(answer) + "\n")
-        file.flush()
-        answered += 1
-        failed += "error" in answer
+    with ExitStack() as opened:
+        try:
+            lines = (
+                opened.enter_context(open(source, encoding="utf-8")) if isinstance(source, Path) else source
+            )
+            if isinstance(out, Path):
+                out = opened.enter_context(
+                    open(opened.enter_context(atomic_path(out)), "w", encoding="utf-8")
+                )
+            for answer in score_lines(scorer, lines, reasons, stream=stream):
+                out.write(json.dumps(answer) + "\n")
+                out.flush()
+                answered += 1
+                failed += "error" in answer
+        except UnicodeDecodeError as error:
+            raise DataError(f"{source} is not UTF-8: {error}", "give lines of JSON in UTF-8") from None
     return answered, failed
 
 
