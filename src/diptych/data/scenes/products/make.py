@@ -188,7 +188,7 @@ _CHUNK = 64
 _SERIAL_BELOW = 512  # starting processes takes longer than drawing this many
 
 
-class ProductOptions(GeneratedImages, Shares):
+class ProductOptions(Shares, GeneratedImages):
     """What generated products are like."""
 
     n_products: int = parameter(N_PRODUCTS, "Products.", "--n", ge=1, le=_MOST_PRODUCTS)
