@@ -48,7 +48,7 @@ def test_a_check_that_finds_all(diptych: Command, tmp_path: Path) -> None:
     assert f"pictures in {tmp_path}/images 5 of 5" in rows
     assert "pictures that cannot be decoded 0" in rows
     done.shows("complete: nothing has to be done")
-    done.shows(f"next: diptych train scenes --data {tmp_path} --reader karpathy")
+    done.shows(f"commands read it with: --data {tmp_path} --reader karpathy")
     written = json.loads((tmp_path / "check.json").read_text())
     assert written["complete"] is True
     assert written["pictures"]["missing"] == {"count": 0, "first": []}

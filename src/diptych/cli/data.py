@@ -86,9 +86,10 @@ def check(options: CheckOptions) -> None:
         show(f"written to {options.out}")
     if not found.complete:
         raise typer.Exit(1)
-    words = ["diptych", "train", "scenes", "--data", options.folder, "--reader", found.reader]
+    words = ["--data", options.folder, "--reader", found.reader]
     how = DataSource(images=options.images, reader_option=options.reader_option)
-    next_step(command_line(words, how))
+    show(f"commands read it with: {command_line(words, how)}")
+    next_step("diptych info recipes")
 
 
 def scenes(out: OutOption, options: SceneOptions) -> None:
@@ -162,6 +163,7 @@ def resources(options: ResourceOptions) -> None:
         write_json(options.out, {"resources": [asdict(row) for row in found.rows]})
         show(f"written to {options.out}")
     words = ("diptych", "data", *(["resources", "--check"] if found.missing else ["perturb", "--list"]))
-    next_step(command_line(words, options, left_out=("check", "out")))
+    if not (found.missing and options.check):
+        next_step(command_line(words, options, left_out=("check", "out")))
     if options.check and (found.tagger is None or found.wordnet is None):
         raise typer.Exit(1)

@@ -62,7 +62,7 @@ def run(name: Name, data: StudyData, out: OutOption, options: RunOptions, discre
         diptych study run metric-learning.table-1 --data flickr8k --seeds 0,1,2
         diptych study run ltd.table-1 --data flickr30k --targets all-MiniLM-L6-v2
         diptych study run intent.table-6.4 --data log
-        diptych study run reproducibility.table-2.1 --data coco=coco --set clip=runs/clip
+        diptych study run reproducibility.table-2.1 --data coco=coco --set clip=runs/coco
     """
     folder = out.out or Path("studies") / name
     with stop_on_signal(), messages():
