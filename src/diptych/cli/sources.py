@@ -10,7 +10,7 @@ import typer
 from pydantic import field_validator
 
 from diptych.core.errors import UsageError
-from diptych.core.options import Options, parameter, whole_paths
+from diptych.core.options import Options, parameter
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -256,6 +256,7 @@ def recipe_values(given: list[str] | None, paths: Iterable[str] | None = None) -
         given: ``KEY=VALUE`` texts.
         paths: keys whose values can be files or folders; those of recipes, when not given.
     """
+    from diptych.core.options import whole_paths
     from diptych.training.recipe import PATHS
 
     return whole_paths(parse_values(given, "--set"), PATHS if paths is None else paths)

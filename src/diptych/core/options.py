@@ -91,17 +91,6 @@ def parse_values(given: Iterable[str] | None, flag: str) -> dict[str, Any]:
     return values
 
 
-def whole_paths(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """Return values of ``keys`` that are files or folders by their whole path, so that they are found from anywhere."""
-    for key in keys:
-        named = values.get(key)
-        # A name such as hf:NAME or sklearn is no path, whatever lies in the folder.
-        if isinstance(named, str) and named not in ("auto", "sklearn", "drawn", "lsa"):
-            path = Path(named).expanduser()
-            values[key] = str(path.resolve()) if path.exists() else named
-    return values
-
-
 def flags_of(key: str, field: Any) -> list[str]:
     """Return the names that a field has as an option of a command."""
     return (field.json_schema_extra or {}).get("flags") or [f"--{key.rstrip('_').replace('_', '-')}"]
@@ -121,6 +110,17 @@ def command_line(words: Sequence[object], *given: Options, left_out: Collection[
                 for one in value if isinstance(value, list | tuple) else [value]:
                     parts += [flag, str(one).removesuffix(".0") if isinstance(one, float) else str(one)]
     return shlex.join(parts)
+
+
+def whole_paths(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Return values of ``keys`` that are files or folders by their whole path, so that they are found from anywhere."""
+    for key in keys:
+        named = values.get(key)
+        # A name such as hf:NAME or sklearn is no path, whatever lies in the folder.
+        if isinstance(named, str) and named not in ("auto", "sklearn", "drawn", "lsa"):
+            path = Path(named).expanduser()
+            values[key] = str(path.resolve()) if path.exists() else named
+    return values
 
 
 def _fault(
