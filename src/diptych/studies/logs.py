@@ -37,15 +37,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from diptych.commerce.purchase_intent.options import Compat, SessionKey
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import taking_turns
+from diptych.core.options import Options
 from diptych.studies.making import Made, Unit, logger
 from diptych.studies.rows import MEASURE, Choices, LogSource, measuring_of, run_folder, setting_for
 from diptych.studies.study import Row, SettingName, Study, Subject
@@ -58,76 +62,36 @@ if TYPE_CHECKING:
     from diptych.data.logs.log import Log
 
 
-_WORDS = {
-    "by": ("client", "visitor", "given"),
-    "journey": ("pair", "journey"),
-    "compat": ("none", "published"),
-    "split": ("random", "grouped", "time"),
-}
-_LEAST = {"ddof": 0, "folds": 2, "sessions": 1, "seed": 0, "jobs": 1}
+def _as_steps(given: Any) -> Any:
+    return tuple(given) if isinstance(given, list) else (given,) if isinstance(given, int) else given
 
 
-@dataclass(frozen=True)
-class LogOptions:
+class LogOptions(Options):
     """See above."""
 
-    gap: float = 30.0
-    by: str = "client"
-    ddof: int = 0
-    journey: str = "pair"
-    compat: str = "none"
-    split: str = "grouped"
-    folds: int = 10
-    steps: tuple[int, ...] | None = None
-    sessions: int | None = None
-    seed: int = 0
-    jobs: int = 1
+    model_config = ConfigDict(strict=True)
 
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> LogOptions:
-        """From what was set; numbers may come as they are typed."""
-        known = dict(given)
-        if isinstance(known.get("steps"), list | tuple):
-            known["steps"] = tuple(known["steps"])
-        elif isinstance(known.get("steps"), int):
-            known["steps"] = (known["steps"],)
-        return cls(**known)
-
-    def __post_init__(self) -> None:
-        for key, words in _WORDS.items():
-            if getattr(self, key) not in words:
-                raise UnknownNameError(f"measure.{key}", str(getattr(self, key)), words)
-        for key, least in _LEAST.items():
-            value = getattr(self, key)
-            if value is None and key == "sessions":
-                continue
-            if not _is_whole(value) or value < least:
-                raise UsageError(f"measure.{key} is {value!r}", f"give a whole number from {least}")
-        if (
-            isinstance(self.gap, bool)
-            or not isinstance(self.gap, int | float)
-            or not 0 < self.gap < float("inf")
-        ):
-            raise UsageError(f"measure.gap is {self.gap!r}", "give minutes, e.g. --set measure.gap=30")
-        if self.steps is not None and (not self.steps or not all(map(_is_whole, self.steps))):
-            raise UsageError(
-                f"measure.steps is {self.steps!r}", "give numbers, e.g. --set 'measure.steps=[0, 5]'"
-            )
+    gap: int | float = Field(30.0, gt=0, allow_inf_nan=False)
+    by: SessionKey = "client"
+    ddof: int = Field(0, ge=0)
+    journey: Literal["pair", "journey"] = "pair"
+    compat: Compat = "none"
+    split: Literal["random", "grouped", "time"] = "grouped"
+    folds: int = Field(10, ge=2)
+    steps: Annotated[tuple[int, ...] | None, BeforeValidator(_as_steps)] = Field(None, min_length=1)
+    sessions: int | None = Field(None, ge=1)
+    seed: int = Field(0, ge=0)
+    jobs: int = Field(1, ge=1)
 
     def only(self, keys: tuple[str, ...]) -> dict[str, Any]:
         """Some of them, JSON-able, for fingerprints."""
-        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name in keys}
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+        return self.model_dump(mode="json", include=set(keys))
 
     def sessions_are(self) -> str:
         """What a session is, in the words of printed numbers."""
         if self.by == "given":
             return "as the log gives them"
         return f"by {self.by}, ended by {self.gap:g} minutes without an event"
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 T = TypeVar("T")
@@ -371,7 +335,7 @@ class LogRows:
             raise DataError(f"no log given for {study.name}", "--data LOG, or --quick for a generated one")
         kept, log = open_log(folder.resolve().parent / f"{study.paper.key}.logs", choices.log, scenes)
         setting = setting_for(study, log.name, name)
-        options = LogOptions.of({**study.settings[setting].measure, **given})
+        options = LogOptions.read({**study.settings[setting].measure, **given}, "measure")
         return cls(study, folder, setting, asked, changed, Workshop(kept, log, options))
 
     def units(self) -> list[Unit]:
