@@ -10,24 +10,9 @@
 
 An evaluation grows by models, settings and seeds: what another study made is not made again.
 
-What a person may choose about models of a catalogue (``--set KEY=VALUE``), and what is taken otherwise.
-
-====================== ============ =====================================================================
-``features.image``     grid         encoder of pictures: ``grid``, ``backbone:NAME``, a dual encoder; ``none``
-``features.text``      lsa          encoder of titles, attributes, categories: ``lsa``, ``sentence:MODEL``
-``features.KEY``                    of the picture encoder, e.g. ``weights``, ``size``, ``timm.pad_type``
-``train.KEY``                       of training, e.g. ``epochs``: see ``diptych categories train --help``
-``measure.relevance``  label        ``path``: a product is relevant to the ancestors of its category too
-``measure.query``      name         ``path``: what stands for a category
-``measure.split``                   ``given``, ``product`` or ``category``; without it the data's own test
-                                    split where it has one, else by product
-``measure.attributes`` named        ``values``: an attribute's text without its name
-``measure.missing``    none         ``error``: no product may lack a picture, or have one that cannot be read
-``measure.draw``       0            seed of the categories that the setting ``all`` draws for test products
-``measure.jobs``       1            processes
-====================== ============ =====================================================================
-
-Settings have others for some of them; ``diptych study show`` names those.
+What a person may choose about models of a catalogue (``--set KEY=VALUE``) are ``features.image``, ``features.text``,
+``features.KEY`` of the image encoder, ``train.KEY`` of training, and ``measure.KEY``: see :class:`CatalogueOptions`.
+Settings have other defaults for some of them, which ``diptych study show`` names.
 """
 
 from __future__ import annotations
@@ -67,21 +52,28 @@ _OWN = ("modalities", "setting", "seed", "query", "resample")
 
 
 class CatalogueOptions(Options):
-    """See above."""
+    """How a catalogue is measured."""
 
     model_config = ConfigDict(strict=True)
 
-    image: str | None = Field("grid", min_length=1)
-    text: str = Field("lsa", min_length=1)
-    image_options: dict[str, Any] = Field(default_factory=dict)
-    train: dict[str, Any] = Field(default_factory=dict)
+    image: str | None = Field(
+        "grid", min_length=1
+    )  # encoder of images: grid, backbone:NAME, a dual encoder; or none
+    text: str = Field("lsa", min_length=1)  # encoder of titles, attributes, categories: lsa, sentence:MODEL
+    image_options: dict[str, Any] = Field(default_factory=dict)  # e.g. weights, size, timm.pad_type
+    train: dict[str, Any] = Field(default_factory=dict)  # see diptych categories train --help
     published: bool = False
-    relevance: Literal["label", "path"] = "label"
-    query: Literal["name", "path"] = "name"
+    relevance: Literal["label", "path"] = (
+        "label"  # path: relevant to the ancestors of a product's category too
+    )
+    query: Literal["name", "path"] = "name"  # what stands for a category
+    # without it the data's own test split where it has one, else by product
     split: Literal["given", "product", "category"] | None = None
-    attributes: Literal["named", "values"] = "named"
-    missing: Literal["error", "none"] = "none"
-    draw: int = Field(0, ge=0)
+    attributes: Literal["named", "values"] = "named"  # values: an attribute's text without its name
+    missing: Literal["error", "none"] = (
+        "none"  # error: no product may lack an image, or have one that cannot be read
+    )
+    draw: int = Field(0, ge=0)  # seed of the categories that the setting all draws for test products
     jobs: int = Field(1, ge=1)
 
     @classmethod

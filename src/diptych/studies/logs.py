@@ -15,22 +15,8 @@
 What is there is opened; what is missing is made, whole or not at all, by one process at a time: another that wants
 it meanwhile waits and finds it there.
 
-What may be chosen about measuring a log (``--set measure.KEY=VALUE``), with defaults; settings have others for
-some of them, which ``diptych study show`` names:
-
-============= ============ ==========================================================================
-``gap``       30           minutes without an event after which a session has ended
-``by``        client       whose events make a session: ``client``, ``visitor``, or ``given`` by the log
-``ddof``      0            of standardised rates: divide by n − ``ddof``
-``journey``   pair         transitions ``pair``: into a purchase session; ``journey``: all since the one before
-``compat``    none         ``published``: populations of a step as the thesis describes them
-``split``     grouped      how training and test sessions are told apart: ``random``, ``grouped``, ``time``
-``folds``     10           of cross-validation
-``steps``     all          pages that are open, e.g. ``[0, 1, 5, 10]``
-``sessions``  all          at most so many sessions are predicted on, of persons drawn at random
-``seed``      0            of draws, splits and models
-``jobs``      1            processes that train
-============= ============ ==========================================================================
+What may be chosen about measuring a log (``--set measure.KEY=VALUE``) are the fields of :class:`LogOptions`; settings
+have other defaults for some of them, which ``diptych study show`` names.
 """
 
 from __future__ import annotations
@@ -67,20 +53,23 @@ def _as_steps(given: Any) -> Any:
 
 
 class LogOptions(Options):
-    """See above."""
+    """How a log is measured."""
 
     model_config = ConfigDict(strict=True)
 
-    gap: int | float = Field(30.0, gt=0, allow_inf_nan=False)
-    by: SessionKey = "client"
-    ddof: int = Field(0, ge=0)
-    journey: Literal["pair", "journey"] = "pair"
-    compat: Compat = "none"
-    split: Literal["random", "grouped", "time"] = "grouped"
+    gap: int | float = Field(30.0, gt=0, allow_inf_nan=False)  # idle minutes after which a session has ended
+    by: SessionKey = "client"  # whose events make a session
+    ddof: int = Field(0, ge=0)  # of standardised rates: divide by n − ddof
+    journey: Literal["pair", "journey"] = (
+        "pair"  # transitions into a purchase session, or all since the one before
+    )
+    compat: Compat = "none"  # published: populations of a step as the thesis describes them
+    split: Literal["random", "grouped", "time"] = "grouped"  # training and test sessions
     folds: int = Field(10, ge=2)
+    # pages that are open, e.g. [0, 1, 5, 10]; all when not given
     steps: Annotated[tuple[int, ...] | None, BeforeValidator(_as_steps)] = Field(None, min_length=1)
-    sessions: int | None = Field(None, ge=1)
-    seed: int = Field(0, ge=0)
+    sessions: int | None = Field(None, ge=1)  # at most so many are predicted on, of persons drawn at random
+    seed: int = Field(0, ge=0)  # of draws, splits and models
     jobs: int = Field(1, ge=1)
 
     def only(self, keys: tuple[str, ...]) -> dict[str, Any]:
