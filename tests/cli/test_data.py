@@ -36,7 +36,7 @@ def test_a_name_shows_where_licence_layout_and_sizes(diptych: Command, name: str
         assert address in done.out
     for line in one.layout.splitlines():
         assert line in done.out
-    assert f"next: diptych data check {name} FOLDER" in done.out
+    assert f"when it is there: diptych data check {name} FOLDER" in done.out
     assert diptych(f"data show {name}").out == done.out
 
 
@@ -48,7 +48,7 @@ def test_a_check_that_finds_all(diptych: Command, tmp_path: Path) -> None:
     assert f"pictures in {tmp_path}/images 5 of 5" in rows
     assert "pictures that cannot be decoded 0" in rows
     done.shows("complete: nothing has to be done")
-    done.shows(f"next: diptych evaluate MODEL --data {tmp_path} --reader karpathy")
+    done.shows(f"commands read it with: --data {tmp_path} --reader karpathy")
     written = json.loads((tmp_path / "check.json").read_text())
     assert written["complete"] is True
     assert written["pictures"]["missing"] == {"count": 0, "first": []}
@@ -163,7 +163,7 @@ def test_all_is_there_and_checked(diptych: Command, tmp_path: Path) -> None:
     done.shows("14 synsets, 19 lemmas", f"WordNet: {net}", "the tagger: Two/CD young/NNS")
     done.shows("dogs → dog, 2 senses; the usual one is dog-n (dog, domestic dog, Canis familiaris)")
     done.shows("a kind of canine or canid and of pet, 3 to 4 steps below the top")
-    done.shows(f"next: diptych data perturb DATASET --wordnet {net} --nltk-data {data}")
+    done.shows(f"next: diptych data perturb --list --wordnet {net} --nltk-data {data}")
     assert "to get" not in done.out
     rows = json.loads((tmp_path / "found.json").read_text())["resources"]
     assert {row["name"]: row["state"] for row in rows} == {

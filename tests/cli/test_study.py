@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from diptych.cli.study import RunOptions
-from diptych.cli.study_data import DataChoices
 from diptych.core.errors import DiptychError
 from diptych.core.options import command_line
+from diptych.data.several import DataChoices
 from diptych.studies import cti_rows, intent_rows
+from diptych.studies.choices import RunOptions
 
 SMALL = (
     "model.width=16",
@@ -154,8 +154,8 @@ def test_files_that_are_named_are_found_from_anywhere(
 
 def test_a_command_is_typed_as_it_was_given() -> None:
     data = DataChoices(data=["a=x y", "b"], skip_bad_images=True)
-    options = RunOptions(rows="1.1,1.2", quick=True, regions=Path("r.npy"), set_=["clip=c"], out=Path("o"))
-    said = command_line(("diptych", "study", "run", "s"), data, options, left_out=("out",))
+    options = RunOptions(rows="1.1,1.2", quick=True, regions=Path("r.npy"), set_=["clip=c"])
+    said = command_line(("diptych", "study", "run", "s"), data, options)
     assert said == (
         "diptych study run s --data 'a=x y' --data b --skip-bad-images --rows 1.1,1.2 --quick --regions r.npy "
         "--set clip=c"

@@ -226,7 +226,7 @@ def test_the_command_that_makes_the_like_of_it() -> None:
     )
     assert by_hand(None, options, ["bm25"], ["all"], (0,)) == ""
     assert by_hand(data, options, ["bm25"], ["all"], (1,)) == ""
-    assert by_hand(data, replace(options, missing="error"), ["bm25"], ["all"], (0,)) == ""
+    assert by_hand(data, options.model_copy(update={"missing": "error"}), ["bm25"], ["all"], (0,)) == ""
 
 
 # What is refused ---------------------------------------------------------------------------------------------------
@@ -237,12 +237,12 @@ def test_the_command_that_makes_the_like_of_it() -> None:
     [
         ({"values": {"model.width": 3}}, UnknownNameError, "section of a study of a catalogue"),
         ({"values": {"measure.gpa": 3}}, UnknownNameError, "key of measure"),
-        ({"values": {"measure.query": "title"}}, UnknownNameError, r"measure\.query"),
-        ({"values": {"measure.jobs": 0}}, UsageError, "whole number from 1"),
+        ({"values": {"measure.query": "title"}}, UsageError, "query: Input should be 'name' or 'path'"),
+        ({"values": {"measure.jobs": 0}}, UsageError, "jobs: Input should be greater"),
         ({"values": {"train": 3}}, UsageError, "is a section"),
         ({"values": {"train.setting": "all"}}, UnknownNameError, "key of train"),
         ({"values": {"train.epochs": "many"}}, UsageError, r"train: epochs"),
-        ({"values": {"features.text": ""}}, UsageError, r"features\.text"),
+        ({"values": {"features.text": ""}}, UsageError, "text: String should have at least 1"),
         ({"setting": "paper", "values": {"train.epochs": 3}}, UsageError, "trains as the thesis says"),
         ({"targets": "lsa"}, UsageError, "--targets lsa"),
         ({"setting": "everything"}, UnknownNameError, r"setting of cti\.table-7\.1"),

@@ -229,9 +229,9 @@ def test_a_log_that_has_nothing_of_it(tmp_path: Path) -> None:
     [
         ({"values": {"model.width": 3}}, UsageError, r"about a training.*measure\.gap"),
         ({"values": {"measure.gpa": 3}}, UnknownNameError, "key of measure"),
-        ({"values": {"measure.gap": "long"}}, UsageError, "give minutes"),
-        ({"values": {"measure.by": "cookie"}}, UnknownNameError, r"measure\.by"),
-        ({"values": {"measure.ddof": -1}}, UsageError, "whole number from 0"),
+        ({"values": {"measure.gap": "long"}}, UsageError, "measure: gap"),
+        ({"values": {"measure.by": "cookie"}}, UsageError, "measure: by: .*'visitor'"),
+        ({"values": {"measure.ddof": -1}}, UsageError, "measure: ddof: Input should be greater"),
         ({"targets": "lsa"}, UsageError, "--targets lsa"),
         ({"setting": "everything"}, UnknownNameError, r"setting of intent\.table-6\.1"),
         ({"log": None, "setting": "data"}, DataError, "no log given"),
@@ -249,8 +249,8 @@ def test_what_cannot_be(
     ("key", "value"), [("steps", ["a"]), ("steps", []), ("folds", 1), ("sessions", True), ("gap", 0)]
 )
 def test_impossible_options(key: str, value: object) -> None:
-    with pytest.raises(UsageError, match=f"measure.{key} is "):
-        LogOptions.of({key: value})
+    with pytest.raises(UsageError, match=f"measure: {key}"):
+        LogOptions.read({key: value}, "measure")
 
 
 DEVICES = Evidence(

@@ -507,6 +507,5 @@ BEFORE: dict[str, list[str]] = {
     "sparse explain": [_SPARSE, "diptych index sparse --quiet"],
     "sparse terms": [_SPARSE],
     "sparse train": ["rm -r runs/flickr8k/sparse"],
-    "study run": ["cp -r log LOG", "cp -r runs/coco RUN"],
 }
 """Commands by verb that make what its examples take as made, beyond what the README's commands leave."""

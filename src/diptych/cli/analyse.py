@@ -19,10 +19,10 @@ from diptych.cli.sources import (
     parse_values,
     run_of,
 )
-from diptych.cli.study_data import DataChoices
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.core.options import parameter
+from diptych.data.several import DataChoices
 
 if TYPE_CHECKING:
     from diptych.data.batches import Batch

@@ -1,4 +1,4 @@
-"""``diptych data``: the datasets that are known, whether one is all there, and what reading captions needs."""
+"""``diptych data``: known datasets, checks of one's own, generated data, and what reading captions needs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from diptych.cli.console import next_step, show, warn
 from diptych.cli.sources import DataSource, OutOption
 from diptych.core.files import write_json
 from diptych.core.options import command_line, parameter
+from diptych.core.reading import read_json
 from diptych.core.table import Table
 from diptych.data.checking import check_dataset
 from diptych.data.known import KNOWN
 from diptych.data.language.resources import find_resources
+from diptych.data.scenes import make_product_scenes, make_scenes, read_product_scenes, read_scenes
+from diptych.data.scenes.make import SceneOptions
+from diptych.data.scenes.products import TRUTH, truth
+from diptych.data.scenes.products.make import ProductOptions
+from diptych.data.scenes.shop_log import make as shop_logs
 
 _OWN = "own"
 Name = Annotated[str, typer.Argument(help="A dataset; diptych data list names them.", show_default=False)]
@@ -29,7 +35,7 @@ def list_() -> None:
     """
     rows = [(one.name, one.centric or "both", one.description) for one in KNOWN]
     show(Table.of("known datasets", "", ("name", "centric", "what it is"), rows))
-    next_step("diptych data show coco", "diptych data check coco FOLDER")
+    next_step("diptych data show coco")
 
 
 def show_dataset(name: Name) -> None:
@@ -41,7 +47,7 @@ def show_dataset(name: Name) -> None:
     one = KNOWN.get(name)
     show(*one.lines(), *one.tables())
     options = one.readings[0].options
-    next_step(f"diptych data check {name} FOLDER" + (f" {options}" if options else ""))
+    show(f"when it is there: diptych data check {name} FOLDER" + (f" {options}" if options else ""))
 
 
 class CheckOptions(DataSource, OutOption):
@@ -80,9 +86,55 @@ def check(options: CheckOptions) -> None:
         show(f"written to {options.out}")
     if not found.complete:
         raise typer.Exit(1)
-    words = ["diptych", "evaluate", "MODEL", "--data", options.folder, "--reader", found.reader]
+    words = ["--data", options.folder, "--reader", found.reader]
     how = DataSource(images=options.images, reader_option=options.reader_option)
-    next_step(command_line(words, how))
+    show(f"commands read it with: {command_line(words, how)}")
+    next_step("diptych info recipes")
+
+
+def scenes(out: OutOption, options: SceneOptions) -> None:
+    """Generate images of coloured objects with captions whose every fact is known.
+
+    Without --out they go to the cache and are generated once. One object per image makes an object-centric
+    collection.
+
+    Examples:
+        diptych data scenes --train 3000 --out scenes
+        diptych data scenes --objects 1 --out objects
+    """
+    folder = make_scenes(out.out, **dict(options))
+    show(read_scenes(folder).describe(), f"in {folder}")
+    next_step(["diptych", "train", "scenes", "--data", folder])
+
+
+def products(out: OutOption, options: ProductOptions) -> None:
+    """Generate a shop's products: image, title, attributes and category path, for diptych categories.
+
+    What is planted in them, and how often the best possible observer could know a category, stands in truth.json.
+
+    Examples:
+        diptych data products --out shop
+        diptych data products --n 500 --levels 2-4 --without-category 0.1 --out shop
+    """
+    folder = make_product_scenes(out.out, **dict(options))
+    show(read_product_scenes(folder).describe(), *truth.shown(read_json(folder / TRUTH)), _in(folder))
+    name = "shop" if out.out is None else folder.name  # in the cache its name is a fingerprint
+    next_step(["diptych", "categories", "train", folder, "--out", f"runs/{name}"])
+
+
+def shop_log(out: OutOption, options: shop_logs.ShopLogOptions) -> None:
+    """Generate a shop's log of visits, for diptych intent; what is planted in it stands in truth.json.
+
+    Examples:
+        diptych data shop-log --visitors 5000 --out visits
+    """
+    folder = shop_logs.make_shop_log(out.out, **dict(options))
+    show(*shop_logs.shown(read_json(folder / TRUTH)), _in(folder))
+    next_step(["diptych", "intent", "ingest", folder, "--out", "log"])
+
+
+def _in(folder: Path) -> str:
+    return f"in {folder}; what is planted and what is true of it: {folder / TRUTH}"
 
 
 class ResourceOptions(OutOption):
@@ -110,10 +162,8 @@ def resources(options: ResourceOptions) -> None:
     if options.out is not None:
         write_json(options.out, {"resources": [asdict(row) for row in found.rows]})
         show(f"written to {options.out}")
-    if found.missing:
-        next_step("diptych data resources --check")
-    else:
-        words = ("diptych", "data", "perturb", "DATASET")
+    words = ("diptych", "data", *(["resources", "--check"] if found.missing else ["perturb", "--list"]))
+    if not (found.missing and options.check):
         next_step(command_line(words, options, left_out=("check", "out")))
     if options.check and (found.tagger is None or found.wordnet is None):
         raise typer.Exit(1)

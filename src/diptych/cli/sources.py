@@ -256,13 +256,7 @@ def recipe_values(given: list[str] | None, paths: Iterable[str] | None = None) -
         given: ``KEY=VALUE`` texts.
         paths: keys whose values can be files or folders; those of recipes, when not given.
     """
+    from diptych.core.options import whole_paths
     from diptych.training.recipe import PATHS
 
-    values = parse_values(given, "--set")
-    for key in PATHS if paths is None else paths:
-        named = values.get(key)
-        # A name such as hf:NAME or sklearn is no path, whatever lies in the folder.
-        if isinstance(named, str) and named not in ("auto", "sklearn", "drawn", "lsa"):
-            path = Path(named).expanduser()
-            values[key] = str(path.resolve()) if path.exists() else named
-    return values
+    return whole_paths(parse_values(given, "--set"), PATHS if paths is None else paths)

@@ -12,7 +12,9 @@ header and what the command line passes on are checked by it once, where they en
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Sequence
+import tomllib
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -51,6 +53,44 @@ def parameter(default: Any, description: str, /, *flags: str, **more: Any) -> An
     return Field(default, description=description, json_schema_extra=extra, **more)
 
 
+class OutOption(Options):
+    """Where results are written."""
+
+    out: Path | None = parameter(None, "Where to write.", "--out", "-o")
+
+
+class TargetOption(Options):
+    """Where results are written, which has to be named."""
+
+    out: Path = parameter(..., "Where to write.", "--out", "-o")
+
+
+class SamplesOption(Options):
+    """How sure a number is."""
+
+    samples: int = parameter(1000, "Bootstrap resamples for 95 % intervals; 0 for none.", ge=0)
+
+
+class SeedOption(Options):
+    """What random numbers begin with."""
+
+    seed: int = parameter(0, "Of everything random: resamples, swaps, draws.", ge=0)
+
+
+def parse_values(given: Iterable[str] | None, flag: str) -> dict[str, Any]:
+    """Return ``KEY=VALUE`` texts as values: TOML where they are TOML, texts where not, None for ``KEY=``."""
+    values: dict[str, Any] = {}
+    for text in given or ():
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise UsageError(f"{flag} {text!r} is not KEY=VALUE", f"e.g. {flag} batches.size=64")
+        try:
+            values[key] = tomllib.loads(f"value = {value}")["value"] if value else None
+        except tomllib.TOMLDecodeError:
+            values[key] = value
+    return values
+
+
 def flags_of(key: str, field: Any) -> list[str]:
     """Return the names that a field has as an option of a command."""
     return (field.json_schema_extra or {}).get("flags") or [f"--{key.rstrip('_').replace('_', '-')}"]
@@ -70,6 +110,17 @@ def command_line(words: Sequence[object], *given: Options, left_out: Collection[
                 for one in value if isinstance(value, list | tuple) else [value]:
                     parts += [flag, str(one).removesuffix(".0") if isinstance(one, float) else str(one)]
     return shlex.join(parts)
+
+
+def whole_paths(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Return values of ``keys`` that are files or folders by their whole path, so that they are found from anywhere."""
+    for key in keys:
+        named = values.get(key)
+        # A name such as hf:NAME or sklearn is no path, whatever lies in the folder.
+        if isinstance(named, str) and named not in ("auto", "sklearn", "drawn", "lsa"):
+            path = Path(named).expanduser()
+            values[key] = str(path.resolve()) if path.exists() else named
+    return values
 
 
 def _fault(

@@ -10,24 +10,9 @@
 
 An evaluation grows by models, settings and seeds: what another study made is not made again.
 
-What a person may choose about models of a catalogue (``--set KEY=VALUE``), and what is taken otherwise.
-
-====================== ============ =====================================================================
-``features.image``     grid         encoder of pictures: ``grid``, ``backbone:NAME``, a dual encoder; ``none``
-``features.text``      lsa          encoder of titles, attributes, categories: ``lsa``, ``sentence:MODEL``
-``features.KEY``                    of the picture encoder, e.g. ``weights``, ``size``, ``timm.pad_type``
-``train.KEY``                       of training, e.g. ``epochs``: see ``diptych categories train --help``
-``measure.relevance``  label        ``path``: a product is relevant to the ancestors of its category too
-``measure.query``      name         ``path``: what stands for a category
-``measure.split``                   ``given``, ``product`` or ``category``; without it the data's own test
-                                    split where it has one, else by product
-``measure.attributes`` named        ``values``: an attribute's text without its name
-``measure.missing``    none         ``error``: no product may lack a picture, or have one that cannot be read
-``measure.draw``       0            seed of the categories that the setting ``all`` draws for test products
-``measure.jobs``       1            processes
-====================== ============ =====================================================================
-
-Settings have others for some of them; ``diptych study show`` names those.
+What a person may choose about models of a catalogue (``--set KEY=VALUE``) are ``features.image``, ``features.text``,
+``features.KEY`` of the image encoder, ``train.KEY`` of training, and ``measure.KEY``: see :class:`CatalogueOptions`.
+Settings have other defaults for some of them, which ``diptych study show`` names.
 """
 
 from __future__ import annotations
@@ -35,14 +20,17 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, cast
+
+from pydantic import ConfigDict, Field, model_validator
 
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
+from diptych.core.options import Options
 from diptych.studies.making import Collections, Machine, Made, Unit, logger
 from diptych.studies.rows import BASE_SEED, Choices, rows_of, run_folder, setting_for, usable_rows
 from diptych.studies.study import Measuring, Row, SettingName, Study, Subject
@@ -55,15 +43,7 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
 
 
-_WORDS: dict[str, tuple[str | None, ...]] = {
-    "relevance": ("label", "path"),
-    "query": ("name", "path"),
-    "split": (None, "given", "product", "category"),
-    "attributes": ("named", "values"),
-    "missing": ("error", "none"),
-}
-_NUMBERS = {"draw": 0, "jobs": 1}
-MEASURED_BY = (*_WORDS, *_NUMBERS)
+MEASURED_BY = ("relevance", "query", "split", "attributes", "missing", "draw", "jobs")
 """Keys of ``measure``."""
 
 _SECTIONS = ("features", "train", "measure")
@@ -71,22 +51,30 @@ _OWN = ("modalities", "setting", "seed", "query", "resample")
 """Options of training that rows, seeds and ``measure.query`` set; ``resample`` would see other categories per epoch."""
 
 
-@dataclass(frozen=True)
-class CatalogueOptions:
-    """See above."""
+class CatalogueOptions(Options):
+    """How a catalogue is measured."""
 
-    image: str | None = "grid"
-    text: str = "lsa"
-    image_options: Mapping[str, Any] = field(default_factory=dict)
-    train: Mapping[str, Any] = field(default_factory=dict)
+    model_config = ConfigDict(strict=True)
+
+    image: str | None = Field(
+        "grid", min_length=1
+    )  # encoder of images: grid, backbone:NAME, a dual encoder; or none
+    text: str = Field("lsa", min_length=1)  # encoder of titles, attributes, categories: lsa, sentence:MODEL
+    image_options: dict[str, Any] = Field(default_factory=dict)  # e.g. weights, size, timm.pad_type
+    train: dict[str, Any] = Field(default_factory=dict)  # see diptych categories train --help
     published: bool = False
-    relevance: str = "label"
-    query: str = "name"
-    split: str | None = None
-    attributes: str = "named"
-    missing: str = "none"
-    draw: int = 0
-    jobs: int = 1
+    relevance: Literal["label", "path"] = (
+        "label"  # path: relevant to the ancestors of a product's category too
+    )
+    query: Literal["name", "path"] = "name"  # what stands for a category
+    # without it the data's own test split where it has one, else by product
+    split: Literal["given", "product", "category"] | None = None
+    attributes: Literal["named", "values"] = "named"  # values: an attribute's text without its name
+    missing: Literal["error", "none"] = (
+        "none"  # error: no product may lack an image, or have one that cannot be read
+    )
+    draw: int = Field(0, ge=0)  # seed of the categories that the setting all draws for test products
+    jobs: int = Field(1, ge=1)
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, published: bool = False) -> CatalogueOptions:
@@ -106,34 +94,18 @@ class CatalogueOptions:
         for key in sections["measure"]:
             if key not in MEASURED_BY:
                 raise UnknownNameError("key of measure", key, MEASURED_BY)
-        return cls(
-            **encoders,
-            **sections["measure"],
-            image_options=features,
-            train=sections["train"],
-            published=published,
-        )
+        others = {"image_options": features, "train": sections["train"], "published": published}
+        return cls.read({**encoders, **sections["measure"], **others}, "measuring a catalogue")
 
-    def __post_init__(self) -> None:
-        for side, given in (("image", self.image), ("text", self.text)):
-            if not (isinstance(given, str) and given) and not (side == "image" and given is None):
-                raise UsageError(
-                    f"features.{side} is {given!r}", f"name an encoder: --set features.{side}=NAME"
-                )
-        for key, words in _WORDS.items():
-            if getattr(self, key) not in words:
-                known = [word for word in words if word is not None]
-                raise UnknownNameError(f"measure.{key}", str(getattr(self, key)), known)
-        for key, least in _NUMBERS.items():
-            value = getattr(self, key)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise UsageError(f"measure.{key} is {value!r}", f"give a whole number from {least}")
+    @model_validator(mode="after")
+    def _of_training(self) -> Self:
         if self.published and self.train:
             raise UsageError(
                 f"train.{next(iter(self.train))} is set, and the setting 'paper' trains as the thesis says",
                 "choose --setting data, or leave it out",
             )
         self.training()
+        return self
 
     def training(self) -> TrainOptions | None:
         """Options of training; None for the thesis's."""
@@ -155,8 +127,7 @@ class CatalogueOptions:
 
     def to_dict(self) -> dict[str, Any]:
         """All that numbers depend on besides the encoders, which have fingerprints; JSON-able."""
-        named = ("published", "relevance", "query", "split", "attributes", "missing", "draw")
-        return {**{name: getattr(self, name) for name in named}, "train": dict(self.train)}
+        return self.model_dump(exclude={"image", "text", "image_options", "jobs"})
 
 
 def _put(section: dict[str, Any], keys: list[str], value: Any) -> None:
@@ -252,13 +223,13 @@ class CatalogueWorkshop:
                 self.folder,
                 models=wanted["models"],
                 settings=wanted["settings"],
-                relevance=options.relevance,  # type: ignore[arg-type]
-                query=options.query,  # type: ignore[arg-type]
+                relevance=options.relevance,
+                query=options.query,
                 seeds=sorted(wanted["seeds"]),
                 published=options.published,
                 options=options.training(),
                 judged_seed=options.draw,
-                missing=options.missing,  # type: ignore[arg-type]
+                missing=options.missing,
                 jobs=options.jobs,
             )
         except Interrupted:
@@ -285,7 +256,7 @@ def catalogue_with_splits(collection: Any, options: CatalogueOptions) -> Catalog
     from diptych.commerce.catalogue import catalogue_of
     from diptych.commerce.catalogue.making import assign_splits
 
-    catalogue = catalogue_of(collection, attribute_form=options.attributes)  # type: ignore[arg-type]
+    catalogue = catalogue_of(collection, attribute_form=options.attributes)
     kind = options.split
     tested = {"train", "test"} <= set(catalogue.split_sizes)
     if kind in (None, "category") and not tested:

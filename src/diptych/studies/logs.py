@@ -15,37 +15,27 @@
 What is there is opened; what is missing is made, whole or not at all, by one process at a time: another that wants
 it meanwhile waits and finds it there.
 
-What may be chosen about measuring a log (``--set measure.KEY=VALUE``), with defaults; settings have others for
-some of them, which ``diptych study show`` names:
-
-============= ============ ==========================================================================
-``gap``       30           minutes without an event after which a session has ended
-``by``        client       whose events make a session: ``client``, ``visitor``, or ``given`` by the log
-``ddof``      0            of standardised rates: divide by n − ``ddof``
-``journey``   pair         transitions ``pair``: into a purchase session; ``journey``: all since the one before
-``compat``    none         ``published``: populations of a step as the thesis describes them
-``split``     grouped      how training and test sessions are told apart: ``random``, ``grouped``, ``time``
-``folds``     10           of cross-validation
-``steps``     all          pages that are open, e.g. ``[0, 1, 5, 10]``
-``sessions``  all          at most so many sessions are predicted on, of persons drawn at random
-``seed``      0            of draws, splits and models
-``jobs``      1            processes that train
-============= ============ ==========================================================================
+What may be chosen about measuring a log (``--set measure.KEY=VALUE``) are the fields of :class:`LogOptions`; settings
+have other defaults for some of them, which ``diptych study show`` names.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from diptych.commerce.purchase_intent.options import Compat, SessionKey
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import taking_turns
+from diptych.core.options import Options
 from diptych.studies.making import Made, Unit, logger
 from diptych.studies.rows import MEASURE, Choices, LogSource, measuring_of, run_folder, setting_for
 from diptych.studies.study import Row, SettingName, Study, Subject
@@ -58,76 +48,39 @@ if TYPE_CHECKING:
     from diptych.data.logs.log import Log
 
 
-_WORDS = {
-    "by": ("client", "visitor", "given"),
-    "journey": ("pair", "journey"),
-    "compat": ("none", "published"),
-    "split": ("random", "grouped", "time"),
-}
-_LEAST = {"ddof": 0, "folds": 2, "sessions": 1, "seed": 0, "jobs": 1}
+def _as_steps(given: Any) -> Any:
+    return tuple(given) if isinstance(given, list) else (given,) if isinstance(given, int) else given
 
 
-@dataclass(frozen=True)
-class LogOptions:
-    """See above."""
+class LogOptions(Options):
+    """How a log is measured."""
 
-    gap: float = 30.0
-    by: str = "client"
-    ddof: int = 0
-    journey: str = "pair"
-    compat: str = "none"
-    split: str = "grouped"
-    folds: int = 10
-    steps: tuple[int, ...] | None = None
-    sessions: int | None = None
-    seed: int = 0
-    jobs: int = 1
+    model_config = ConfigDict(strict=True)
 
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> LogOptions:
-        """From what was set; numbers may come as they are typed."""
-        known = dict(given)
-        if isinstance(known.get("steps"), list | tuple):
-            known["steps"] = tuple(known["steps"])
-        elif isinstance(known.get("steps"), int):
-            known["steps"] = (known["steps"],)
-        return cls(**known)
-
-    def __post_init__(self) -> None:
-        for key, words in _WORDS.items():
-            if getattr(self, key) not in words:
-                raise UnknownNameError(f"measure.{key}", str(getattr(self, key)), words)
-        for key, least in _LEAST.items():
-            value = getattr(self, key)
-            if value is None and key == "sessions":
-                continue
-            if not _is_whole(value) or value < least:
-                raise UsageError(f"measure.{key} is {value!r}", f"give a whole number from {least}")
-        if (
-            isinstance(self.gap, bool)
-            or not isinstance(self.gap, int | float)
-            or not 0 < self.gap < float("inf")
-        ):
-            raise UsageError(f"measure.gap is {self.gap!r}", "give minutes, e.g. --set measure.gap=30")
-        if self.steps is not None and (not self.steps or not all(map(_is_whole, self.steps))):
-            raise UsageError(
-                f"measure.steps is {self.steps!r}", "give numbers, e.g. --set 'measure.steps=[0, 5]'"
-            )
+    gap: int | float = Field(30.0, gt=0, allow_inf_nan=False)  # idle minutes after which a session has ended
+    by: SessionKey = "client"  # whose events make a session
+    ddof: int = Field(0, ge=0)  # of standardised rates: divide by n − ddof
+    journey: Literal["pair", "journey"] = (
+        "pair"  # transitions into a purchase session, or all since the one before
+    )
+    compat: Compat = "none"  # published: populations of a step as the thesis describes them
+    split: Literal["random", "grouped", "time"] = "grouped"  # training and test sessions
+    folds: int = Field(10, ge=2)
+    # pages that are open, e.g. [0, 1, 5, 10]; all when not given
+    steps: Annotated[tuple[int, ...] | None, BeforeValidator(_as_steps)] = Field(None, min_length=1)
+    sessions: int | None = Field(None, ge=1)  # at most so many are predicted on, of persons drawn at random
+    seed: int = Field(0, ge=0)  # of draws, splits and models
+    jobs: int = Field(1, ge=1)
 
     def only(self, keys: tuple[str, ...]) -> dict[str, Any]:
         """Some of them, JSON-able, for fingerprints."""
-        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name in keys}
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+        return self.model_dump(mode="json", include=set(keys))
 
     def sessions_are(self) -> str:
         """What a session is, in the words of printed numbers."""
         if self.by == "given":
             return "as the log gives them"
         return f"by {self.by}, ended by {self.gap:g} minutes without an event"
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 T = TypeVar("T")
@@ -371,7 +324,7 @@ class LogRows:
             raise DataError(f"no log given for {study.name}", "--data LOG, or --quick for a generated one")
         kept, log = open_log(folder.resolve().parent / f"{study.paper.key}.logs", choices.log, scenes)
         setting = setting_for(study, log.name, name)
-        options = LogOptions.of({**study.settings[setting].measure, **given})
+        options = LogOptions.read({**study.settings[setting].measure, **given}, "measure")
         return cls(study, folder, setting, asked, changed, Workshop(kept, log, options))
 
     def units(self) -> list[Unit]:

@@ -291,6 +291,21 @@ def measured_rows(comparison: Comparison) -> list[tuple[str, ComparedRow]]:
     )
 
 
+def comparison_shown(comparison: Comparison) -> list[Table | str]:
+    """Return a comparison as it is printed: its tables, then what the numbers depend on, verdicts and claims."""
+    measured, lines = measured_rows(comparison), []
+    for name, row in measured:
+        facts = [] if comparison.study.of_logs else [f"seeds {', '.join(map(str, row.seeds))}"]
+        facts += [f"{row.cpu_seconds / 60:.1f} CPU minutes"] if row.cpu_seconds else []
+        lines.append(f"{name}: {'; '.join([*facts, *row.commands])}")
+    lines += dict.fromkeys(f"protocol: {row.protocol}" for _, row in measured)
+    lines += comparison.remarks
+    if comparison.reproduces and (counts := comparison.counts()):
+        lines.append("cells: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    tables = [*compared_tables(comparison, measured_alone=True), *comparison.tables]
+    return [comparison.label, *tables, *lines, *claims_tables(comparison.claims)]
+
+
 def protocols_table(comparison: Comparison) -> Table:
     """Return what the numbers of each row depend on."""
     rows = []

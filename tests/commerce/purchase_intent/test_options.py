@@ -9,6 +9,7 @@ import pytest
 from diptych.commerce.purchase_intent.options import (
     AuditOptions,
     DescribeOptions,
+    EvaluateOptions,
     FeatureOptions,
     SessionOptions,
     TrainOptions,
@@ -17,6 +18,7 @@ from diptych.commerce.purchase_intent.shown import Discretion
 from diptych.core.errors import UsageError
 from diptych.core.options import Options
 from diptych.data.logs import Cleaning
+from diptych.data.logs.ingest import ImportOptions
 
 WRONG: list[tuple[type[Options], dict[str, Any], str]] = [
     (AuditOptions, {"highest": 0.4}, "highest: Input should be greater than 0.5"),
@@ -29,10 +31,13 @@ WRONG: list[tuple[type[Options], dict[str, Any], str]] = [
     (DescribeOptions, {"journey": "trip"}, "'pair' or 'journey'"),
     (DescribeOptions, {"likely": 0.01, "near_zero": 0.02}, "likely is 0.01"),
     (Discretion, {"least": 0}, "least"),
+    (EvaluateOptions, {"folds": 0}, "folds"),
+    (EvaluateOptions, {"sample": 9}, "did you mean 'samples'"),
     (FeatureOptions, {"also": ("channel",)}, "in the extended set anyway"),
     (FeatureOptions, {"also": ("hour",)}, "unknown feature 'hour'"),
     (FeatureOptions, {"compat": "publishd"}, "'none' or 'published'"),
     (FeatureOptions, {"types": 0}, "types"),
+    (ImportOptions, {"buckets": 257}, "less than or equal to 256"),
     (SessionOptions, {"by": "household"}, "'client', 'visitor' or 'given'"),
     (SessionOptions, {"gap_minutes": 0.0}, "gap_minutes"),
     (SessionOptions, {"gap_minutes": float("nan")}, "gap_minutes"),
@@ -55,3 +60,8 @@ def test_what_cannot_be_is_refused(kind: type[Options], values: dict[str, Any], 
 def test_texts_with_commas_and_no_limit() -> None:
     found = Cleaning(countries=("nl,BE", "de"), devices=("PC, tv",), most_events=0)
     assert (found.countries, found.devices, found.most_events) == (("BE", "DE", "NL"), ("pc", "tv"), None)
+    assert EvaluateOptions(models=["svm,k-nearest", "random-forest"]).models == [
+        "svm",
+        "k-nearest",
+        "random-forest",
+    ]

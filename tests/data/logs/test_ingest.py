@@ -144,7 +144,7 @@ def test_only_a_log_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "events.csv.log" / "log.json").write_text("{}")
     with pytest.raises(UsageError, match="would be replaced"):
         ingest(tmp_path / "events.csv.log" / "letter.txt", tmp_path / "events.csv.log")
-    refused(UsageError, "buckets are 1000", import_text, tmp_path, CONTENT, buckets=1000)
+    refused(UsageError, "buckets: Input should be less", import_text, tmp_path, CONTENT, buckets=1000)
     refused(UsageError, "no file is given", ingest, [], tmp_path / "log")
 
 

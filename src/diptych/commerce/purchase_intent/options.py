@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import model_validator
+from pydantic import BeforeValidator, model_validator
 
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 
 SessionKey = Literal["client", "visitor", "given"]
 Compat = Literal["none", "published"]
+
+_ROOM = "diptych.commerce.purchase_intent"
+
+
+def _separated(given: list[str] | None) -> list[str] | None:
+    """Return names of an option that is repeated or has commas; None when it was not given."""
+    return given and [name for text in given for name in text.split(",") if name]
+
+
+Names = Annotated[list[str] | None, BeforeValidator(_separated)]
 
 LAST_STEP = 10
 """Predictions are made before any page and after each of the first ten (thesis section 6.5.1)."""
@@ -110,13 +120,51 @@ class FeatureOptions(Options):
         return self
 
 
+class TableOptions(Options):
+    """What is written of features, and left out."""
+
+    export: bool = parameter(False, "Also write steps.parquet: one row per session and step.")
+    keep_leaking: bool = parameter(
+        False, "Of whole sessions: keep columns that are computed from the outcome."
+    )
+
+
 class FeatureSetOption(Options):
     """Which features a model looks at."""
 
-    model: str = parameter(
-        "hist-gradient-boosting", "A classifier.", names="diptych.commerce.purchase_intent.models:MODELS"
-    )
+    model: str = parameter("hist-gradient-boosting", "A classifier.", names=f"{_ROOM}.models:MODELS")
     feature_set: str = parameter("extended", "Features: baseline or extended.", "--set")
+
+
+class EvaluateOptions(Options):
+    """What is evaluated, and how."""
+
+    preset: Literal["fast", "paper"] = parameter(
+        "fast", "fast: three models, steps 0, 1, 5, 10, 5 folds; paper: six models, 11 steps, 10 folds."
+    )
+    models: Names = parameter(
+        None,
+        "A model instead of the preset's, e.g. svm. Repeatable, or with commas.",
+        "--model",
+        names=f"{_ROOM}.models:MODELS",
+    )
+    sets: Names = parameter(None, "Feature set: baseline, extended. Repeatable.", "--set")
+    settings: Names = parameter(None, "anonymous, identified. Repeatable.", "--setting")
+    steps: list[int] | None = parameter(None, "Pages that are open. Repeatable.", "--step")
+    split: str = parameter(
+        "random",
+        "random: sessions; grouped: all sessions of a person together; time: train before, test after.",
+        names=f"{_ROOM}.splits:SPLITS",
+    )
+    folds: int | None = parameter(None, "The preset's, or 1 of a split by time.", ge=1, metavar="N")
+    balanced: bool = parameter(True, "Let classes weigh the same where a model can.", "--balance")
+    inner: bool = parameter(
+        True, "Fit thresholds and probabilities inside the training part; twice the time."
+    )
+    importance: bool = parameter(True, "Compute the importance of features.")
+    samples: int = parameter(1000, "Bootstrap resamples of persons for 95 % intervals; 0 for none.", ge=0)
+    seed: int = parameter(0, "Of folds, models, permutations and resamples.", ge=0)
+    jobs: int = parameter(1, "Processes; the numbers do not depend on it.", "--jobs", "-j", ge=1)
 
 
 class AuditOptions(FeatureSetOption):

@@ -15,6 +15,7 @@ from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder, check_replaceable
 from diptych.core.fingerprint import fingerprint, fingerprint_file
+from diptych.core.options import Options, parameter
 from diptych.data.logs.canonical import LOG_FORMATS, MARKS, LogFormat
 from diptych.data.logs.database import Database, open_database
 from diptych.data.logs.log import EVENTS, Log
@@ -199,45 +200,78 @@ _NAMED = 3  # of what was dropped, in an error
 _BUCKET_ROWS = 1_500_000  # about 0.8 GB while a bucket is cleaned and sorted
 
 
+class ImportOptions(Options):
+    """What the files of a raw log are, and how they are read."""
+
+    format: str | None = parameter(
+        None,
+        "shop-log, yoochoose, diginetica, rees46, sigir or columns.",
+        default="recognised",
+        names="diptych.data.logs:LOG_FORMATS",
+    )
+    column: list[str] = parameter(
+        [],
+        "TARGET=COLUMN of your own log, e.g. time=ts, client=cookie_id, visitor, session, device, channel, "
+        "country, action, page_type, query, item, price, purchase, address, agent. Repeatable.",
+    )
+    columns_file: Path | None = parameter(
+        None, "TOML file with [columns], [values.action], [constants], time_format, missing.", "--mapping"
+    )
+    time_format: str | None = parameter(
+        None, "Of your own log: auto, iso, unix, unix-ms, unix-us, or of strptime, e.g. '%d/%m/%Y %H:%M'."
+    )
+    times_in: str = parameter("UTC", "Zone of times that name none.")
+    zone: str | None = parameter(
+        None, "Zone of local days and hours, e.g. Europe/Amsterdam.", default="the log's, or UTC"
+    )
+    name: str | None = parameter(None, "What reports call the log.", default="as its source")
+    buckets: int | None = parameter(
+        None, "Files of events.", ge=1, le=MOST_BUCKETS, default="by the number of rows"
+    )
+    memory_limit: str | None = parameter(None, "E.g. 1GB.", default="2GB")
+    threads: int | None = parameter(None, "Of the engine.", ge=1, default="all processors")
+
+
 def ingest(
     source: Path | str | Sequence[Path | str],
     folder: Path | str,
     *,
-    format: str | None = None,
     mapping: ColumnMapping | None = None,
-    zone: str | None = None,
-    times_in: str = "UTC",
     cleaning: Cleaning | None = None,
-    name: str | None = None,
-    buckets: int | None = None,
-    memory_limit: str | None = None,
-    threads: int | None = None,
+    **options: Any,
 ) -> Log:
-    """Import a raw log."""
+    """Import a raw log.
+
+    Args:
+        source: a file, a folder, or several of them.
+        folder: where the log is written.
+        mapping: which of a user's own columns holds what.
+        cleaning: which events are kept.
+        options: fields of :class:`ImportOptions`.
+    """
     sources = [Path(source)] if isinstance(source, Path | str) else [Path(one) for one in source]
     folder, cleaning = Path(folder), cleaning or Cleaning()
+    given = ImportOptions.read(options, "an import")
+    mapping = mapping or ColumnMapping.of(given.column, given.columns_file, given.time_format)
     if not sources:
         raise UsageError("no file is given", "name at least one")
-    if buckets is not None and not 1 <= buckets <= MOST_BUCKETS:
-        raise UsageError(f"buckets are {buckets}", f"1 to {MOST_BUCKETS}")
     check_replaceable(folder, Log.marker())
     for one in sources:
         if one.resolve() == folder.resolve() or folder.resolve() in one.resolve().parents:
             raise UsageError(
                 f"{one} lies in {folder}, which would be replaced", "write the log to another folder"
             )
-    chosen = choose_format(sources, format, mapping)
-    zone = zone or chosen.zone or "UTC"
-    buckets = buckets or _buckets(sum(file.rows for file in chosen.files))
+    chosen = choose_format(sources, given.format, mapping)
+    zone, times_in = given.zone or chosen.zone or "UTC", given.times_in
+    buckets = given.buckets or _buckets(sum(file.rows for file in chosen.files))
     for file in chosen.files:  # what is wrong with the columns is said before anything long
         chosen.format.given(file)
     with atomic_folder(folder, Log.marker()) as made:
         work = made / "work"
         work.mkdir()
         paths = [file.path.resolve() for file in chosen.files]
-        with open_database(
-            paths, made.resolve(), times_in=times_in, memory_limit=memory_limit, threads=threads
-        ) as database:
+        limits = given.model_dump(include={"times_in", "memory_limit", "threads"})
+        with open_database(paths, made.resolve(), **limits) as database:
             check_zone(database, zone)
             if mapping is not None:
                 check_time_format(database, mapping.time_format)
@@ -256,27 +290,23 @@ def ingest(
                 )
             counts = count_log(database, sorted((made.resolve() / EVENTS).glob("*/*.parquet")), times_in)
         shutil.rmtree(work)
-        options = {
-            "times_in": times_in,
-            "cleaning": encode(cleaning, {}),
-            "mapping": encode(mapping, {}),
-        }
+        how = {"times_in": times_in, "cleaning": encode(cleaning, {}), "mapping": encode(mapping, {})}
         made_of = [one["fingerprint"] for one in files]
         notes = [f"left out, for it holds no events: {left}" for left in chosen.left_out]
         log = Log(
             {
-                "name": name or _name(sources[0]),
+                "name": given.name or _name(sources[0]),
                 "importer": chosen.format.name,
                 "sources": files,
                 "zone": zone,
-                "options": options,
+                "options": how,
                 "events": people.events,
                 "rows_read": staged.rows,
                 "rules": dropped,
                 "notes": [*chosen.format.notes, *notes, *log_notes(counts, people, staged.marks)],
                 **_contents(counts, people),
                 "buckets": buckets,
-                "fingerprint": fingerprint("log", Log.FORMAT, chosen.format.name, made_of, zone, options),
+                "fingerprint": fingerprint("log", Log.FORMAT, chosen.format.name, made_of, zone, how),
             }
         )
         log.save(made / Log.marker())

@@ -87,8 +87,8 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
                 "write it elsewhere",
             )
 
-    def dropped(self, everything: bool = True) -> Table:
-        """Return the rules of the import, or those that dropped rows, and how many each dropped."""
+    def dropped(self, everything: bool = True) -> list[Table]:
+        """Return the rules of the import, or those that dropped rows, and how many each dropped; none where none is."""
         read, rows = self.about["rows_read"], []
         for one in self.about["rules"]:
             if everything or one["dropped"]:
@@ -101,14 +101,14 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
                 dropped = Cell(f"{one['dropped']:,}", value=one["dropped"])
                 rows.append([Cell(one["rule"]), dropped, share, *(Cell(text, words=True) for text in words)])
         heads = ("rule", "rows", "%", "what it drops", "most of them")
-        return Table("What the import dropped", heads, rows)
+        return [Table("What the import dropped", heads, rows)] if rows else []
 
     def tables(self) -> list[Table]:
         """Return what the import dropped, and how often the log has each week day, where that differs."""
         days = Counter(
             date.fromisoformat(day).strftime("%A") for day in self.about.get("events_by_day") or {}
         )
-        tables = [self.dropped()] if self.about["rules"] else []
+        tables = self.dropped()
         if days and (len(days) < 7 or len(set(days.values())) > 1):
             tables.append(
                 Table.of("Week days in the log", "", tuple(days), [[f"{n}" for n in days.values()]])

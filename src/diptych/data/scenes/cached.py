@@ -11,15 +11,53 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.files import atomic_folder, cache_root, write_text
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import taking_turns
+from diptych.core.options import Options, parameter
 from diptych.core.reading import read_json
 
 HEADER = "dataset.json"
+
+
+def _as_text(given: Any) -> str:
+    return "-".join(map(str, given)) if isinstance(given, list | tuple) else str(given)
+
+
+Span = Annotated[str, BeforeValidator(_as_text)]
+"""A number, or the least and the most: ``3``, ``"2-9"`` or ``(2, 9)``."""
+
+
+class GeneratedOptions(Options):
+    """What all generators take."""
+
+    seed: int = parameter(0, "The same seed gives the same bytes.")
+
+
+class GeneratedImages(GeneratedOptions):
+    """What generators of images take."""
+
+    size: int = parameter(64, "Side of an image, in pixels.", ge=32, le=1024)
+    workers: int | None = parameter(None, "Processes; as many as there are CPUs.", ge=1)
+
+
+def least_and_most(given: str, what: str, most: int) -> tuple[int, int]:
+    """Return the least and the most of a :data:`Span`, which are 1 to ``most``."""
+    first, dash, last = given.partition("-")
+    try:
+        ends = int(first), int(last if dash else first)
+    except ValueError:
+        ends = 0, 0
+    if not 1 <= ends[0] <= ends[1] <= most:
+        raise UsageError(
+            f"{what} are {given!r}", f"give 1 to {most}, or the least and the most, e.g. 1-{most}"
+        )
+    return ends
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ bytes, and a larger dataset begins with the scenes of the smaller one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,18 @@ import numpy as np
 
 from diptych.core.context import task
 from diptych.core.errors import UsageError
+from diptych.core.options import parameter
 from diptych.core.processes import available_cores, in_processes
 from diptych.data.collection import Centric, Collection
 from diptych.data.images import FolderSource
-from diptych.data.scenes.cached import Specification, cached_dataset, read_header
+from diptych.data.scenes.cached import (
+    GeneratedImages,
+    Span,
+    Specification,
+    cached_dataset,
+    least_and_most,
+    read_header,
+)
 from diptych.data.scenes.captions import finer as with_finer_captions
 from diptych.data.scenes.captions import write_captions
 from diptych.data.scenes.draw import draw_world
@@ -84,37 +92,34 @@ VERSION = 1
 
 _CHUNK = 64
 _SERIAL_BELOW = 512  # starting processes takes longer than drawing this many
-_SMALLEST, _LARGEST = 32, 1024
 
 
-def make_scenes(
-    folder: Path | str | None = None,
-    n_train: int = 4000,
-    n_val: int = 500,
-    n_test: int = 500,
-    *,
-    seed: int = 0,
-    k: int = 5,
-    size: int = 64,
-    objects: int | Sequence[int] = OBJECTS,
-    workers: int | None = None,
-) -> Path:
+class SceneOptions(GeneratedImages):
+    """What generated scenes are like."""
+
+    n_train: int = parameter(4000, "Images to train on.", "--train", ge=0)
+    n_val: int = parameter(300, "Images to validate on.", "--val", ge=0)
+    n_test: int = parameter(500, "Images to test on.", "--test", ge=0)
+    k: int = parameter(5, "Captions per image.", "--captions", "-k", ge=1)
+    objects: Span = parameter("-".join(map(str, OBJECTS)), "Objects per image, e.g. 1 or 1-3.")
+
+
+def make_scenes(folder: Path | str | None = None, *counts: int, **options: Any) -> Path:
     """Make a dataset of scenes, or find the one made earlier: PNG files and ``dataset.json``.
 
     Args:
-        size: side of the square pictures, in pixels.
+        folder: where it is; None for a folder of the cache.
+        counts: images to train on, to validate on and to test on.
+        options: fields of :class:`SceneOptions`.
     """
-    counts = dict(zip(SPLITS, (n_train, n_val, n_test), strict=True))
-    total = sum(counts.values())
-    both = _range_of(objects)
-    if min(counts.values()) < 0 or not total:
-        raise UsageError(f"{counts} scenes were asked for", "give counts of 0 or more, not all 0")
-    if k < 1:
-        raise UsageError(f"{k} captions per image were asked for", "give k=1 or more")
-    check_size(size)
-    if workers is None:
-        workers = 1 if total < _SERIAL_BELOW else available_cores()
-    check_workers(workers)
+    named = dict(zip(("n_train", "n_val", "n_test"), counts, strict=False))
+    given = SceneOptions.read(named | options, "scenes")
+    parameters = given.model_dump(include={"n_train", "n_val", "n_test", "seed", "k", "size"})
+    counted = dict(zip(SPLITS, (given.n_train, given.n_val, given.n_test), strict=True))
+    total, both = sum(counted.values()), least_and_most(given.objects, "objects", len(ROLES))
+    if not total:
+        raise UsageError("no scene was asked for", "give counts of 0 or more, not all 0")
+    workers = given.workers or (1 if total < _SERIAL_BELOW else available_cores())
 
     def write(folder: Path) -> dict[str, Any]:
         images: list[dict[str, Any]] = []
@@ -126,16 +131,14 @@ def make_scenes(
 
     def chunks(folder: Path) -> Iterator[Chunk]:
         before = 0
-        for split, count in counts.items():
+        for split, count in counted.items():
             if count:
                 (folder / split).mkdir()
             for start in range(0, count, _CHUNK):
-                yield Chunk(
-                    seed, k, size, split, start, min(start + _CHUNK, count), before, str(folder), both
-                )
+                part = split, start, min(start + _CHUNK, count), before, str(folder)
+                yield Chunk(given.seed, given.k, given.size, *part, both)
             before += count
 
-    parameters = {"n_train": n_train, "n_val": n_val, "n_test": n_test, "seed": seed, "k": k, "size": size}
     # The usual number of objects goes without saying, as it did before there was another.
     wanted = Specification(
         "scenes",
@@ -145,34 +148,6 @@ def make_scenes(
         usual={"objects": OBJECTS},
     )
     return cached_dataset(folder, wanted, write)
-
-
-def check_size(size: int) -> None:
-    """Raise UsageError unless pictures can have this side."""
-    if not _SMALLEST <= size <= _LARGEST:
-        raise UsageError(f"pictures of {size} pixels were asked for", f"give size={_SMALLEST} to {_LARGEST}")
-
-
-def check_workers(workers: int) -> None:
-    """Raise UsageError unless there is a process to work."""
-    if workers < 1:
-        raise UsageError(f"{workers} workers were asked for", "give workers=1 or more")
-
-
-def _range_of(objects: int | Sequence[int]) -> tuple[int, int]:
-    """Return the least and the most objects of a scene."""
-    both = (objects, objects) if isinstance(objects, int) else tuple(objects)
-    if len(both) != 2:
-        raise UsageError(
-            f"objects are {list(both)}", "give a number of objects, or the least and the most of them"
-        )
-    least, most = map(int, both)
-    if not 1 <= least <= most <= len(ROLES):
-        raise UsageError(
-            f"scenes of {least} to {most} objects were asked for",
-            f"give objects=1 to {len(ROLES)}, or the least and the most of them",
-        )
-    return least, most
 
 
 def read_scenes(folder: Path | str, finer: int = 0) -> Collection:
@@ -219,19 +194,13 @@ def scenes(
     n_val: int = 500,
     n_test: int = 500,
     *,
-    seed: int = 0,
-    k: int = 5,
-    size: int = 64,
-    objects: int | Sequence[int] = OBJECTS,
-    workers: int | None = None,
     folder: Path | str | None = None,
     finer: int = 0,
+    **options: Any,
 ) -> Collection:
     """Make the scenes, or find them in the cache, and read them.
 
     Arguments are as in :func:`make_scenes`, ``finer`` as in :func:`read_scenes`: it changes no picture.
     """
-    made = make_scenes(
-        folder, n_train, n_val, n_test, seed=seed, k=k, size=size, objects=objects, workers=workers
-    )
+    made = make_scenes(folder, n_train, n_val, n_test, **options)
     return read_scenes(made, finer)

@@ -41,7 +41,7 @@ GRID: dict[str, Any] = {
     "settings": ["anonymous"],
     "steps": [0, 5],
     "folds": 2,
-    "bootstrap": HOW,
+    "samples": HOW.samples,
 }
 
 SMALL: dict[str, Any] = {
@@ -51,7 +51,7 @@ SMALL: dict[str, Any] = {
     "steps": [5],
     "folds": 2,
     "importance": False,
-    "bootstrap": Bootstrap(0),
+    "samples": 0,
 }
 
 
@@ -214,7 +214,7 @@ def test_what_cannot_be_evaluated(features: FeatureTable, tmp_path: Path) -> Non
         (features, {"steps": [11]}, UnknownNameError, "11"),
         (features, {"models": ["k-nearst"]}, UnknownNameError, "did you mean 'k-nearest'"),
         (features, {"models": []}, UsageError, "no model"),
-        (features, {"preset": "slow"}, UnknownNameError, "fast, paper"),
+        (features, {"preset": "slow"}, UsageError, "'fast' or 'paper'"),
         (timeless, {"split": "time"}, UsageError, "--split random"),
         (features, {"jobs": 0}, UsageError, "jobs"),
     ):

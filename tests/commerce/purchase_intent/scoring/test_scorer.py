@@ -16,8 +16,7 @@ from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
 from diptych.commerce.purchase_intent.scoring.table_scores import (
     RunningSessions,
-    score_events,
-    score_sessions,
+    score_lines,
 )
 from diptych.core.errors import DataError, UsageError
 
@@ -192,7 +191,7 @@ SECOND = {"t": LINES_START + 30, "page_type": "basket"}
 def test_every_line_has_an_answer(scorer: Scorer) -> None:
     good = {"id": "a", "events": [FIRST]}
     bad = ["", "{", '{"events": []}', '{"id": 7, "events": [{"t": "x"}]}', "7" * 5000, "[1]"]
-    answers = list(score_sessions(scorer, [json.dumps(good), *bad]))
+    answers = list(score_lines(scorer, [json.dumps(good), *bad]))
     assert [answer["line"] for answer in answers] == [1, 3, 4, 5, 6, 7]
     assert answers[0] == {"line": 1, "id": "a", **scorer.score(good).to_dict()}
     said = [
@@ -218,7 +217,7 @@ def test_events_of_clients_are_kept_apart(scorer: Scorer) -> None:
         ({**SECOND}, (7, None, None)),
         ({**FIRST, "t": LINES_START + 9000, "client_id": "a"}, (8, "a", 1)),
     ]
-    answers = list(score_events(scorer, (json.dumps(event) for event, _ in lines), reasons=0))
+    answers = list(score_lines(scorer, (json.dumps(event) for event, _ in lines), 0, stream=True))
     found = [(answer["line"], answer.get("client_id"), answer.get("step")) for answer in answers]
     assert found == [expected for _, expected in lines if expected]
     assert answers[2]["p"] == scorer.score({"events": [FIRST, SECOND]}, reasons=0).p

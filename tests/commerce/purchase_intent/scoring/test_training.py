@@ -250,7 +250,7 @@ def rows_of(folder: Path) -> list[dict[str, str]]:
 
 def test_a_later_table(scorer: Scorer, tmp_path: Path) -> None:
     later = small_features(tmp_path / "later", n=300, seed=7)
-    about = write_table_scores(scorer, later, tmp_path / "scores", steps=[0, 10])
+    about = write_table_scores(scorer, later, tmp_path / "scores", steps=[0, 10]).about
     assert about["measured"] == "all sessions"
     expected = {}
     for one, measured in zip(scorer.score_table(later, steps=[0, 10]), about["cells"], strict=True):
@@ -272,7 +272,7 @@ def test_a_later_table(scorer: Scorer, tmp_path: Path) -> None:
 def test_the_table_it_was_trained_on_is_measured_on_its_last_part(
     features: FeatureTable, scorer: Scorer, tmp_path: Path
 ) -> None:
-    about = write_table_scores(scorer, features, tmp_path / "scores", settings=["anonymous"], steps=[3])
+    about = write_table_scores(scorer, features, tmp_path / "scores", settings=["anonymous"], steps=[3]).about
     assert "the last part" in about["measured"]
     (cell,) = about["cells"]
     assert cell["scored"] == len(features.population("anonymous", 3))
@@ -287,7 +287,7 @@ def test_whole_sessions(tmp_path: Path, options: TrainOptions) -> None:
     with pytest.raises(UsageError, match="this scorer is of whole sessions"):
         found.score({"events": [{"t": 0}]})
     other = make_whole_features(made_up_table(tmp_path / "other.csv", 200, seed=1), folder=tmp_path / "more")
-    about = write_table_scores(found, other, tmp_path / "scores")
+    about = write_table_scores(found, other, tmp_path / "scores").about
     assert about["cells"][0]["measures"]["roc_auc"] > 0.8
 
 

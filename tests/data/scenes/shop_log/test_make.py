@@ -60,11 +60,11 @@ def test_blocks_change_nothing_but_the_order(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"visitors": 0}, "0 visitors"),
-        ({"days": 0}, "0 days"),
-        ({"days": 100_000}, "100000 days"),
-        ({"dirt": 1.5}, "share of 1.5"),
-        ({"dirt": -0.1}, "share of -0.1"),
+        ({"visitors": 0}, "visitors: Input"),
+        ({"days": 0}, "days: Input should be greater"),
+        ({"days": 100_000}, "days: Input should be less"),
+        ({"dirt": 1.5}, "dirt: Input should be less"),
+        ({"dirt": -0.1}, "dirt: Input should be greater"),
         ({"zone": "Europe/Atlantis"}, "no time zone 'Europe/Atlantis'"),
         ({"zone": "../../etc/passwd"}, "no time zone"),
         ({"zone": ""}, "no time zone"),

@@ -11,6 +11,7 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation.measures import Persons
 from diptych.commerce.purchase_intent.evaluation.plan import (
+    PRESETS,
     FoldResult,
     FoldScores,
     Place,
@@ -21,7 +22,6 @@ from diptych.commerce.purchase_intent.evaluation.plan import (
     chosen_models,
     make_folds,
     plan_of,
-    preset_named,
 )
 from diptych.commerce.purchase_intent.evaluation.result import (
     RESULTS,
@@ -41,7 +41,8 @@ from diptych.commerce.purchase_intent.evaluation.summary import (
 )
 from diptych.commerce.purchase_intent.evaluation.unit import Work
 from diptych.commerce.purchase_intent.models import MODELS
-from diptych.commerce.purchase_intent.splits import SPLITS, Fold, Split
+from diptych.commerce.purchase_intent.options import EvaluateOptions
+from diptych.commerce.purchase_intent.splits import SPLITS, Fold
 from diptych.core.artifact import decode, encode
 from diptych.core.context import task
 from diptych.core.errors import (
@@ -163,39 +164,8 @@ def _begin(features: FeatureTable | Path, protocol: Protocol) -> Work:
     return Work(table, make_folds(table, protocol.split, protocol.folds, protocol.seed), protocol)
 
 
-def run_grid(
-    features: FeatureTable, folder: Path, protocol: Protocol, units: Iterable[Unit], jobs: int
-) -> None:
-    """Fit every model of every unit that is not finished."""
-    if jobs < 1:
-        raise UsageError(f"{jobs} jobs: at least one process is needed")
-    job_of(folder, protocol).run(
-        {unit.key: unit for unit in units},
-        Work.run,
-        processes=jobs,
-        setup=_begin,
-        setup_args=(features if jobs == 1 else features.folder, protocol),
-    )
-
-
 def evaluate(
-    features: FeatureTable,
-    folder: Path | str,
-    *,
-    preset: str = "fast",
-    models: Iterable[str] | None = None,
-    settings: Iterable[str] | None = None,
-    sets: Iterable[str] | None = None,
-    steps: Iterable[int] | None = None,
-    split: str = "random",
-    folds: int | None = None,
-    balanced: bool = True,
-    inner: bool = True,
-    importance: bool = True,
-    seed: int = 0,
-    jobs: int = 1,
-    bootstrap: Bootstrap | None = None,
-    page: Page | None = None,
+    features: FeatureTable, folder: Path | str, *, page: Page | None = None, **options: Any
 ) -> Evaluation:
     """Evaluate models on a table of features, or go on where an earlier call was stopped or killed.
 
@@ -204,60 +174,48 @@ def evaluate(
     Args:
         features: the table, in its folder.
         folder: where the evaluation is, or will be.
-        preset: ``fast`` or ``paper``: what of the following is taken when it is not named.
-        models: names of :data:`~diptych.commerce.purchase_intent.models.MODELS`.
-        settings: ``anonymous`` and ``identified``, or ``all`` of a table of whole sessions.
-        sets: ``baseline`` and ``extended``, or ``all``.
-        steps: pages that are open.
-        split: ``random``, ``grouped`` or ``time``.
-        folds: the preset's of equal folds when None, one of a split by time.
-        balanced: weigh classes equally where a model can; cells say how.
-        inner: fit a threshold and a calibration inside every training part; without, training takes half the
-            time and there is no tuned F1 and no calibrated probability.
-        importance: compute the importance of features, of the first model that has impurities.
-        seed: of splits, models, permutations.
-        jobs: processes.
-        bootstrap: how intervals are made, over persons.
         page: writes a page into the folder before it is finished.
+        options: fields of :class:`~diptych.commerce.purchase_intent.options.EvaluateOptions`.
 
     Raises:
         UnknownNameError: a name that there is not.
-        UsageError: a list without members, no jobs, a folder of other things, a split by time without times.
+        UsageError: a list without members, a folder of other things, a split by time without times.
         DataError: nothing can be trained.
         MismatchError: the folder holds an evaluation of another protocol.
         StorageError: another process evaluates there just now; or it cannot be written.
         Interrupted: a stop was asked for; the same call resumes.
     """
-    sklearn = require("sklearn", "commerce", "evaluating models")
-    folder, how, base, way = Path(folder), bootstrap or Bootstrap(), preset_named(preset), SPLITS.get(split)
+    sklearn, folder = require("sklearn", "commerce", "evaluating models"), Path(folder)
+    given = EvaluateOptions.read(options, "an evaluation")
+    base, split = PRESETS[given.preset], SPLITS.get(given.split)
+    how = Bootstrap(given.samples, seed=given.seed)
     protocol = Protocol(
         features=features.fingerprint,
-        models=tuple(_some("model", base.models if models is None else chosen_models(models))),
-        settings=tuple(_among("setting", settings, features.settings)),
-        sets=tuple(_among("feature set", sets, features.sets)),
-        steps=tuple(_steps(steps, features, base)),
-        split=way.name,
-        folds=_default_folds(way, base) if folds is None else folds,
-        balanced=balanced,
-        inner=inner,
-        importance=importance,
-        seed=seed,
+        models=tuple(_some("model", base.models if given.models is None else chosen_models(given.models))),
+        settings=tuple(_among("setting", given.settings, features.settings)),
+        sets=tuple(_among("feature set", given.sets, features.sets)),
+        steps=tuple(_steps(given.steps, features, base)),
+        split=split.name,
+        folds=given.folds or min(split.default_folds, base.folds),
         scikit_learn=sklearn.__version__,
+        **given.model_dump(include={"balanced", "inner", "importance", "seed"}),
     )
     parts = make_folds(features, protocol.split, protocol.folds, protocol.seed)
     plan = plan_of(features, parts, protocol)
     protocol = with_table(protocol, features, _about(features, parts, protocol))
-    run_grid(features, folder, protocol, plan.units(), jobs)
+    job_of(folder, protocol).run(
+        {unit.key: unit for unit in plan.units()},
+        Work.run,
+        processes=given.jobs,
+        setup=_begin,
+        setup_args=(features if given.jobs == 1 else features.folder, protocol),
+    )
     there = finished(folder, protocol, how)
     if there is None:
         return write_results(folder, features, plan, protocol, how, page)
     if page is not None:
         page(there)
     return there
-
-
-def _default_folds(split: Split, preset: Preset) -> int:
-    return min(split.default_folds, preset.folds)
 
 
 def _some(kind: str, names: Sequence[Any]) -> Sequence[Any]:
@@ -281,11 +239,8 @@ def _steps(asked: Iterable[int] | None, features: FeatureTable, preset: Preset) 
     if asked is None:
         chosen = [step for step in features.steps if preset.steps is None or step in preset.steps]
         return chosen or features.steps
-    wanted = set(asked)
-    for step in sorted(wanted):
-        if step not in features.steps:
-            raise UnknownNameError("step", str(step), map(str, features.steps))
-    return _some("step", [step for step in features.steps if step in wanted])
+    names = [str(step) for step in features.steps]
+    return [int(step) for step in _among("step", map(str, asked), names)]
 
 
 def _about(features: FeatureTable, folds: Sequence[Fold], protocol: Protocol) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from diptych.commerce.purchase_intent.models import MODELS
 from diptych.commerce.purchase_intent.splits import SPLITS, Fold, SplitInput
 from diptych.core.artifact import Artifact, encode
-from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.core.fingerprint import fingerprint
 
 if TYPE_CHECKING:
@@ -261,13 +261,6 @@ PRESETS = {
         Preset("fast", "three models, steps 0, 1, 5 and 10, 5 folds", 5, (0, 1, 5, 10)),
     )
 }
-
-
-def preset_named(name: str) -> Preset:
-    """The preset called ``name``."""
-    if name not in PRESETS:
-        raise UnknownNameError("preset", name, PRESETS)
-    return PRESETS[name]
 
 
 def chosen_models(names: Iterable[str]) -> list[str]:

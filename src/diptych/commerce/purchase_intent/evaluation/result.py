@@ -19,12 +19,14 @@ import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation.measures import Persons
 from diptych.commerce.purchase_intent.evaluation.plan import FoldResult, Place, Protocol
+from diptych.commerce.purchase_intent.evaluation.shown import evaluation_tables, left_out_lines
 from diptych.commerce.purchase_intent.evaluation.summary import RESAMPLED, Pooled, folds_of, pool
 from diptych.core.artifact import Artifact
 from diptych.core.context import RESUME
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError
 from diptych.core.job import Job
 from diptych.core.reading import opening
+from diptych.core.table import Table
 from diptych.core.version import __version__
 from diptych.metrics.bootstrap import Bootstrap
 
@@ -119,6 +121,14 @@ class Evaluation:
             raise UnknownNameError("cell (setting, set, step, model)", name, known)
         folds = folds_of(self.job, Place(setting, feature_set, step), self.protocol.folds)
         return pool(folds, model, self.results.labels)
+
+    def tables(self) -> list[Table]:
+        """Return all that was measured; what belongs to a page alone is folded."""
+        return evaluation_tables(self)
+
+    def lines(self) -> list[str]:
+        """Return what could not be evaluated, what a reader should know, and the protocol."""
+        return [*left_out_lines(self.left_out), *self.notes, self.line()]
 
     def line(self) -> str:
         """The protocol in one line, to be printed with every number."""

@@ -14,7 +14,9 @@ from typing import IO
 
 import numpy as np
 
+from diptych.commerce.purchase_intent.features.export import STEPS_FILE, export_steps
 from diptych.commerce.purchase_intent.features.fitting import ColumnKind
+from diptych.commerce.purchase_intent.features.make import make_features
 from diptych.commerce.purchase_intent.features.table import (
     PAGE_TIMES,
     PAGE_TYPES,
@@ -26,11 +28,14 @@ from diptych.commerce.purchase_intent.features.table import (
     write_sessions,
 )
 from diptych.commerce.purchase_intent.features.view import text_array
-from diptych.core.errors import DataError
+from diptych.commerce.purchase_intent.options import EngineOptions, FeatureOptions, SessionOptions
+from diptych.commerce.purchase_intent.sessions import sessionise
+from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder
 from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.core.reading import open_text
 from diptych.core.registry import Registry
+from diptych.data.logs.log import Log
 
 
 @dataclass(frozen=True)
@@ -161,6 +166,35 @@ def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: b
         FeatureHeader(about).save(header)
         FeatureHeader(about | {"populations": count_populations(open_features(inside))}).save(header)
     return open_features(folder)
+
+
+def features_of(
+    source: Path,
+    *,
+    folder: Path,
+    options: FeatureOptions,
+    sessions: SessionOptions,
+    engine: EngineOptions,
+    export: bool = False,
+    keep_leaking: bool = False,
+) -> FeatureTable:
+    """Make the features of a log, or of a table of whole sessions; ``export`` writes one row per step, too."""
+    if source.is_file():
+        if export or options.also or options.compat != "none":
+            raise UsageError(
+                f"{source} is a table of whole sessions, without steps",
+                "leave --compat, --feature and --export out",
+            )
+        return make_whole_features(source, folder=folder, keep_leaking=keep_leaking)
+    if keep_leaking:
+        raise UsageError("--keep-leaking is for tables of whole sessions", "leave it out")
+    log = Log.open(source)
+    with engine.open() as runs:
+        made = sessionise(log, sessions, engine=runs)
+        table = make_features(made, options=options, engine=runs, folder=folder)
+    if export:
+        export_steps(table, folder / STEPS_FILE)
+    return table
 
 
 def is_table(path: Path) -> bool:

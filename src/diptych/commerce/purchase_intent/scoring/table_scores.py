@@ -12,28 +12,32 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation, GivenScores, evaluate_scores
-from diptych.commerce.purchase_intent.options import TrainOptions
+from diptych.commerce.purchase_intent.features.whole import is_table
+from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
 from diptych.commerce.purchase_intent.scoring.events import shown
 from diptych.commerce.purchase_intent.scoring.fitting import holdout_measures
 from diptych.commerce.purchase_intent.scoring.request import SessionStream
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer
+from diptych.commerce.purchase_intent.scoring.shown import measured_table
 from diptych.commerce.purchase_intent.scoring.training import scorer_slices
 from diptych.core.artifact import Artifact
 from diptych.core.context import track
-from diptych.core.errors import DataError
-from diptych.core.files import atomic_folder, write_csv
+from diptych.core.errors import DataError, UsageError
+from diptych.core.files import atomic_folder, atomic_path, write_csv
+from diptych.core.table import Table
+from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.evaluation.evaluate import Page
     from diptych.commerce.purchase_intent.features.table import FeatureTable
-    from diptych.metrics.bootstrap import Bootstrap
 
 
 SCORES = "scores.csv"
@@ -46,6 +50,14 @@ class ScoredTable(Artifact, kind="scores", recreate="diptych intent score SCORER
 
     about: dict[str, Any]
 
+    def tables(self) -> list[Table]:
+        """Return what the scores are worth."""
+        return [measured_table(f"Measured on {self.about['measured']}", self.about["cells"])]
+
+    def lines(self) -> list[str]:
+        """Return how many scores there are, and of what."""
+        return [f"{sum(cell['scored'] for cell in self.about['cells']):,} scores of {self.about['features']}"]
+
 
 def write_table_scores(
     scorer: Scorer,
@@ -54,8 +66,8 @@ def write_table_scores(
     *,
     settings: Sequence[str] | None = None,
     steps: Sequence[int] | None = None,
-) -> dict[str, Any]:
-    """Score a table and write the folder; gives what ``scores.json`` says.
+) -> ScoredTable:
+    """Score a table and write the folder.
 
     Where the table is the one that the scorer was trained on, measures are of its last part alone, of which the
     scorer has learned nothing; ``measured`` says so.
@@ -100,8 +112,9 @@ def write_table_scores(
             "measured": "the last part, of which the scorer has learned nothing" if own else "all sessions",
             "cells": rows,
         }
-        ScoredTable(about).save(inside / ScoredTable.marker())
-    return about
+        made = ScoredTable(about)
+        made.save(inside / ScoredTable.marker())
+    return made
 
 
 def evaluate_scorer(
@@ -109,22 +122,23 @@ def evaluate_scorer(
     features: FeatureTable,
     folder: Path,
     *,
-    settings: Sequence[str] | None = None,
-    steps: Sequence[int] | None = None,
-    bootstrap: Bootstrap | None = None,
     page: Page | None = None,
+    **options: Any,
 ) -> Evaluation:
     """Measure a scorer on a table of features as :func:`evaluate` measures models; nothing is fitted."""
-    options, scored = scorer.about["options"], scorer.score_table(features, settings=settings, steps=steps)
+    given, trained = EvaluateOptions.read(options, "an evaluation"), scorer.about["options"]
+    if given.models or given.sets or given.folds:
+        raise UsageError("a scorer is measured as it is", "leave out --model, --set and --folds")
+    scored = scorer.score_table(features, settings=given.settings, steps=given.steps)
     return evaluate_scores(
         features,
         {(one.cell.setting, one.cell.step): GivenScores(one.p, one.cell.threshold) for one in scored},
         folder,
-        model=options["model"],
+        model=trained["model"],
         name=f"scorer {scorer.about['name']}",
         trained_on=scorer.about["fingerprint"],
-        feature_set=options["feature_set"] if options["feature_set"] in features.sets else None,
-        bootstrap=bootstrap,
+        feature_set=trained["feature_set"] if trained["feature_set"] in features.sets else None,
+        bootstrap=Bootstrap(given.samples, seed=given.seed),
         page=page,
     )
 
@@ -135,44 +149,76 @@ MOST_RUNNING = 50_000
 Answer = dict[str, Any]
 
 
-def score_sessions(scorer: Scorer, lines: Iterable[str], reasons: int = 5) -> Iterator[Answer]:
-    """One answer per line, each a session so far; of one that cannot be read the answer is its error."""
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        answer: Answer = {"line": number}
-        try:
-            session = _read(line)
-            if isinstance(session, dict) and "id" in session:
-                answer["id"] = session["id"]
-            answer |= scorer.score(session, reasons=reasons).to_dict()
-        except DataError as error:
-            answer |= {"error": error.message, "fix": error.fix}
-        yield answer
+def kind_of_sessions(source: str, *, stream: bool = False) -> str:
+    """Return whether a source holds a table, one session, or lines: of events in a ``stream``, else of sessions."""
+    path = Path(source)
+    if source != "-" and not path.exists():
+        raise DataError(f"{source} does not exist", "a .json, .jsonl or .csv file, or a folder of features")
+    kind = "lines" if source == "-" else "table" if is_table(path) else "session"
+    if kind == "session" and path.is_dir():
+        raise DataError(
+            f"{source} holds no features", "make them: diptych intent features log --out features"
+        )
+    if kind == "session" and path.suffix != ".json":
+        kind = "lines"
+    if stream and kind != "lines":
+        raise UsageError(f"--stream of {source}, which has no lines of events", "give events as .jsonl, or -")
+    return kind
 
 
-def score_events(scorer: Scorer, lines: Iterable[str], reasons: int = 5) -> Iterator[Answer]:
-    """An answer after every event that opens a page, of the session of the event's ``client_id``."""
+def score_lines(
+    scorer: Scorer, lines: Iterable[str], reasons: int = 5, *, stream: bool = False
+) -> Iterator[Answer]:
+    """Answer each line of JSON, a session so far; of one that cannot be read the answer is its error.
+
+    In a ``stream`` a line is an event with a ``client_id``, and the answer is of the client's session, after every
+    event that opens a page.
+    """
     running = RunningSessions(scorer, reasons)
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         answer: Answer = {"line": number}
         try:
-            event = _read(line)
-            client = event.get("client_id") if isinstance(event, dict) else None
-            if not isinstance(client, str | int) or isinstance(client, bool):
-                raise DataError(
-                    f"an event has the client_id {shown(client)}", "every event of a stream names its client"
-                )
-            answer["client_id"] = client
-            score = running.of(str(client)).add(event)
-            if score is None:
-                continue
-            answer |= score.to_dict()
+            given, score = _read(line), None
+            if stream:
+                client = given.get("client_id") if isinstance(given, dict) else None
+                if not isinstance(client, str | int) or isinstance(client, bool):
+                    wrong = f"an event has the client_id {shown(client)}"
+                    raise DataError(wrong, "every event of a stream names its client")
+                answer["client_id"] = client
+                score = running.of(str(client)).add(given)
+            else:
+                answer |= {"id": given["id"]} if isinstance(given, dict) and "id" in given else {}
+                score = scorer.score(given, reasons=reasons)
+            if score is not None:
+                yield answer | score.to_dict()
         except DataError as error:
-            answer |= {"error": error.message, "fix": error.fix}
-        yield answer
+            yield answer | {"error": error.message, "fix": error.fix}
+
+
+def score_file(
+    scorer: Scorer, source: Path | TextIO, out: Path | TextIO, *, reasons: int, stream: bool
+) -> tuple[int, int]:
+    """Write every answer as soon as it is there; return how many there were, and errors among them."""
+    answered = failed = 0
+    with ExitStack() as opened:
+        try:
+            lines = (
+                opened.enter_context(open(source, encoding="utf-8")) if isinstance(source, Path) else source
+            )
+            if isinstance(out, Path):
+                out = opened.enter_context(
+                    open(opened.enter_context(atomic_path(out)), "w", encoding="utf-8")
+                )
+            for answer in score_lines(scorer, lines, reasons, stream=stream):
+                out.write(json.dumps(answer) + "\n")
+                out.flush()
+                answered += 1
+                failed += "error" in answer
+        except UnicodeDecodeError as error:
+            raise DataError(f"{source} is not UTF-8: {error}", "give lines of JSON in UTF-8") from None
+    return answered, failed
 
 
 class RunningSessions:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,21 +17,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diptych.core.context import task
-from diptych.core.errors import DataError, UsageError
+from diptych.core.errors import DataError
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
+from diptych.core.options import parameter
 from diptych.core.processes import available_cores, in_processes
 from diptych.core.reading import read_jsonl
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
 from diptych.data.products import plain_text
-from diptych.data.scenes.cached import Specification, cached_dataset, read_header, sizes_of
+from diptych.data.scenes.cached import (
+    GeneratedImages,
+    Span,
+    Specification,
+    cached_dataset,
+    least_and_most,
+    read_header,
+    sizes_of,
+)
 from diptych.data.scenes.draw import draw_world
 from diptych.data.scenes.facts import LIGHTS
-from diptych.data.scenes.make import check_size, check_workers
 from diptych.data.scenes.products.facets import (
     DATASET,
     DEPARTMENTS,
+    FACETS,
     PRODUCTS,
     TRUTH,
     VERSION,
@@ -46,7 +55,7 @@ from diptych.data.scenes.products.product import (
     spoilt,
     title_of_product,
 )
-from diptych.data.scenes.products.tree import LEVELS, ShopTree, check_levels, grow
+from diptych.data.scenes.products.tree import LEVELS, ShopTree, grow
 from diptych.data.scenes.products.truth import Truth
 from diptych.data.scenes.world import SceneObject, World
 
@@ -179,48 +188,39 @@ _CHUNK = 64
 _SERIAL_BELOW = 512  # starting processes takes longer than drawing this many
 
 
+class ProductOptions(Shares, GeneratedImages):
+    """What generated products are like."""
+
+    n_products: int = parameter(N_PRODUCTS, "Products.", "--n", ge=1, le=_MOST_PRODUCTS)
+    levels: Span = parameter("-".join(map(str, LEVELS)), "Levels of a category path, e.g. 3 or 2-5.")
+    skew: float = parameter(0.0, "Share of products in one category, e.g. 0.5.", ge=0, le=1)
+
+
 def make_product_scenes(
     folder: Path | str | None = None,
     n_products: int = N_PRODUCTS,
     *,
-    levels: Sequence[int] = LEVELS,
-    seed: int = 0,
-    size: int = 64,
-    without_picture: float = 0.0,
-    without_title: float = 0.0,
-    without_attributes: float = 0.0,
-    without_category: float = 0.0,
-    in_two_places: float = 0.0,
-    skew: float = 0.0,
-    dirt: float = 0.0,
     effects: Effects | None = None,
-    workers: int | None = None,
+    **options: Any,
 ) -> Path:
     """Make the products of a shop with planted effects, or find those made earlier.
 
     Args:
-        size: side of the square pictures, in pixels.
+        folder: where they are; None for a folder of the cache.
+        effects: what is planted.
+        options: further fields of :class:`ProductOptions`.
     """
-    shares = Shares(without_picture, without_title, without_attributes, without_category, in_two_places, dirt)
+    given = ProductOptions.read({"n_products": n_products, **options}, "products")
     effects = effects or Effects()
-    shop = Shop(seed, check_levels(levels), size, float(skew), shares, effects)
-    if not 1 <= n_products <= _MOST_PRODUCTS:
-        raise UsageError(f"{n_products} products were asked for", f"give 1 to {_MOST_PRODUCTS:,}")
-    check_size(size)
-    for what, share in {"skew": shop.skew, **asdict(shares)}.items():
-        if not 0 <= share <= 1:
-            raise UsageError(f"{what} is {share}", f"give a share of all products, 0 to 1, e.g. {what}=0.1")
     effects.check()
-    if workers is None:
-        workers = 1 if n_products < _SERIAL_BELOW else available_cores()
-    check_workers(workers)
+    levels = least_and_most(given.levels, "levels", len(FACETS))
+    shop = Shop(given.seed, levels, given.size, given.skew, given, effects)
+    workers = given.workers or (1 if n_products < _SERIAL_BELOW else available_cores())
     parameters = {
         "n_products": n_products,
         "levels": list(shop.levels),
-        "seed": seed,
-        "size": size,
-        "skew": shop.skew,
-        **asdict(shares),
+        **given.model_dump(include={"seed", "size", "skew"}),
+        **given.model_dump(include=set(Shares.model_fields)),
         "effects": "usual" if effects == Effects() else fingerprint(asdict(effects)),
     }
     wanted = Specification(DATASET, "product scenes", VERSION, parameters, (asdict(effects),))

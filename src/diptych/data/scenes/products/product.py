@@ -11,7 +11,9 @@ import random
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from diptych.core.options import Options, parameter
 from diptych.data.scenes.products.facets import DEPARTMENTS, FACETS, MODALITIES, SAID, Effects, Telling
 from diptych.data.scenes.products.tree import ShopTree
 
@@ -19,16 +21,19 @@ SPLIT_OF_TEN = ("train", "train", "test", "train", "train", "val", "train", "tes
 """The splits of products 0 to 9, of 10 to 19, and so on."""
 
 
-@dataclass(frozen=True)
-class Shares:
+def _share(products: str) -> Any:
+    return parameter(0.0, f"Share of products {products}.", ge=0, le=1)
+
+
+class Shares(Options):
     """Parts of all products, 0 to 1."""
 
-    without_picture: float = 0.0  # that have no picture
-    without_title: float = 0.0  # that have no title
-    without_attributes: float = 0.0  # that have no attributes
-    without_category: float = 0.0  # whose category is not given
-    in_two_places: float = 0.0  # that are in a second category too
-    dirt: float = 0.0  # whose title and attributes hold HTML, entities and strange white space
+    without_picture: float = _share("without an image")
+    without_title: float = _share("without a title")
+    without_attributes: float = _share("without attributes")
+    without_category: float = _share("without a category")
+    in_two_places: float = _share("in two categories")
+    dirt: float = _share("with HTML in their texts")
 
 
 @dataclass(frozen=True)

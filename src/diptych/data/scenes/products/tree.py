@@ -13,7 +13,6 @@ from functools import cached_property
 
 import numpy as np
 
-from diptych.core.errors import UsageError
 from diptych.data.scenes.products.facets import DEPARTMENTS, FACETS, SAID
 
 LEVELS = (2, 9)
@@ -84,20 +83,9 @@ class ShopTree:
         )
 
 
-def check_levels(levels: Sequence[int]) -> tuple[int, int]:
-    """Return the least and the most levels of a category."""
-    both = tuple(int(level) for level in levels)
-    if len(both) != 2 or not 1 <= both[0] <= both[1] <= len(FACETS):
-        raise UsageError(
-            f"categories of {' to '.join(map(str, both)) or 'no'} levels were asked for",
-            f"give the least and the most, 1 to {len(FACETS)}, e.g. levels=(2, 9)",
-        )
-    return both[0], both[1]
-
-
 def grow(seed: int, levels: Sequence[int] = LEVELS) -> ShopTree:
     """Grow the tree of a seed: every leaf is at one of ``levels``, the least to the most."""
-    least, most = check_levels(levels)
+    least, most = levels
     chance = random.Random(f"diptych products/{seed}/tree")
     departments = list(DEPARTMENTS)
     chance.shuffle(departments)

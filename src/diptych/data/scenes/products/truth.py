@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from diptych.core.table import Table
 from diptych.data.scenes.products.facets import MODALITIES, SAID, Effects, Telling
 from diptych.data.scenes.products.tree import ShopTree
 
@@ -273,6 +274,21 @@ class Truth:
             "mean level": sum(level * count for level, count in levels.items()) / n,
             "in the largest category": max(self._leaves.values()),
         }
+
+
+def shown(truth: Mapping[str, Any]) -> tuple[str, Table]:
+    """Return what ``truth.json`` says of the tree, and of how well a category can be known."""
+    counts, tree, accuracy = truth["counts"], truth["tree"], truth["ideal"]["accuracy"]
+    at = {(row["model"], row["level"]): f"{row['share']:.1%}" for row in accuracy}
+    models = {row["model"]: " + ".join(row["modalities"]) for row in accuracy}
+    rows = [(seen, at[model, 1], at[model, "most-specific"]) for model, seen in models.items()]
+    line = (
+        f"{counts['categories with products']:,} of {tree['categories']:,} categories have products, "
+        f"{counts['mean level']:.1f} levels in the mean; "
+        f"{tree['categories that share a name']:,} share a name with another"
+    )
+    title = "how often the best possible observer would know a product's category"
+    return line, Table.of(title, "", ("from its", "most general", "most specific"), rows)
 
 
 def _tree(tree: ShopTree) -> dict[str, Any]:

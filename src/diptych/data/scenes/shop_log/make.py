@@ -9,21 +9,24 @@ sort it.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import BeforeValidator
 
 from diptych.core.context import task
-from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.data.scenes.cached import Specification, cached_dataset, sizes_of
+from diptych.core.options import parameter
+from diptych.core.table import Table
+from diptych.data.scenes.cached import GeneratedOptions, Specification, cached_dataset, sizes_of
 from diptych.data.scenes.shop_log.chance import DATASET, FIRST_DAY, TRUTH, VERSION, Calendar, event_files
 from diptych.data.scenes.shop_log.effects import DEFAULT, Effects
 from diptych.data.scenes.shop_log.events import Events, events_of
-from diptych.data.scenes.shop_log.raw import FORMATS, RULES, CsvFile, ParquetFiles, busy_bot, raw_table, spoil
+from diptych.data.scenes.shop_log.raw import RULES, CsvFile, ParquetFiles, busy_bot, raw_table, spoil
 from diptych.data.scenes.shop_log.sessions import NEVER, Visits, visits_of
 from diptych.data.scenes.shop_log.world import World
 
@@ -32,43 +35,42 @@ _BLOCK = 4096
 
 _USUAL_DIRT = 0.01
 _MOST_VISITORS = 2**32 // 8
-_MOST_DAYS = 3660
 
 
-def make_shop_log(
-    folder: Path | str | None = None,
-    *,
-    visitors: int = 2000,
-    days: int = 28,
-    seed: int = 0,
-    zone: str = "Europe/Amsterdam",
-    dirt: float | bool = 0.0,
-    format: str = "csv",
-    effects: Effects = DEFAULT,
-) -> Path:
-    """Make a log of a shop with planted effects, or find the one made earlier."""
-    rate = _USUAL_DIRT if dirt is True else float(dirt)
-    if not 1 <= visitors <= _MOST_VISITORS:
-        raise UsageError(f"{visitors} visitors were asked for", f"give 1 to {_MOST_VISITORS:,}")
-    if not 1 <= days <= _MOST_DAYS:
-        raise UsageError(f"{days} days were asked for", f"give 1 to {_MOST_DAYS:,}")
-    if not 0 <= rate <= 1:
-        raise UsageError(f"a share of {rate} of dirt was asked for", "give 0 to 1, or True")
-    if format not in FORMATS:
-        raise UnknownNameError("format", format, FORMATS)
-    world = World.of(effects, Calendar(zone, days), seed)
+def _rate(dirt: Any) -> Any:
+    return _USUAL_DIRT if dirt is True else dirt
+
+
+class ShopLogOptions(GeneratedOptions):
+    """What a generated log is like."""
+
+    visitors: int = parameter(2000, "Each has about 15 events in 28 days.", ge=1, le=_MOST_VISITORS)
+    days: int = parameter(28, "From 1 October 2019 on.", ge=1, le=3660)
+    zone: str = parameter("Europe/Amsterdam", "Of the shop's days and hours.")
+    dirt: Annotated[float, BeforeValidator(_rate)] = parameter(
+        0.0, "Share of the log that is spoilt in each of several ways.", ge=0, le=1
+    )
+    format: Literal["csv", "parquet"] = parameter("csv", "Of its files.")
+
+
+def make_shop_log(folder: Path | str | None = None, *, effects: Effects = DEFAULT, **options: Any) -> Path:
+    """Make a log of a shop with planted effects, or find the one made earlier.
+
+    Args:
+        folder: where it is; None for a folder of the cache.
+        effects: what is planted.
+        options: fields of :class:`ShopLogOptions`; ``dirt`` may be True.
+    """
+    given = ShopLogOptions.read(options, "shop log")
+    world = World.of(effects, Calendar(given.zone, given.days), given.seed)
     planted = asdict(effects)
-    parameters = {
-        "visitors": visitors,
-        "days": days,
-        "seed": seed,
-        "zone": zone,
-        "dirt": rate,
-        "format": format,
-        "effects": "usual" if effects == DEFAULT else fingerprint(planted),
-    }
-    wanted = Specification(DATASET, "a shop log", VERSION, parameters, (planted,))
-    return cached_dataset(folder, wanted, lambda target: _write_log(target, world, visitors, rate, format))
+    kind = "usual" if effects == DEFAULT else fingerprint(planted)
+    wanted = Specification(
+        DATASET, "a shop log", VERSION, {**given.model_dump(), "effects": kind}, (planted,)
+    )
+    return cached_dataset(
+        folder, wanted, lambda target: _write_log(target, world, given.visitors, given.dirt, given.format)
+    )
 
 
 def _write_log(folder: Path, world: World, visitors: int, dirt: float, file_format: str) -> dict[str, Any]:
@@ -99,6 +101,19 @@ def _write_log(folder: Path, world: World, visitors: int, dirt: float, file_form
     }
     write_json(folder / TRUTH, truth)
     return {"first_day": str(FIRST_DAY), "files": sizes_of(folder)}
+
+
+def shown(truth: Mapping[str, Any]) -> list[str | Table]:
+    """Return what ``truth.json`` says of the sessions, and of rows that are no events."""
+    bought, anonymous = (
+        f"{truth[what] / truth['sessions']:.1%}" for what in ("purchase sessions", "anonymous sessions")
+    )
+    spoilt = [(rule, f"{rows:,}") for rule, rows in truth["dirt"].items() if rows]
+    return [
+        f"a log of {truth['events']:,} events in {truth['sessions']:,} sessions, "
+        f"{bought} with a purchase, {anonymous} anonymous",
+        *([Table.of("rows that are no events", "", ("rule", "rows"), spoilt)] if spoilt else []),
+    ]
 
 
 def _totals(visits: Visits, events: Events) -> dict[str, int]:

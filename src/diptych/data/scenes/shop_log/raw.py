@@ -260,8 +260,6 @@ def _prices() -> np.ndarray:
     return np.round(2 * 400 ** draw_uniform(_PRICES, np.arange(ITEMS)), 2)
 
 
-FORMATS = ("csv", "parquet")
-
 _ROWS = 2_000_000
 """Of a Parquet file: another one begins after the block that reaches it."""
 

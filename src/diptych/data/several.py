@@ -1,7 +1,7 @@
-"""The collections, or the shop's log, that a study is run on, as they are named on the command line.
+"""The collections that are named together: each by ``NAME=DATASET``, with options of its own or of all.
 
-``--data NAME=DATASET`` is repeated for each; ``--images NAME=FOLDER``, ``--reader NAME=READER`` and
-``--reader-option NAME.KEY=VALUE`` are about one of them, and about all without a name.
+``--images NAME=FOLDER``, ``--reader NAME=READER`` and ``--reader-option NAME.KEY=VALUE`` are about one of them, and
+about all without a name.
 """
 
 from __future__ import annotations
@@ -9,20 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from diptych.cli.sources import DataSpec, parse_values
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.options import Options, parameter
-
-if TYPE_CHECKING:
-    from diptych.studies import LogSource, Study
+from diptych.data.source import DataSpec
 
 _NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 
 
 class DataChoices(Options):
-    """Which data a study is run on."""
+    """Which data, of one collection or of several."""
 
     data: list[str] = parameter(
         [],
@@ -37,32 +34,8 @@ class DataChoices(Options):
     reader_option: list[str] = parameter([], "KEY=VALUE for the reader; or NAME.KEY=VALUE. Repeatable.")
     skip_bad_images: bool = parameter(False, "Leave out and count images that cannot be read.")
 
-    def choices(self, study: Study) -> dict[str, Any]:
-        """Return what these are among the choices of who runs a study."""
-        if study.several:
-            return {"collections": self.several()}
-        return {"log": self.log(study.name)} if study.of_logs else {"data": self.one()}
-
-    def one(self) -> dict[str, Any] | None:
-        """Return the data section of a study of one collection; None where no data is named."""
-        self._check_one("this study is of one collection")
-        return next((section for _, section in self.several()), None)
-
-    def log(self, name: str) -> LogSource | None:
-        """Return the log of study ``name``; None where none is named."""
-        from diptych.studies import LogSource
-
-        if self.images or self.skip_bad_images:
-            flag = "--images" if self.images else "--skip-bad-images"
-            raise UsageError(f"{flag}: {name} is of a shop's log", f"leave {flag} out")
-        self._check_one(f"{name} is of one log")
-        if not self.data:
-            return None
-        options = parse_values(self.reader_option, "--reader-option")
-        return LogSource(Path(self.data[0]), next(iter(self.reader), None), options)
-
     def several(self) -> tuple[tuple[str, dict[str, Any]], ...]:
-        """Return a name (empty: the collection's own) and a data section for each collection."""
+        """Return a name (empty: the collection's own) and a recipe's data section for each collection."""
         named = [_split(text) for text in self.data]
         names = [name for name, _ in named if name]
         for name in names:
@@ -81,14 +54,19 @@ class DataChoices(Options):
                 reader_option=[text for about, text in options if about in ("", name)],
                 skip_bad_images=self.skip_bad_images,
             )
-            return spec.section(None)
+            return spec.section()
 
         return tuple((name, section(name, path)) for name, path in named)
 
-    def _check_one(self, why: str) -> None:
+    def one(self, why: str = "this study is of one collection") -> dict[str, Any] | None:
+        """Return the data section of one collection; None where no data is named."""
+        self.check_one(why)
+        return next((section for _, section in self.several()), None)
+
+    def check_one(self, why: str) -> None:
+        """Raise a UsageError where something is given for several collections."""
         for key in ("data", "images", "reader"):
-            given = getattr(self, key)
-            if len(given) > 1:
+            if len(given := getattr(self, key)) > 1:
                 raise UsageError(f"--{key} is given {len(given)} times: {', '.join(given)}", why)
 
 
@@ -115,8 +93,7 @@ def _by_name(texts: Sequence[str], names: Sequence[str], flag: str) -> dict[str,
     found: dict[str, str] = {}
     for name, value in _named(texts, names, flag, "="):
         if name in found:
-            raise UsageError(
-                f"{flag} is given twice for {name or 'all collections'}", f"e.g. {flag} NAME={value}"
-            )
+            whose = name or "all collections"
+            raise UsageError(f"{flag} is given twice for {whose}", f"e.g. {flag} NAME={value}")
         found[name] = value
     return found
