@@ -215,6 +215,16 @@ def safe_name(text: str) -> str:
     return name
 
 
+def short_names(paths: Sequence[Path]) -> list[str]:
+    """Return the shortest ends of paths that tell them apart."""
+    parts = [path.resolve().parts for path in paths]
+    for length in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-length:]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{part[-1]} ({number})" for number, part in enumerate(parts)]
+
+
 def create_array(path: Path | str, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     """Create a .npy file, memory-mapped for writing, with its space reserved.
 
