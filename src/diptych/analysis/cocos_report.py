@@ -28,22 +28,16 @@ _KINDS = {"negatives": "negatives", "positives": "positives", "within": "in-moda
 class CocosOptions(DataSpec, SeedOption, OutOption):
     """Which loss on which batches, and what counts."""
 
-    split: str | None = parameter(None, "The part of the data; what the run was trained on, or train.")
-    objective: str | None = parameter(
-        None, "A loss; the run's own by default.", names="diptych.objectives:OBJECTIVES"
-    )
+    split: str | None = parameter(None, "What the run was trained on by default, or train.")
+    objective: str | None = parameter(None, "The run's by default.", names="diptych.objectives:OBJECTIVES")
     option: list[str] = parameter([], "KEY=VALUE for the objective, e.g. temperature=0.1. Repeatable.")
     batch_size: int | None = parameter(None, "As the plan counts it.", ge=2, default="the run's, or 128")
     plan: Literal["captions", "distinct", "grouped"] | None = parameter(
         None, "How batches are drawn.", default="the run's, or distinct"
     )
-    epsilon: float = parameter(
-        0.01, "ε: a candidate counts when its weight is above it.", ge=0, allow_inf_nan=False
-    )
+    epsilon: float = parameter(0.01, "A candidate of more weight counts.", ge=0, allow_inf_nan=False)
     unit: Unit = parameter("temperature", "A weight is τ·|∂L/∂s| (temperature) or |∂L/∂s| (score).")
-    compat: CocosCompat = parameter(
-        "none", "Count as Eq. 9–13 read, or as the published code does, faults included."
-    )
+    compat: CocosCompat = parameter("none", "As Eq. 9–13 read, or as the published code, faults included.")
 
 
 class Counted(NamedTuple):

@@ -130,7 +130,8 @@ def granularity(data: Collections, options: GranularityOptions) -> None:
     language = data.open(parts[0][0] if all(is_of_scenes(part) for part, _ in parts) else None)
     measured, compared = measure_and_compare(parts, language, options, out)
     show(*granularity_tables(measured, data.examples))
-    show(*([] if compared is None else [comparison_table(compared), *compared.notes]))
+    if compared is not None:
+        show(comparison_table(compared), *compared.notes)
     show(*(one.line() for one in measured))
     if out is None:
         again = command_line(
@@ -194,7 +195,7 @@ def protocol(options: ProtocolOptions) -> None:
 
     source, out = options.source, options.out
     if options.published is None:
-        target, on, of = parse_target(options.target, options.decimals), None, []
+        target, on, of = parse_target(options.target, options.decimals), None, list[str]()
     else:
         target, on, of = published_target(options.published, options.decimals)
     warnings = (lambda known: ()) if on is None else partial(other_data, on)

@@ -73,17 +73,19 @@ def compare(
         diptych compare stress/gru stress/bag-of-words
     """
     from diptych.core.files import short_names, write_json
+    from diptych.evaluation import Comparison
     from diptych.evaluation import compare as compare_runs
-    from diptych.evaluation.stress import compare_stress, is_stressed
+    from diptych.evaluation.stress import StressComparison, compare_stress, is_stressed
     from diptych.report.stress import comparison_page
     from diptych.training.evaluations import evaluations_of
 
     folders = dict(zip(short_names(runs), runs, strict=True))
-    out, page, found = options.out, None, None  # type: Path | None, Path | None, Comparison | StressComparison | None
+    out, page = options.out, None
+    found: Comparison | StressComparison
     if is_stressed(runs):
-        found = compare_stress(folders, **options.values(stressed=True))
+        found = under_stress = compare_stress(folders, **options.values(stressed=True))
         if out is not None:
-            page = comparison_page(found).save(out.with_name(f"stress-{out.stem}.html"))
+            page = comparison_page(under_stress).save(out.with_name(f"stress-{out.stem}.html"))
     else:
         groups = {name: evaluations_of(run, options.evaluation) for name, run in folders.items()}
         found = compare_runs(groups, **options.values(stressed=False))

@@ -57,20 +57,17 @@ def named(source: str, data: DataSpec, split: str | None, sparse: bool = False, 
     """
     from diptych.evaluation.sources import Named
 
-    run, other = run_of(source), None
+    run, kind = run_of(source), Named
     data.check_used()
     own = None if run is None else run.recipe.data.model_dump(mode="json")
-    if data.data is not None:
-        other = data.section(None)
-    captions = getattr(data, "captions", "all")
-    test = "test" if run is None else run.recipe.data.test
-    kind = Named
+    other = None if data.data is None else data.section()
     if any((Path(source) / name).is_file() for name in ("sparse.json", "sparsified_collection.json")):
         if not sparse:
             fix = "name the dense encoder that the head is of"
             raise UsageError(f"{source} makes or holds bags of terms", fix)
         from diptych.sparse import NamedSparse as kind
-    return kind(source, other, split, captions, own, test, work)
+    captions = getattr(data, "captions", "all")
+    return kind(source, other, split, captions, own, "test" if own is None else own["test"], work)
 
 
 def encoded_of(

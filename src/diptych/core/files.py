@@ -27,9 +27,6 @@ _TENSORS = re.compile(r"\.tmp[A-Za-z0-9]{6}")
 """What safetensors writes to before it renames."""
 
 
-_NAME_BYTES = 100
-
-
 def cache_root() -> Path:
     """Return the folder of what can be computed again: ``$DIPTYCH_CACHE`` or ``~/.cache/diptych``."""
     given = os.environ.get("DIPTYCH_CACHE")

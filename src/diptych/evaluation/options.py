@@ -14,55 +14,39 @@ from diptych.data.language.open import LanguageSpec
 from diptych.data.source import DataSpec, PartSpec, SplitOption
 
 Compat = Literal["none", "published"]
+_MEASURES = "diptych.metrics:MEASURES"
 
 
 class EvaluateOptions(SamplesOption, OutOption):
     """What is measured, against which positives, and how."""
 
-    measure: list[str] = parameter(
-        [], "E.g. R@5, mAP@10, DCG_CM@10. Repeatable.", names="diptych.metrics:MEASURES"
-    )
+    measure: list[str] = parameter([], "E.g. R@5, mAP@10, DCG_CM@10. Repeatable.", names=_MEASURES)
     protocol: str = parameter("full", "full, coco-1k, coco-5k or folds(n).")
     positives: list[str] = parameter(
         [], "Extended positives, e.g. cxc:FOLDER, eccv:FOLDER, pairs:FILE. Repeatable.", metavar="FORMAT:PATH"
     )
     positives_option: list[str] = parameter([], "KEY=VALUE for the positives, e.g. threshold=4. Repeatable.")
     ties: Literal["expected", "pessimistic", "optimistic", "compat"] | None = parameter(
-        None,
-        "expected, pessimistic, optimistic, compat.",
-        metavar="RULE",
-        default="expected; compat with --unranked published",
+        None, "How equal scores are ranked.", default="expected; compat with --unranked published"
     )
     rerank: int | None = parameter(
-        None,
-        "Score the best K of each query again by the matching head (ALBEF, X-VLM, BLIP).",
-        ge=1,
-        metavar="K",
+        None, "Score the best K of each query again by the matching head (ALBEF, X-VLM, BLIP).", ge=1
     )
     unranked: Literal["miss", "contrastive", "published"] | None = parameter(
-        None,
-        "Positives not among the K: miss (no rank), contrastive (in the first stage's order), published "
-        "(tie at -100).",
-        metavar="RULE",
-        default="miss",
+        None, "Positives not among the K: no rank, the first stage's order, or tied at -100.", default="miss"
     )
     relevance: str | None = parameter(
-        None,
-        "A model, or its embeddings of the same data: relevance of items without a label to DCG_CM; the "
-        "evaluated model's by default.",
+        None, "Of items without a label, to DCG_CM: a model or its embeddings; the evaluated by default."
     )
     judgements: str | None = parameter(
-        None,
-        "Human judgements, e.g. flickr8k-expert:ExpertAnnotations.txt: how measures agree with them.",
-        metavar="FORMAT:PATH",
+        None, "Human judgements, e.g. flickr8k-expert:ExpertAnnotations.txt.", metavar="FORMAT:PATH"
     )
 
     @model_validator(mode="after")
     def _one_stage_or_two(self) -> Self:
         if self.rerank is None and self.unranked is not None:
-            raise UsageError(
-                f"--unranked {self.unranked} without --rerank: every candidate is ranked", "add --rerank K"
-            )
+            text = f"--unranked {self.unranked} without --rerank: every candidate is ranked"
+            raise UsageError(text, "add --rerank K")
         if self.rerank is not None:
             from diptych.evaluation.result import one_gallery
 
@@ -81,36 +65,28 @@ class EvaluateOptions(SamplesOption, OutOption):
             check_no_gains(plain)
         uses = any(isinstance(one, GainMeasure) and one.gain.of == "similarity" for one in plain)
         if self.relevance is not None and self.judgements is None and not uses:
-            raise UsageError(
-                f"--relevance {self.relevance}: none of {', '.join(wanted)} asks how relevant an item is",
-                "add --measure DCG_CM@10 or --measure nDCG_CM@10",
-            )
+            text = f"--relevance {self.relevance}: none of {', '.join(wanted)} asks how relevant an item is"
+            raise UsageError(text, "add --measure DCG_CM@10 or --measure nDCG_CM@10")
         return wanted
 
 
 class StressOptions(PartSpec, LanguageSpec, SamplesOption, OutOption):
     """What is perturbed, and what is measured."""
 
-    collection: Path | None = parameter(
-        None, "A dataset, the same as --data; a run's own by default.", argument=True
-    )
+    collection: Path | None = parameter(None, "The same as --data; a run's own by default.", argument=True)
     perturb: list[str] = parameter(
         [],
         "Perturbations or groups, or text, pictures, thesis, all. Repeatable, or with commas.",
         default="all",
         names="diptych.analysis.perturbations:PERTURBATIONS",
     )
-    seeds: int | None = parameter(
-        None, "How many seeds, from 0.", ge=1, default="3; 1 with --compat published"
-    )
-    set_: list[str] = parameter(
-        [], "NAME.KEY=VALUE for a perturbation, e.g. blur.severity=5. Repeatable.", "--set"
-    )
+    seeds: int | None = parameter(None, "How many, from 0.", ge=1, default="3; 1 with --compat published")
+    set_: list[str] = parameter([], "NAME.KEY=VALUE, e.g. blur.severity=5. Repeatable.", "--set")
     measure: list[str] = parameter(
         [],
         "Shares, gains, or rsum of one direction. Repeatable.",
         default="R@1, R@5, R@10, rsum, DCG_CM@10, nDCG_CM@10",
-        names="diptych.metrics:MEASURES",
+        names=_MEASURES,
     )
     gallery: Literal["split", "all"] = parameter("split", "What captions search: images of it.")
     relevance: str | None = parameter(
@@ -150,11 +126,7 @@ class CompareOptions(SamplesOption, SeedOption):
     """What is compared, and by which test."""
 
     measures: list[str] = parameter(
-        [],
-        "E.g. R@1,rsum. Repeatable.",
-        "--measures",
-        "--measure",
-        default="all, of stress rsum and nDCG_CM@10",
+        [], "E.g. R@1,rsum.", "--measures", "--measure", default="all, of stress rsum and nDCG_CM@10"
     )
     baseline: int = parameter(0, "Which run the others are compared with, from 0.")
     test: Literal["randomisation", "t"] = parameter("randomisation", "Whose p-value is corrected.")
@@ -181,33 +153,21 @@ class ProtocolOptions(DataSpec, SplitOption, OutOption):
 
     source: str | None = parameter(
         None,
-        "A run, embeddings, a saved encoder, a name such as hf:NAME, or scores: SCORES.npy (images, "
-        "captions). Without one, the digits alone are read.",
+        "What diptych evaluate takes, or (images, captions) SCORES.npy; without, the digits alone are read.",
         argument=True,
         metavar="RUN",
     )
-    published: str | None = parameter(
-        None, "The printed row, PAPER:TABLE:ROW; a part of it lists what could follow."
-    )
+    published: str | None = parameter(None, "PAPER:TABLE:ROW; a part of it lists what could follow.")
     target: list[str] = parameter([], "A printed cell instead: 'i2t R@1=64.6', 'rsum=411.62'. Repeatable.")
-    decimals: int | None = parameter(
-        None, "Digits after the point of targets; of the recall with the most.", ge=0, le=4
-    )
+    decimals: int | None = parameter(None, "Of targets; of the recall with the most by default.", ge=0, le=4)
     also: list[str] = parameter(
         [], "Other embeddings of the same model: another split or prompt. Repeatable.", metavar="LABEL=FOLDER"
     )
-    reranked: Path | None = parameter(
-        None, "Re-ranked candidates of RUN's embeddings; those stored with them by default."
-    )
+    reranked: Path | None = parameter(None, "Candidates of RUN's; those stored with them by default.")
     matching: list[str] = parameter(
-        [],
-        "Of SCORES.npy: matching scores of all pairs, or i2t=FILE and t2i=FILE, a row per query, -100 "
-        "where there is none.",
-        metavar="FILE",
+        [], "Of SCORES.npy: of all pairs, or i2t=FILE and t2i=FILE; -100 where there is none.", metavar="FILE"
     )
-    caption_image: Path | None = parameter(
-        None, "Of SCORES.npy: the image row of each caption; else those of an image are in a row."
-    )
+    caption_image: Path | None = parameter(None, "Of SCORES.npy: each caption's image row; else in order.")
     tolerance: float = parameter(0.05, "Relative distance that counts as explained.", gt=0, lt=1)
     changes: int = parameter(4, "Up to how many changes of protocol are combined.", ge=1)
 

@@ -40,11 +40,9 @@ class GranularityOptions(SamplesOption, SeedOption):
     """What is counted, and how two collections are compared."""
 
     feature: list[str] = parameter([], "A feature. Repeatable.", default="all")
-    compat: Literal["none", "published"] = parameter(
-        "none", "published: as the numbers of thesis Table 5.1 are counted."
-    )
+    compat: Literal["none", "published"] = parameter("none", "published: as for thesis Table 5.1.")
     pairing: Pairing = parameter(
-        "auto", "By image: auto, where one collection has all of the other's; images, those in common."
+        "auto", "auto: by image, where one has all of the other's; images: common ones."
     )
 
 

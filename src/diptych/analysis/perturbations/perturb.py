@@ -330,7 +330,7 @@ class PerturbOptions(LanguageSpec, PartSpec, OutOption):
     seeds: int = parameter(1, "How often each is drawn anew.", ge=1)
     seed: int | None = parameter(None, "The first seed.", ge=0, default="0, or 42 with --compat published")
     compat: Literal["none", "published"] = parameter(
-        "none", "published: as the thesis's code, faults included."
+        "none", "published: as the thesis's code, with its faults."
     )
     examples: int = parameter(2, "Of each perturbation, to show.", "--examples", "-n", ge=0)
 
