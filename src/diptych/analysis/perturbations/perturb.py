@@ -6,7 +6,7 @@ import json
 import os
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -281,38 +281,6 @@ def write_perturbed(
     return [Path(folder) / summary["file"] for summary in summaries]
 
 
-@dataclass
-class PerturbationSummary:
-    """How many captions were changed, and examples, of results that pass by.
-
-    Attributes:
-        whole: the captions.
-        most: examples of each perturbation, all of its first seed.
-    """
-
-    whole: CaptionList
-    most: int
-    counts: list[tuple[str, ...]] = field(default_factory=list)
-    examples: list[tuple[str, str, str]] = field(default_factory=list)
-
-    def watch(self, results: Iterable[PerturbedCaptions]) -> Iterator[PerturbedCaptions]:
-        """Give every result on, noted."""
-        for result in results:
-            if not any(row[0] == result.name for row in self.counts):
-                for row in result.changed.nonzero()[0][: self.most]:
-                    shown = _around_change(self.whole.captions[row], result.texts[row])
-                    self.examples.append((result.name, *shown))
-            numbers = (str(result.seed), f"{result.n_changed:,}", f"{len(result.texts):,}")
-            self.counts.append((result.name, *numbers, result.why))
-            yield result
-
-    def tables(self) -> list[Table]:
-        """Return the examples, and the counts."""
-        examples = Table.of("", "", ("perturbation", "before", "after"), self.examples)
-        columns = ("perturbation", "seed", "changed", "of", "unchanged, and why")
-        return [*([examples] if self.examples else []), Table.of("", "", columns, self.counts)]
-
-
 class PerturbOptions(LanguageSpec, PartSpec, OutOption):
     """Which captions are changed, and how."""
 
@@ -367,27 +335,35 @@ def perturb_list(
     chosen, left_out = options.chosen
     language = options.open(collection) if any(one.needs for one in chosen) else None
     first = usual_seed(options.compat) if options.seed is None else options.seed
-    summary = PerturbationSummary(captions, options.examples)
-    results = summary.watch(
-        perturbed_over(
-            captions,
-            chosen,
-            seeds=range(first, first + options.seeds),
-            options=options_by_name(options.set_),
-            compat=options.compat,
-            language=language,
-        )
-    )
+    counts: list[tuple[str, ...]] = []
+    examples: list[tuple[str, ...]] = []
+
+    def noted() -> Iterator[PerturbedCaptions]:
+        """Give every result on, counted, those of the first seed with examples."""
+        how: dict[str, Any] = {"compat": options.compat, "language": language}
+        how |= {"options": options_by_name(options.set_), "seeds": range(first, first + options.seeds)}
+        for result in perturbed_over(captions, chosen, **how):
+            shown = result.changed.nonzero()[0][: options.examples if result.seed == first else 0]
+            for row in shown:
+                around = _around_change(captions.captions[row], result.texts[row])
+                examples.append((result.name, *around))
+            numbers = (str(result.seed), f"{result.n_changed:,}", f"{len(result.texts):,}")
+            counts.append((result.name, *numbers, result.why))
+            yield result
+
     line, files = None if language is None else language.line(), list[Path]()
     if options.out is not None:
         about = {"split": part, "compat": options.compat, "language": line}
-        files = write_perturbed(options.out, captions, results, about)
-    deque(results, maxlen=0)
+        files = write_perturbed(options.out, captions, noted(), about)
+    else:
+        deque(noted(), maxlen=0)
     facts = [f"{captions.name}{'' if part is None else f', {part}'}: {len(captions.ids):,} captions"]
     facts += [] if options.compat == "none" else [f"compat {options.compat}"]
     facts += [] if line is None else [f"language {line}"]
     reasons = [f"left out, for {why}: {', '.join(which)}" for why, which in left_out.items()]
-    return [*summary.tables(), "; ".join(facts), *reasons], files
+    tables = [Table.of("", "", ("perturbation", "before", "after"), examples)] if examples else []
+    columns = ("perturbation", "seed", "changed", "of", "unchanged, and why")
+    return [*tables, Table.of("", "", columns, counts), "; ".join(facts), *reasons], files
 
 
 def _around_change(before: str, after: str) -> tuple[str, str]:
