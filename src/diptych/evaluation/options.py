@@ -25,7 +25,7 @@ class EvaluateOptions(SamplesOption, OutOption):
     positives: list[str] = parameter(
         [], "Extended positives, e.g. cxc:FOLDER, eccv:FOLDER, pairs:FILE. Repeatable.", metavar="FORMAT:PATH"
     )
-    positives_option: list[str] = parameter([], "KEY=VALUE for the positives, e.g. threshold=4. Repeatable.")
+    positives_option: list[str] = parameter([], "KEY=VALUE, e.g. threshold=4. Repeatable.")
     ties: Literal["expected", "pessimistic", "optimistic", "compat"] | None = parameter(
         None, "How equal scores are ranked.", default="expected; compat with --unranked published"
     )
@@ -36,7 +36,7 @@ class EvaluateOptions(SamplesOption, OutOption):
         None, "Positives not among the K: no rank, the first stage's order, or tied at -100.", default="miss"
     )
     relevance: str | None = parameter(
-        None, "Of items without a label, to DCG_CM: a model or its embeddings; the evaluated by default."
+        None, "What gives DCG_CM its gains: a model, or its embeddings; the evaluated one by default."
     )
     judgements: str | None = parameter(
         None, "Human judgements, e.g. flickr8k-expert:ExpertAnnotations.txt.", metavar="FORMAT:PATH"
@@ -159,15 +159,17 @@ class ProtocolOptions(DataSpec, SplitOption, OutOption):
     )
     published: str | None = parameter(None, "PAPER:TABLE:ROW; a part of it lists what could follow.")
     target: list[str] = parameter([], "A printed cell instead: 'i2t R@1=64.6', 'rsum=411.62'. Repeatable.")
-    decimals: int | None = parameter(None, "Of targets; of the recall with the most by default.", ge=0, le=4)
+    decimals: int | None = parameter(None, "Digits of targets; as of the recall with the most.", ge=0, le=4)
     also: list[str] = parameter(
         [], "Other embeddings of the same model: another split or prompt. Repeatable.", metavar="LABEL=FOLDER"
     )
-    reranked: Path | None = parameter(None, "Candidates of RUN's; those stored with them by default.")
+    reranked: Path | None = parameter(None, "Re-ranked candidates; those stored with RUN's by default.")
     matching: list[str] = parameter(
-        [], "Of SCORES.npy: of all pairs, or i2t=FILE and t2i=FILE; -100 where there is none.", metavar="FILE"
+        [],
+        "Matching scores for SCORES.npy, or i2t=FILE and t2i=FILE; -100 where there is none.",
+        metavar="FILE",
     )
-    caption_image: Path | None = parameter(None, "Of SCORES.npy: each caption's image row; else in order.")
+    caption_image: Path | None = parameter(None, "Image row of each caption of SCORES.npy; else in order.")
     tolerance: float = parameter(0.05, "Relative distance that counts as explained.", gt=0, lt=1)
     changes: int = parameter(4, "Up to how many changes of protocol are combined.", ge=1)
 
