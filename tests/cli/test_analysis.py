@@ -40,8 +40,7 @@ def test_unique_codes_of_a_dataset(diptych: Command, scenes_folder: Path, tmp_pa
     for row, code in ((0, "0 0 0 0 6 4"), (15, "0 0 0 0 7 9")):  # rows 64 and 79 of all 80
         assert f"{test.image_ids[row]}: {test.captions_of(row)[0]} {code}" in done.out
     done.shows("a unique number on every image and its captions, mnist.npz", f"drawn in {sheet}")
-    training = f"train RECIPE --data {scenes_folder} --set shortcuts.setup=unique"
-    done.shows(f"next: diptych {training} --set shortcuts.digits={tmp_path / 'mnist.npz'}")
+    done.shows(f"--set shortcuts.setup=unique --set shortcuts.digits={tmp_path / 'mnist.npz'}")
     options = ShortcutOptions(digits=str(tmp_path / "mnist.npz"))
     item = Shortcuts.of(options, whole, "train", 0).injected(test).item(0)
     assert isinstance(item, OverlaidPicture)
@@ -230,7 +229,7 @@ def test_one_collection_as_published(diptych: Command, scenes_folder: Path) -> N
     done = diptych(f"analyse granularity {scenes_folder} --compat published --feature words --samples 0")
     done.shows("what lies between single blanks", "as published")
     assert "adjectives" not in done.out
-    done.shows("least granular", "scenes test: 16 images, 80 captions", "no intervals", "--out FOLDER")
+    done.shows("least granular", "scenes test: 16 images, 80 captions", "no intervals", "--out granularity")
 
 
 def test_all_splits_and_first_captions(diptych: Command, scenes_folder: Path) -> None:

@@ -55,7 +55,7 @@ def test_nothing_is_written_unless_it_is_wanted(
     monkeypatch.chdir(tmp_path)
     for folders in (f"{evaluated}/good {evaluated}/worse", f"{stressed}/letters {stressed}/words"):
         done = diptych(f"compare {folders} --samples 0 --flips 9")
-        done.shows(f"next: diptych compare {folders} --out FILE")
+        done.shows(f"next: diptych compare {folders} --out comparison.json")
     assert not list(tmp_path.iterdir())
 
 

@@ -99,7 +99,7 @@ def test_another_split_is_named(diptych: Command, folders: Path) -> None:
     done = diptych(f"analyse protocol {folders}/test --also val={folders}/val {targets(printed)} --changes 1")
     assert "source = val explains it" in done.out
     assert not (folders / "test" / "protocol").exists()  # nothing is written unless it is wanted
-    done.shows("next: the same with --out FOLDER")
+    done.shows("next: diptych analyse protocol --", "--out protocol")
 
 
 def test_numbers_that_look_re_ranked(diptych: Command, folders: Path, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_dataset_s_captions(diptych: Command, scenes_folder: Path, tmp_path: P
     assert summary["split"] == "test"
     assert summary["language"].startswith("scenes: ")
     done.shows(f"{test.name}, test: {len(test.captions)} captions; language scenes: ", f"written to {out}")
-    done.shows(f"next: diptych analyse stress MODEL {scenes_folder} --perturb character-swap")
+    done.shows(f"next: less {out / 'character-swap-3.jsonl'}")
 
 
 def test_captions_of_a_text_file_as_published(diptych: Command, tmp_path: Path) -> None:
@@ -52,7 +52,9 @@ def test_captions_of_a_text_file_as_published(diptych: Command, tmp_path: Path) 
     rows = [" ".join(line.split()) for line in done.out.splitlines()]
     assert "character-swap 42 1 2 the result is the caption itself 1" in rows
     done.shows("captions: 2 captions; compat published")
-    done.shows(f"next: diptych data perturb {file} --perturb character-swap --out FOLDER")
+    done.shows(
+        f"next: diptych data perturb {file} --perturb character-swap --compat published --out perturbed"
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["captions.txt"]
 
 
@@ -85,7 +87,7 @@ def test_what_was_never_published_is_left_out_of_a_group(diptych: Command, tmp_p
     file.write_text("cat\n", encoding="utf-8")
     done = diptych(f"data perturb '{file}' --perturb typos --compat published")
     done.shows("left out, for they have no published form: recognition-errors, typing-errors")
-    done.shows(f"next: diptych data perturb '{file}' --perturb typos --out FOLDER")
+    done.shows(f"next: diptych data perturb '{file}' --perturb typos --compat published --out perturbed")
     assert "left out" not in diptych(f"data perturb '{file}' --perturb typos").out
 
 

@@ -38,9 +38,9 @@ from diptych.analysis.information.tables import (
 from diptych.core.errors import UsageError
 from diptych.core.table import Table
 from diptych.data.batches import BatchPlan
-from diptych.evaluation.printed import Target, read_digits
+from diptych.evaluation.printed import Target
 from diptych.evaluation.variants import Exploration, Inputs, MatrixScores, explore
-from diptych.evaluation.variants.tables import axes_tables, distance_charts, variants_table
+from diptych.evaluation.variants.tables import Verdict, axes_tables, distance_charts, variants_table
 from diptych.metrics import GroundTruth
 from diptych.objectives import InfoNCE, Objective, Triplet
 from diptych.report.analysis import audit_page, cocos_page, granularity_page, protocol_page
@@ -255,11 +255,8 @@ def protocol_found() -> Exploration:
 
 
 def test_an_explained_protocol(protocol_found: Exploration, parse: Callable[[str], Any]) -> None:
-    digits = read_digits(protocol_found.target, protocol_found.galleries)
-    page = protocol_page(
-        protocol_found.target, digits, protocol_found, name="a run", lines=["test: 150 images"]
-    )
-    text = page.html()
+    verdict = Verdict(protocol_found.target, protocol_found, ["test: 150 images"])
+    text = protocol_page(verdict, "a run").html()
     assert "<1>" not in text
     for said in (*protocol_found.sentences(), "table <1>", "a run", "test: 150 images"):
         assert said in parse(text).text
@@ -272,16 +269,15 @@ def test_an_explained_protocol(protocol_found: Exploration, parse: Callable[[str
     assert {row[1].text for row in axes_tables(protocol_found)[0].rows} >= {"none", "2", "first"}
     assert "k_test = 2" in distance_charts(protocol_found)[0].categories
     warned = replace(protocol_found, warnings=("OTHER DATA",))
-    assert protocol_page(warned.target, digits, warned).summary.startswith(
-        "OTHER DATA. Under the default protocol"
-    )
+    summary = protocol_page(Verdict(warned.target, warned)).summary
+    assert summary.startswith("OTHER DATA. Under the default protocol")
 
 
 def test_without_embeddings_the_digits_alone() -> None:
     target = Target.of({"i2t R@1": 63.3, "i2t R@5": 91.1, "i2t R@10": 91.1}, 1)
-    page = protocol_page(target, read_digits(target))
+    page = protocol_page(Verdict(target))
     assert page.title == "What the digits of these numbers say"
     assert "ranking 2 to 5 candidates" in page.html()
     assert [section.title for section in page.sections] == ["Printed numbers", "What the digits say"]
     nothing = Target.of({"rsum": 400.0}, 1)
-    assert "Nothing that other digits" in protocol_page(nothing, read_digits(nothing)).html()
+    assert "Nothing that other digits" in protocol_page(Verdict(nothing)).html()

@@ -1,7 +1,13 @@
-"""What a trained encoder and its objective really do."""
+"""What a trained encoder and its objective really do; what needs torch is imported when it is used."""
 
-from diptych.analysis.cocos import Weights, cocos_over, count, gradient_weights
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from diptych.analysis.cocos_report import COUNTS, CocosProtocol, CocosReport, Counts, Spread, WeightHistogram
+
+if TYPE_CHECKING:
+    from diptych.analysis.cocos import Weights, cocos_over, count, gradient_weights
 
 __all__ = [
     "COUNTS",
@@ -15,3 +21,11 @@ __all__ = [
     "count",
     "gradient_weights",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from diptych.analysis import cocos
+
+    return getattr(cocos, name)

@@ -11,7 +11,9 @@ import numpy as np
 
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
+from diptych.core.options import OutOption, SeedOption, parameter
 from diptych.core.table import Cell, Table
+from diptych.data.source import DataSpec
 
 Unit = Literal["temperature", "score"]
 
@@ -21,6 +23,21 @@ CocosCompat = Literal["none", "equations", "published"]
 UNITS: dict[Unit, str] = {"temperature": "τ·|∂L/∂s|", "score": "|∂L/∂s|"}  # how each unit is printed
 _WAYS = {"i2t": "image → text", "t2i": "text → image"}
 _KINDS = {"negatives": "negatives", "positives": "positives", "within": "in-modality negatives"}
+
+
+class CocosOptions(DataSpec, SeedOption, OutOption):
+    """Which loss on which batches, and what counts."""
+
+    split: str | None = parameter(None, "What the run was trained on by default, or train.")
+    objective: str | None = parameter(None, "The run's by default.", names="diptych.objectives:OBJECTIVES")
+    option: list[str] = parameter([], "KEY=VALUE for the objective, e.g. temperature=0.1. Repeatable.")
+    batch_size: int | None = parameter(None, "As the plan counts it.", ge=2, default="the run's, or 128")
+    plan: Literal["captions", "distinct", "grouped"] | None = parameter(
+        None, "How batches are drawn.", default="the run's, or distinct"
+    )
+    epsilon: float = parameter(0.01, "A candidate of more weight counts.", ge=0, allow_inf_nan=False)
+    unit: Unit = parameter("temperature", "A weight is τ·|∂L/∂s| (temperature) or |∂L/∂s| (score).")
+    compat: CocosCompat = parameter("none", "As Eq. 9–13 read, or as the published code, faults included.")
 
 
 class Counted(NamedTuple):

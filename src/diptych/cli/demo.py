@@ -22,12 +22,14 @@ def demo(options: DemoOptions) -> None:
     Examples:
         diptych demo
     """
-    from diptych.cli.embed import IndexOptions, index
-    from diptych.cli.evaluate import EvaluateOptions, evaluate
+    from diptych.cli.embed import index
+    from diptych.cli.evaluate import evaluate
     from diptych.cli.report import ReportOptions, report
     from diptych.cli.search import SearchOptions, search
     from diptych.cli.sources import DataSpec, PartSpec
     from diptych.cli.train import TrainOptions, train
+    from diptych.evaluation.options import EvaluateOptions
+    from diptych.index.engine import IndexOptions
 
     begun, out = time.monotonic(), options.out
     say("1/5  training a dual encoder on generated scenes")

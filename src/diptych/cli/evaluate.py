@@ -1,89 +1,20 @@
-"""``diptych evaluate``: recall and its relatives, with chance, intervals and protocol."""
+"""``diptych evaluate`` and ``compare``: recall and its relatives, with chance, intervals and protocol."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from typing import Literal, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import model_validator
+import typer
 
-from diptych.cli.console import next_step, say, show
-from diptych.cli.sources import OutOption, PartSpec, SamplesOption, Source, named, parse_values, run_of
-from diptych.core.errors import UsageError
-from diptych.core.options import parameter
+from diptych.cli.console import next_step, show
+from diptych.cli.sources import PartSpec, Source, named, run_of
+from diptych.core.options import OutOption, parameter
+from diptych.evaluation.options import CompareOptions, EvaluateOptions
 
-
-class EvaluateOptions(SamplesOption, OutOption):
-    """What is measured, against which positives, and how."""
-
-    measure: list[str] = parameter(
-        [], "E.g. R@5, mAP@10, DCG_CM@10. Repeatable.", names="diptych.metrics:MEASURES"
-    )
-    protocol: str = parameter("full", "full, coco-1k, coco-5k or folds(n).")
-    positives: list[str] = parameter(
-        [], "Extended positives, e.g. cxc:FOLDER, eccv:FOLDER, pairs:FILE. Repeatable.", metavar="FORMAT:PATH"
-    )
-    positives_option: list[str] = parameter([], "KEY=VALUE for the positives, e.g. threshold=4. Repeatable.")
-    ties: Literal["expected", "pessimistic", "optimistic", "compat"] | None = parameter(
-        None,
-        "expected, pessimistic, optimistic, compat.",
-        metavar="RULE",
-        default="expected; compat with --unranked published",
-    )
-    rerank: int | None = parameter(
-        None,
-        "Score the best K of each query again by the matching head (ALBEF, X-VLM, BLIP).",
-        ge=1,
-        metavar="K",
-    )
-    unranked: Literal["miss", "contrastive", "published"] | None = parameter(
-        None,
-        "Positives not among the K: miss (no rank), contrastive (in the first stage's order), published "
-        "(tie at -100).",
-        metavar="RULE",
-        default="miss",
-    )
-    relevance: str | None = parameter(
-        None,
-        "A model, or its embeddings of the same data: relevance of items without a label to DCG_CM; the "
-        "evaluated model's by default.",
-    )
-    judgements: str | None = parameter(
-        None,
-        "Human judgements, e.g. flickr8k-expert:ExpertAnnotations.txt: how measures agree with them.",
-        metavar="FORMAT:PATH",
-    )
-
-    @model_validator(mode="after")
-    def _one_stage_or_two(self) -> Self:
-        if self.rerank is None and self.unranked is not None:
-            raise UsageError(
-                f"--unranked {self.unranked} without --rerank: every candidate is ranked", "add --rerank K"
-            )
-        if self.rerank is not None:
-            from diptych.evaluation.result import one_gallery
-
-            one_gallery(self.protocol)
-        return self
-
-    def checked(self) -> Sequence[str]:
-        """Return the measures; raise a UsageError before the work for what cannot be measured."""
-        from diptych.evaluation.reranking import check_no_gains
-        from diptych.metrics import DEFAULT_MEASURES
-        from diptych.metrics.measuring import GainMeasure, resolve
-
-        wanted = self.measure or DEFAULT_MEASURES
-        plain, _ = resolve(wanted)
-        if self.rerank is not None:
-            check_no_gains(plain)
-        uses = any(isinstance(one, GainMeasure) and one.gain.of == "similarity" for one in plain)
-        if self.relevance is not None and self.judgements is None and not uses:
-            raise UsageError(
-                f"--relevance {self.relevance}: none of {', '.join(wanted)} asks how relevant an item is",
-                "add --measure DCG_CM@10 or --measure nDCG_CM@10",
-            )
-        return wanted
+if TYPE_CHECKING:
+    pass
 
 
 def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
@@ -101,28 +32,71 @@ def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
     from diptych.evaluation.sources import evaluate_named
     from diptych.training.evaluations import shortcuts_to_evaluate
 
-    measures, run, asked = options.checked(), run_of(source), named(source, data, data.split, sparse=True)
-    found = evaluate_named(
-        asked,
-        measures,
-        options.out,
-        usual=not options.measure,
-        positives_options=parse_values(options.positives_option, "--positives-option"),
-        unranked=options.unranked or "miss",
-        **options.model_dump(include=_GIVEN),
-    )
+    run, asked = run_of(source), named(source, data, data.split, sparse=True)
+    found = evaluate_named(asked, options)
     for one in found.each:
-        show(*one.tables())
-        for line in one.lines():
-            say(line)
+        show(*one.tables(), *one.lines())
     if run is None:  # the penalty of order embeddings cannot be indexed
         next_step(["diptych", "info" if found.encoded.similarity == "order" else "index", found.folder])
         return
     if run.recipe.shortcuts is not None:
-        trained = partial(shortcuts_to_evaluate, run.recipe, begun_with=run.begun_with.get("shortcuts"))
-        both = found.with_shortcuts(asked, options.out, trained)
+        begun = run.begun_with.get("shortcuts")
+        both = found.with_shortcuts(asked, partial(shortcuts_to_evaluate, run.recipe, begun_with=begun))
         show(*([] if both is None else both.tables()))
     next_step(["diptych", "report", source])
 
 
-_GIVEN = {"positives", "rerank", "relevance", "judgements", "ties", "protocol", "samples"}
+class Compared(CompareOptions, OutOption):
+    """What is compared, and where the numbers go."""
+
+    out: Path | None = parameter(None, "The numbers, as JSON; of stress with a page.", "--out", "-o")
+
+
+def compare(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Runs, evaluations' folders, folders of runs (seeds of one recipe), or folders of stress.",
+            metavar="RUN",
+        ),
+    ],
+    options: Compared,
+) -> None:
+    """Compare two or more evaluated runs on the same test set.
+
+    Images are resampled and swapped, each with its captions. Of a folder of runs the mean and the standard
+    deviation are shown. Of folders of diptych analyse stress: under which perturbation one loses less.
+
+    Examples:
+        diptych compare runs/triplet runs/infonce
+        diptych compare seeds/baseline seeds/ltd --measures R@1,rsum --out ltd.json
+        diptych compare stress/gru stress/bag-of-words
+    """
+    from diptych.core.files import short_names, write_json
+    from diptych.evaluation import Comparison
+    from diptych.evaluation import compare as compare_runs
+    from diptych.evaluation.stress import StressComparison, compare_stress, is_stressed
+    from diptych.report.stress import comparison_page
+    from diptych.training.evaluations import evaluations_of
+
+    folders = dict(zip(short_names(runs), runs, strict=True))
+    out, page = options.out, None
+    found: Comparison | StressComparison
+    if is_stressed(runs):
+        found = under_stress = compare_stress(folders, **options.values(stressed=True))
+        if out is not None:
+            page = comparison_page(under_stress).save(out.with_name(f"stress-{out.stem}.html"))
+    else:
+        groups = {name: evaluations_of(run, options.evaluation) for name, run in folders.items()}
+        found = compare_runs(groups, **options.values(stressed=False))
+    show(*found.tables(), *found.lines())
+    if out is not None:
+        write_json(out, found.to_dict())
+        size = "" if page is None else f"; page {page.stat().st_size / 1e6:.1f} MB, no other files needed"
+        show(f"with everything in {out}{size}")
+    if (runs[0] / "run.json").is_file():
+        next_step(["diptych", "report", runs[0]])
+    elif out is None:
+        next_step(["diptych", "compare", *runs, "--out", "comparison.json"])
+    else:
+        next_step(["open", page or out])

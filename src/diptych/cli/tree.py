@@ -27,11 +27,11 @@ _ANALYSE = group(
     "analyse",
     "Find out what an encoder learned, what it suppressed, and what breaks it.",
     {
-        "stress": "diptych.cli.stress:stress",
-        "audit": "diptych.cli.audit:audit",
+        "stress": "diptych.cli.analyse:stress",
+        "audit": "diptych.cli.analyse:audit",
         "cocos": "diptych.cli.analyse:cocos",
         "granularity": "diptych.cli.analyse:granularity",
-        "protocol": "diptych.cli.protocol:protocol",
+        "protocol": "diptych.cli.analyse:protocol",
     },
 )
 _SPARSE = group(
@@ -96,7 +96,7 @@ app = group(
         "adapt": "diptych.cli.adapt:adapt",
         "embed": "diptych.cli.embed:embed",
         "evaluate": "diptych.cli.evaluate:evaluate",
-        "compare": "diptych.cli.compare:compare",
+        "compare": "diptych.cli.evaluate:compare",
         "index": "diptych.cli.embed:index",
         "search": "diptych.cli.search:search",
         "report": "diptych.cli.report:report",

@@ -27,9 +27,6 @@ _TENSORS = re.compile(r"\.tmp[A-Za-z0-9]{6}")
 """What safetensors writes to before it renames."""
 
 
-_NAME_BYTES = 100
-
-
 def cache_root() -> Path:
     """Return the folder of what can be computed again: ``$DIPTYCH_CACHE`` or ``~/.cache/diptych``."""
     given = os.environ.get("DIPTYCH_CACHE")
@@ -215,6 +212,16 @@ def safe_name(text: str) -> str:
     if len(name) > _NAME_BYTES:
         name = f"{name[: _NAME_BYTES - 17]}-{fingerprint(text)}"
     return name
+
+
+def short_names(paths: Sequence[Path]) -> list[str]:
+    """Return the shortest ends of paths that tell them apart."""
+    parts = [path.resolve().parts for path in paths]
+    for length in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-length:]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{part[-1]} ({number})" for number, part in enumerate(parts)]
 
 
 def create_array(path: Path | str, dtype: str, shape: tuple[int, ...]) -> np.ndarray:

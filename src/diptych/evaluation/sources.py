@@ -9,14 +9,15 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from diptych.analysis.perturbations import Perturbation
+from diptych.analysis.perturbations import choose_perturbations
+from diptych.analysis.perturbations.declaration import options_by_name
 from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import check_replaceable, safe_name, write_json
+from diptych.core.options import parse_values
 from diptych.core.table import Table
 from diptych.data.collection import Collection
 from diptych.data.judgements import read_judgements
-from diptych.data.language import Language
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import ORIGIN_FILE, EncodedCollection, Origin, check_still_there
 from diptych.encoders.encode import encode_collection, stored_collection
@@ -24,6 +25,7 @@ from diptych.encoders.family import resolve, rooted
 from diptych.encoders.rerank import require_matching, rerank, stored_candidates
 from diptych.evaluation.evaluate_encoder import evaluate_encoded, positives_of, relevance_of
 from diptych.evaluation.judgements import HumanAgreement, judge_encoded
+from diptych.evaluation.options import EvaluateOptions, StressOptions
 from diptych.evaluation.result import Result
 from diptych.evaluation.shortcuts import BothConditions, evaluate_both
 from diptych.evaluation.stress.result import StressResult
@@ -214,15 +216,16 @@ class Evaluations:
     origin: Origin
     measures: Sequence[str]
     options: Mapping[str, Any]  # of the first stage
+    out: Path | None  # where everything went; None for folders of the source
 
     def with_shortcuts(
-        self, source: Named, out: Path | None, shortcuts: Callable[[Collection], Shortcuts | None]
+        self, source: Named, shortcuts: Callable[[Collection], Shortcuts | None]
     ) -> BothConditions | None:
         """Evaluate the same with the shortcuts of training; None where nothing can carry them.
 
         Embeddings and results lie beside those of :func:`evaluate_named`.
         """
-        first, home, collection = self.each[0], out or Path(source.name), source.opened[1]
+        first, home, collection = self.each[0], self.out or Path(source.name), source.opened[1]
         if self.origin.split is None or first.result.protocol.about.get("positives"):
             return None
         both = evaluate_both(
@@ -233,39 +236,25 @@ class Evaluations:
             home / "evaluation",
             self.measures,
             shortcuts=shortcuts(collection),
-            name=first.folder.name if out is None else None,
+            name=first.folder.name if self.out is None else None,
             without=first.result,
             **self.options,
         )
         return None if both.with_shortcuts is None else both
 
 
-def evaluate_named(
-    source: Named,
-    measures: Sequence[str],
-    out: Path | None = None,
-    *,
-    usual: bool = False,  # nobody asked for these measures: gains are added where judgements are given
-    positives: Sequence[str] = (),
-    positives_options: Mapping[str, Any] | None = None,
-    rerank: int | None = None,
-    unranked: str = "miss",
-    relevance: str | None = None,
-    judgements: str | None = None,
-    ties: str | None = None,
-    protocol: str = "full",
-    samples: int = 1000,
-) -> Evaluations:
+def evaluate_named(source: Named, options: EvaluateOptions) -> Evaluations:
     """Evaluate what was named: against every format of positives, in one stage and in two, beside what people said.
 
     Results go to ``out/evaluation``, embeddings to ``out/embeddings`` where the source has none; without ``out``
     to folders of the source.
     """
-    judged = None if judgements is None else read_judgements(judgements)
-    kinds = [kind.partition(":")[0] for kind in positives]
+    measures, out, rerank = options.measures(), options.out, options.rerank
+    judged = None if options.judgements is None else read_judgements(options.judgements)
+    kinds = [kind.partition(":")[0] for kind in options.positives]
     if len(set(kinds)) < len(kinds):
         raise UsageError(
-            f"--positives names one format twice: {', '.join(positives)}",
+            f"--positives names one format twice: {', '.join(options.positives)}",
             "evaluate one after the other with --out",
         )
     if rerank is not None:
@@ -274,16 +263,17 @@ def evaluate_named(
     encoded, origin, folder = source.encoded(kept, reuse=True)
     kept = kept or folder  # a run that cannot be written is evaluated with --out
     candidates = None if rerank is None else source.candidates(encoded, origin, folder, kept, rerank)
+    relevance, samples, unranked = options.relevance, options.samples, options.unranked or "miss"
     judge = None if relevance is None else named_relevance(relevance, encoded, origin, kept)
-    if usual and judged is not None and rerank is None:
+    if not options.measure and judged is not None and rerank is None:  # nobody asked for these measures
         measures = (*measures, *gains_beside(encoded, judge))
     base = source.result_folder(encoded, origin) if out is None else out / "evaluation"
     targets = [base.with_name(f"{base.name}-{kind}") for kind in kinds] or [base]
-    how: dict[str, Any] = {"protocol": protocol, "samples": samples}
-    first: dict[str, Any] = {**how, "ties": ties or "expected", "relevance": judge}
-    found = []
-    for kind, target in zip_longest(positives, targets):
-        extended = None if kind is None else positives_of(encoded, kind, **(positives_options or {}))
+    how: dict[str, Any] = {"protocol": options.protocol, "samples": samples}
+    first: dict[str, Any] = {**how, "ties": options.ties or "expected", "relevance": judge}
+    found, further = [], parse_values(options.positives_option, "--positives-option")
+    for kind, target in zip_longest(options.positives, targets):
+        extended = None if kind is None else positives_of(encoded, kind, **further)
         of: dict[str, Any] = {"positives": extended, "about": origin.said()}
         result = evaluate_encoded(encoded, target, measures, **first, **of)
         agreement = None
@@ -294,12 +284,13 @@ def evaluate_named(
         title = "" if rerank is None else "contrastive: the first stage alone"
         found.append(Evaluated(title, target, result, agreement))
         if candidates is not None:
-            ranked: dict[str, Any] = {"reranked": candidates, "ties": ties, "k": rerank, "unranked": unranked}
+            ranked: dict[str, Any] = {"ties": options.ties, "k": rerank, "unranked": unranked}
+            ranked["reranked"] = candidates
             again = target.with_name(f"{target.name}-reranked-{rerank}-{unranked}")
             result = evaluate_encoded(encoded, again, measures, **how, **of, **ranked)
             title = f"re-ranked: the best {rerank:,} of each query, scored again by the matching head"
             found.append(Evaluated(title, again, result))
-    return Evaluations(found, folder, encoded, origin, measures, first)
+    return Evaluations(found, folder, encoded, origin, measures, first, out)
 
 
 def gains_beside(encoded: EncodedCollection, relevance: Relevance | None) -> tuple[str, ...]:
@@ -309,19 +300,10 @@ def gains_beside(encoded: EncodedCollection, relevance: Relevance | None) -> tup
     return ("nDCG@10", "DCG_CM@10", "nDCG_CM@10")
 
 
-def stress_named(
-    source: Named,
-    out: Path | None,
-    perturbations: Sequence[Perturbation],
-    *,
-    gallery: str,
-    language: Callable[[Collection], Language],
-    **options: Any,
-) -> tuple[StressResult, Path, Collection]:
-    """Stress what was named; return the result, its folder (``out``, or one of the run) and the whole collection.
-
-    Options as of :func:`~diptych.evaluation.stress.stress`; ``language`` is that of the collection's captions.
-    """
+def stress_named(source: Named, options: StressOptions) -> tuple[StressResult, Path, Collection]:
+    """Stress what was named; return the result, its folder (``out``, or one of the run) and the whole collection."""
+    names = [name for text in options.perturb or ["all"] for name in text.split(",") if name]
+    chosen, out = choose_perturbations(names), options.out
     if (embedded := Origin.read(Path(source.name))) is not None:
         raise UsageError(
             f"{source.name} holds embeddings, no encoder: perturbed queries cannot be encoded",
@@ -333,18 +315,22 @@ def stress_named(
     name = safe_name(f"{whole.name}-{origin.part}")
     folder = out or Path(source.name) / "stress" / name
     # Clean embeddings of a run's own split are kept with those of its evaluations.
-    is_shared = source.own is not None and out is None and gallery == "split"
+    is_shared = source.own is not None and out is None and options.gallery == "split"
     found = stress(
         source.encoder,
         whole,
         folder,
-        perturbations=perturbations,
+        perturbations=chosen,
+        seeds=None if options.seeds is None else range(options.seeds),
         split=origin.split,
-        language=language(whole),
-        gallery=gallery,
+        language=options.open(whole),
+        options=options_by_name(options.set_),
+        relevance=None if options.relevance is None else DualEncoder.load(options.relevance),
+        measures=options.measure or None,
+        required={one.name for one in chosen} & set(names),
         embeddings=Path(source.name) / "embeddings" / name if is_shared else None,
         about=origin.said(),
-        **options,
+        **options.model_dump(include={"compat", "gallery", "samples", "flips"}),
     )
     write_json(folder / ORIGIN_FILE, asdict(origin))
     return found, folder, whole

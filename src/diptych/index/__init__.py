@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diptych.index.contract import Index, build_index, open_index
+from diptych.index.contract import Index, build_index, index_collection, open_index
 from diptych.index.engine import ENGINES, Engine, Option
 from diptych.index.hits import Hits, Recall, measure_recall
 
@@ -14,6 +14,7 @@ __all__ = [
     "Option",
     "Recall",
     "build_index",
+    "index_collection",
     "measure_recall",
     "open_index",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -15,14 +16,31 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import (
+    DataError,
+    DiptychError,
+    MismatchError,
+    StorageError,
+    UnknownNameError,
+    UsageError,
+)
 from diptych.core.files import atomic_folder, write_json
+from diptych.core.options import parse_values
 from diptych.core.reading import opening, read_json
-from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.embeddings import Embeddings, EncodedCollection, Origin
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, term_fingerprint
 from diptych.index.captions import FILES as CAPTIONS
-from diptych.index.captions import Captions, StoredCaptions, write_captions
-from diptych.index.engine import ENGINES, AnyEmbeddings, Engine, Known, OptionValue, Record, Vectors
+from diptych.index.captions import Captions, CollectionCaptions, StoredCaptions, write_captions
+from diptych.index.engine import (
+    ENGINES,
+    AnyEmbeddings,
+    Engine,
+    IndexOptions,
+    Known,
+    OptionValue,
+    Record,
+    Vectors,
+)
 from diptych.index.hits import Hits, Recall, measure_recall, own_queries
 from diptych.index.sparse_rows import sparse_vectors
 from diptych.index.storage import Header, records_of
@@ -429,6 +447,22 @@ def build_index(
             'measure them with diptych evaluate; to search, train with model.similarity = "cosine"',
         )
     return ENGINES.get(engine).index.build(embeddings, sample=sample, **options)
+
+
+def index_collection(encoded: EncodedCollection, origin: Origin, options: IndexOptions) -> Index:
+    """Return an index of a collection's images or captions, with captions to show where its data is there."""
+    sides = {"images": encoded.images, "texts": encoded.texts}
+    items, settings = sides.pop(options.of), parse_values(options.option, "--option")
+    if options.engine is not None and ENGINES.get(options.engine).filters:
+        whole = origin.collection()
+        settings["records"] = whole.records if options.of == "images" else whole.caption_records
+    # The other modality is what the index will be queried with: recall is measured on it.
+    (others,) = sides.values()
+    built = build_index(items, options.engine, sample=others.rows[:1000], **settings)
+    built.about["origin"] = asdict(origin)
+    with suppress(DiptychError):  # embeddings whose dataset is gone are searched without captions
+        built.captions = CollectionCaptions(origin.collection(), built.about["kind"])
+    return built
 
 
 def open_index(folder: Path | str, *, verify: bool = False) -> Index:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.options import OutOption, parameter
 from diptych.core.registry import Registry
+from diptych.data.source import SplitOption
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 
@@ -27,6 +29,18 @@ Record = Mapping[str, Any]
 
 Known = dict[str, Any]
 """What every index knows: ``encoder``, ``width``, ``options`` and ``about``, as its constructor takes them."""
+
+
+class IndexOptions(SplitOption, OutOption):
+    """What is indexed, and how."""
+
+    engine: str | None = parameter(
+        None,
+        "How it is searched; exact for dense embeddings, inverted for sparse ones.",
+        names="diptych.index:ENGINES",
+    )
+    option: list[str] = parameter([], "KEY=VALUE for the engine, e.g. ef_search=128. Repeatable.")
+    of: Literal["images", "texts"] = parameter("images", "What is found.")
 
 
 @dataclass(frozen=True)

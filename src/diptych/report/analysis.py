@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from diptych.analysis import CocosReport
 from diptych.analysis.granularity import Granularity, GranularityComparison
@@ -19,16 +20,15 @@ from diptych.analysis.information.tables import (
     question_tables,
 )
 from diptych.core.errors import UsageError
-from diptych.evaluation.printed import DigitReport, Target
-from diptych.evaluation.variants import Exploration, explain
 from diptych.evaluation.variants.tables import (
+    Verdict,
     axes_tables,
     changes_table,
     distance_charts,
-    printed_table,
     variants_table,
 )
 from diptych.report.document import Headline, Page, Section
+from diptych.report.figures import write_picture
 
 _VARIANTS = 25  # in the table of a page; the JSON file has all
 
@@ -92,6 +92,18 @@ def cocos_page(found: CocosReport) -> Page:
     )
 
 
+def write_cocos(found: CocosReport, folder: Path) -> tuple[Path, Path, Path]:
+    """Write gradient counts as JSON, as a picture and as a page, and return where they are."""
+    table = found.tables()[0]
+    words = ["  ".join(row) for row in (table.columns, *table.texts)]
+    words += [found.protocol.line(), *found.notes()]
+    return (
+        found.save(folder / "cocos.json"),
+        write_picture(folder / "cocos.png", found.charts(), "\n".join(words)),
+        cocos_page(found).save(folder / "cocos.html"),
+    )
+
+
 def audit_page(found: Audit, name: str) -> Page:
     """Return the page of an information audit."""
     probe, headlines = next(iter(found.protocol.probes)), []
@@ -133,27 +145,22 @@ def audit_page(found: Audit, name: str) -> Page:
     )
 
 
-def protocol_page(
-    target: Target,
-    digits: DigitReport,
-    found: Exploration | None = None,
-    *,
-    name: str = "",
-    lines: Sequence[str] = (),
-) -> Page:
+def protocol_page(verdict: Verdict, name: str = "") -> Page:
     """Return the page of printed numbers: which protocol would explain them, and what their digits say."""
+    target, found = verdict.target, verdict.found
     label = target.label or "these numbers"
-    signs = digits.sentences()
+    signs = verdict.digits.sentences()
     about_digits = Section(
         "What the digits say",
         text="" if signs else "Nothing that other digits would not say as well.",
         notes=signs,
     )
     if found is None:
-        sections = [Section("Printed numbers", [printed_table(target)]), about_digits]
+        sections = [Section("Printed numbers", verdict.tables()), about_digits]
         summary = signs[0] if signs else "The digits alone say nothing."
-        return Page(f"What the digits of {label} say", summary, sections=sections, notes=lines)
-    warnings, says = [f"{one}." for one in found.warnings], explain(found)[len(found.warnings) :]
+        return Page(f"What the digits of {label} say", summary, sections=sections, notes=verdict.of)
+    warnings = verdict.warnings
+    says = verdict.explained[len(warnings) :]
     first = says.pop(1 if len(says) > 1 and not warnings else 0)
     best = found.explanations[0] if found.explanations else found.nearest
     cells = len(target.cells)
@@ -183,5 +190,5 @@ def protocol_page(
         summary=" ".join([*warnings, first]),
         headlines=headlines,
         sections=sections,
-        notes=lines,
+        notes=verdict.of,
     )

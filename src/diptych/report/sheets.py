@@ -7,9 +7,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from diptych.analysis.shortcuts import Shortcuts, with_ending
 from diptych.core.errors import ImageError, StorageError, UsageError
 from diptych.core.files import atomic_path
-from diptych.data.images import read_image
+from diptych.data.batches import Batch
+from diptych.data.collection import Collection
+from diptych.data.images import pasted, read_image, split_overlay
+from diptych.encoders.preprocessing import Preprocessing
 from diptych.index.searcher import query_type
 from diptych.report.document import MARKS, Card, Gallery, Page, Section, state_of
 from diptych.report.pictures import fit, read_picture
@@ -25,6 +29,7 @@ FRAME, MARGIN, GAP = 6, 28, 20
 """Pixels; cards without a state have a line instead of a frame."""
 
 _NAMES, _BARS = 130, 170  # pixels for the names of bars, and for the longest bar
+_SHEET, _NARROWEST = 1000, 200  # pixels: of a sheet of shortcuts, about, and of an image that is enlarged
 _FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".html": "HTML"}
 _JPEG_SIDE = 65_500
 
@@ -120,6 +125,38 @@ def write_hits(path: Path, found: Sequence[Found]) -> tuple[str, ...]:
     return write_sheet(
         path, found[0].table.caption if len(found) == 1 else f"{len(found)} searches", galleries
     )
+
+
+def write_shortcuts(
+    path: Path, made: Shortcuts, whole: Collection, split: str, size: int, most: int, epoch: int | None
+) -> list[Card]:
+    """Draw images from all over a split, prepared, with the shortcuts of an epoch (from 1) or of evaluation."""
+    import numpy as np
+    from PIL import Image as pillow
+
+    part = whole.split(split)
+    part = part.subset(np.linspace(0, part.n_images - 1, min(most, part.n_images)).astype(np.int64))
+    shown = made.injected(part)
+    overlays = [split_overlay(shown.item(row))[1] for row in range(part.n_images)]
+    captions = list(shown.captions)
+    if epoch is not None:
+        batch = Batch(np.arange(part.n_images), np.arange(part.n_captions), part.caption_image)
+        given = made.training(part, batch, epoch - 1)
+        overlays = given.overlays
+        captions = [with_ending(*pair) for pair in zip(part.captions, given.endings, strict=True)]
+    # the usual share of the shorter side: 224 of 256 pixels
+    preprocessing = Preprocessing(size=size, resize=max(size, size * 8 // 7))
+    listed = None if made.options.setup == "per-caption" else 1
+    cards = []
+    for row, (name, overlay) in enumerate(zip(part.image_ids, overlays, strict=True)):
+        pixels = preprocessing.central(part.image(row))
+        image = pillow.fromarray(pixels if overlay is None else pasted(pixels, overlay))
+        first, stop = part.caption_start[row : row + 2]
+        cards.append(Card(name, image, "\n".join(captions[first:stop][:listed]), name))
+    columns = max(1, _SHEET // max(size, _NARROWEST))
+    title = f"{whole.name}, {split}; {made.line()}"
+    write_sheet(path, title, [Gallery("", cards)], columns, _NARROWEST, exact=True)
+    return cards
 
 
 class _Pen:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from diptych.analysis.cocos import check_counting, cocos_over
+from diptych.analysis.cocos_report import CocosOptions, CocosReport
 from diptych.analysis.information import Audit
 from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.errors import MismatchError, UsageError
+from diptych.core.files import safe_name
+from diptych.core.options import parse_values
+from diptych.data.batches import BatchPlan
 from diptych.data.collection import Collection
+from diptych.data.scenes import scenes
 from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.embeddings import EncodedCollection, Origin, read_data
+from diptych.encoders.family import resolve
 from diptych.evaluation import Result
 from diptych.evaluation.auditing import USUAL, audit_encoder
+from diptych.evaluation.options import AuditOptions
+from diptych.objectives import OBJECTIVES, Objective
+from diptych.objectives.similarity import similarity_of
 from diptych.training.recipe import Recipe, collection_of
-from diptych.training.run import Run
+from diptych.training.run import Run, trained_objective
+from diptych.training.sections import Batches
 
 _MARKER = "evaluation.json"
 
@@ -144,3 +156,101 @@ def audit_run(
         shortcuts=shortcuts,
         **options,
     )
+
+
+def audit_named(sources: Sequence[str], options: AuditOptions) -> Iterator[tuple[str, Path, Audit]]:
+    """Audit runs and encoders, one after the other; yield a short name, the folder of what is written, the audit."""
+    how: dict[str, Any] = options.model_dump(include={"most", "samples", "seed"})
+    how["probes"] = ("linear", "mlp") if options.probe == "both" else (options.probe,)
+    for source, (name, target) in zip(sources, _audit_folders(sources, options).items(), strict=True):
+        run = Run.open(source) if (Path(source) / "run.json").is_file() else None
+        resolve(source)  # a wrong name is found before the data is read, the data before weights are
+        if run is not None and options.data is None and not options.scenes:
+            yield name, target, audit_run(run, **how)
+            continue
+        collection, kept = scenes() if options.scenes else read_data(options.section()), target / "embeddings"
+        if run is not None:
+            yield name, target, audit_run(run, collection, kept, options.own_probes, **how)
+        elif options.own_probes:
+            raise UsageError(f"{source} is no run: it has no data of its own", "leave --own-probes out")
+        else:
+            yield name, target, audit_encoder(DualEncoder.load(source), collection, kept, **how)
+
+
+def _audit_folders(sources: Sequence[str], options: AuditOptions) -> dict[str, Path]:
+    """Return a name and a folder for every source: in the source itself where it is a folder.
+
+    An audit of a run on other data than its own has a folder of its own beside that on its own.
+    """
+    if twice := [source for number, source in enumerate(sources) if source in sources[:number]]:
+        raise UsageError(f"{twice[0]} is given twice", "name each once")
+    out, folders = options.out, dict[str, Path]()
+    other = "scenes" if options.scenes else options.data.stem if options.data is not None else ""
+    for source in sources:
+        folder = Path(source)
+        if not folder.is_dir():
+            resolve(source)
+            if out is None:
+                raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
+        name = folder.resolve().name if folder.is_dir() else source.rpartition("/")[2]
+        name = source if name in folders else name
+        place = folder if out is None else out if len(sources) == 1 else out / safe_name(name)
+        is_own = out is not None or not (folder / "run.json").is_file()
+        folders[name] = place / "audit" / ("" if is_own else other)
+    return folders
+
+
+def count_contributing(
+    run: Run | None,
+    options: CocosOptions,
+    opened: Callable[[], tuple[EncodedCollection, Origin, Path]],
+) -> CocosReport:
+    """Count contributing samples over an epoch of batches, drawn as the run drew them where nothing else is given.
+
+    Args:
+        run: whose embeddings these are; None for an encoder from elsewhere.
+        opened: gives the embeddings, when everything else has been checked.
+    """
+    counting = options.epsilon, options.unit, options.compat
+    check_counting(_objective(run, options), *counting)  # before the work, not after it
+    encoded, origin, _ = opened()
+    own = Batches() if run is None else run.recipe.batches
+    plan, each = options.plan or own.plan, own.captions_per_image
+    size = options.batch_size or own.size
+    batches = BatchPlan(encoded.caption_image, len(encoded.images), size, plan, each, options.seed).epoch(0)
+    about = {
+        "dataset": encoded.about["dataset"],
+        "split": origin.split or "all",
+        "encoder": encoded.images.encoder,
+        "data": encoded.about["data"],
+    }
+    shortcuts = None if run is None else run.recipe.shortcuts
+    if shortcuts is not None and shortcuts.setup != "none":
+        about["shortcuts"] = f"none, trained with {shortcuts.setup}"
+    about |= {"plan": plan, "captions per image": each if plan == "grouped" else None, "seed": options.seed}
+    return cocos_over(
+        encoded.images.rows,
+        encoded.texts.rows,
+        batches,
+        _objective(run, options, encoded.about["encoder"].get("temperature")),
+        options.epsilon,
+        unit=options.unit,
+        compat=options.compat,
+        similarity=similarity_of(encoded.similarity),
+        about=about,
+    )
+
+
+def _objective(run: Run | None, options: CocosOptions, temperature: float | None = None) -> Objective:
+    """Return the objective that is counted; the run's own, with what it learned, where it is that one."""
+    given = parse_values(options.option, "--option")
+    if run is not None and options.objective in (None, run.recipe.objective["name"]):
+        return trained_objective(run, **given)
+    if options.objective is None:
+        names = ", ".join(OBJECTIVES.names())
+        raise UsageError("no objective given", f"--objective with one of: {names}")
+    kind = OBJECTIVES.get(options.objective)
+    # An encoder from elsewhere was trained with a loss that learns its temperature; a run was not, with this.
+    if run is None and temperature is not None and "learn_temperature" in kind.options:
+        given = {"temperature": temperature, **given}
+    return kind(**given)

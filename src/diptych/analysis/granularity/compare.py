@@ -11,13 +11,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 
-from diptych.analysis.granularity.measure import PerImage, divided, intervals, variances
+from diptych.analysis.granularity.measure import PerImage, divided, granularity, intervals, variances
 from diptych.analysis.granularity.result import Effect, FeatureDifference, Granularity, GranularityComparison
 from diptych.core.errors import MismatchError, UnknownNameError
+from diptych.core.files import check_replaceable, safe_name
+from diptych.core.options import SamplesOption, SeedOption, parameter
+from diptych.data.collection import Collection
+from diptych.data.language import Language
 from diptych.metrics.bootstrap import Bootstrap, resampled_sums
 from diptych.metrics.paired import (
     check_flips,
@@ -29,6 +34,16 @@ from diptych.metrics.paired import (
 )
 
 Pairing = Literal["auto", "images", "none"]
+
+
+class GranularityOptions(SamplesOption, SeedOption):
+    """What is counted, and how two collections are compared."""
+
+    feature: list[str] = parameter([], "A feature. Repeatable.", default="all")
+    compat: Literal["none", "published"] = parameter("none", "published: as for thesis Table 5.1.")
+    pairing: Pairing = parameter(
+        "auto", "auto: by image, where one has all of the other's; images: common ones."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,3 +283,35 @@ def compare_granularity(
             interval if how.samples else "no intervals",
         ),
     )
+
+
+def measure_and_compare(
+    parts: Sequence[tuple[Collection, str]],
+    language: Language,
+    options: GranularityOptions,
+    folder: Path | None = None,
+) -> tuple[list[Granularity], GranularityComparison | None]:
+    """Measure collections, each with its split's name, and compare two; with ``folder`` all of it is kept there."""
+    places = [None if folder is None else folder / safe_name(part.name) for part, _ in parts]
+    for place in places:
+        if place is not None:
+            check_replaceable(place, Granularity.marker())  # all of them before the work
+    how, features = Bootstrap(options.samples, seed=options.seed), options.feature or None
+    measured = [
+        granularity(
+            part,
+            language=language,
+            features=features,
+            compat=options.compat,
+            split=split,
+            bootstrap=how,
+            folder=place,
+        )
+        for (part, split), place in zip(parts, places, strict=True)
+    ]
+    if len(measured) < 2:
+        return measured, None
+    compared = compare_granularity(*measured, pairing=options.pairing, bootstrap=how)
+    if folder is not None:
+        compared.save(folder / "comparison.json")
+    return measured, compared

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from diptych.analysis.information.answers import GROUPS, UNSTATED
-from diptych.analysis.information.audit_report import CONDITIONS, SIDES, Audit, Held, gap_of
+from diptych.analysis.information.audit_report import CONDITIONS, READING, SIDES, Audit, Held, gap_of
 from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
 
@@ -55,6 +55,17 @@ def kinds_tables(audits: Mapping[str, Audit]) -> list[Table]:
             )
         )
     return tables
+
+
+def audit_lines(audits: Mapping[str, Audit]) -> list[str]:
+    """Return how the tables are read, and per audit its summary, its protocol and its notes."""
+    lines = [HELD]
+    for name, one in audits.items():
+        head = f"{name}: " if len(audits) > 1 else ""
+        lines += [f"{head}{audit_summary(one)}", f"{head}{one.protocol.line()}", *one.notes()]
+    return lines + [
+        READING[content] for content in dict.fromkeys(one.protocol.content for one in audits.values())
+    ]
 
 
 def gap_tables(audit: Audit) -> list[Table]:

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.draws import Draws
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.core.options import Options
+from diptych.core.options import Options, parse_values
 from diptych.core.registry import Registry
 from diptych.core.table import Table
 
@@ -177,3 +177,16 @@ class SeverityOptions(NoOptions):
         if severity is not None and severity != stands_for:
             raise ValueError(f"severity {severity} and {cls.amount} {amount} are two amounts: give one")
         return {**given, "severity": stands_for}
+
+
+def options_by_name(given: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return what ``NAME.KEY=VALUE`` texts say of perturbations, by name."""
+    options: dict[str, dict[str, Any]] = {}
+    for text, value in parse_values(given, "--set").items():
+        name, point, key = text.partition(".")
+        if not point or not key:
+            raise UsageError(
+                f"--set {text}={value} is not NAME.KEY=VALUE", "e.g. --set character-swap.edits=2"
+            )
+        options.setdefault(name, {})[key] = value
+    return options

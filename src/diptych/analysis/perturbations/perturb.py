@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged
-from diptych.analysis.perturbations.declaration import PERTURBATIONS, TextPerturbation, options_of
+from diptych.analysis.perturbations.declaration import (
+    PERTURBATIONS,
+    TextPerturbation,
+    choose_perturbations,
+    options_by_name,
+    options_of,
+)
 from diptych.core.context import track
 from diptych.core.draws import Draws
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder, write_json
-from diptych.core.options import Options
+from diptych.core.options import Options, OutOption, parameter
 from diptych.core.reading import read_text
 from diptych.core.table import Table
 from diptych.data.collection import Collection
 from diptych.data.language import Language
+from diptych.data.language.open import LanguageSpec
+from diptych.data.source import PartSpec
 
 SAME = "the result is the caption itself"
 COMPATS = ("none", "published")
@@ -273,36 +281,89 @@ def write_perturbed(
     return [Path(folder) / summary["file"] for summary in summaries]
 
 
-@dataclass
-class PerturbationSummary:
-    """How many captions were changed, and examples, of results that pass by.
+class PerturbOptions(LanguageSpec, PartSpec, OutOption):
+    """Which captions are changed, and how."""
 
-    Attributes:
-        whole: the captions.
-        most: examples of each perturbation, all of its first seed.
+    data: Path | None = parameter(
+        None, "A dataset: folder or file; or a .txt file with a caption per line.", argument=True
+    )
+    perturb: list[str] = parameter(
+        [],
+        "Perturbations or groups of them, text or thesis (its thirteen). Repeatable, or with commas.",
+        default="thesis",
+        names="diptych.analysis.perturbations:PERTURBATIONS",
+    )
+    list_all: bool = parameter(False, "Show every perturbation and stop.", "--list")
+    set_: list[str] = parameter([], "NAME.KEY=VALUE for a perturbation. Repeatable.", "--set")
+    seeds: int = parameter(1, "How often each is drawn anew.", ge=1)
+    seed: int | None = parameter(None, "The first seed.", ge=0, default="0, or 42 with --compat published")
+    compat: Literal["none", "published"] = parameter(
+        "none", "published: as the thesis's code, with its faults."
+    )
+    examples: int = parameter(2, "Of each perturbation, to show.", "--examples", "-n", ge=0)
+
+    @cached_property
+    def chosen(self) -> tuple[list[TextPerturbation], dict[str, list[str]]]:
+        """Those that can be done, and of groups' members those that cannot, by the reason why."""
+        names = [name.strip() for given in self.perturb or ["thesis"] for name in given.split(",")]
+        every = choose_perturbations(names)
+        texts = [one for one in every if isinstance(one, TextPerturbation)]
+        pictures = [one.name for one in every if not isinstance(one, TextPerturbation)]
+        if not texts:
+            raise UsageError(
+                f"{', '.join(pictures)}: of pictures, not of captions", "for example --perturb text"
+            )
+        possible = [one for one in texts if self.compat == "none" or one.published or one.name in names]
+        possible = possible or texts  # none has a published form, which is an error
+        unpublished = [one.name for one in texts if one not in possible]
+        check_perturbations(possible, options_by_name(self.set_), self.compat)
+        left_out = {"they change pictures": pictures, "they have no published form": unpublished}
+        return possible, {why: names for why, names in left_out.items() if names}
+
+
+def perturb_list(
+    captions: CaptionList,
+    options: PerturbOptions,
+    collection: Collection | None = None,
+    part: str | None = None,
+) -> tuple[list[Table | str], list[Path]]:
+    """Perturb captions, into files where ``options.out`` names a folder; return what is shown, and the files.
+
+    Args:
+        collection: what the captions are of, and ``part`` which part of it; a file of captions has neither.
     """
+    chosen, left_out = options.chosen
+    language = options.open(collection) if any(one.needs for one in chosen) else None
+    first = usual_seed(options.compat) if options.seed is None else options.seed
+    counts: list[tuple[str, ...]] = []
+    examples: list[tuple[str, ...]] = []
 
-    whole: CaptionList
-    most: int
-    counts: list[tuple[str, ...]] = field(default_factory=list)
-    examples: list[tuple[str, str, str]] = field(default_factory=list)
-
-    def watch(self, results: Iterable[PerturbedCaptions]) -> Iterator[PerturbedCaptions]:
-        """Give every result on, noted."""
-        for result in results:
-            if not any(row[0] == result.name for row in self.counts):
-                for row in result.changed.nonzero()[0][: self.most]:
-                    shown = _around_change(self.whole.captions[row], result.texts[row])
-                    self.examples.append((result.name, *shown))
+    def noted() -> Iterator[PerturbedCaptions]:
+        """Give every result on, counted, those of the first seed with examples."""
+        how: dict[str, Any] = {"compat": options.compat, "language": language}
+        how |= {"options": options_by_name(options.set_), "seeds": range(first, first + options.seeds)}
+        for result in perturbed_over(captions, chosen, **how):
+            shown = result.changed.nonzero()[0][: options.examples if result.seed == first else 0]
+            for row in shown:
+                around = _around_change(captions.captions[row], result.texts[row])
+                examples.append((result.name, *around))
             numbers = (str(result.seed), f"{result.n_changed:,}", f"{len(result.texts):,}")
-            self.counts.append((result.name, *numbers, result.why))
+            counts.append((result.name, *numbers, result.why))
             yield result
 
-    def tables(self) -> list[Table]:
-        """Return the examples, and the counts."""
-        examples = Table.of("", "", ("perturbation", "before", "after"), self.examples)
-        columns = ("perturbation", "seed", "changed", "of", "unchanged, and why")
-        return [*([examples] if self.examples else []), Table.of("", "", columns, self.counts)]
+    line, files = None if language is None else language.line(), list[Path]()
+    if options.out is not None:
+        about = {"split": part, "compat": options.compat, "language": line}
+        files = write_perturbed(options.out, captions, noted(), about)
+    else:
+        deque(noted(), maxlen=0)
+    facts = [f"{captions.name}{'' if part is None else f', {part}'}: {len(captions.ids):,} captions"]
+    facts += [] if options.compat == "none" else [f"compat {options.compat}"]
+    facts += [] if line is None else [f"language {line}"]
+    reasons = [f"left out, for {why}: {', '.join(which)}" for why, which in left_out.items()]
+    tables = [Table.of("", "", ("perturbation", "before", "after"), examples)] if examples else []
+    columns = ("perturbation", "seed", "changed", "of", "unchanged, and why")
+    return [*tables, Table.of("", "", columns, counts), "; ".join(facts), *reasons], files
 
 
 def _around_change(before: str, after: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from diptych.core.errors import UnknownNameError
 from diptych.core.files import cache_root
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import cached
+from diptych.core.options import Options, parameter
 from diptych.data.collection import Collection
 from diptych.data.language.contract import Language
 from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, data_folders, find_resource, how_to_get
@@ -100,6 +101,19 @@ def open_language(
     net = None if places.wordnet is None else open_wordnet(places.wordnet)
     hint = how_to_get()
     return Language("nltk", tagger, net, hint if tagger is None else f"{hint}, or {other_wordnets()}")
+
+
+class LanguageSpec(Options):
+    """Which tagger and WordNet read captions."""
+
+    language: str = parameter("auto", "auto, nltk, scenes or none; see diptych data resources.")
+    wordnet: Path | None = parameter(None, "A WordNet's folder or file.")
+    nltk_data: Path | None = parameter(None, "An NLTK data folder.")
+
+    def open(self, collection: Collection | None) -> Language:
+        """Return the language of a collection's captions."""
+        places = {"wordnet": self.wordnet, "nltk_data": self.nltk_data}
+        return open_language(self.language, **places, collection=collection)
 
 
 def other_wordnets() -> str:

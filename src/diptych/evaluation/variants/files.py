@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,14 @@ import numpy as np
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint_file
 from diptych.core.reading import map_array
+from diptych.data.source import DataSpec
 from diptych.encoders.embeddings import EncodedCollection, Origin
 from diptych.evaluation.evaluate_encoder import ground_truth_of
+from diptych.evaluation.options import ProtocolOptions
 from diptych.evaluation.printed.target import Target
 from diptych.evaluation.variants.arrays import as_ground_truth, explore_scores
 from diptych.evaluation.variants.exploration import Exploration
-from diptych.evaluation.variants.explore import TOLERANCE, explore
+from diptych.evaluation.variants.explore import explore
 from diptych.evaluation.variants.recompute import RowScores, Scored
 from diptych.evaluation.variants.settings import Inputs
 from diptych.metrics.candidates import Reranked
@@ -25,71 +27,75 @@ Embedded = tuple[EncodedCollection, Origin, Path]
 """Embeddings, their origin and their folder."""
 
 
-def explore_files(
-    scores: Path, target: Target, matching: Sequence[str], caption_image: Path | None, **options: Any
-) -> tuple[Exploration, list[str]]:
-    """Explore files of scores, and say which they are.
+def explore_named(
+    options: ProtocolOptions,
+    target: Target,
+    opened: Callable[[str, DataSpec, str | None, Path | None], Embedded],
+    warnings: Callable[[Mapping[str, tuple[Mapping[str, Any], int]]], tuple[str, ...]],
+) -> tuple[Exploration | None, list[str]]:
+    """Explore what was named, and say what it is; None where the digits alone are read.
 
     Args:
-        scores: (n_images, n_texts) contrastive scores, as ``numpy.save`` writes them.
-        matching: ``FILE`` of all pairs, or ``i2t=FILE`` and ``t2i=FILE``.
-        caption_image: the image row of each caption; else those of an image are in a row.
-        options: as of :func:`explore_scores`.
+        opened: from a name, data, its split and a folder for what is embedded to embeddings.
+        warnings: from metadata and number of images of every test set to what is said before any verdict.
     """
+    if options.source is None:
+        return None, []
+    if options.is_matrix:
+        return _explore_files(Path(options.source), options, target)
+    kept = None if options.out is None else options.out / "embeddings"
+    first = opened(options.source, options, options.split, kept)
+    return _explore_embedded(first, options, target, opened, warnings)
+
+
+def _explore_files(scores: Path, options: ProtocolOptions, target: Target) -> tuple[Exploration, list[str]]:
+    """Explore (n_images, n_texts) contrastive scores, as ``numpy.save`` writes them."""
     files: dict[str, Path] = {}
-    for text in matching:
+    for text in options.matching:
         side, _, file = text.partition("=")
         is_side = side in ("i2t", "t2i") and bool(file)
         files[side if is_side else ""] = Path(file if is_side else text)
-    if len(files) < len(matching) or ("" in files and len(files) > 1):
+    if len(files) < len(options.matching) or ("" in files and len(files) > 1):
         raise UsageError(
-            f"--matching is given {len(matching)} times: {', '.join(matching)}",
+            f"--matching is given {len(options.matching)} times: {', '.join(options.matching)}",
             "one FILE.npy of all pairs, or i2t=FILE.npy and t2i=FILE.npy",
         )
-    matrix, home = _loaded(scores), None if caption_image is None else _loaded(caption_image)
+    home = None if options.caption_image is None else _loaded(options.caption_image)
+    matrix = _loaded(scores)
     truth, assumed = as_ground_truth(home, matrix.shape)
     sides = {side: _loaded(file) for side, file in files.items()}
     marks = ", ".join(f"{file} ({fingerprint_file(file)})" for file in (scores, *files.values()))
     lines = [f"scores of {truth.n_images:,} images and {truth.n_texts:,} captions: {marks}"]
     lines += [f"captions: {assumed}"] if assumed else []
-    return explore_scores(matrix, truth, target, matching=sides.get("", sides or None), **options), lines
+    how = options.model_dump(include={"tolerance", "changes"})
+    return explore_scores(matrix, truth, target, matching=sides.get("", sides or None), **how), lines
 
 
 def _loaded(file: Path) -> np.ndarray:
     return map_array(file, error=DataError, fix="give a file that numpy.save wrote")
 
 
-def explore_embedded(
+def _explore_embedded(
     first: Embedded,
+    options: ProtocolOptions,
     target: Target,
-    also: Sequence[str],
-    reranked: Path | None,
-    opened: Callable[[str], Embedded],
+    opened: Callable[[str, DataSpec, str | None, Path | None], Embedded],
     warnings: Callable[[Mapping[str, tuple[Mapping[str, Any], int]]], tuple[str, ...]],
-    *,
-    tolerance: float = TOLERANCE,
-    changes: int = 4,
 ) -> tuple[Exploration, list[str]]:
-    """Explore embeddings, and say which they are.
-
-    Args:
-        also: ``LABEL=FOLDER`` of the same model, which ``opened`` opens.
-        reranked: candidates of the first; those stored with them by default.
-        warnings: from metadata and number of images of every test set to what is said before any verdict.
-    """
+    """Explore embeddings, and others of the same model beside them."""
     sets = {first[1].split or "all": first}
-    for text in also:
+    for text in options.also:
         key, _, folder = text.partition("=")
         if not key or not folder:
             raise UsageError(f"--also {text!r} is not LABEL=FOLDER", "e.g. --also val=embedded/val")
         if key in sets:
             raise UsageError(f"--also: two sets of embeddings are called {key!r}", "give each its own label")
-        sets[key] = opened(folder)
+        sets[key] = opened(folder, DataSpec(), None, None)
     label, encoded = next(iter(sets)), first[0]
     lines: list[str] = []
     sources: dict[str, Scored] = {}
     for key, (more, _, place) in sets.items():
-        sources[key] = _scored(key, more, place, lines, reranked if key == label else None)
+        sources[key] = _scored(key, more, place, lines, options.reranked if key == label else None)
         if more.similarity != encoded.similarity:
             raise MismatchError(
                 f"{label} is compared by {encoded.similarity}, {key} by {more.similarity}",
@@ -102,7 +108,8 @@ def explore_embedded(
             )
     known = {key: (one.about, one.truth.n_images) for key, one in sources.items()}
     inputs = Inputs(sources, target, warnings(known))
-    return explore(inputs, tolerance=tolerance, exhaustive=min(2, changes), changes=changes), lines
+    how = options.model_dump(include={"tolerance", "changes"})
+    return explore(inputs, exhaustive=min(2, options.changes), **how), lines
 
 
 def _scored(

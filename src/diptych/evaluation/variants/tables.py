@@ -1,12 +1,67 @@
-"""Tables and charts of an exploration of protocols, in words."""
+"""What is said of printed numbers: the verdict in words, tables and charts of explored protocols."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
 from diptych.core.chart import Chart, Series
 from diptych.core.table import Cell, Table
-from diptych.evaluation.printed import Target
-from diptych.evaluation.variants.exploration import Exploration, Variant
+from diptych.evaluation.printed import DigitReport, Target, read_digits
+from diptych.evaluation.variants.exploration import Exploration, Variant, explain
 from diptych.evaluation.variants.settings import AXES
+
+_ROWS = 12  # variants in the table of a verdict
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """Which protocol would explain printed numbers, and what their digits say."""
+
+    target: Target
+    found: Exploration | None = None  # None where the digits alone are read
+    of: Sequence[str] = ()  # what was printed, and what it is computed again from
+    is_matrix: bool = False  # computed from files of scores
+
+    @cached_property
+    def digits(self) -> DigitReport:
+        """What the digits say of the galleries that are known."""
+        return read_digits(self.target, None if self.found is None else self.found.galleries)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What has to be said before any verdict."""
+        return [] if self.found is None else [f"{one}." for one in self.found.warnings]
+
+    @property
+    def explained(self) -> list[str]:
+        """The verdict, what speaks for it and what it leaves open."""
+        return [] if self.found is None else explain(self.found)
+
+    def tables(self) -> list[Table]:
+        """Return the printed cells, with the nearest variants where there are any."""
+        return [printed_table(self.target) if self.found is None else variants_table(self.found, _ROWS)]
+
+    def lines(self) -> list[str]:
+        """Return the verdict without its warnings, what the digits say, and what it was computed from."""
+        signs, hints = self.digits.sentences(), []
+        truncated = any(one.kind == "truncated" for one in self.digits.signs)
+        if self.found is not None and self.found.default["k_test"] == "none" and truncated:
+            usual = "--reranked FOLDER (or diptych evaluate --rerank K)"
+            give = "--matching FILE" if self.is_matrix else usual
+            hints = [f"these may be re-ranked numbers: with {give}, matching scores are tried too"]
+        head = "the digits:" if signs else "the digits: nothing that other digits would not say as well"
+        verdict = self.explained[len(self.warnings) :]
+        return [*verdict, head, *(f"  {sign}" for sign in signs), *hints, *self.of]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it JSON-able."""
+        content = {"format": 1, "target": self.target.to_dict(), "of": list(self.of), "says": self.explained}
+        content |= {"digits say": self.digits.sentences()}
+        content |= {} if self.found is None else {"exploration": self.found.to_dict()}
+        return {**content, "digits": self.digits.to_dict()}
 
 
 def printed_table(target: Target) -> Table:

@@ -127,6 +127,15 @@ def target_of(row: PublishedRow) -> tuple[Target, tuple[str, ...]]:
     return Target(cells, target.label, first.runs), tuple(left)
 
 
+def published_target(reference: str, decimals: int | None) -> tuple[Target, EvaluatedOn, list[str]]:
+    """Return the cells of the row that a reference names, what they were measured on, and lines about both."""
+    row = published_row(reference)
+    target, left = target_of(row)
+    lines = [f"printed: {target.label}; {row.on.describe()}"]
+    lines += [f"left out, no measures of retrieval: {', '.join(left)}"] if left else []
+    return as_target(target, decimals), row.on, lines
+
+
 def other_data(on: EvaluatedOn, given: Mapping[str, tuple[Mapping[str, Any], int]]) -> tuple[str, ...]:
     """What has to be said where the data at hand are not those of the printed numbers."""
     printed = f"{on.dataset} {on.split} ({on.images:,} images)"
