@@ -93,17 +93,6 @@ Model = Annotated[
 ]
 
 
-def least_and_most(given: str, flag: str, what: str) -> list[int]:
-    """``"3"`` or ``"2-9"`` as the least and the most."""
-    first, dash, last = given.partition("-")
-    try:
-        return [int(first), int(last if dash else first)]
-    except ValueError:
-        raise UsageError(
-            f"{flag} {given!r} is no number of {what}", f"e.g. {flag} 1, or {flag} 1-3"
-        ) from None
-
-
 def recipe_values(given: list[str] | None, paths: Iterable[str] | None = None) -> dict[str, Any]:
     """Return what ``--set`` says; files and folders by their whole path, so that a run finds them from anywhere.
 
