@@ -327,7 +327,7 @@ def test_a_run_of_diptych_train_that_has_not_ended_is_no_encoder(
 def test_a_run_of_diptych_train_is_an_encoder(
     diptych: Command, trained: tuple[Path, Path], run_folder: Path, tmp_path: Path
 ) -> None:
-    from diptych.cli.sources import encoder_source
+    from diptych.commerce.category_to_image.features.maker import encoder_source
 
     shop, _ = trained
     diptych(

@@ -49,7 +49,7 @@ def test_a_taxonomy_and_back(diptych: Command, tmp_path: Path) -> None:
     assert "note: 2 categories that only stand in paths of others added, the first: Women" in rows
     assert "2 categories have no siblings: their level sorts nothing" in rows
     assert "\x1b" not in done.out
-    assert rows[-1] == f"next: diptych categories train DATA --taxonomy {file} --out runs/shop"
+    assert rows[-1] == f"next: diptych categories train shop --taxonomy {file} --out runs/shop"
     written = json.loads(out.read_text())
     assert written["shape"]["shared"] == {"Shoes": 2}
     assert written["categories"][1] == {"path": ["Men", "Shoes"], "id": "2"}

@@ -103,9 +103,11 @@ def search(
     listed, opened = options.listed(), open_index(index)
     searcher: Searcher | ProductSearcher
     if options.category or OF_PRODUCTS in opened.about:
-        from diptych.cli.categories.search import product_searcher
+        from diptych.commerce.category_to_image.searcher import ProductSearcher
 
-        searcher = product_searcher(opened, index, options)
+        if options.model is not None:
+            raise UsageError("--model is of searches for images", "leave it out")
+        searcher = ProductSearcher.open(opened, index)
     else:
         searcher = searcher_of(opened, index, options.model, listed)
     found: list[Found] = []

@@ -65,7 +65,7 @@ _CATEGORIES = group(
     "categories",
     "Find images for every category of a tree, and categories for products without one.",
     {
-        name: f"diptych.cli.categories.verbs:{name}"
+        name: f"diptych.cli.categories:{name}"
         for name in ("train", "evaluate", "pick", "fill", "index", "tree", "download")
     },
 )

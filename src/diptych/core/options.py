@@ -12,7 +12,9 @@ header and what the command line passes on are checked by it once, where they en
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Sequence
+import tomllib
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -49,6 +51,44 @@ def parameter(default: Any, description: str, /, *flags: str, **more: Any) -> An
     extra = {key: more.pop(key) for key in _OF_COMMANDS if key in more}
     extra |= {"flags": list(flags)} if flags else {}
     return Field(default, description=description, json_schema_extra=extra, **more)
+
+
+class OutOption(Options):
+    """Where results are written."""
+
+    out: Path | None = parameter(None, "Where to write.", "--out", "-o")
+
+
+class TargetOption(Options):
+    """Where results are written, which has to be named."""
+
+    out: Path = parameter(..., "Where to write.", "--out", "-o")
+
+
+class SamplesOption(Options):
+    """How sure a number is."""
+
+    samples: int = parameter(1000, "Bootstrap resamples for 95 % intervals; 0 for none.", ge=0)
+
+
+class SeedOption(Options):
+    """What random numbers begin with."""
+
+    seed: int = parameter(0, "Of everything random: resamples, swaps, draws.", ge=0)
+
+
+def parse_values(given: Iterable[str] | None, flag: str) -> dict[str, Any]:
+    """Return ``KEY=VALUE`` texts as values: TOML where they are TOML, texts where not, None for ``KEY=``."""
+    values: dict[str, Any] = {}
+    for text in given or ():
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise UsageError(f"{flag} {text!r} is not KEY=VALUE", f"e.g. {flag} batches.size=64")
+        try:
+            values[key] = tomllib.loads(f"value = {value}")["value"] if value else None
+        except tomllib.TOMLDecodeError:
+            values[key] = value
+    return values
 
 
 def flags_of(key: str, field: Any) -> list[str]:

@@ -1,0 +1,81 @@
+"""Which data is meant: the dataset, how it is read, its part and its captions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import field_validator
+
+from diptych.core.errors import UsageError
+from diptych.core.options import Options, parameter, parse_values
+from diptych.data.captions import check_caption_choice
+
+
+class DataSource(Options):
+    """How a dataset is read."""
+
+    images: Path | None = parameter(None, "Folder of images, where it is not beside the data.")
+    reader: str | None = parameter(
+        None, "The data's format, where it is not recognised.", names="diptych.data.readers:READERS"
+    )
+    reader_option: list[str] = parameter(
+        [], "KEY=VALUE for the reader, e.g. caption_column=title. Repeatable."
+    )
+
+    def reader_options(self) -> dict[str, Any]:
+        """Return the reader's options, the image folder among them."""
+        options = parse_values(self.reader_option, "--reader-option")
+        return options if self.images is None else {**options, "images": str(self.images.resolve())}
+
+
+class DataSpec(DataSource):
+    """Which data: what every command that reads a dataset takes."""
+
+    data: Path | None = parameter(
+        None, "A dataset: folder or file (Karpathy JSON, CSV or JSONL pairs, Hugging Face)."
+    )
+    skip_bad_images: bool = parameter(False, "Leave out and count images that cannot be read.")
+
+    def check_used(self) -> None:
+        """Raise a UsageError for an option that says how data is read where none is named."""
+        options = ("images", "reader", "reader_option", "skip_bad_images")
+        given = [name.replace("_", "-") for name in options if getattr(self, name)]
+        if given and self.data is None:
+            raise UsageError(f"--{given[0]} without --data", "give --data: it says how that is read")
+
+    def section(self, run: Any = None) -> dict[str, Any]:
+        """Return the recipe's data section that this means; that of a training run where no data is named."""
+        self.check_used()
+        if self.data is None:
+            if run is None:
+                raise UsageError("no data given", "give a dataset with --data")
+            return dict(run.recipe.data.model_dump(mode="json"))
+        return {
+            "path": str(self.data.resolve()) if self.data.exists() else str(self.data),
+            "reader": self.reader,
+            "options": self.reader_options(),
+            "skip_bad_images": self.skip_bad_images,
+        }
+
+
+class SplitOption(Options):
+    """Which part of the data."""
+
+    split: str | None = parameter(None, "The part of the data, or all; test where there is one.")
+
+
+class CaptionsOption(Options):
+    """Which captions."""
+
+    captions: str = parameter("all", "Of each image: all, first, first:K, random or random:SEED.")
+
+    @field_validator("captions")
+    @classmethod
+    def _known(cls, captions: str) -> str:
+        check_caption_choice(captions)
+        return captions
+
+
+class PartSpec(DataSpec, SplitOption, CaptionsOption):
+    """Which part of which data, and which of its captions."""
