@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import tomllib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from diptych.cli.console import next_step, show
+from diptych.core.artifact import headers_at
 from diptych.core.errors import UnknownNameError
-from diptych.core.reading import read_json, read_text
 from diptych.core.table import Table
 
 NAMES = {
@@ -50,8 +48,6 @@ _EXTRAS = {
     "qdrant-client": "qdrant",
 }
 _WEIGHTS = (".th", ".pth", ".pt", ".bin", ".safetensors")
-_DEPTH = 3
-_LONGEST = 120
 
 
 def info(
@@ -120,20 +116,16 @@ def _names(topic: str) -> Table:
 
 def _about(path: Path) -> list[tuple[str, str]]:
     """Return what a path holds, recognised by the headers in it."""
-    folder, is_encoder = path.is_dir(), (path / "diptych.json").is_file()
-    beside = path if path.suffix == ".json" else path.with_suffix(".summary.json")
-    files = sorted(path.glob("*.json")) if folder else [beside] if beside.is_file() else []
-    rows = [row for file in files for row in _header(file)]
-    if (path / "recipe.toml").is_file():
-        rows += _fields(tomllib.loads(read_text(path / "recipe.toml")), "recipe", _DEPTH)
-    if rows and not is_encoder:
-        listed = [("files", ", ".join(sorted(file.name for file in path.iterdir())))] if folder else []
-        return rows + listed
-    if not folder and path.suffix in _WEIGHTS:
-        return _checkpoint(path)
+    is_encoder = (path / "diptych.json").is_file()
+    if (rows := headers_at(path)) and not is_encoder:
+        return rows
+    if path.is_file() and path.suffix in _WEIGHTS:
+        from diptych.encoders.official.checkpoint import describe
+
+        return describe(path)
     from diptych.encoders.family import FAMILIES
 
-    if is_encoder or any(one.recognises(path) for one in FAMILIES if folder):
+    if is_encoder or any(one.recognises(path) for one in FAMILIES if path.is_dir()):
         return _encoder(str(path))
     from diptych.commerce.catalogue import catalogue_of
     from diptych.data import read_collection
@@ -146,33 +138,6 @@ def _about(path: Path) -> list[tuple[str, str]]:
     return rows + [("note", note) for note in collection.notes]
 
 
-def _header(file: Path) -> list[tuple[str, str]]:
-    """Return the fields of a header of ours; nothing of another file."""
-    content = read_json(file)
-    known = {"format", "artifact"} | (
-        {"k", "origin"} if file.name in ("picks.json", "sparse.json") else set()
-    )
-    if not isinstance(content, dict) or not known & content.keys():
-        return []
-    kind = str(content.get("artifact", file.name.split(".")[-2])).replace("_", " ")
-    rows = [("kind", kind), ("fingerprint", str(content.get("fingerprint", "")))]
-    return [*rows, *_fields(content.get("content", content), "", _DEPTH)]
-
-
-def _fields(value: Any, name: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Yield values by their dotted names; long lists and what lies deeper by their number."""
-    if isinstance(value, dict) and depth and value:
-        for key, inner in value.items():
-            yield from _fields(inner, f"{name}.{key}" if name else str(key), depth - 1)
-        return
-    if isinstance(value, dict | list):
-        text = ", ".join(map(str, value))
-        is_short = len(text) <= _LONGEST and not any(isinstance(one, dict | list) for one in value)
-        yield name, text if is_short else f"{len(value):,} values"
-    elif value is not None:
-        yield name, f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
 def _encoder(source: str) -> list[tuple[str, str]]:
     from diptych.encoders.dual_encoder import DualEncoder
 
@@ -180,25 +145,3 @@ def _encoder(source: str) -> list[tuple[str, str]]:
         ("kind", "encoder"),
         *((key, str(value)) for key, value in DualEncoder.load(source).describe().items()),
     ]
-
-
-def _checkpoint(path: Path) -> list[tuple[str, str]]:
-    """Return whose checkpoint a file of weights is, by their names."""
-    from diptych.encoders.official.checkpoint import (
-        LAYOUTS,
-        advice,
-        is_pre_training,
-        looks_like,
-        read_checkpoint,
-    )
-
-    state = read_checkpoint(path).state
-    found = looks_like(state)
-    what, load = advice(found, path)
-    size = f"{len(state):,} names, {sum(value.numel() for value in state.values()):,} numbers"
-    rows = [("kind", "checkpoint"), ("looks like", what), ("weights", size)]
-    if found in LAYOUTS:
-        begun = is_pre_training(state, found)
-        rows.append(("stage", "pre-training" if begun else "fine-tuned"))
-        load = load.replace(f"{found}:", f"{found}:pretraining:") if begun else load
-    return [*rows, ("next", load)]

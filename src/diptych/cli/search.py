@@ -12,7 +12,6 @@ from pydantic import model_validator
 
 from diptych.cli.console import fail, next_step, say, show
 from diptych.cli.sources import parse_values
-from diptych.cli.sparse_folder import searcher_of
 from diptych.core.errors import DataError, DiptychError, UsageError
 from diptych.core.options import Options, parameter
 from diptych.core.reading import read_text
@@ -109,6 +108,8 @@ def search(
             raise UsageError("--model is of searches for images", "leave it out")
         searcher = ProductSearcher.open(opened, index)
     else:
+        from diptych.sparse.searcher import searcher_of
+
         searcher = searcher_of(opened, index, options.model, listed)
     found: list[Found] = []
     settings: dict[str, Any] = {

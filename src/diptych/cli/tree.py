@@ -38,9 +38,9 @@ _SPARSE = group(
     "sparse",
     "Turn dense embeddings into bags of weighted terms.",
     {
-        "train": "diptych.cli.sparsify:sparsify",
-        "terms": "diptych.cli.terms:terms",
-        "explain": "diptych.cli.terms:explain",
+        "train": "diptych.cli.sparse:train",
+        "terms": "diptych.cli.sparse:terms",
+        "explain": "diptych.cli.sparse:explain",
     },
 )
 _STUDY = group(
