@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.complete
 
-.PHONY: demo test check pinned bench fuzz pages install clean
+.PHONY: demo test check pinned bench fuzz pages examples install clean
 
 demo: $(STAMP)  ## generate scenes, train, evaluate, index, search, report
 	$(BIN)/diptych demo
@@ -29,6 +29,9 @@ fuzz: $(STAMP)  ## 2,000 damaged inputs; falls are printed with what repeats the
 pages: $(STAMP)  ## every page in a browser: widths, light and dark, axe-core (needs Chromium and npm)
 	npm install --silent --prefix build/npm axe-core@4.14.1
 	$(BIN)/python -m pytest -m slow tests/cli/test_pages.py
+
+examples: $(STAMP)  ## every command of the README and of every help, in a folder that holds what they name
+	$(BIN)/python -m pytest -m slow tests/cli/test_examples.py
 
 install: $(STAMP)
 

@@ -375,7 +375,7 @@ TARGETS = [
             opens("core.reading:read_json", "a.json.gz"),
             opens("core.reading:read_jsonl", "a.json.gz", then=list),
             opens("data.word_vectors:read_word_vectors", "words.npz", "--static"),
-            opens("analysis.shortcuts.digits:read_npz", "digits.npz"),
+            opens("analysis.shortcuts.digits:read_digit_file", "digits.npz"),
         ),
     ),
     Target(

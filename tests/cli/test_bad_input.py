@@ -88,7 +88,7 @@ def test_json_that_is_not_karpathys(diptych: Command, recipe_file: Path, tmp_pat
 def test_a_run_of_another_version(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"format": 99}')
     diptych(f"train --resume {tmp_path}", failed="run.json holds something else, expected training")
-    diptych(f"train --resume {tmp_path}/gone", refused="holds no run")
+    diptych(f"train --resume {tmp_path}/gone", refused="does not exist")
     (tmp_path / "best").mkdir()
     (tmp_path / "best" / "diptych.json").write_text('{"artifact": "diptych", "format": 99}')
     diptych(f"evaluate {tmp_path}/best --data x", failed="format 99")

@@ -114,7 +114,7 @@ def test_a_list_of_addresses_in_two_calls(diptych: Command, host: PictureHost, t
     (tmp_path / "list.csv").write_text("\n".join(["id,address", *rows]) + "\n")
     call = ("categories", "download", tmp_path / "list.csv", "--out", tmp_path / "images", *OPTIONS)
     first = diptych(*call, "--limit", "3")
-    first.shows("3 of 5 images", "0 failed, 2 not tried yet", "# to resume")
+    first.shows("3 of 5 images", "0 failed, 2 not tried yet", "next: diptych categories download")
     second = diptych(*call)
     second.shows("4 of 5 images", "1 of them fetched now; 1 failed, 0 not tried yet", "not found")
     second.shows("status 404", "--retry-failed")

@@ -56,7 +56,7 @@ def test_weights_without_a_side_are_named(tmp_path: Path) -> None:
     encoder = DualEncoder.load(transformers_folder("clip", tmp_path / "clip"), device="cpu")
     assert isinstance(encoder, PretrainedEncoder)
     encoder.model.fusion = torch.nn.Linear(2, 2)
-    with pytest.raises(UsageError, match=r"weights that are of neither side, e\.g\. fusion\.weight"):
+    with pytest.raises(UsageError, match=r"weights of neither side, e\.g\. fusion\.weight"):
         _ = encoder.towers
     del encoder.model.fusion
     encoder.model.text_projection.weight = encoder.model.visual_projection.weight

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 
 from diptych.core.context import report_to
 from diptych.core.errors import ImageError, UsageError
+from diptych.core.processes import in_processes
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource
@@ -105,3 +107,17 @@ def test_devices_are_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
         device_for("auto", 5)
     with pytest.raises(UsageError, match="accelerator 'tpu' with 2 processes"):
         device_for("tpu", 2)
+
+
+def test_the_encoder_that_processes_load_is_there_until_they_have_ended(
+    collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def watched(*given: Any, **how: Any) -> Iterator[int]:
+        yield from in_processes(*given, **how)
+        seen.extend(tmp_path.rglob("encoder"))
+
+    monkeypatch.setattr("diptych.encoders.encode.in_processes", watched)
+    encode_collection(region_encoder(), collection, tmp_path / "two", processes=2, accelerator="cpu")
+    assert len(seen) == 1

@@ -185,7 +185,7 @@ def test_many_positives_take_neither_memory_nor_precision() -> None:
 
 
 def test_what_cannot_be() -> None:
-    refused(UnknownNameError, "unknown measure 'Recall@k'", measure, "Recall@5")
+    refused(UsageError, "unknown measure 'Recall@5'.*did you mean 'R@5'", measure, "Recall@5")
     refused(UnknownNameError, "unknown measure 'rsums'.*did you mean 'rsum'", measure, "rsums")
     refused(UsageError, "'R@k' needs a cut-off", measure, "R@k")
     refused(UsageError, "cut-off of 'R@k' is 0", measure, "R@0")

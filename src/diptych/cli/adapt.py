@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Literal
 
@@ -58,5 +57,5 @@ def adapt(model: Model, data: DataSpec, options: AdaptOptions) -> None:
         show(f"{model} was trained on these pairs: what it knows by heart says little about new pairs")
     show(*adapted.lines())
     test = data.data or origin.data.get("path")
-    made = "" if test else "diptych data scenes --out scenes && "
-    next_step(f"{made}{shlex.join(['diptych', 'evaluate', str(out), '--data', str(test or 'scenes')])}")
+    scenes = ["diptych", "data", "scenes", "--out", "scenes"]
+    next_step(["diptych", "evaluate", out, "--data", test] if test else scenes)

@@ -182,7 +182,7 @@ def cocos(source: Source, options: CocosOptions) -> None:
     Examples:
         diptych analyse cocos runs/flickr8k
         diptych analyse cocos runs/flickr8k --objective triplet --option margin=0.2
-        diptych analyse cocos hf:NAME --data flickr30k --objective infonce
+        diptych analyse cocos hf:NAME --data flickr30k --objective infonce -o cocos
     """
     from diptych.analysis import cocos_over
     from diptych.analysis.cocos import check_counting

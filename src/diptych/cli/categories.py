@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -25,7 +25,6 @@ from diptych.commerce.category_to_image.filling.catalogue import FillOptions, fi
 from diptych.commerce.category_to_image.runs import CategoryRun
 from diptych.commerce.category_to_image.tables import evaluation_tables, pick_tables, pick_warnings
 from diptych.core.files import write_json
-from diptych.core.options import command_line
 from diptych.data.downloads import FetchOptions, download_pictures, is_list
 from diptych.report.categories import TREE_PAGE, evaluation_page, write_picks
 
@@ -162,11 +161,11 @@ def download(options: FetchOptions) -> None:
             options.wanted(), out, options, limit=options.limit, retry_failed=options.retry_failed
         )
     show(done.line(), *done.tables())
-    again = command_line([*_CATEGORIES, "download", data, "-o", out, "--contact", options.contact])
-    listed: Any = "shop" if options.reader is None and is_list(data) else data
+    again = [*_CATEGORIES, "download", data, "-o", out, "--contact", options.contact]
+    listed = "shop" if options.reader is None and is_list(data) else data
     if done.left:
-        next_step(f"{again}  # to resume")
+        next_step(again)
     elif done.failures:
-        next_step(f"{again} --retry-failed  # to try the failed ones again")
+        next_step([*again, "--retry-failed"])
     else:
         next_step([*_CATEGORIES, "train", listed, "--images", out, "--out", "runs/shop"])

@@ -64,7 +64,7 @@ def check(options: CheckOptions) -> None:
     Examples:
         diptych data check coco coco --decode
         diptych data check flickr30k flickr30k --images images --out check.json
-        diptych data check own shop --reader-option caption_column=title
+        diptych data check own shop.csv --reader-option caption_column=title
     """
     given = options.model_dump(include={"reader", "split", "decode", "workers"})
     name = None if options.name == _OWN else options.name

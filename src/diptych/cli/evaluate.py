@@ -96,7 +96,7 @@ def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
         diptych evaluate hf:NAME --data coco --protocol coco-1k --out clip
         diptych evaluate runs/coco --positives cxc:crisscrossed/data
         diptych evaluate runs/coco --measure DCG_CM@10 --relevance st:NAME
-        diptych evaluate albef:flickr30k.pth --data flickr30k --rerank 128
+        diptych evaluate albef:flickr30k.pth --data flickr30k --rerank 128 -o albef
     """
     from diptych.evaluation.sources import evaluate_named
     from diptych.training.evaluations import shortcuts_to_evaluate
@@ -116,7 +116,7 @@ def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
         for line in one.lines():
             say(line)
     if run is None:  # the penalty of order embeddings cannot be indexed
-        next_step(["diptych", "index" if found.encoded.similarity == "cosine" else "info", found.folder])
+        next_step(["diptych", "info" if found.encoded.similarity == "order" else "index", found.folder])
         return
     if run.recipe.shortcuts is not None:
         trained = partial(shortcuts_to_evaluate, run.recipe, begun_with=run.begun_with.get("shortcuts"))

@@ -127,7 +127,7 @@ def ingest(options: IngestOptions, cleaning: Cleaning) -> None:
     Rules drop rows in a fixed order; every row is counted under the first that drops it.
 
     Examples:
-        diptych intent ingest shop --out log --country NL,BE,DE
+        diptych intent ingest visits --out log --country NL,BE,DE
         diptych intent ingest clicks.dat buys.dat --out log --zone Europe/Amsterdam
         diptych intent ingest events.csv --column client=id --column time=ts -o log
     """

@@ -123,7 +123,7 @@ def protocol(options: ProtocolOptions) -> None:
     columns. The fewest changes that bring all printed cells within tolerance are named; that is no proof of them.
 
     Examples:
-        diptych analyse protocol xvlm --published 'reproducibility:table-2.1'
+        diptych analyse protocol embedded --published svl:table-4.2:F5
         diptych analyse protocol test --also val=val --target 'i2t R@1=77.02'
         diptych analyse protocol itc.npy --matching itm.npy --target 'i2t R@5=8'
     """

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -133,12 +133,14 @@ def _marked_in_use(folder: Path) -> Iterator[None]:
             os.close(handle)
 
 
-def check_replaceable(target: Path | str, marker: str) -> None:
-    """Raise UsageError unless a folder is missing, is empty, or holds ``marker`` as its kind does."""
+def check_replaceable(target: Path | str, marker: str, parts: Collection[str] = ()) -> None:
+    """Raise UsageError unless a folder is missing, is empty, or holds ``marker`` or ``parts`` as its kind does."""
     target = Path(target)
     if target.exists() and not (target / marker).exists():
-        foreign = not target.is_dir() or any(not _is_leftover(entry) for entry in target.iterdir())
-        if foreign:
+        own = {*parts, *(f"{part}.unfinished" for part in parts)}
+        if not target.is_dir() or any(
+            entry.name not in own and not _is_leftover(entry) for entry in target.iterdir()
+        ):
             raise UsageError(f"{target} holds other things (no {marker})", "give a new or empty folder")
 
 

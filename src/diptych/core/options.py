@@ -125,7 +125,8 @@ def _fault(
     more = f"; {wrong.error_count() - 1} more" if wrong.error_count() > 1 else ""
     if first["type"] == "extra_forbidden":
         known = _known_keys(first["loc"][:-1], values, options)
-        hint = nearest(str(first["loc"][-1]), known)
+        section = where.rpartition(".")[0]
+        hint = nearest(where, [f"{section}.{key}" if section else key for key in known])
         return error(
             f"{name}: unknown key {where!r}{more}", f"{hint}known there: {', '.join(known) or 'none'}"
         )

@@ -391,6 +391,7 @@ def _encode_in_processes(
             with task(f"embedding {half.noun}", half.store.plan.count, half.noun, done) as bar:
                 for _ in part:
                     bar.advance(next(counts, 0))
+        next(counts, None)  # processes that are still loading the encoder end before it is removed
 
 
 def _worker(

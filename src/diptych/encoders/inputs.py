@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from diptych.core.errors import CaptionError, ImageError, MismatchError, StorageError, UsageError
 from diptych.core.reading import file_errors, open_regular
 from diptych.data.images import OverlaidPicture
 
 if TYPE_CHECKING:
+    import torch
     from PIL.Image import Image
+    from torch import Tensor
 
 
 MAX_ASPECT = 500  # scaling the shorter side of longer images to 224 pixels would need gigabytes
@@ -170,7 +170,9 @@ def load_fitting(
 
 
 def pick_device(device: str | None) -> torch.device:
-    """The device called ``device``, or the GPU where there is one, else the CPU."""
+    """Return the device called ``device``, or the GPU where there is one, else the CPU."""
+    import torch
+
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

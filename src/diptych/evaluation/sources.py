@@ -12,7 +12,7 @@ from typing import Any
 from diptych.analysis.perturbations import Perturbation
 from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.errors import StorageError, UsageError
-from diptych.core.files import safe_name, write_json
+from diptych.core.files import check_replaceable, safe_name, write_json
 from diptych.core.table import Table
 from diptych.data.collection import Collection
 from diptych.data.judgements import read_judgements
@@ -29,6 +29,8 @@ from diptych.evaluation.shortcuts import BothConditions, evaluate_both
 from diptych.evaluation.stress.result import StressResult
 from diptych.evaluation.stress.stress import stress
 from diptych.metrics import Relevance, Reranked
+
+_PARTS = ("images", "texts", "caption_image.npy", "reranked")  # of embeddings that are not finished
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ class Named:
             if stored is not None:
                 return stored, origin, usual
         out = out or usual
+        check_replaceable(out, EncodedCollection.marker(), _PARTS)
         return encode_part(self.encoder, collection, origin, out, **self.work), origin, out
 
     def result_folder(self, encoded: EncodedCollection, origin: Origin) -> Path:

@@ -402,7 +402,7 @@ class Index(ABC):
         if encoder is not None and encoder != self.encoder:
             raise MismatchError(
                 f"the vectors given were made by encoder {encoder}, those of the index by {self.encoder}",
-                "rebuild the index with this encoder, or use the encoder the index was built with",
+                "search with the encoder the index was built with (no --model), or index embeddings of this one",
             )
         if vocabulary is not None and "vocabulary" not in self.about:
             raise UsageError(

@@ -327,16 +327,14 @@ class Similarity:
         return float(self.source(image[None], text[None]).pairs(first, first)[0])
 
 
-def _products(
-    images: Any, texts: Any, image_ids: Sequence[str] | None, text_ids: Sequence[str] | None
-) -> ScoreSource:
+def _products(images: Any, texts: Any, *ids: Sequence[str] | None) -> ScoreSource:
     """Return the inner products of dense or sparse rows."""
     from scipy.sparse import issparse
 
     from diptych.metrics.sparse_products import SparseProducts
 
     kind = SparseProducts if issparse(images) or issparse(texts) else RowProducts
-    return kind(images, texts, image_ids, text_ids)
+    return kind(images, texts, *ids)
 
 
 SIMILARITIES = {

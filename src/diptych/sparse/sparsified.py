@@ -10,6 +10,7 @@ from typing import Any
 
 from scipy.sparse import csr_array
 
+from diptych.core.artifact import not_here
 from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
 from diptych.core.files import safe_name, write_json
 from diptych.core.fingerprint import fingerprint
@@ -185,7 +186,7 @@ class SparseFolder:
         """Open a folder that ``diptych sparse train`` has finished."""
         file = Path(folder) / _MARKER
         if not file.is_file():
-            raise UsageError(f"{folder} holds no sparse head", "make one with diptych sparse train")
+            raise UsageError(*not_here(Path(folder), "sparse head", _MARKER, "diptych sparse train RUN"))
         content = read_json(file)
         if not isinstance(content, dict) or not isinstance(content.get("split"), str):
             raise StorageError(f"{file} is corrupt", "repeat the diptych sparse train that made it")

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from diptych.analysis.shortcuts import ShortcutOptions, check_fit
-from diptych.core.errors import ImageError, RecipeError, UnknownNameError
+from diptych.core.errors import ImageError, RecipeError, UnknownNameError, nearest_path
 from diptych.core.options import Options
 from diptych.core.reading import file_errors, read_text
 from diptych.data.collection import Collection
@@ -240,6 +240,8 @@ def load_recipe(source: Path | str, overrides: dict[str, Any] | None = None) -> 
             encoding="utf-8"
         )
     else:
+        if near := nearest_path(source) if path.suffix else "":
+            raise RecipeError(f"{source} does not exist", near)
         raise UnknownNameError("recipe", str(source), recipe_names())
     return parse_recipe(text, str(source), overrides)
 

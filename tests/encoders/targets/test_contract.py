@@ -68,7 +68,7 @@ def test_bad_requests(tmp_path: Path) -> None:
         Counting().encode(["a"], batch_size=0)
     with pytest.raises(UnknownNameError, match="unknown kind of target 'sentense'"):
         make_target_model(TargetOptions(kind="sentense"), [])
-    with pytest.raises(StorageError, match="holds no targets"):
+    with pytest.raises(StorageError, match="does not exist"):
         open_target_model(tmp_path / "nowhere")
 
 
