@@ -26,8 +26,9 @@ def demo(options: DemoOptions) -> None:
     from diptych.cli.evaluate import EvaluateOptions, evaluate
     from diptych.cli.report import ReportOptions, report
     from diptych.cli.search import SearchOptions, search
-    from diptych.cli.sources import DataSpec, PartSpec
+    from diptych.cli.sources import PartSpec
     from diptych.cli.train import TrainOptions, train
+    from diptych.data.source import DataSpec
 
     begun, out = time.monotonic(), options.out
     say("1/5  training a dual encoder on generated scenes")
@@ -41,13 +42,9 @@ def demo(options: DemoOptions) -> None:
     say("\n3/5  indexing their images")
     index(str(out), DataSpec(), IndexOptions())
     say("\n4/5  searching")
-    search(
-        out / "index-images-exact",
-        SearchOptions(query="a green cross", k=5, sheet=out / "search.png"),
-    )
+    images = out / "index-images-exact"
+    search(images, SearchOptions(query="a green cross", k=5, sheet=out / "search.png"))
     say("\n5/5  writing the report")
     report(out, ReportOptions())
     say(f"\nthe demo took {time.monotonic() - begun:.0f} s")
-    next_step(
-        ["open", out / "report.html"], ["diptych", "search", out / "index-images-exact", "a red triangle"]
-    )
+    next_step(["open", out / "report.html"], ["diptych", "search", images, "a red triangle"])

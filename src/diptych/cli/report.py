@@ -40,9 +40,9 @@ def report(
     if found is not None and options.split is not None:
         raise UsageError(f"{run} is of one split already", "leave --split out")
     if found is None:
-        page, lines = report_of(Run.open(run), *encoded_of(str(run), DataSpec(), options.split)[:2]), []
-    else:
-        page, lines = found
+        encoded, origin, _ = encoded_of(str(run), DataSpec(), options.split)
+        found = report_of(Run.open(run), encoded, origin), []
+    page, lines = found
     target = page.save(options.out or run / "report.html")
     show(*lines, f"report in {target} ({target.stat().st_size / 1e6:.1f} MB, no other files needed)")
     next_step(["open", str(target)])

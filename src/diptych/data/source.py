@@ -19,9 +19,7 @@ class DataSource(Options):
     reader: str | None = parameter(
         None, "The data's format, where it is not recognised.", names="diptych.data.readers:READERS"
     )
-    reader_option: list[str] = parameter(
-        [], "KEY=VALUE for the reader, e.g. caption_column=title. Repeatable."
-    )
+    reader_option: list[str] = parameter([], "KEY=VALUE, e.g. caption_column=title. Repeatable.")
 
     def reader_options(self) -> dict[str, Any]:
         """Return the reader's options, the image folder among them."""
