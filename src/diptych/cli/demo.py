@@ -26,9 +26,8 @@ def demo(options: DemoOptions) -> None:
     from diptych.cli.evaluate import EvaluateOptions, evaluate
     from diptych.cli.report import ReportOptions, report
     from diptych.cli.search import SearchOptions, search
-    from diptych.cli.sources import PartSpec
+    from diptych.cli.sources import DataSpec, PartSpec
     from diptych.cli.train import TrainOptions, train
-    from diptych.data.source import DataSpec
 
     begun, out = time.monotonic(), options.out
     say("1/5  training a dual encoder on generated scenes")
