@@ -27,7 +27,7 @@ index emb --of texts --out texts
 search emb/index-images-exact star
 search texts picture.png
 report run
-train tiny.toml --seed 1 --out other
+train tiny.toml --set seed=1 --out other
 evaluate other
 compare run other
 compare run other --out comparison

@@ -327,7 +327,7 @@ class Similarity:
         return float(self.source(image[None], text[None]).pairs(first, first)[0])
 
 
-def _products(images: Any, texts: Any, *ids: Sequence[str] | None) -> ScoreSource:
+def _products(images: Any, texts: Any, *ids: Any) -> ScoreSource:
     """Return the inner products of dense or sparse rows."""
     from scipy.sparse import issparse
 
