@@ -31,7 +31,7 @@ def test_the_runs_own_products(diptych: Command, trained: tuple[Path, Path]) -> 
     assert said["catalogue"]["products"] == 80
     assert said["about"]["model"] == "clip-ita"
     done.shows(f"{said['counts']['pictures']:,} images for {said['counts']['categories']:,} categories")
-    done.shows(f"next: open {run / 'picks' / 'tree.html'}")
+    done.shows(f"open {run / 'picks' / 'tree.html'}")
     done.shows("trained on most-specific categories alone; images for every level")
     assert (run / "picks" / "tree.html").is_file()
     for entry in said["categories"]:

@@ -246,7 +246,7 @@ def test_a_small_grid_its_page_and_what_goes_on(diptych: Command, tiny_shop: Pat
     done.shows(f"{100 * value:.1f}", "Most specific category")
     assert row
     done.shows("chance", "mAP@10 by level", "First products of another category", found.line())
-    done.shows(f"next: open {out / 'report.html'}")
+    done.shows(f"open {out / 'report.html'}")
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "data:image/jpeg" in page
     assert "--image-encoder grid --text-encoder lsa:8" in page
