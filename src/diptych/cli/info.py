@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from diptych.cli.console import next_step, show
-from diptych.core.artifact import headers_at
 from diptych.core.errors import UnknownNameError
+from diptych.core.reading import read_json, read_toml
 from diptych.core.table import Table
 
 NAMES = {
@@ -48,6 +49,8 @@ _EXTRAS = {
     "qdrant-client": "qdrant",
 }
 _WEIGHTS = (".th", ".pth", ".pt", ".bin", ".safetensors")
+_DEPTH = 3
+_LONGEST = 120
 
 
 def info(
@@ -117,7 +120,7 @@ def _names(topic: str) -> Table:
 def _about(path: Path) -> list[tuple[str, str]]:
     """Return what a path holds, recognised by the headers in it."""
     is_encoder = (path / "diptych.json").is_file()
-    if (rows := headers_at(path)) and not is_encoder:
+    if (rows := _headers(path)) and not is_encoder:
         return rows
     if path.is_file() and path.suffix in _WEIGHTS:
         from diptych.encoders.official.checkpoint import describe
@@ -136,6 +139,46 @@ def _about(path: Path) -> list[tuple[str, str]]:
     if any(paths_of(record) for record in collection.records or ()):
         rows.append(("products", catalogue_of(collection).describe()))
     return rows + [("note", note) for note in collection.notes]
+
+
+def _headers(path: Path) -> list[tuple[str, str]]:
+    """Return what the headers in a folder, or of a file, say, by dotted names; nothing where there are none of ours."""
+    is_folder = path.is_dir()
+    beside = path if path.suffix == ".json" else path.with_suffix(".summary.json")
+    files = sorted(path.glob("*.json")) if is_folder else [beside] if beside.is_file() else []
+    rows = [row for file in files for row in _header(file)]
+    if (path / "recipe.toml").is_file():
+        rows += _fields(read_toml(path / "recipe.toml"), "recipe", _DEPTH)
+    if rows and is_folder:
+        rows.append(("files", ", ".join(sorted(file.name for file in path.iterdir()))))
+    return rows
+
+
+def _header(file: Path) -> list[tuple[str, str]]:
+    """Return the fields of a header of ours; nothing of another file."""
+    content = read_json(file)
+    known = {"format", "artifact"} | (
+        {"k", "origin"} if file.name in ("picks.json", "sparse.json") else set()
+    )
+    if not isinstance(content, dict) or not known & content.keys():
+        return []
+    kind = str(content.get("artifact", file.name.split(".")[-2])).replace("_", " ")
+    rows = [("kind", kind), ("fingerprint", str(content.get("fingerprint", "")))]
+    return [*rows, *_fields(content.get("content", content), "", _DEPTH)]
+
+
+def _fields(value: Any, name: str, depth: int) -> Iterator[tuple[str, str]]:
+    """Yield values by their dotted names; long lists and what lies deeper by their number."""
+    if isinstance(value, dict) and depth and value:
+        for key, inner in value.items():
+            yield from _fields(inner, f"{name}.{key}" if name else str(key), depth - 1)
+        return
+    if isinstance(value, dict | list):
+        text = ", ".join(map(str, value))
+        is_short = len(text) <= _LONGEST and not any(isinstance(one, dict | list) for one in value)
+        yield name, text if is_short else f"{len(value):,} values"
+    elif value is not None:
+        yield name, f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def _encoder(source: str) -> list[tuple[str, str]]:

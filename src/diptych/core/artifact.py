@@ -29,7 +29,7 @@ import re
 import shlex
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin
@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Union, 
 from diptych.core.errors import StorageError, nearest_path
 from diptych.core.files import atomic_folder, atomic_path, recover_folder, write_json
 from diptych.core.fingerprint import fingerprint
-from diptych.core.reading import file_errors, map_array, parse_json, read_arrays, read_json, read_toml
+from diptych.core.reading import file_errors, map_array, parse_json, read_arrays, read_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -438,47 +438,3 @@ def _expect(fits: bool, value: T, kind: Any) -> T:
     if not fits:
         raise TypeError(f"{str(value)[:60]!r} is no {getattr(kind, '__name__', kind)}")
     return value
-
-
-_DEPTH = 3
-_LONGEST = 120
-
-
-def headers_at(path: Path) -> list[tuple[str, str]]:
-    """Return what the headers in a folder, or of a file, say, by dotted names; nothing where there are none of ours."""
-    is_folder = path.is_dir()
-    beside = path if path.suffix == ".json" else path.with_suffix(".summary.json")
-    files = sorted(path.glob("*.json")) if is_folder else [beside] if beside.is_file() else []
-    rows = [row for file in files for row in _header_rows(file)]
-    if (path / "recipe.toml").is_file():
-        rows += _field_rows(read_toml(path / "recipe.toml"), "recipe", _DEPTH)
-    if rows and is_folder:
-        rows.append(("files", ", ".join(sorted(file.name for file in path.iterdir()))))
-    return rows
-
-
-def _header_rows(file: Path) -> list[tuple[str, str]]:
-    """Return the fields of a header of ours; nothing of another file."""
-    content = read_json(file)
-    known = {"format", "artifact"} | (
-        {"k", "origin"} if file.name in ("picks.json", "sparse.json") else set()
-    )
-    if not isinstance(content, dict) or not known & content.keys():
-        return []
-    kind = str(content.get("artifact", file.name.split(".")[-2])).replace("_", " ")
-    rows = [("kind", kind), ("fingerprint", str(content.get("fingerprint", "")))]
-    return [*rows, *_field_rows(content.get("content", content), "", _DEPTH)]
-
-
-def _field_rows(value: Any, name: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Yield values by their dotted names; long lists and what lies deeper by their number."""
-    if isinstance(value, dict) and depth and value:
-        for key, inner in value.items():
-            yield from _field_rows(inner, f"{name}.{key}" if name else str(key), depth - 1)
-        return
-    if isinstance(value, dict | list):
-        text = ", ".join(map(str, value))
-        is_short = len(text) <= _LONGEST and not any(isinstance(one, dict | list) for one in value)
-        yield name, text if is_short else f"{len(value):,} values"
-    elif value is not None:
-        yield name, f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
