@@ -5,81 +5,69 @@ Names are imported when they are used, so that ``import diptych`` costs next to 
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from diptych.core.version import __version__
+from diptych.core.extras import lazy_names
 
-_HOMES = {
-    "Collection": "diptych.data.collection",
-    "DiptychError": "diptych.core.errors",
-    "DualEncoder": "diptych.encoders.dual_encoder",
-    "Embeddings": "diptych.encoders.embeddings",
-    "GroundTruth": "diptych.metrics",
-    "Index": "diptych.index",
-    "OBJECTIVES": "diptych.objectives",
-    "PERTURBATIONS": "diptych.analysis.perturbations",
-    "Recipe": "diptych.training.recipe",
-    "Run": "diptych.training.run",
-    "STUDIES": "diptych.studies",
-    "ShortcutOptions": "diptych.analysis.shortcuts",
-    "Shortcuts": "diptych.analysis.shortcuts",
-    "audit_encoder": "diptych.evaluation.auditing",
-    "audit_run": "diptych.training.evaluations",
-    "compare": "diptych.evaluation",
-    "evaluate": "diptych.evaluation",
-    "evaluate_encoder": "diptych.evaluation.evaluate_encoder",
-    "explore_rows": "diptych.evaluation",
-    "explore_scores": "diptych.evaluation",
-    "fit": "diptych.training.fit",
-    "gradient_weights": "diptych.analysis",
-    "infonce": "diptych.objectives",
-    "load_recipe": "diptych.training.recipe",
-    "open_index": "diptych.index",
-    "perturb_caption": "diptych.analysis.perturbations",
-    "perturb_captions": "diptych.analysis.perturbations",
-    "read_collection": "diptych.data",
-    "run_study": "diptych.studies",
-    "siglip": "diptych.objectives",
-    "smoothap": "diptych.objectives",
-    "stress": "diptych.evaluation.stress",
-    "triplet": "diptych.objectives",
-}
-
-__all__ = ["__version__", *_HOMES]
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".analysis": "gradient_weights",
+        ".analysis.perturbations": "PERTURBATIONS perturb_caption perturb_captions",
+        ".analysis.shortcuts": "ShortcutOptions Shortcuts",
+        ".core.errors": "DiptychError",
+        ".core.version": "__version__",
+        ".data": "read_collection",
+        ".data.collection": "Collection",
+        ".encoders.dual_encoder": "DualEncoder",
+        ".encoders.embeddings": "Embeddings",
+        ".evaluation": "compare evaluate explore_rows explore_scores",
+        ".evaluation.auditing": "audit_encoder",
+        ".evaluation.evaluate_encoder": "evaluate_encoder",
+        ".evaluation.stress": "stress",
+        ".index": "Index open_index",
+        ".metrics": "GroundTruth",
+        ".objectives": "OBJECTIVES infonce siglip smoothap triplet",
+        ".studies": "STUDIES run_study",
+        ".training.evaluations": "audit_run",
+        ".training.fit": "fit",
+        ".training.recipe": "Recipe load_recipe",
+        ".training.run": "Run",
+    },
+)
 
 if TYPE_CHECKING:
-    from diptych.analysis import gradient_weights
-    from diptych.analysis.perturbations import PERTURBATIONS, perturb_caption, perturb_captions
-    from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
-    from diptych.core.errors import DiptychError
-    from diptych.data import read_collection
-    from diptych.data.collection import Collection
-    from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.encoders.embeddings import Embeddings
-    from diptych.evaluation import compare, evaluate, explore_rows, explore_scores
-    from diptych.evaluation.auditing import audit_encoder
-    from diptych.evaluation.evaluate_encoder import evaluate_encoder
-    from diptych.evaluation.stress import stress
-    from diptych.index import Index, open_index
-    from diptych.metrics import GroundTruth
-    from diptych.objectives import OBJECTIVES, infonce, siglip, smoothap, triplet
-    from diptych.studies import STUDIES, run_study
-    from diptych.training.evaluations import audit_run
-    from diptych.training.fit import fit
-    from diptych.training.recipe import Recipe, load_recipe
-    from diptych.training.run import Run
-
-
-def __getattr__(name: str) -> Any:
-    try:
-        home = _HOMES[name]
-    except KeyError:
-        raise AttributeError(f"module 'diptych' has no attribute {name!r}") from None
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    from diptych.analysis import gradient_weights as gradient_weights
+    from diptych.analysis.perturbations import PERTURBATIONS as PERTURBATIONS
+    from diptych.analysis.perturbations import perturb_caption as perturb_caption
+    from diptych.analysis.perturbations import perturb_captions as perturb_captions
+    from diptych.analysis.shortcuts import ShortcutOptions as ShortcutOptions
+    from diptych.analysis.shortcuts import Shortcuts as Shortcuts
+    from diptych.core.errors import DiptychError as DiptychError
+    from diptych.core.version import __version__ as __version__
+    from diptych.data import read_collection as read_collection
+    from diptych.data.collection import Collection as Collection
+    from diptych.encoders.dual_encoder import DualEncoder as DualEncoder
+    from diptych.encoders.embeddings import Embeddings as Embeddings
+    from diptych.evaluation import compare as compare
+    from diptych.evaluation import evaluate as evaluate
+    from diptych.evaluation import explore_rows as explore_rows
+    from diptych.evaluation import explore_scores as explore_scores
+    from diptych.evaluation.auditing import audit_encoder as audit_encoder
+    from diptych.evaluation.evaluate_encoder import evaluate_encoder as evaluate_encoder
+    from diptych.evaluation.stress import stress as stress
+    from diptych.index import Index as Index
+    from diptych.index import open_index as open_index
+    from diptych.metrics import GroundTruth as GroundTruth
+    from diptych.objectives import OBJECTIVES as OBJECTIVES
+    from diptych.objectives import infonce as infonce
+    from diptych.objectives import siglip as siglip
+    from diptych.objectives import smoothap as smoothap
+    from diptych.objectives import triplet as triplet
+    from diptych.studies import STUDIES as STUDIES
+    from diptych.studies import run_study as run_study
+    from diptych.training.evaluations import audit_run as audit_run
+    from diptych.training.fit import fit as fit
+    from diptych.training.recipe import Recipe as Recipe
+    from diptych.training.recipe import load_recipe as load_recipe
+    from diptych.training.run import Run as Run

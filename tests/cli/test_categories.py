@@ -31,7 +31,7 @@ def test_the_runs_own_products(diptych: Command, trained: tuple[Path, Path]) -> 
     assert said["catalogue"]["products"] == 80
     assert said["about"]["model"] == "clip-ita"
     done.shows(f"{said['counts']['pictures']:,} images for {said['counts']['categories']:,} categories")
-    done.shows(f"next: open {run / 'picks' / 'tree.html'}")
+    done.shows(f"open {run / 'picks' / 'tree.html'}")
     done.shows("trained on most-specific categories alone; images for every level")
     assert (run / "picks" / "tree.html").is_file()
     for entry in said["categories"]:
@@ -327,7 +327,7 @@ def test_a_run_of_diptych_train_that_has_not_ended_is_no_encoder(
 def test_a_run_of_diptych_train_is_an_encoder(
     diptych: Command, trained: tuple[Path, Path], run_folder: Path, tmp_path: Path
 ) -> None:
-    from diptych.cli.sources import encoder_source
+    from diptych.commerce.category_to_image.features.maker import encoder_source
 
     shop, _ = trained
     diptych(

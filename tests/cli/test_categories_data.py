@@ -49,7 +49,7 @@ def test_a_taxonomy_and_back(diptych: Command, tmp_path: Path) -> None:
     assert "note: 2 categories that only stand in paths of others added, the first: Women" in rows
     assert "2 categories have no siblings: their level sorts nothing" in rows
     assert "\x1b" not in done.out
-    assert rows[-1] == f"next: diptych categories train DATA --taxonomy {file} --out runs/shop"
+    assert rows[-1] == f"next: diptych categories train shop --taxonomy {file} --out runs/shop"
     written = json.loads(out.read_text())
     assert written["shape"]["shared"] == {"Shoes": 2}
     assert written["categories"][1] == {"path": ["Men", "Shoes"], "id": "2"}
@@ -114,7 +114,7 @@ def test_a_list_of_addresses_in_two_calls(diptych: Command, host: PictureHost, t
     (tmp_path / "list.csv").write_text("\n".join(["id,address", *rows]) + "\n")
     call = ("categories", "download", tmp_path / "list.csv", "--out", tmp_path / "images", *OPTIONS)
     first = diptych(*call, "--limit", "3")
-    first.shows("3 of 5 images", "0 failed, 2 not tried yet", "# to resume")
+    first.shows("3 of 5 images", "0 failed, 2 not tried yet", "next: diptych categories download")
     second = diptych(*call)
     second.shows("4 of 5 images", "1 of them fetched now; 1 failed, 0 not tried yet", "not found")
     second.shows("status 404", "--retry-failed")
@@ -246,7 +246,7 @@ def test_a_small_grid_its_page_and_what_goes_on(diptych: Command, tiny_shop: Pat
     done.shows(f"{100 * value:.1f}", "Most specific category")
     assert row
     done.shows("chance", "mAP@10 by level", "First products of another category", found.line())
-    done.shows(f"next: open {out / 'report.html'}")
+    done.shows(f"open {out / 'report.html'}")
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "data:image/jpeg" in page
     assert "--image-encoder grid --text-encoder lsa:8" in page

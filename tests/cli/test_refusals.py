@@ -20,7 +20,7 @@ train {recipe} --out {out} --set data.validation=dev => unknown split of scenes 
 train {recipe} --out {out} --set batches.sise=7 => unknown key 'batches.sise' & known there: captions_per_image
 train {recipe} --out {out} --set model.image.pretrained=true => test_efficientnet could not be & model.image.weights
 train --resume {out} => does not exist
-adapt {run} => nowhere to write
+adapt {run} => '--out'
 adapt {run} --out {here} => holds other things
 adapt {run}/best --data {run} --out {run}/best => is what is adapted
 adapt {run} --out {out} --pairs 1000 => 1,000 pairs of

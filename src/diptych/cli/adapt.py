@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from diptych.cli.console import next_step, say
-from diptych.cli.sources import DataSpec, Model, OutOption, named, run_of
+from diptych.cli.console import next_step, show
+from diptych.cli.sources import Model, named, run_of
 from diptych.core.errors import UsageError
-from diptych.core.options import parameter
+from diptych.core.options import TargetOption, parameter
+from diptych.data.source import DataSpec
 
 
-class AdaptOptions(OutOption):
+class AdaptOptions(TargetOption):
     """Which pairs are learned from, and how."""
 
     pairs: int = parameter(16, "How many images with a caption are learned from.", ge=0)
@@ -44,8 +45,6 @@ def adapt(model: Model, data: DataSpec, options: AdaptOptions) -> None:
     from diptych.training.adaptation import adapt_linear
 
     out = options.out
-    if out is None:
-        raise UsageError("nowhere to write", "name a folder with --out")
     if out.resolve() == Path(model).resolve():
         raise UsageError(f"{out} is what is adapted", "name another folder with --out")
     check_replaceable(out, CONFIG_FILE)  # before the work, not after it
@@ -55,18 +54,8 @@ def adapt(model: Model, data: DataSpec, options: AdaptOptions) -> None:
     adapted = adapt_linear(asked.encoder, part, **options.model_dump(exclude={"out", "split"}))
     adapted.save(out)
     if run is not None and options.split == run.recipe.data.train and asked.is_own(origin):
-        say(f"{model} was trained on these pairs: what it knows by heart says little about new pairs")
-    for line in _lines(adapted.about, adapted.maps.is_identity):
-        say(line)
-    next_step(["diptych", "evaluate", out, "--data", data.data or origin.data.get("path") or "DATA"])
-
-
-def _lines(about: dict[str, Any], is_identity: bool) -> list[str]:
-    which = f"{about['pairs']:,} pairs of {about['dataset']} {about['split']} (seed {about['seed']})"
-    lines = []
-    if losses := about["held_out_losses"]:
-        shown = ", ".join(f"{strength} {loss:.3f}" for strength, loss in losses.items())
-        lines.append(f"held-out InfoNCE by strength of the pull: {shown}")
-    if is_identity:
-        return [*lines, f"{which} change nothing: the encoder stays as it is"]
-    return [*lines, f"adapted on {which}, {about['method']}, strength {about['strength']:g}"]
+        show(f"{model} was trained on these pairs: what it knows by heart says little about new pairs")
+    show(*adapted.lines())
+    test = data.data or origin.data.get("path")
+    scenes = ["diptych", "data", "scenes", "--out", "scenes"]
+    next_step(["diptych", "evaluate", out, "--data", test] if test else scenes)

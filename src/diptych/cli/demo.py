@@ -43,13 +43,9 @@ def demo(options: DemoOptions) -> None:
     say("\n3/5  indexing their images")
     index(str(out), DataSpec(), IndexOptions())
     say("\n4/5  searching")
-    search(
-        out / "index-images-exact",
-        SearchOptions(query="a green cross", k=5, sheet=out / "search.png"),
-    )
+    images = out / "index-images-exact"
+    search(images, SearchOptions(query="a green cross", k=5, sheet=out / "search.png"))
     say("\n5/5  writing the report")
     report(out, ReportOptions())
     say(f"\nthe demo took {time.monotonic() - begun:.0f} s")
-    next_step(
-        ["open", out / "report.html"], ["diptych", "search", out / "index-images-exact", "a red triangle"]
-    )
+    next_step(["open", out / "report.html"], ["diptych", "search", images, "a red triangle"])

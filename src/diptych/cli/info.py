@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,7 @@ import typer
 
 from diptych.cli.console import next_step, show
 from diptych.core.errors import UnknownNameError
-from diptych.core.reading import read_json, read_text
+from diptych.core.reading import read_json, read_toml
 from diptych.core.table import Table
 
 NAMES = {
@@ -120,20 +119,16 @@ def _names(topic: str) -> Table:
 
 def _about(path: Path) -> list[tuple[str, str]]:
     """Return what a path holds, recognised by the headers in it."""
-    folder, is_encoder = path.is_dir(), (path / "diptych.json").is_file()
-    beside = path if path.suffix == ".json" else path.with_suffix(".summary.json")
-    files = sorted(path.glob("*.json")) if folder else [beside] if beside.is_file() else []
-    rows = [row for file in files for row in _header(file)]
-    if (path / "recipe.toml").is_file():
-        rows += _fields(tomllib.loads(read_text(path / "recipe.toml")), "recipe", _DEPTH)
-    if rows and not is_encoder:
-        listed = [("files", ", ".join(sorted(file.name for file in path.iterdir())))] if folder else []
-        return rows + listed
-    if not folder and path.suffix in _WEIGHTS:
-        return _checkpoint(path)
+    is_encoder = (path / "diptych.json").is_file()
+    if (rows := _headers(path)) and not is_encoder:
+        return rows
+    if path.is_file() and path.suffix in _WEIGHTS:
+        from diptych.encoders.official.checkpoint import describe
+
+        return describe(path)
     from diptych.encoders.family import FAMILIES
 
-    if is_encoder or any(one.recognises(path) for one in FAMILIES if folder):
+    if is_encoder or any(one.recognises(path) for one in FAMILIES if path.is_dir()):
         return _encoder(str(path))
     from diptych.commerce.catalogue import catalogue_of
     from diptych.data import read_collection
@@ -144,6 +139,19 @@ def _about(path: Path) -> list[tuple[str, str]]:
     if any(paths_of(record) for record in collection.records or ()):
         rows.append(("products", catalogue_of(collection).describe()))
     return rows + [("note", note) for note in collection.notes]
+
+
+def _headers(path: Path) -> list[tuple[str, str]]:
+    """Return what the headers in a folder, or of a file, say, by dotted names; nothing where there are none of ours."""
+    is_folder = path.is_dir()
+    beside = path if path.suffix == ".json" else path.with_suffix(".summary.json")
+    files = sorted(path.glob("*.json")) if is_folder else [beside] if beside.is_file() else []
+    rows = [row for file in files for row in _header(file)]
+    if (path / "recipe.toml").is_file():
+        rows += _fields(read_toml(path / "recipe.toml"), "recipe", _DEPTH)
+    if rows and is_folder:
+        rows.append(("files", ", ".join(sorted(file.name for file in path.iterdir()))))
+    return rows
 
 
 def _header(file: Path) -> list[tuple[str, str]]:
@@ -180,25 +188,3 @@ def _encoder(source: str) -> list[tuple[str, str]]:
         ("kind", "encoder"),
         *((key, str(value)) for key, value in DualEncoder.load(source).describe().items()),
     ]
-
-
-def _checkpoint(path: Path) -> list[tuple[str, str]]:
-    """Return whose checkpoint a file of weights is, by their names."""
-    from diptych.encoders.official.checkpoint import (
-        LAYOUTS,
-        advice,
-        is_pre_training,
-        looks_like,
-        read_checkpoint,
-    )
-
-    state = read_checkpoint(path).state
-    found = looks_like(state)
-    what, load = advice(found, path)
-    size = f"{len(state):,} names, {sum(value.numel() for value in state.values()):,} numbers"
-    rows = [("kind", "checkpoint"), ("looks like", what), ("weights", size)]
-    if found in LAYOUTS:
-        begun = is_pre_training(state, found)
-        rows.append(("stage", "pre-training" if begun else "fine-tuned"))
-        load = load.replace(f"{found}:", f"{found}:pretraining:") if begun else load
-    return [*rows, ("next", load)]

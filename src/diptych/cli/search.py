@@ -12,7 +12,6 @@ from pydantic import model_validator
 
 from diptych.cli.console import fail, next_step, say, show
 from diptych.cli.sources import parse_values
-from diptych.cli.sparse_folder import searcher_of
 from diptych.core.errors import DataError, DiptychError, UsageError
 from diptych.core.options import Options, parameter
 from diptych.core.reading import read_text
@@ -103,10 +102,14 @@ def search(
     listed, opened = options.listed(), open_index(index)
     searcher: Searcher | ProductSearcher
     if options.category or OF_PRODUCTS in opened.about:
-        from diptych.cli.categories.search import product_searcher
+        from diptych.commerce.category_to_image.searcher import ProductSearcher
 
-        searcher = product_searcher(opened, index, options)
+        if options.model is not None:
+            raise UsageError("--model is of searches for images", "leave it out")
+        searcher = ProductSearcher.open(opened, index)
     else:
+        from diptych.sparse.searcher import searcher_of
+
         searcher = searcher_of(opened, index, options.model, listed)
     found: list[Found] = []
     settings: dict[str, Any] = {

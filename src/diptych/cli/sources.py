@@ -44,12 +44,6 @@ def encoder_of(model: str) -> tuple[DualEncoder, Run | None]:
     return DualEncoder.load(model), run
 
 
-def encoder_source(model: str) -> str:
-    """What ``DualEncoder.load`` takes: of a run its best encoder, anything else as it was named."""
-    run = run_of(model)
-    return model if run is None else str(run.best.resolve())
-
-
 def named(source: str, data: DataSpec, split: str | None, sparse: bool = False, **work: Any) -> Named:
     """What was named, with the data it is used on: ``data``, or where that names none the run's own.
 

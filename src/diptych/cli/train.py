@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from diptych.cli.console import is_main_process, next_step, say, stop_on_signal
-from diptych.cli.sources import DataSpec, OutOption, recipe_values
+from diptych.cli.console import is_main_process, next_step, show, stop_on_signal
+from diptych.cli.sources import recipe_values
 from diptych.core.errors import UsageError
-from diptych.core.options import parameter
+from diptych.core.options import OutOption, parameter
+from diptych.data.source import DataSpec
 
 
 class TrainOptions(OutOption):
@@ -45,7 +46,7 @@ def train(data: DataSpec, options: TrainOptions) -> None:
             raise UsageError("--resume takes the run's own recipe", "leave the recipe and --set out")
         run = Run.open(options.resume)
         if run.finished:
-            say(f"{options.resume} is finished")
+            show(f"{options.resume} is finished")
             next_step(["diptych", "evaluate", options.resume])
             return
     elif options.recipe is None:
@@ -57,28 +58,19 @@ def train(data: DataSpec, options: TrainOptions) -> None:
         run = Run.prepare(folder, loaded) if is_main_process() else Run(folder, loaded)
     with stop_on_signal():
         collection = collection_of(run.recipe.data)
-        for line in (collection.describe(), *collection.notes):
-            say(line)
-        place = fit(
-            run,
-            collection,
-            devices=options.devices,
-            accelerator=options.accelerator,
-            features_root=options.features,
-        )
+        show(collection.describe(), *collection.notes)
+        how = options.model_dump(include={"devices", "accelerator"})
+        place = fit(run, collection, features_root=options.features, **how)
     kept = ", the last is kept" if run.recipe.checkpoints.keep == "last" else ""
     best = f"best validation rsum {place.best:.1f} in epoch {place.best_epoch} of {place.epoch}"
-    say(f"{best}{kept}; run in {run.folder}")
+    show(f"{best}{kept}; run in {run.folder}")
     next_step(["diptych", "evaluate", run.folder])
 
 
 def _data_values(data: DataSpec) -> dict[str, object]:
     """Return the recipe's keys that the data options replace."""
-    values: dict[str, object] = {}
+    values: dict[str, object] = {"data.options": data.reader_options(), "data.reader": data.reader}
+    values["data.skip_bad_images"] = data.skip_bad_images
     if data.data is not None:
-        values |= {"data.path": data.section(None)["path"], "data.scenes": None}
-    if data.reader_options():
-        values["data.options"] = data.reader_options()
-    if data.reader is not None:
-        values["data.reader"] = data.reader
-    return values | ({"data.skip_bad_images": True} if data.skip_bad_images else {})
+        values |= {"data.path": data.section()["path"], "data.scenes": None}
+    return {key: value for key, value in values.items() if value or key == "data.scenes"}

@@ -38,9 +38,9 @@ _SPARSE = group(
     "sparse",
     "Turn dense embeddings into bags of weighted terms.",
     {
-        "train": "diptych.cli.sparsify:sparsify",
-        "terms": "diptych.cli.terms:terms",
-        "explain": "diptych.cli.terms:explain",
+        "train": "diptych.cli.sparse:train",
+        "terms": "diptych.cli.sparse:terms",
+        "explain": "diptych.cli.sparse:explain",
     },
 )
 _STUDY = group(
@@ -65,7 +65,7 @@ _CATEGORIES = group(
     "categories",
     "Find images for every category of a tree, and categories for products without one.",
     {
-        name: f"diptych.cli.categories.verbs:{name}"
+        name: f"diptych.cli.categories:{name}"
         for name in ("train", "evaluate", "pick", "fill", "index", "tree", "download")
     },
 )

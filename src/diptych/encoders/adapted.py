@@ -172,6 +172,16 @@ class LinearlyAdapted(DualEncoder):
             "fingerprint": self.fingerprint,
         }
 
+    def lines(self) -> list[str]:
+        """Return what it was adapted on, and how the strength of the pull was chosen."""
+        about = self.about
+        which = f"{about['pairs']:,} pairs of {about['dataset']} {about['split']} (seed {about['seed']})"
+        tried = ", ".join(f"{strength} {loss:.3f}" for strength, loss in about["held_out_losses"].items())
+        lines = [f"held-out InfoNCE by strength of the pull: {tried}"] if tried else []
+        if self.maps.is_identity:
+            return [*lines, f"{which} change nothing: the encoder stays as it is"]
+        return [*lines, f"adapted on {which}, {about['method']}, strength {about['strength']:g}"]
+
     def _settings(self) -> dict[str, Any]:
         return {"about": self.about}
 

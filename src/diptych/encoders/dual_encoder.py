@@ -164,6 +164,12 @@ class DualEncoder(ABC):
             write_text(temporary / "README.md", model_card(self))
         return folder
 
+    def push_to_hub(self, repo_id: str, *, private: bool = False, message: str = "Add encoder") -> str:
+        """Save and upload to the Hugging Face hub; return the address of the upload."""
+        from diptych.encoders.hub import push
+
+        return push(self, repo_id, private=private, message=message)
+
     @classmethod
     def load(
         cls,

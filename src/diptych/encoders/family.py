@@ -221,7 +221,9 @@ def resolve(name_or_folder: str | Path, family: str | None = None) -> tuple[Fami
     Of several families that recognise a folder (the hub has some in both layouts), the first by name is taken.
     """
     source = str(name_or_folder)
-    if (Path(source) / "run.json").is_file() and (Path(source) / "best").is_dir():
+    if (Path(source) / "run.json").is_file():
+        if not (Path(source) / "best").is_dir():
+            raise UsageError(f"{source} has no trained encoder yet", f"diptych train --resume {source}")
         source = str(Path(source) / "best")
     if family is not None:
         declared = FAMILIES.get(family)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import tempfile
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
 
 
-_EXTRA = ("hub", "reading models from the hub")
+_EXTRA = ("hub", "models of the hub")
 
 _CARD = """---
 library_name: diptych
@@ -55,6 +56,20 @@ def model_card(encoder: DualEncoder) -> str:
         family=encoder.family,
         description=json.dumps(description, indent=1, ensure_ascii=False),
     )
+
+
+def push(encoder: DualEncoder, repo_id: str, *, private: bool, message: str) -> str:
+    """Save an encoder to a temporary folder, upload it, and return the address of the upload."""
+    hub = require("huggingface_hub", *_EXTRA)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = encoder.save(Path(temporary) / "encoder")
+        try:
+            name = hub.create_repo(repo_id, private=private, exist_ok=True).repo_id
+            return str(hub.upload_folder(repo_id=name, folder_path=str(folder), commit_message=message))
+        except _client_errors() as error:
+            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            fix = "sign in with `hf auth login`, and check the name and the network"
+            raise UsageError(f"cannot upload to {repo_id}: {reason}", fix) from error
 
 
 LOADING_ERRORS = (

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from diptych.commerce.category_to_image.evaluation.grid import MARKER
+from diptych.commerce.category_to_image.picking import PICKS
 from diptych.commerce.category_to_image.tables import (
     LEVEL_MEASURES,
     evaluation_charts,
@@ -21,7 +23,7 @@ from diptych.commerce.category_to_image.tables import (
     short_path,
 )
 from diptych.core.context import track
-from diptych.core.errors import MismatchError
+from diptych.core.errors import DiptychError, MismatchError, UsageError
 from diptych.core.table import Cell, Table
 from diptych.data.taxonomy import CategoryTree
 from diptych.report.document import Card, Gallery, Headline, Page, Section, Thumbnails, state_of
@@ -37,8 +39,34 @@ TREE_PAGE = "tree.html"
 PAGE_IMAGES = 2_500  # on one page at most, about 8 MB of them
 IMAGE_SIDE = 112  # longest side of an image of a tree, in pixels
 
+_NAMED = 5  # unreadable images that are named
+
 _FRAMES = "Frames: ✓ a product of the category or below it, ✗ of another category, · without a category."
 _JUDGED = {1: True, 0: False, -1: None}
+
+
+def page_of(folder: Path) -> tuple[Page, list[str]] | None:
+    """Return the page of what ``diptych categories evaluate`` wrote, with images where its products are still there.
+
+    The lines with it say why there are none; of a folder that ``diptych categories`` did not write it is None.
+    """
+    from diptych.commerce.category_to_image.application import evaluated_products
+    from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
+
+    if (folder / "category_run.json").is_file():
+        fix = f"measure it: diptych categories evaluate PRODUCTS --run {folder} --out EVALUATION"
+        raise UsageError(f"{folder} is a model of categories, which has no page before it is measured", fix)
+    if (folder / PICKS).is_file():
+        page = folder / TREE_PAGE
+        fix = f"their page is {page}" if page.is_file() else "repeat the diptych categories pick"
+        raise UsageError(f"{folder} holds images for categories", fix)
+    if not (folder / MARKER).is_file():
+        return None
+    found = ModelsEvaluation.open(folder)
+    try:
+        return evaluation_page(found, evaluated_products(found)), []
+    except DiptychError as error:
+        return evaluation_page(found), [f"no images: {error}"]
 
 
 def evaluation_page(found: ModelsEvaluation, test: Catalogue | None = None) -> Page:
@@ -169,6 +197,17 @@ def split_tree(tree: CategoryTree, nodes: np.ndarray, images: np.ndarray, limit:
     if begin < len(nodes):
         pages.append(np.arange(begin, len(nodes)))
     return pages
+
+
+def write_picks(picks: Picks, folder: Path, side: int | None) -> list[str]:
+    """Write ``picks.json``, and with a ``side`` the tree with images of that size; return lines about both."""
+    remove_tree_pages(folder)  # they show what was picked before
+    file = picks.save(folder)
+    unreadable = {} if side is None else write_tree_pages(picks, folder, side=side)[1]
+    lines = [f"{name}: {why}" for name, why in list(unreadable.items())[:_NAMED]]
+    if len(unreadable) > _NAMED:
+        lines.append(f"and {len(unreadable) - _NAMED:,} more images that cannot be read")
+    return [*lines, f"{len(picks.products):,} images for {len(picks):,} categories in {file}"]
 
 
 def remove_tree_pages(folder: Path | str) -> None:

@@ -9,12 +9,14 @@ from functools import partial
 import numpy as np
 
 from diptych.core.chart import Chart, Series
+from diptych.core.files import safe_name
 from diptych.core.reading import read_json
 from diptych.core.table import Table
 from diptych.data.collection import Collection
-from diptych.encoders.embeddings import EncodedCollection
+from diptych.encoders.embeddings import EncodedCollection, Origin
 from diptych.evaluation import Result
-from diptych.evaluation.evaluate_encoder import ground_truth_of
+from diptych.evaluation.evaluate_encoder import evaluate_encoded, ground_truth_of
+from diptych.evaluation.shortcuts import WITH
 from diptych.metrics import similarity
 from diptych.report.document import Block, Card, Gallery, Headline, Page, Section, Text, state_of
 from diptych.training.run import Run
@@ -22,6 +24,14 @@ from diptych.training.run import Run
 _SHOWN = 5
 _EXAMPLES = 3
 _WORDS = {"t2i": "text → image", "i2t": "image → text"}
+
+
+def report_of(run: Run, encoded: EncodedCollection, origin: Origin) -> Page:
+    """Return the page of a run, measured anew: it takes a moment, and cannot be of other weights or other measures."""
+    result, collection = evaluate_encoded(encoded), origin.collection()
+    beside = run.folder / "evaluation" / f"{safe_name(f'{collection.name}-{origin.split}')}-{WITH}"
+    both = Result.open(beside) if (beside / "evaluation.json").is_file() else None
+    return run_page(run, result, encoded, collection, both)
 
 
 def run_page(

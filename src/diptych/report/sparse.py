@@ -10,7 +10,7 @@ from diptych.data.collection import Collection
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.report.document import Card, Gallery, Headline, Page, Section
 from diptych.sparse import SparseMeasures, SparsifiedCollection, TermVocabulary, readable
-from diptych.sparse.explain import Bag, Match
+from diptych.sparse.explain import Bag, Match, evenly
 
 OWN_TERMS = (
     "Bold and blue: the caption, or one of the image's captions, contains the term; orange: expansion."
@@ -91,9 +91,3 @@ def sparse_page(
         protocol={name: str(value) for name, value in measures.about.items() if value is not None},
         commands=[command],
     )
-
-
-def evenly(size: int, count: int) -> list[int]:
-    """Return at most ``count`` places of so many, evenly spaced."""
-    taken = min(count, size)
-    return [place * size // taken for place in range(taken)]

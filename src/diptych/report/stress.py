@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import partial
+from pathlib import Path
 
 from diptych.analysis.perturbations import PERTURBATIONS, PicturePerturbation
 from diptych.analysis.perturbations.pictures import perturbed_pictures
 from diptych.data.collection import Collection
+from diptych.encoders.embeddings import Origin
 from diptych.evaluation.stress import Example, StressComparison, StressResult, StressRow
 from diptych.evaluation.stress.tables import (
     COMPARISON_LEGEND,
@@ -38,6 +41,14 @@ _PREFERENCE = (
     "These changes alter what a caption says, or the order of its words. How often does the image that it was written "
     "for score the clean caption higher than the changed one?"
 )
+
+
+def page_of(folder: Path) -> tuple[Page, list[str]] | None:
+    """Return the page of what ``diptych analyse stress`` wrote, and lines to print; None of another folder."""
+    if not (folder / "stress.json").is_file():
+        return None
+    found, origin = StressResult.open(folder), Origin.read(folder)
+    return stress_page(found, None if origin is None else replace(origin, split=None).collection()), []
 
 
 def stress_page(found: StressResult, collection: Collection | None = None) -> Page:

@@ -5,80 +5,50 @@ Names are imported when they are used: a vocabulary alone needs no library of ne
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-_HOMES = {
-    name: f"diptych.sparse.{module}"
-    for module, names in {
-        "evaluate": "SparseMeasures measure_sparsified",
-        "expansion": "expand",
-        "explain": "Contribution explain_match in_words readable top_terms",
-        "measures": "exact_at faithfulness flops nonzeros semantic_at",
-        "options": "SparsifyOptions sparsify_options",
-        "pairs": "PairedRows",
-        "sparsified": "NamedSparse SparseEncoder SparseFolder SparsifiedCollection sparsify_collection",
-        "sparsifier": "Sparsifier",
-        "static": "StaticEmbedding",
-        "training": "train_sparsifier",
-        "vocabulary": "TermVocabulary",
-    }.items()
-    for name in names.split()
-}
+from diptych.core.extras import lazy_names
 
-__all__ = [
-    "Contribution",
-    "NamedSparse",
-    "PairedRows",
-    "SparseEncoder",
-    "SparseFolder",
-    "SparseMeasures",
-    "SparsifiedCollection",
-    "Sparsifier",
-    "SparsifyOptions",
-    "StaticEmbedding",
-    "TermVocabulary",
-    "exact_at",
-    "expand",
-    "explain_match",
-    "faithfulness",
-    "flops",
-    "in_words",
-    "measure_sparsified",
-    "nonzeros",
-    "readable",
-    "semantic_at",
-    "sparsify_collection",
-    "sparsify_options",
-    "top_terms",
-    "train_sparsifier",
-]
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".evaluate": "SparseMeasures measure_sparsified",
+        ".expansion": "expand",
+        ".explain": "Contribution explain_match in_words readable top_terms",
+        ".measures": "exact_at faithfulness flops nonzeros semantic_at",
+        ".options": "SparsifyOptions sparsify_options",
+        ".pairs": "PairedRows",
+        ".sparsified": "NamedSparse SparseEncoder SparseFolder SparsifiedCollection sparsify_collection",
+        ".sparsifier": "Sparsifier",
+        ".static": "StaticEmbedding",
+        ".training": "train_sparsifier",
+        ".vocabulary": "TermVocabulary",
+    },
+)
 
 if TYPE_CHECKING:
-    from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
-    from diptych.sparse.expansion import expand
-    from diptych.sparse.explain import Contribution, explain_match, in_words, readable, top_terms
-    from diptych.sparse.measures import exact_at, faithfulness, flops, nonzeros, semantic_at
-    from diptych.sparse.options import SparsifyOptions, sparsify_options
-    from diptych.sparse.pairs import PairedRows
-    from diptych.sparse.sparsified import (
-        NamedSparse,
-        SparseEncoder,
-        SparseFolder,
-        SparsifiedCollection,
-        sparsify_collection,
-    )
-    from diptych.sparse.sparsifier import Sparsifier
-    from diptych.sparse.static import StaticEmbedding
-    from diptych.sparse.training import train_sparsifier
-    from diptych.sparse.vocabulary import TermVocabulary
-
-
-def __getattr__(name: str) -> Any:
-    try:
-        home = _HOMES[name]
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
+    from diptych.sparse.evaluate import SparseMeasures as SparseMeasures
+    from diptych.sparse.evaluate import measure_sparsified as measure_sparsified
+    from diptych.sparse.expansion import expand as expand
+    from diptych.sparse.explain import Contribution as Contribution
+    from diptych.sparse.explain import explain_match as explain_match
+    from diptych.sparse.explain import in_words as in_words
+    from diptych.sparse.explain import readable as readable
+    from diptych.sparse.explain import top_terms as top_terms
+    from diptych.sparse.measures import exact_at as exact_at
+    from diptych.sparse.measures import faithfulness as faithfulness
+    from diptych.sparse.measures import flops as flops
+    from diptych.sparse.measures import nonzeros as nonzeros
+    from diptych.sparse.measures import semantic_at as semantic_at
+    from diptych.sparse.options import SparsifyOptions as SparsifyOptions
+    from diptych.sparse.options import sparsify_options as sparsify_options
+    from diptych.sparse.pairs import PairedRows as PairedRows
+    from diptych.sparse.sparsified import NamedSparse as NamedSparse
+    from diptych.sparse.sparsified import SparseEncoder as SparseEncoder
+    from diptych.sparse.sparsified import SparseFolder as SparseFolder
+    from diptych.sparse.sparsified import SparsifiedCollection as SparsifiedCollection
+    from diptych.sparse.sparsified import sparsify_collection as sparsify_collection
+    from diptych.sparse.sparsifier import Sparsifier as Sparsifier
+    from diptych.sparse.static import StaticEmbedding as StaticEmbedding
+    from diptych.sparse.training import train_sparsifier as train_sparsifier
+    from diptych.sparse.vocabulary import TermVocabulary as TermVocabulary

@@ -218,6 +218,23 @@ class BagReader:
             return Bag(name, self.encoder.encode_images([picture()]), picture=picture)
         return Bag(name, self.encoder.encode_texts([name]), [name])
 
+    def bags(self, names: Sequence[str], count: int) -> list[Bag]:
+        """Return what is named as bags, or without any so many images of the part, evenly spaced."""
+        ids = self.rows.images.ids
+        return [self.bag(name) for name in names or [ids[place] for place in evenly(len(ids), count)]]
+
+    def table(self, bags: Iterable[Bag], k: int) -> Table:
+        """Return the heaviest terms of bags; those that their captions contain have an asterisk."""
+        rows = []
+        for bag in bags:
+            terms = (
+                f"{term}{'*' if own else ''} {weight:.2f}"
+                for term, weight, own in bag.top(self.vocabulary, k)
+            )
+            shown = next(iter(bag.captions), "") if bag.picture is None else bag.name
+            rows.append((shown, ", ".join(terms) or "no term at all"))
+        return Table.of("", "", ("what", f"top {k} terms"), rows)
+
     def best(self, query: Bag, kind: str | None, k: int, item: str | None = None) -> list[Bag]:
         """Return the best for a query by exact search, or the item that is named; by default what the query is not."""
         kind = kind or ("texts" if is_image_path(query.name) else "images")
@@ -230,3 +247,9 @@ class BagReader:
             split = self.rows.about["split"] or "all"
             raise UnknownNameError(f"id among the {kind} of split {split}", item, items.ids)
         return [Bag.of(self.rows, self.collection, kind, place) for place in places]
+
+
+def evenly(size: int, count: int) -> list[int]:
+    """Return at most ``count`` places of so many, evenly spaced."""
+    taken = min(count, size)
+    return [place * size // taken for place in range(taken)]

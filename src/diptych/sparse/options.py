@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
 from diptych.core.errors import RecipeError
-from diptych.core.options import Options
+from diptych.core.options import Options, OutOption, parameter, parse_values
+from diptych.data.source import SplitOption
 
 
 class _Section(Options):
@@ -117,3 +119,58 @@ def sparsify_options(values: Mapping[str, Any]) -> SparsifyOptions:
         else:
             raise RecipeError(f"options of the head have no place for {key!r}", "e.g. loss.eta=1e-4")
     return SparsifyOptions.read(nested, "options of the head", RecipeError)
+
+
+class TrainOptions(OutOption):
+    """What a head learns from, and how."""
+
+    eta: float | None = parameter(
+        None, "η: how much sparsity counts, 1e-2 (few terms) to 1e-5 (many).", ge=0, default="5e-3"
+    )
+    expansion: str | None = parameter(
+        None, "A caption's terms: 0 its own, 1 any, c and c+w others by and by.", default="c"
+    )
+    mlm: str | None = parameter(
+        None,
+        "A masked language model, folder or hub name, whose vocabulary and embeddings the head begins "
+        "with; else both are learned from the training captions.",
+    )
+    set_: list[str] = parameter([], "KEY=VALUE for the head, e.g. training.epochs=100. Repeatable.")
+    train: str = parameter("train", "The split that is learned from.")
+    validation: str = parameter("val", "Measured meanwhile, where it is there.")
+    test: str = parameter("test", "Measured in the end, where it is there.")
+    word_vectors: Path | None = parameter(
+        None, "For Semantic@k: an .npz of words and vectors.", default="the masked language model's"
+    )
+    accelerator: str = parameter("auto", "cpu, cuda, mps or auto.")
+
+    def head(self) -> SparsifyOptions:
+        """Return the options of the head."""
+        short = {"loss.eta": self.eta, "expansion.mode": self.expansion, "vocabulary.source": self.mlm}
+        given = {key: value for key, value in short.items() if value is not None}
+        return sparsify_options(parse_values(self.set_, "--set") | given)
+
+
+class SheetOptions(SplitOption):
+    """Of which split, and where it is drawn."""
+
+    sheet: Path | None = parameter(None, "Draw a .png, .jpg or .html of it.")
+
+
+class TermsOptions(SheetOptions):
+    """What is shown."""
+
+    what: list[str] = parameter(
+        [], "Sentences, paths of images, or ids of the split; images of the split without any.", argument=True
+    )
+    k: int = parameter(10, "How many terms.", "-k", ge=1)
+    count: int = parameter(10, "How many images of the split.", "-n", ge=1)
+
+
+class ExplainOptions(SheetOptions):
+    """What is explained."""
+
+    k: int = parameter(3, "How many of the best are explained.", "-k", ge=1)
+    item: str | None = parameter(None, "The id of one image or caption, instead of the best.")
+    of: Literal["images", "texts"] | None = parameter(None, "What is found.", default="what the query is not")
+    terms: int = parameter(8, "How many terms of each.", ge=1)

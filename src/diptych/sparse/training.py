@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
 from diptych.core.errors import UsageError
-from diptych.core.files import recover_folder
+from diptych.core.files import recover_folder, safe_name
+from diptych.core.locking import exclusive_folder
+from diptych.core.table import Table
+from diptych.data.collection import Collection
+from diptych.data.source import DataSpec
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.embeddings import EncodedCollection, Origin, check_still_there
+from diptych.encoders.family import rooted
 from diptych.encoders.inputs import pick_device
+from diptych.evaluation.sources import encode_part
+from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
 from diptych.sparse.head import SparseHeads, each_head, fresh_heads
 from diptych.sparse.initialise import starting_weights
-from diptych.sparse.options import SparsifyOptions
+from diptych.sparse.options import SparsifyOptions, TrainOptions
 from diptych.sparse.pairs import PairedRows, Pairs, Validation
+from diptych.sparse.sparsified import SparseFolder, SparsifiedCollection, sparsify_collection
 from diptych.sparse.sparsifier import Sparsifier
+from diptych.sparse.static import StaticEmbedding
 from diptych.sparse.task import HeadFolder, HeadTask
 from diptych.sparse.vocabulary import TermVocabulary
+from diptych.training.run import Run
 from diptych.training.trainer import Saving, Trainer, multiplies_bfloat16, single_device
 
 logger = logging.getLogger(__name__)
@@ -128,3 +141,81 @@ def _begun(
             if parameter is not None and value is not None:
                 parameter.data.copy_(torch.from_numpy(value))
     return heads
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedHead:
+    """A head, and what it keeps and loses on the part that was measured."""
+
+    folder: Path
+    sparsifier: Sparsifier
+    rows: SparsifiedCollection
+    collection: Collection  # the part
+    measures: SparseMeasures
+
+    def tables(self) -> list[Table]:
+        """Return what it keeps and loses."""
+        return self.measures.tables()
+
+    def line(self) -> str:
+        """Return what the head is, and where."""
+        about = "head over {terms:,} terms, ω {hidden}, η {eta:g}, expansion {expansion}; in {folder}"
+        return about.format(**self.sparsifier.describe(), folder=self.folder)
+
+
+def train_head(source: str, data: DataSpec, options: TrainOptions) -> TrainedHead:
+    """Train a head on the embeddings of a run, an encoder or a folder, and measure it on the test split."""
+    head, folder = options.head(), options.out or Path(source) / "sparse"
+    if options.out is None and not Path(source).is_dir():
+        raise UsageError("nowhere to write", f"{source} is no folder: name one with --out")
+    static = str(options.word_vectors or head.vocabulary.source or "")
+    embedding = StaticEmbedding.open(static) if static else None  # before the work, not after it
+    HeadFolder(folder).check_options(head)  # likewise
+    splits = options.train, options.validation, options.test
+    origin, parts = _dense_parts(source, data, splits, folder)
+    train, validation, _ = (
+        PairedRows.of(parts[split][0], parts[split][1].captions) if split in parts else None
+        for split in splits
+    )
+    assert train is not None
+    sparsifier = train_sparsifier(train, head, folder, validation=validation, accelerator=options.accelerator)
+    shown = next(split for split in reversed(splits) if split in parts)
+    dense, part = parts[shown]
+    with exclusive_folder(folder):  # of two at once each would take the other's unfinished rows away
+        rows = sparsify_collection(sparsifier, dense, part.captions, folder / "rows" / shown)
+        measures = measure_sparsified(dense, rows, sparsifier.vocabulary, part.captions, embedding=embedding)
+        measures.save(folder / "measures" / f"{safe_name(shown)}.npz")
+        SparseFolder(folder, origin, shown).save()
+    return TrainedHead(folder, sparsifier, rows, part, measures)
+
+
+def _dense_parts(
+    source: str, data: DataSpec, splits: Sequence[str], out: Path
+) -> tuple[Origin, dict[str, tuple[EncodedCollection, Collection]]]:
+    """Return the origin of all splits, and those that are there with their dense rows: what is encoded is used."""
+    kept = Origin.read(Path(source))
+    if kept is not None:
+        if data.data is not None:
+            raise UsageError(f"{source} is embedded already", "leave --data out")
+        check_still_there(kept.model, source)
+    model = Path(kept.model if kept else source)
+    run = Run.open(model) if (model / "run.json").is_file() else None
+    encoder = DualEncoder.load(str(kept.model if kept else source))
+    origin = replace(kept, split=None) if kept else Origin(rooted(source), data.section(run), None)
+    whole = origin.collection()
+    there = whole.split_sizes
+    if splits[0] not in there:
+        raise UsageError(
+            f"{whole.name} has no split {splits[0]!r} to learn from, only {', '.join(there)}",
+            "name one with --train",
+        )
+    parts, home = {}, (out if run is None else run.folder) / "embeddings"
+    for split in dict.fromkeys(split for split in splits if split in there):
+        if kept and kept.split == split:
+            encoded = EncodedCollection.open(source)
+        else:
+            with exclusive_folder(home):  # of two at once each would take the other's unfinished rows away
+                name = safe_name(f"{whole.name}-{split}")
+                encoded = encode_part(encoder, whole, replace(origin, split=split), home / name)
+        parts[split] = encoded, whole.split(split)
+    return origin, parts

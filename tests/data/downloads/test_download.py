@@ -90,7 +90,7 @@ def test_a_picture_that_does_not_come_says_why(
 
 def test_a_busy_host_is_left_alone_for_as_long_as_it_says(host: PictureHost, tmp_path: Path) -> None:
     host.busy_for, host.retry_after = 1, "1"
-    assert fetch(host, tmp_path, "/busy/1", "/ok/a.png", robots=False).there == 2
+    assert fetch(host, tmp_path, "/busy/1", "/ok/a.png", ignore_robots=True).there == 2
     assert host.asked == ["/busy/1", "/busy/1", "/ok/a.png"]
     assert host.at[1] - host.at[0] >= 0.95
 
@@ -106,19 +106,19 @@ def test_a_host_that_wants_a_long_rest_is_left_for_another_time(host: PictureHos
 
 def test_a_dead_host_is_given_up_and_tried_again_another_time(host: PictureHost, tmp_path: Path) -> None:
     dead = [Wanted(f"d{i}", f"http://127.0.0.1:9/{i}.png") for i in range(10)]
-    given = {"allow_private": True, "back_off": 0.0, "attempts": 2, "robots": False}
-    options = DownloadOptions("me@example.org", 1000.0, **given)
+    given = {"allow_private": True, "back_off": 0.0, "attempts": 2, "ignore_robots": True}
+    options = DownloadOptions(contact="me@example.org", rate=1000.0, **given)
     done = download_pictures([*dead, Wanted("a", f"{host.address}/ok/a.png")], tmp_path, options)
     assert (done.there, done.reasons, done.left) == (1, {"unreachable": 3}, 7)
     assert list(done.given_up) == ["127.0.0.1:9"]
 
 
 def test_one_request_at_a_time_and_so_many_per_second(host: PictureHost, tmp_path: Path) -> None:
-    fetch(host, tmp_path, *(f"/ok/{i}.png" for i in range(6)), rate=20.0, robots=False)
+    fetch(host, tmp_path, *(f"/ok/{i}.png" for i in range(6)), rate=20.0, ignore_robots=True)
     assert host.together == 1
     gaps = [later - earlier for earlier, later in zip(host.at, host.at[1:], strict=False)]
     assert sum(gaps) >= 5 / 20 * 0.9
-    fetch(host, tmp_path, *(f"/slow/{i}" for i in range(4)), robots=False, connections=4)
+    fetch(host, tmp_path, *(f"/slow/{i}" for i in range(4)), ignore_robots=True, connections=4)
     assert 2 <= host.together <= 4
 
 
@@ -128,7 +128,7 @@ def test_robots_txt_is_kept_to_and_read_once(host: PictureHost, tmp_path: Path) 
     assert done.there == 1
     assert done.reasons == {"robots": 2}
     assert host.asked == ["/robots.txt", "/ok/a.png"]
-    assert fetch(host, tmp_path, "/slow/1", robots=False, retry=True).there == 1
+    assert fetch(host, tmp_path, "/slow/1", ignore_robots=True, retry=True).there == 1
     host.robots = "User-agent: diptych\nDisallow: /ok/"
     assert fetch(host, tmp_path, "/moved/c.png").reasons == {"robots": 1}
     assert host.counts["/ok/c.png"] == 0, "it holds for where a redirect leads"
@@ -154,7 +154,7 @@ def test_private_addresses_are_refused_unless_allowed(host: PictureHost, tmp_pat
     port = host.address.rsplit(":", 1)[1]
     names = ("127.0.0.1", "localhost", "[::1]", "0.0.0.0")
     wanted = [Wanted(name, f"http://{name}:{port}/ok/a.png") for name in names]
-    done = download_pictures(wanted, tmp_path, DownloadOptions("me@example.org", 1000.0))
+    done = download_pictures(wanted, tmp_path, DownloadOptions(contact="me@example.org", rate=1000.0))
     assert done.reasons == {"private": 4}
     assert not host.asked
 
@@ -186,7 +186,7 @@ def test_a_picture_that_was_removed_or_has_moved_is_fetched_again(host: PictureH
     fetch(host, tmp_path, "/ok/a.png")
     next(tmp_path.glob("*.png")).unlink()
     assert fetch(host, tmp_path, "/ok/a.png").fetched == 1
-    options = DownloadOptions("me@example.org", 1000.0, allow_private=True)
+    options = DownloadOptions(contact="me@example.org", rate=1000.0, allow_private=True)
     done = download_pictures([Wanted("/ok/a.png", f"{host.address}/ok/z.jpg")], tmp_path, options)
     assert done.fetched == 1
     assert sorted(file.suffix for file in tmp_path.iterdir()) == [".jpg", ".jsonl"]
@@ -197,7 +197,7 @@ def test_a_picture_that_was_removed_or_has_moved_is_fetched_again(host: PictureH
 
 
 def test_a_stop_keeps_what_came(host: PictureHost, tmp_path: Path) -> None:
-    options = DownloadOptions("me@example.org", 1000.0, allow_private=True)
+    options = DownloadOptions(contact="me@example.org", rate=1000.0, allow_private=True)
     wanted = [Wanted(f"P{i}", f"{host.address}/ok/{i}.png") for i in range(20)]
     with stop_when(lambda: len(host.asked) > 5), pytest.raises(Interrupted, match="came"):
         download_pictures(wanted, tmp_path, options)
@@ -220,4 +220,4 @@ def test_somebody_elses_folder_is_left_alone(host: PictureHost, tmp_path: Path) 
 @pytest.mark.parametrize("given", [{"contact": " "}, {"contact": "a\nb"}, {"rate": 0.0}, {"attempts": 0}])
 def test_options_that_cannot_be(given: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        DownloadOptions(**{"contact": "me@example.org", **given})
+        DownloadOptions.read({"contact": "me@example.org", **given}, "download")

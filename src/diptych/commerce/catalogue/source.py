@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue, products_per_category
 from diptych.core.artifact import decode
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
+from diptych.core.options import OutOption, parameter, parse_values
 from diptych.core.table import Table
+from diptych.data.readers import has_own_format
+from diptych.data.source import DataSource
+from diptych.data.taxonomy import read_taxonomy, recognised_format
+from diptych.data.taxonomy.tree import shape_of, tree_content
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
+
+
+_TAXONOMIES = "diptych.data.taxonomy:TAXONOMIES"
 
 
 @dataclass(frozen=True)
@@ -58,8 +66,6 @@ class CatalogueSource:
 
         collection, tree = self.collection(), None
         if self.taxonomy is not None:
-            from diptych.data.taxonomy import read_taxonomy
-
             tree = read_taxonomy(self.taxonomy, self.taxonomy_format).tree
         catalogue = catalogue_of(
             collection,
@@ -71,6 +77,104 @@ class CatalogueSource:
         if kind is None:
             kind = "given" if "test" in catalogue.split_sizes else "product"
         return assign_splits(catalogue, kind, **self.split_options)
+
+
+class SortedData(DataSource):
+    """How products and the tree that they are sorted into are read."""
+
+    data: Path | None = parameter(
+        None, "Other products than those the run was trained on.", argument=True, metavar="DATA"
+    )
+    taxonomy: Path | None = parameter(None, "The category tree, where it is another file.")
+    taxonomy_format: str | None = parameter(
+        None, "Its format, where it is not recognised.", names=_TAXONOMIES
+    )
+    unknown: Literal["error", "add", "none"] = parameter(
+        "error",
+        "error, add or none, for categories that --taxonomy lacks.",
+        "--unknown-paths",
+        metavar="RULE",
+    )
+
+    def source(self, **more: Any) -> CatalogueSource:
+        """Return how the products are read, from anywhere."""
+        data = Path(str(self.data))
+        return CatalogueSource(
+            data=str(data.resolve() if data.exists() else data),
+            options=self.reader_options(),
+            taxonomy=None if self.taxonomy is None else str(self.taxonomy.resolve()),
+            **self.model_dump(include={"reader", "taxonomy_format", "unknown"}),
+            **more,
+        )
+
+
+class ProductData(SortedData):
+    """Which products a model is trained or measured on, and how they are split."""
+
+    data: Path = parameter(
+        ...,
+        "Products: a folder or file (diptych data products, XMarket, a feed, …).",
+        argument=True,
+        metavar="DATA",
+    )
+    attribute_form: Literal["named", "values"] = parameter(
+        "named", "named (colour: red) or values (red).", metavar="FORM"
+    )
+    split_by: str | None = parameter(
+        None, "given, product or category.", default="given, or product where there is no test split"
+    )
+    split_option: list[str] = parameter([], "KEY=VALUE for it, e.g. seed=1. Repeatable.")
+
+    def read_products(self) -> tuple[Catalogue, CatalogueSource]:
+        """Read the products; return also how to read them again from anywhere."""
+        nested: dict[str, Any] = {}  # shares.test=0.2 is a value in a table of shares
+        for key, value in parse_values(self.split_option, "--split-option").items():
+            name, point, part = key.partition(".")
+            nested[name] = {**nested.get(name, {}), part: value} if point else value
+        source = self.source(attribute_form=self.attribute_form, split_by=self.split_by, split_options=nested)
+        return source.catalogue(), source
+
+
+class TreeOptions(SortedData, OutOption):
+    """Which tree is described; --out writes it as JSON."""
+
+    data: Path = parameter(
+        ..., "A taxonomy's file, or a dataset of products.", argument=True, metavar="FILE|DATA"
+    )
+    format: str | None = parameter(None, "The file's format, where it is not recognised.", names=_TAXONOMIES)
+    option: list[str] = parameter([], "KEY=VALUE for the format, e.g. orphans=root. Repeatable.")
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a taxonomy's file; a feed has paths as well, and is no list of them."""
+        of_products = any(getattr(self, one) for one in ("images", "reader", "reader_option", "taxonomy"))
+        of_file = bool(self.format or self.option)
+        if of_products and of_file:
+            message = "--format and --option are of a taxonomy's file, the other options of products"
+            raise UsageError(message, "give one kind")
+        if of_products or of_file:
+            return of_file
+        return not has_own_format(self.data) and bool(recognised_format(self.data))
+
+
+def describe_tree(options: TreeOptions) -> tuple[list[Table | str], dict[str, Any]]:
+    """Return what is shown of a tree, and its JSON."""
+    more: list[Table | str] = []
+    counts: dict[str, Any] = {}
+    if options.is_file:
+        made = read_taxonomy(options.data, options.format, **parse_values(options.option, "--option"))
+        about: dict[str, Any] = {"name": made.name, "version": made.version, "language": made.language}
+        line, tree, notes = made.describe(), made.tree, made.notes
+    else:
+        catalogue = options.source(split_by="given").catalogue()  # a tree needs no test products
+        about = {"name": catalogue.name, "products": len(catalogue)}
+        line, tree, notes = catalogue.describe(), catalogue.tree, catalogue.notes
+        counts["products"], counts["products_with_those_below"] = products_per_category(catalogue)
+        more = product_tables(catalogue)
+    shape = shape_of(tree)
+    alone = [f"{shape.only_children:,} categories have no siblings: their level sorts nothing"]
+    lines = [*(alone if shape.only_children else []), *(f"note: {note}" for note in notes)]
+    return [line, *shape.tables(), *lines, *more], about | tree_content(tree, notes, counts)
 
 
 def described(kind: type, metadata: Any, folder: Path) -> Any:
@@ -123,20 +227,20 @@ _SHOWN = 10
 _HALF = 0.5
 
 
-def product_tables(catalogue: Catalogue) -> tuple[list[Table], list[str]]:
+def product_tables(catalogue: Catalogue) -> list[Table | str]:
     """Return the largest categories, and notes on empty ones and on one that holds most products."""
     itself, below = products_per_category(catalogue)
     largest = [node for node in np.argsort(-itself, kind="stable")[:_SHOWN] if itself[node]]
     rows = [(catalogue.tree.text(node), f"{itself[node]:,}", f"{below[node]:,}") for node in largest]
     columns = ("category", "products", "with those below")
-    notes = []
+    shown: list[Table | str] = [Table.of("the largest categories", "", columns, rows)]
     if empty := int((below == 0).sum()):
-        notes.append(f"{empty:,} of {len(below):,} categories have no products, in them or below")
+        shown.append(f"{empty:,} of {len(below):,} categories have no products, in them or below")
     sorted_in = int((catalogue.place >= 0).sum())
     if sorted_in and itself.max() >= _HALF * sorted_in and len(below) > 1:
         first = int(itself.argmax())
-        notes.append(
+        shown.append(
             f"note: {catalogue.tree.text(first)!r} alone holds {itself[first] / sorted_in:.0%} of the products; most "
             "measures are means over categories, where it counts as one"
         )
-    return [Table.of("the largest categories", "", columns, rows)], notes
+    return shown

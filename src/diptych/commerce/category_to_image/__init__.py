@@ -5,112 +5,59 @@ Names are imported when they are used, so that the command line loads no library
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-_HOMES = {
-    name: f"diptych.{module}"
-    for module, names in {
-        "commerce.catalogue": "Catalogue Judged catalogue_of category_texts judge targets_of",
-        "commerce.catalogue.making": "assign_splits",
-        "commerce.category_to_image.evaluation": "ModelsEvaluation evaluate_given evaluate_models measure_ranker",
-        "commerce.category_to_image.features": "CategoryFeatures FeatureMaker ProductFeatures learning_texts",
-        "commerce.category_to_image.filling": "Calibration Filler calibrate candidate_nodes reliability_of",
-        "commerce.category_to_image.loss": "category_product_loss",
-        "commerce.category_to_image.model": "CategoryProductModel",
-        "commerce.category_to_image.options": "TrainOptions",
-        "commerce.category_to_image.picking": "Picks pick",
-        "commerce.category_to_image.rankers": "RANKERS Ranker",
-        "commerce.category_to_image.runs": "CategoryRun",
-        "commerce.category_to_image.training": "TrainedModel train",
-        "data.taxonomy": "CategoryTree read_taxonomy",
-    }.items()
-    for name in names.split()
-}
+from diptych.core.extras import lazy_names
 
-__all__ = [
-    "RANKERS",
-    "Calibration",
-    "Catalogue",
-    "CategoryFeatures",
-    "CategoryProductModel",
-    "CategoryRun",
-    "CategoryTree",
-    "FeatureMaker",
-    "Filler",
-    "Judged",
-    "ModelsEvaluation",
-    "Picks",
-    "ProductFeatures",
-    "Ranker",
-    "TrainOptions",
-    "TrainedModel",
-    "assign_splits",
-    "calibrate",
-    "candidate_nodes",
-    "catalogue_of",
-    "category_product_loss",
-    "category_texts",
-    "evaluate_given",
-    "evaluate_models",
-    "judge",
-    "learning_texts",
-    "measure_ranker",
-    "pick",
-    "read_taxonomy",
-    "reliability_of",
-    "targets_of",
-    "train",
-]
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "diptych.commerce.catalogue": "Catalogue Judged catalogue_of category_texts judge targets_of",
+        "diptych.commerce.catalogue.making": "assign_splits",
+        ".evaluation": "ModelsEvaluation evaluate_given evaluate_models measure_ranker",
+        ".features": "CategoryFeatures FeatureMaker ProductFeatures learning_texts",
+        ".filling": "Calibration Filler calibrate candidate_nodes reliability_of",
+        ".loss": "category_product_loss",
+        ".model": "CategoryProductModel",
+        ".options": "TrainOptions",
+        ".picking": "Picks pick",
+        ".rankers": "RANKERS Ranker",
+        ".runs": "CategoryRun",
+        ".training": "TrainedModel train",
+        "diptych.data.taxonomy": "CategoryTree read_taxonomy",
+    },
+)
 
 if TYPE_CHECKING:
-    from diptych.commerce.catalogue import (
-        Catalogue,
-        Judged,
-        catalogue_of,
-        category_texts,
-        judge,
-        targets_of,
-    )
-    from diptych.commerce.catalogue.making import assign_splits
-    from diptych.commerce.category_to_image.evaluation import (
-        ModelsEvaluation,
-        evaluate_given,
-        evaluate_models,
-        measure_ranker,
-    )
-    from diptych.commerce.category_to_image.features import (
-        CategoryFeatures,
-        FeatureMaker,
-        ProductFeatures,
-        learning_texts,
-    )
-    from diptych.commerce.category_to_image.filling import (
-        Calibration,
-        Filler,
-        calibrate,
-        candidate_nodes,
-        reliability_of,
-    )
-    from diptych.commerce.category_to_image.loss import category_product_loss
-    from diptych.commerce.category_to_image.model import CategoryProductModel
-    from diptych.commerce.category_to_image.options import TrainOptions
-    from diptych.commerce.category_to_image.picking import Picks, pick
-    from diptych.commerce.category_to_image.rankers import RANKERS, Ranker
-    from diptych.commerce.category_to_image.runs import CategoryRun
-    from diptych.commerce.category_to_image.training import TrainedModel, train
-    from diptych.data.taxonomy import CategoryTree, read_taxonomy
-
-
-def __getattr__(name: str) -> Any:
-    try:
-        home = _HOMES[name]
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    from diptych.commerce.catalogue import Catalogue as Catalogue
+    from diptych.commerce.catalogue import Judged as Judged
+    from diptych.commerce.catalogue import catalogue_of as catalogue_of
+    from diptych.commerce.catalogue import category_texts as category_texts
+    from diptych.commerce.catalogue import judge as judge
+    from diptych.commerce.catalogue import targets_of as targets_of
+    from diptych.commerce.catalogue.making import assign_splits as assign_splits
+    from diptych.commerce.category_to_image.evaluation import ModelsEvaluation as ModelsEvaluation
+    from diptych.commerce.category_to_image.evaluation import evaluate_given as evaluate_given
+    from diptych.commerce.category_to_image.evaluation import evaluate_models as evaluate_models
+    from diptych.commerce.category_to_image.evaluation import measure_ranker as measure_ranker
+    from diptych.commerce.category_to_image.features import CategoryFeatures as CategoryFeatures
+    from diptych.commerce.category_to_image.features import FeatureMaker as FeatureMaker
+    from diptych.commerce.category_to_image.features import ProductFeatures as ProductFeatures
+    from diptych.commerce.category_to_image.features import learning_texts as learning_texts
+    from diptych.commerce.category_to_image.filling import Calibration as Calibration
+    from diptych.commerce.category_to_image.filling import Filler as Filler
+    from diptych.commerce.category_to_image.filling import calibrate as calibrate
+    from diptych.commerce.category_to_image.filling import candidate_nodes as candidate_nodes
+    from diptych.commerce.category_to_image.filling import reliability_of as reliability_of
+    from diptych.commerce.category_to_image.loss import category_product_loss as category_product_loss
+    from diptych.commerce.category_to_image.model import CategoryProductModel as CategoryProductModel
+    from diptych.commerce.category_to_image.options import TrainOptions as TrainOptions
+    from diptych.commerce.category_to_image.picking import Picks as Picks
+    from diptych.commerce.category_to_image.picking import pick as pick
+    from diptych.commerce.category_to_image.rankers import RANKERS as RANKERS
+    from diptych.commerce.category_to_image.rankers import Ranker as Ranker
+    from diptych.commerce.category_to_image.runs import CategoryRun as CategoryRun
+    from diptych.commerce.category_to_image.training import TrainedModel as TrainedModel
+    from diptych.commerce.category_to_image.training import train as train
+    from diptych.data.taxonomy import CategoryTree as CategoryTree
+    from diptych.data.taxonomy import read_taxonomy as read_taxonomy

@@ -1,34 +1,44 @@
-"""Training on a catalogue, and applying a run to one: rows, images, evaluations."""
+"""Training on a catalogue, and applying a run to one: embeddings, images, evaluations."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from pydantic import field_validator, model_validator
 
 from diptych.commerce.catalogue.catalogue import Catalogue, category_texts, judge
 from diptych.commerce.catalogue.making import catalogue_of, seen_nodes
 from diptych.commerce.catalogue.source import (
     VALIDATION,
     CatalogueSource,
+    ProductData,
+    SortedData,
     described,
     training_part,
+    used_part,
     validation_part,
 )
-from diptych.commerce.category_to_image.features import FeatureMaker, ProductFeatures
+from diptych.commerce.category_to_image.features import ProductFeatures
+from diptych.commerce.category_to_image.features.maker import EncoderSpec
 from diptych.commerce.category_to_image.options import TrainOptions
-from diptych.commerce.category_to_image.picking import Among, Distinct, Picks, pick_rows
+from diptych.commerce.category_to_image.picking import PICKS, Among, Picks, pick_rows
 from diptych.commerce.category_to_image.rankers import product_embeddings, product_rows
 from diptych.commerce.category_to_image.runs import CategoryRun, encoder_name
+from diptych.commerce.category_to_image.tables import run_tables
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import check_replaceable
+from diptych.core.options import Options, OutOption, SamplesOption, TargetOption, parameter, parse_values
+from diptych.core.table import Table
 from diptych.data.products import paths_of
-from diptych.index import ENGINES, Index, build_index
+from diptych.index import ENGINES, build_index
+from diptych.index.searcher import OF_PRODUCTS
+from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -36,63 +46,112 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
     from diptych.evaluation.result import Result
 
+SETTINGS = "diptych.commerce.catalogue:SETTINGS"
+
 _HELD = 100_000
 """Of more products rows go to a file while they are used."""
 
 
-def train_run(
-    catalogue: Catalogue, data: Mapping[str, Any], maker: FeatureMaker, options: TrainOptions, out: Path
-) -> tuple[CategoryRun, ProductFeatures]:
-    """Train on the split ``train``, choose the epoch by the validation split if there is one; killed, it resumes.
+class HeadOptions(TargetOption):
+    """How heads over frozen encoders are trained."""
 
-    Returns:
-        The run; features of the products that it was trained on.
-    """
+    query: Literal["name", "path"] = parameter("name", "A category's text: name or whole path.")
+    published: bool = parameter(False, "As in the thesis: τ = 1, no dropout, …")
+    set_: list[str] = parameter([], "KEY=VALUE of training, e.g. epochs=10. Repeatable.", "--set")
+
+    def training(self, base: Mapping[str, Any], seed: str) -> TrainOptions:
+        """Return the options of training over ``base``; ``seed`` is the option that seeds come from."""
+        values = parse_values(self.set_, "--set")
+        named = {"modalities": "--model", "setting": "--setting", "query": "--query", "seed": seed}
+        for key in values.keys() & named.keys():
+            raise UsageError(f"--set {key}", f"say it with {named[key]}")
+        return TrainOptions.read({**base, **values}, "options of the training")
+
+
+class TrainHeads(HeadOptions):
+    """What is trained; a folder of an unfinished training is resumed."""
+
+    model: str = parameter("clip-ita", "clip- and what it reads: i(mage), t(itle), a(ttributes).")
+    setting: str = parameter(
+        "most-specific",
+        "A product's category: most-specific, most-general, or all (one drawn).",
+        names=SETTINGS,
+    )
+    seed: int = parameter(0, "Of weights, order and draws.", ge=0)
+
+    def chosen(self) -> TrainOptions:
+        """Return the options of the training."""
+        from diptych.commerce.category_to_image.evaluation.grid import trained_options
+
+        base = trained_options(self.model, self.setting, self.published).model_dump()
+        return self.training(base | self.model_dump(include={"query", "seed"}), "--seed")
+
+
+@dataclass(frozen=True)
+class CatalogueTraining:
+    """A run, what it was trained on, and how it does on the test products."""
+
+    run: CategoryRun
+    catalogue: Catalogue
+    features: ProductFeatures  # of the products that it was trained on
+    tested: Result | None  # None where there are no test products with a category
+
+    def tables(self) -> list[Table]:
+        """Return the measures of the test products."""
+        return run_tables(self.run, self.tested)
+
+    def lines(self) -> list[str]:
+        """Return what was trained on how much, which encoders made the rows, and which epoch was taken."""
+        run, catalogue, features = self.run, self.catalogue, self.features
+        about, encoders = run.model.about, run.about["encoders"]
+        split_by = run.about["data"].get("split_by")
+        sizes = ", ".join(f"{name} {size:,}" for name, size in catalogue.split_sizes.items())
+        lines = [catalogue.describe(), *(f"  {note}" for note in catalogue.notes)]
+        lines.append(f"splits: {sizes}{f', by {split_by}' if split_by else ''}")
+        if unreadable := int(features.about.get("unreadable_pictures") or 0):
+            lines.append(f"{unreadable:,} pictures to train on cannot be read: their products stand without")
+        image, text = encoders["image"], encoders["text"]
+        shown = encoder_name(image) if image else "none, the model needs none"
+        lines.append(f"text encoder: {encoder_name(text)}; image encoder: {shown}")
+        if image and image.get("kind") == "grid":
+            lines.append(
+                "  the grid sees colours and edges alone: better pictures with --image-encoder backbone:NAME or hf:NAME"
+            )
+        if text.get("kind") == "lsa":
+            lines.append(
+                "  lsa knows the words of the training products alone: better texts with --text-encoder sentence:NAME"
+            )
+        left, chosen = about["without_category"], about["chosen_by"]
+        skipped = f", {left:,} without a category left out" if left else ""
+        lines.append(f"{run.describe()}: trained on {about['products']:,} products{skipped}")
+        last = about["metrics"][about["best_epoch"] - 1]
+        why = f"the best by {chosen} of validation products" if chosen else "the last"
+        measured = f", {chosen} {100 * last[chosen]:.2f} %" if chosen else ""
+        lines.append(
+            f"epoch {about['best_epoch']} of {about['epochs']}, {why}: loss {last['loss']:.4f}{measured}"
+        )
+        return lines
+
+
+def train_catalogue(products: ProductData, encoders: EncoderSpec, options: TrainHeads) -> CatalogueTraining:
+    """Train on the split ``train``, choose the epoch by the validation split if there is one; killed, it resumes."""
     from diptych.commerce.category_to_image.training import train
+    from diptych.training.run import TrainingFolder
 
+    chosen, out = options.chosen(), options.out
+    TrainingFolder(out).check({}, beside=(), whole=False)
+    catalogue, source = products.read_products()
+    maker = encoders.maker(catalogue, chosen.modalities)
     [learned], validated = training_part(catalogue), validation_part(catalogue)
     features = maker.products(learned, missing="none")
-    nodes = range(len(catalogue.tree))
-    categories = maker.categories(category_texts(catalogue.tree, nodes, options.query))
+    categories = maker.categories(category_texts(catalogue.tree, range(len(catalogue.tree)), chosen.query))
     validation = None if validated is None else (validated, maker.products(validated, missing="none"))
-    trained = train(learned, features, categories, options, out, validation=validation)
-    return CategoryRun.finish(out, trained, maker, catalogue, data), features
+    trained = train(learned, features, categories, chosen, out, validation=validation)
+    run = CategoryRun.finish(out, trained, maker, catalogue, asdict(source))
+    return CatalogueTraining(run, catalogue, features, _tested(run, catalogue))
 
 
-def training_lines(run: CategoryRun, catalogue: Catalogue, features: ProductFeatures) -> list[str]:
-    """Return what was trained on how much, which encoders made the rows, and which epoch was taken."""
-    about, encoders = run.model.about, run.about["encoders"]
-    split_by = run.about["data"].get("split_by")
-    sizes = ", ".join(f"{name} {size:,}" for name, size in catalogue.split_sizes.items())
-    lines = [catalogue.describe(), *(f"  {note}" for note in catalogue.notes)]
-    lines.append(f"splits: {sizes}{f', by {split_by}' if split_by else ''}")
-    if unreadable := int(features.about.get("unreadable_pictures") or 0):
-        lines.append(f"{unreadable:,} pictures to train on cannot be read: their products stand without")
-    image, text = encoders["image"], encoders["text"]
-    shown = encoder_name(image) if image else "none, the model needs none"
-    lines.append(f"text encoder: {encoder_name(text)}; image encoder: {shown}")
-    if image and image.get("kind") == "grid":
-        lines.append(
-            "  the grid sees colours and edges alone: better pictures with --image-encoder backbone:NAME or hf:NAME"
-        )
-    if text.get("kind") == "lsa":
-        lines.append(
-            "  lsa knows the words of the training products alone: better texts with --text-encoder sentence:NAME"
-        )
-    left, chosen = about["without_category"], about["chosen_by"]
-    skipped = f", {left:,} without a category left out" if left else ""
-    lines.append(f"{run.describe()}: trained on {about['products']:,} products{skipped}")
-    last = about["metrics"][about["best_epoch"] - 1]
-    why = f"the best by {chosen} of validation products" if chosen else "the last"
-    measured = f", {chosen} {100 * last[chosen]:.2f} %" if chosen else ""
-    lines.append(
-        f"epoch {about['best_epoch']} of {about['epochs']}, {why}: loss {last['loss']:.4f}{measured}"
-    )
-    return lines
-
-
-def measure_run(run: CategoryRun, catalogue: Catalogue) -> Result | None:
-    """Measure the test split; None where there is none, or none of it has a category."""
+def _tested(run: CategoryRun, catalogue: Catalogue) -> Result | None:
     from diptych.commerce.category_to_image.evaluation.measure import measure_ranker
 
     part = catalogue.split("test") if "test" in catalogue.split_sizes else None
@@ -111,22 +170,42 @@ def own_products(run: CategoryRun) -> Catalogue:
     return replace(catalogue, splits=[splits.get(name, "new") for name in catalogue.ids])
 
 
-def other_products(
-    run: CategoryRun, source: CatalogueSource, *, own_tree: bool
-) -> tuple[Catalogue, dict[str, Any]]:
-    """Return other products than a run's, as it reads attributes, and how they were read.
+class OtherData(SortedData):
+    """Which products a run is used on; without ``data`` those that it was trained on."""
 
-    They are sorted into the tree of their taxonomy, with ``own_tree`` into their own where any product has a category,
-    else into the run's.
-    """
-    form = str(run.about["data"].get("attribute_form", "named"))
-    collection = source.collection()
-    sorted_already = own_tree and any(paths_of(record) for record in collection.records or ())
-    if source.taxonomy is not None or sorted_already:
-        source = replace(source, attribute_form=form, split_by="given")
-        return source.catalogue(), asdict(source)
-    catalogue = catalogue_of(collection, tree=run.tree, attribute_form=form, unknown="none")  # type: ignore[arg-type]
-    return catalogue, {"data": source.data, "reader": source.reader, "tree": "the run's"}
+    @field_validator("data", "images", "taxonomy")
+    @classmethod
+    def _whole(cls, path: Path | None) -> Path | None:
+        return path and path.resolve()
+
+    def catalogue(
+        self, run: CategoryRun, split: str | None = None, own_tree: bool = True
+    ) -> tuple[Catalogue, dict[str, Any]]:
+        """Read the products of a split, attributes as the run does; return also how they were read.
+
+        They are sorted into the tree of their taxonomy, with ``own_tree`` into their own where any product has a
+        category, else into the run's.
+        """
+        if self.data is None:
+            if self != OtherData(unknown=self.unknown):
+                fix = "name the products after the run, or leave them out"
+                raise UsageError("options of data, but no data", fix)
+            return used_part(own_products(run), split), dict(run.about["data"])
+        form = run.about["data"].get("attribute_form", "named")
+        source = self.source(attribute_form=form, split_by="given")
+        collection = source.collection()
+        sorted_already = own_tree and any(paths_of(record) for record in collection.records or ())
+        if source.taxonomy is not None or sorted_already:
+            return used_part(source.catalogue(), split), asdict(source)
+        catalogue = catalogue_of(collection, tree=run.tree, attribute_form=form, unknown="none")
+        about = {"data": source.data, "reader": source.reader, "tree": "the run's"}
+        return used_part(catalogue, split), about
+
+
+class PartOptions(OutOption):
+    """Which of the products, and where results are written."""
+
+    split: str | None = parameter(None, "Only the products of this split, e.g. test.")
 
 
 def count_trained_on(run: CategoryRun, catalogue: Catalogue, *, own: bool) -> int:
@@ -165,37 +244,49 @@ def rows_for(run: CategoryRun, catalogue: Catalogue, beside: Path) -> Iterator[n
         yield rows.rows
 
 
-def index_products(
-    run: CategoryRun,
-    catalogue: Catalogue,
-    folder: Path,
-    split: str,
-    *,
-    engine: str,
-    settings: Mapping[str, Any],
-    about: Mapping[str, Any],
-) -> Index:
-    """Build and save an index of products; recall is measured on categories, which it will be queried with.
+class IndexOptions(PartOptions):
+    """What is indexed, and how; written to RUN/index-ENGINE by default."""
 
-    Args:
-        split: what the catalogue is of.
-        settings: of the engine.
-        about: what the index says besides.
-    """
-    declared = ENGINES.get(engine)
+    engine: str = parameter(
+        "exact",
+        "How it is searched; diptych info lists engines for dense rows.",
+        names="diptych.index:ENGINES",
+    )
+    option: list[str] = parameter([], "KEY=VALUE for the engine, e.g. ef_search=128. Repeatable.")
+
+
+class ProductSource(Options):
+    """Which run and products an index is of, as it says."""
+
+    run: Path
+    other: OtherData
+    split: str | None = None
+
+
+def index_products(run: CategoryRun, data: OtherData, options: IndexOptions, folder: Path) -> list[str]:
+    """Build and save an index of products; return lines about it. Recall is measured on categories, as queries are."""
+    engine, split = ENGINES.get(options.engine), options.split
+    settings = parse_values(options.option, "--option")
+    catalogue, _ = data.catalogue(run, split)
     check_replaceable(folder, "index.json")
     folder.parent.mkdir(parents=True, exist_ok=True)
     queries = run.model.category_rows(run.category_features(range(min(1000, len(run.tree)))))
-    if declared.filters:
-        settings = {**settings, "records": product_records(catalogue)}
-    of_rows = {"dataset": catalogue.name, "split": split, "model": run.about["model"]}
+    if engine.filters:
+        settings["records"] = product_records(catalogue)
+    about = {"dataset": catalogue.name, "split": split or "all", "model": run.about["model"]}
     with tempfile.TemporaryDirectory(prefix=".rows-", dir=folder.parent) as rows:
         place, features = Path(rows) / "rows", run.features(catalogue)
-        embedded = product_embeddings(run.model, features, place, data=catalogue.fingerprint, about=of_rows)
-        built = build_index(embedded, engine, sample=queries, **settings)
-        built.about |= about
+        embedded = product_embeddings(run.model, features, place, data=catalogue.fingerprint, about=about)
+        built = build_index(embedded, engine.name, sample=queries, **settings)
+        source = ProductSource(run=run.folder.resolve(), other=data, split=split)
+        built.about[OF_PRODUCTS] = source.model_dump(mode="json")
         built.save(folder)
-    return built
+    lines = [f"{len(built):,} products of {catalogue.name}, engine {built.engine_name}, in {folder}"]
+    if "recall" in built.about:
+        recall = built.about["recall"]
+        exact = f"recall@{recall['k']} against exact on {recall['queries']} categories"
+        lines.append(f"{exact}: {recall['value']:.3f}")
+    return lines
 
 
 def product_records(catalogue: Catalogue) -> list[dict[str, Any]]:
@@ -209,54 +300,102 @@ def product_records(catalogue: Catalogue) -> list[dict[str, Any]]:
     return records
 
 
-def pick_about(
-    run: CategoryRun, catalogue: Catalogue, source: Mapping[str, Any], split: str | None, *, own: bool
-) -> dict[str, Any]:
-    """Return the metadata of picks."""
-    return {
+class PickOptions(PartOptions):
+    """Which images are picked, and how they are shown; written to RUN/picks by default."""
+
+    k: int = parameter(8, "Images per category.", "-k", ge=1)
+    among: Among = parameter("all", "members: only of products in it or below.")
+    distinct: list[str] = parameter([], "content or title: equal ones are picked once. Repeatable.")
+    sheet: bool = parameter(True, "Write the tree's contact sheet.")
+    side: int = parameter(112, "Longest side of its images, in pixels.", ge=16, le=640)
+
+
+def pick_images(run: CategoryRun, data: OtherData, options: PickOptions, folder: Path) -> Picks:
+    """Pick the best images for every category of the products' tree; large arrays lie beside ``folder`` meanwhile."""
+    check_replaceable(folder, PICKS)
+    catalogue, source = data.catalogue(run, options.split)
+    texts = category_texts(catalogue.tree, range(len(catalogue.tree)), run.options.query)
+    categories = run.model.category_rows(run.category_features(texts))
+    about = {
         "ranker": run.model.describe(),
         "model": run.about["model"],
         "fingerprint": run.about["fingerprint"],
         "run": str(run.folder.resolve()),
         "data": source,
-        "split": split,
-        "trained_on": count_trained_on(run, catalogue, own=own),
+        "split": options.split,
+        "trained_on": count_trained_on(run, catalogue, own=data.data is None),
     }
+    how: dict[str, Any] = options.model_dump(include={"k", "among", "distinct"})
+    with rows_for(run, catalogue, folder) as rows:
+        return pick_rows(categories, rows, catalogue, texts=texts, about=about, **how)
 
 
-def pick_with(
-    run: CategoryRun,
-    catalogue: Catalogue,
-    beside: Path,
-    k: int,
-    among: Among,
-    distinct: Sequence[Distinct],
-    about: dict[str, Any],
-) -> Picks:
-    """Pick the best ``k`` images for every category of the products' tree."""
-    texts = category_texts(catalogue.tree, range(len(catalogue.tree)), run.options.query)
-    categories = run.model.category_rows(run.category_features(texts))
-    with rows_for(run, catalogue, beside) as rows:
-        return pick_rows(
-            categories, rows, catalogue, k, texts=texts, among=among, distinct=distinct, about=about
-        )
+class EvaluateOptions(HeadOptions, SamplesOption):
+    """Which models are measured, and how."""
+
+    model: list[str] = parameter(
+        [], "bm25, clip, sentence, clip-i … clip-ita. Repeatable.", default="all possible"
+    )
+    setting: list[str] = parameter(
+        [], "all, most-general, most-specific. Repeatable.", names=SETTINGS, default="all three"
+    )
+    seeds: int = parameter(3, "Trainings of each model.", ge=1)
+    run: Path | None = parameter(None, "Measure a run on the products that it has not seen.")
+    relevance: Literal["label", "path"] = parameter("label", "path: the categories above are right, too.")
+    judged_seed: int = parameter(0, "Of categories drawn in the setting all.", ge=0)
+    jobs: int = parameter(1, "Processes; the numbers do not depend on it.", "--jobs", "-j", ge=1)
+
+    @model_validator(mode="after")
+    def _exclusive(self) -> Self:
+        if self.published and self.set_:
+            raise UsageError("--published trains as in the thesis", "leave out --set, or --published")
+        fitting = ("model", "query", "published", "set_", "seeds", "jobs")
+        fields = type(self).model_fields
+        if self.run is not None and any(getattr(self, name) != fields[name].default for name in fitting):
+            raise UsageError("a run is measured as it is", "leave out what makes or trains models")
+        return self
 
 
 def evaluate_catalogue(
-    catalogue: Catalogue, maker: FeatureMaker, out: Path, **options: Any
+    products: ProductData, encoders: EncoderSpec, options: EvaluateOptions
 ) -> tuple[ModelsEvaluation, Catalogue]:
-    """Train on the split ``train``, choose epochs by the validation split if there is one, rank the split ``test``."""
+    """Train on the split ``train``, choose epochs by the validation split if there is one, rank the split ``test``.
+
+    A run that was trained before is measured on the products that it has not seen.
+    """
     from diptych.commerce.category_to_image.evaluation import evaluate_models
 
+    if options.run is not None and encoders != EncoderSpec():
+        raise UsageError("a run is measured as it is", "leave out the encoders")
+    catalogue, source = products.read_products()
+    asked = encoders.given if options.run is None else []
+    common: dict[str, Any] = {
+        "settings": _names(options.setting),
+        **options.model_dump(include={"relevance", "judged_seed"}),
+        "bootstrap": Bootstrap(options.samples),
+        "about": {"source": asdict(source), "encoders asked for": asked},
+    }
+    if options.run is not None:
+        return _evaluate_run(CategoryRun.open(options.run), catalogue, options.out, **common)
+    maker, validation = encoders.maker(catalogue), validation_part(catalogue)
     train, test = training_part(catalogue, "test")
-    validation = validation_part(catalogue)
-    return evaluate_models(train, validation, test, maker, out, missing="none", **options), test
+    common |= {
+        "models": _names(options.model),
+        "seeds": tuple(range(options.seeds)),
+        "options": options.training({}, "--seeds") if options.set_ else None,
+        **options.model_dump(include={"query", "published", "jobs"}),
+    }
+    return evaluate_models(train, validation, test, maker, options.out, missing="none", **common), test
 
 
-def evaluate_run(
+def _names(given: list[str]) -> list[str] | None:
+    """Return the names of an option that may be repeated or have commas; None when it was not given."""
+    return [name for text in given for name in text.split(",") if name] if given else None
+
+
+def _evaluate_run(
     run: CategoryRun, catalogue: Catalogue, out: Path, *, about: Mapping[str, Any], **options: Any
 ) -> tuple[ModelsEvaluation, Catalogue]:
-    """Measure a run on the products that it has not seen: its own test split, or products of elsewhere."""
     from diptych.commerce.category_to_image.evaluation import evaluate_given
     from diptych.commerce.category_to_image.evaluation.evaluate import chosen_settings
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from diptych.commerce.catalogue import Catalogue, category_texts
+from diptych.commerce.category_to_image.application import ProductSource
 from diptych.commerce.category_to_image.runs import CategoryRun
-from diptych.core.errors import DataError, UsageError
+from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.table import Table
 from diptych.data.taxonomy import CategoryTree
+from diptych.encoders.embeddings import check_still_there
 from diptych.index import Index
-from diptych.index.searcher import Found, Hit, best_of, image_path, query_type
+from diptych.index.searcher import OF_PRODUCTS, Found, Hit, best_of, image_path, query_type
 
 _NAMED = 3  # categories of one name that are spelt out
 _MARKS = {True: "✓", False: "✗", None: ""}
@@ -25,6 +28,17 @@ class ProductSearcher:
     def __init__(self, index: Index, run: CategoryRun, catalogue: Catalogue) -> None:
         self.index, self.run, self.catalogue = index, run, catalogue
         self.rows = {name: row for row, name in enumerate(catalogue.ids)}
+
+    @classmethod
+    def open(cls, index: Index, folder: Path) -> Self:
+        """Open what the index of a folder says it was made of."""
+        if OF_PRODUCTS not in index.about:
+            fix = "make one: diptych categories index RUN, or leave --category out"
+            raise UsageError(f"{folder} is no index of products", fix)
+        source = ProductSource.read(index.about[OF_PRODUCTS], str(folder), StorageError, "index again")
+        check_still_there(str(source.run), folder)
+        run = CategoryRun.open(source.run)
+        return cls(index, run, source.other.catalogue(run, source.split)[0])
 
     def find(
         self,

@@ -5,56 +5,32 @@ Names are imported when they are used, so that the command line loads no library
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-_HOMES = {
-    name: f"diptych.{module}"
-    for module, names in {
-        "commerce.purchase_intent.auditing": "audit",
-        "commerce.purchase_intent.evaluation": "Evaluation evaluate",
-        "commerce.purchase_intent.features": "make_features open_features",
-        "commerce.purchase_intent.scoring": "Scorer train",
-        "commerce.purchase_intent.sessions": "sessionise",
-        "commerce.purchase_intent.statistics": "describe",
-        "data.logs": "Log ingest",
-    }.items()
-    for name in names.split()
-}
+from diptych.core.extras import lazy_names
 
-__all__ = [
-    "Evaluation",
-    "Log",
-    "Scorer",
-    "audit",
-    "describe",
-    "evaluate",
-    "ingest",
-    "make_features",
-    "open_features",
-    "sessionise",
-    "train",
-]
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".auditing": "audit",
+        ".evaluation": "Evaluation evaluate",
+        ".features": "make_features open_features",
+        ".scoring": "Scorer train",
+        ".sessions": "sessionise",
+        ".statistics": "describe",
+        "diptych.data.logs": "Log ingest",
+    },
+)
 
 if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.auditing import audit
-    from diptych.commerce.purchase_intent.evaluation import Evaluation, evaluate
-    from diptych.commerce.purchase_intent.features import make_features, open_features
-    from diptych.commerce.purchase_intent.scoring import Scorer, train
-    from diptych.commerce.purchase_intent.sessions import sessionise
-    from diptych.commerce.purchase_intent.statistics import describe
-    from diptych.data.logs import Log, ingest
-
-
-def __getattr__(name: str) -> Any:
-    try:
-        home = _HOMES[name]
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    from diptych.commerce.purchase_intent.auditing import audit as audit
+    from diptych.commerce.purchase_intent.evaluation import Evaluation as Evaluation
+    from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate
+    from diptych.commerce.purchase_intent.features import make_features as make_features
+    from diptych.commerce.purchase_intent.features import open_features as open_features
+    from diptych.commerce.purchase_intent.scoring import Scorer as Scorer
+    from diptych.commerce.purchase_intent.scoring import train as train
+    from diptych.commerce.purchase_intent.sessions import sessionise as sessionise
+    from diptych.commerce.purchase_intent.statistics import describe as describe
+    from diptych.data.logs import Log as Log
+    from diptych.data.logs import ingest as ingest

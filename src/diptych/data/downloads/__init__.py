@@ -4,6 +4,7 @@ from diptych.data.downloads.download import Downloads, download_pictures
 from diptych.data.downloads.options import (
     JOURNAL,
     DownloadOptions,
+    FetchOptions,
     Wanted,
     addresses_in,
     is_list,
@@ -15,6 +16,7 @@ __all__ = [
     "JOURNAL",
     "DownloadOptions",
     "Downloads",
+    "FetchOptions",
     "Wanted",
     "addresses_in",
     "download_pictures",

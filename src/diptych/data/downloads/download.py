@@ -218,7 +218,7 @@ def download_pictures(
         open_ = [one for one in asked if not _settled(journal.get(one.id), one, folder, retry_failed)]
         jobs = _jobs(open_)[:limit]
         work = Work(jobs, options, turns, stop)
-        robots = Robots(fetcher, turns, options.longest_wait) if options.robots else None
+        robots = Robots(fetcher, turns, options.longest_wait) if not options.ignore_robots else None
         before = len(asked) - sum(len(job.ids) for job in jobs)
         fetched = _run(work, fetcher, robots, journal, folder, options, (len(asked), before), stop)
         there, failures = 0, []

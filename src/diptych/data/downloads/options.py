@@ -6,61 +6,84 @@ import csv
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
+from pydantic import field_validator
+
 from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.options import Options, TargetOption, parameter
 from diptych.core.version import __version__
 from diptych.data.collection import Collection
 from diptych.data.columns import first_duplicate
 from diptych.data.images import MAX_PIXELS
 from diptych.data.lines import DelimitedTable
+from diptych.data.source import DataSource
 
 AGENT = "diptych"
 """The name under which robots.txt is read."""
 
 
-@dataclass(frozen=True)
-class DownloadOptions:
-    """Options of one download."""
+class DownloadOptions(Options):
+    """How politely images are fetched, and how far."""
 
-    # a mail address or web page where whoever runs a host can reach who downloads; it is sent to all
-    contact: str
-    rate: float = 1.0  # requests per second and host, robots.txt included
-    connections: int = 1  # at once, to one host
-    hosts: int = 8  # how many hosts at once
-    robots: bool = True  # keep to robots.txt
-    allow_private: bool = False  # follow addresses into private and loopback networks
-    attempts: int = 4  # how often a picture is tried before it counts as failed
-    back_off: float = 2.0  # seconds before the second attempt; twice as long before each further one
-    longest_wait: float = 600.0  # seconds; a host that asks for a longer pause is left for another time
-    timeout: float = 30.0  # seconds to connect, and without a byte
-    seconds: float = 180.0  # for one picture altogether
-    redirects: int = 5  # how many are followed
-    max_bytes: int = 30_000_000  # a picture's largest file
-    max_pixels: int = MAX_PIXELS  # a picture's largest area
-    min_side: int = 2  # shorter pictures are placeholders
+    contact: str = parameter(
+        ..., "Your mail address or web page, sent to every host.", envvar="DIPTYCH_CONTACT"
+    )
+    rate: float = parameter(1.0, "Requests per second and host.", gt=0)
+    connections: int = parameter(1, "At once, to one host.", ge=1)
+    hosts: int = parameter(8, "Hosts at once.", ge=1, hidden=True)
+    ignore_robots: bool = parameter(False, "Ignore robots.txt: on your own hosts only.")
+    allow_private: bool = parameter(False, "Follow addresses into private networks.")
+    attempts: int = parameter(4, "Per image, before it counts as failed.", ge=1)
+    back_off: float = parameter(
+        2.0, "Seconds before the second attempt; then twice as many.", ge=0, hidden=True
+    )
+    longest_wait: float = parameter(
+        600.0, "Seconds; a host that asks for more is left for another time.", gt=0, hidden=True
+    )
+    timeout: float = parameter(30.0, "Seconds to connect, and without a byte.", gt=0, hidden=True)
+    seconds: float = parameter(180.0, "For one image altogether.", gt=0, hidden=True)
+    redirects: int = parameter(5, "How many are followed.", ge=0, hidden=True)
+    max_bytes: int = parameter(30_000_000, "An image's largest file.", ge=1)
+    max_pixels: int = parameter(MAX_PIXELS, "An image's largest area.", ge=1, hidden=True)
+    min_side: int = parameter(2, "Shorter images are placeholders.", ge=0, hidden=True)
 
-    def __post_init__(self) -> None:
-        contact = self.contact.strip()
+    @field_validator("contact")
+    @classmethod
+    def _reachable(cls, contact: str) -> str:
+        contact = contact.strip()
         if not contact or not contact.isascii() or not contact.isprintable() or set("()") & set(contact):
             raise UsageError(
-                f"{self.contact!r} is no contact",
+                f"{contact!r} is no contact",
                 "give a mail address or a web page, so that whoever runs a host can reach you",
             )
-        for field in fields(self):
-            value = getattr(self, field.name)
-            zero = field.name in ("back_off", "redirects", "min_side")
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if number and not (value > 0 or (zero and value == 0)):
-                raise UsageError(f"{field.name} cannot be {value:g}", "give a positive number")
+        return contact
 
     @property
     def user_agent(self) -> str:
         """Return what is sent to hosts."""
-        return f"{AGENT}/{__version__} (+{self.contact.strip()})"
+        return f"{AGENT}/{__version__} (+{self.contact})"
+
+
+class FetchOptions(DataSource, DownloadOptions, TargetOption):
+    """Which images are fetched."""
+
+    data: Path = parameter(
+        ...,
+        "A dataset whose records have addresses, or a CSV file of ids and addresses.",
+        argument=True,
+        metavar="DATA",
+    )
+    out: Path = parameter(..., "Folder of images: new, or of an earlier call.", "--out", "-o")
+    limit: int | None = parameter(None, "Try at most so many addresses now.", ge=1)
+    retry_failed: bool = parameter(False, "Try those again that failed in an earlier call.")
+
+    def wanted(self) -> list[Wanted]:
+        """Return the images that the data names."""
+        return addresses_in(self.data, self.reader, **self.reader_options())
 
 
 @dataclass(frozen=True)

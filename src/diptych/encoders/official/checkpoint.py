@@ -254,6 +254,20 @@ def is_pre_training(names: Mapping[str, object], family: str) -> bool:
     return any(name.startswith(LAYOUTS[family].pre_training) for name in names)
 
 
+def describe(file: Path) -> list[tuple[str, str]]:
+    """Return whose checkpoint a file of weights is, by their names."""
+    state = read_checkpoint(file).state
+    found = looks_like(state)
+    what, load = advice(found, file)
+    size = f"{len(state):,} names, {sum(value.numel() for value in state.values()):,} numbers"
+    rows = [("kind", "checkpoint"), ("looks like", what), ("weights", size)]
+    if found in LAYOUTS:
+        begun = is_pre_training(state, found)
+        rows.append(("stage", "pre-training" if begun else "fine-tuned"))
+        load = load.replace(f"{found}:", f"{found}:pretraining:") if begun else load
+    return [*rows, ("next", load)]
+
+
 def listed(names: list[str], most: int = 3) -> str:
     """Return how many names there are, and the first of them."""
     return f"{len(names)} ({', '.join(names[:most])}{', …' if len(names) > most else ''})"

@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from diptych.commerce.catalogue.catalogue import Catalogue
+from diptych.commerce.catalogue.source import training_part
 from diptych.commerce.category_to_image.features.pictures import (
     PictureEncoder,
     make_picture_encoder,
@@ -24,6 +25,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import cache_root
 from diptych.core.fingerprint import fingerprint
+from diptych.core.options import Options, parameter, parse_values
 from diptych.core.reading import opening
 from diptych.encoders.row_store import keyed_rows, text_keys
 from diptych.encoders.targets import TargetModel, open_target_model
@@ -257,6 +259,44 @@ class FeatureMaker:
         shared = own is not None and own.fingerprint == TargetHeader.open(folder / _TEXT).fingerprint
         text = own if own is not None and shared else open_target_model(folder / _TEXT)
         return cls(image, text, Path(cache or cache_root()) / "catalogue")
+
+
+class EncoderSpec(Options):
+    """The frozen encoders that make rows of images and texts."""
+
+    image_encoder: str = parameter("grid", "grid (no weights), backbone:NAME, hf:NAME, …, or none.")
+    image_option: list[str] = parameter([], "KEY=VALUE for it, e.g. weights=FILE. Repeatable.")
+    text_encoder: str = parameter("lsa", "lsa (learned here), sentence:NAME, hf:NAME, …")
+
+    @property
+    def given(self) -> list[tuple[str, str]]:
+        """The options as a command repeats them."""
+        options = [("image option", one) for one in self.image_option]
+        return [("image", self.image_encoder), ("text", self.text_encoder), *options]
+
+    def maker(self, catalogue: Catalogue, modalities: tuple[str, ...] = ("image",)) -> FeatureMaker:
+        """Return what makes features; what learns from texts learns from the training products."""
+        learns = self.text_encoder.partition(":")[0] == "lsa"
+        options = parse_values(self.image_option, "--image-option")
+        for key, value in options.items():  # files by their whole path, so that they are found from anywhere
+            if isinstance(value, str) and Path(value).expanduser().is_file():
+                options[key] = str(Path(value).expanduser().resolve())
+        seen = "image" in modalities and self.image_encoder != "none"
+        return FeatureMaker.of(
+            encoder_source(self.image_encoder) if seen else None,
+            encoder_source(self.text_encoder),
+            learn_from=learning_texts(training_part(catalogue)[0]) if learns else (),
+            image_options=options or None,
+        )
+
+
+def encoder_source(name: str) -> str:
+    """Return the name of an encoder; of a training run the folder of its best one."""
+    if not (Path(name) / "run.json").is_file():
+        return name
+    from diptych.training.run import Run
+
+    return str(Run.open(name).best.resolve())
 
 
 def _distinct(attributes: Sequence[tuple[str, ...]]) -> tuple[list[str], np.ndarray, np.ndarray]:

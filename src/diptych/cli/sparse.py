@@ -1,45 +1,46 @@
-"""``diptych sparse terms`` and ``explain``: images and captions as terms, and what scores are made of."""
+"""``diptych sparse``: train a head, show images and captions as terms, explain scores."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from diptych.cli.console import next_step, say, show
-from diptych.cli.sources import SplitOption
-from diptych.core.options import parameter
-from diptych.core.table import Table
+from diptych.cli.console import next_step, say, show, stop_on_signal
+from diptych.cli.sources import Source
+from diptych.core.options import command_line
+from diptych.data.source import DataSpec
+from diptych.sparse.options import ExplainOptions, TermsOptions, TrainOptions
 
 _HEAD = "A folder that diptych sparse train wrote, an index of its rows, or what was embedded with it."
 Head = Annotated[Path, typer.Argument(help=_HEAD, show_default=False)]
 _QUERY = "A sentence, the path of an image, or an id of the split."
 
 
-class SheetOptions(SplitOption):
-    """Of which split, and where it is drawn."""
+def train(source: Source, data: DataSpec, options: TrainOptions) -> None:
+    """Train a head that turns an encoder's dense rows into sparse ones over a vocabulary (D2S).
 
-    sheet: Path | None = parameter(None, "Draw a .png, .jpg or .html of it.")
+    No labels are needed and the encoder stays as it is: the head learns from the encoder's own scores. Then the
+    test split is measured, dense and sparse. Ctrl-C stops after the current step; the same command resumes.
 
+    Examples:
+        diptych sparse train runs/flickr8k --eta 1e-3
+        diptych sparse train hf:openai/clip-vit-base-patch32 --data coco --out bags
+        diptych sparse train rows:vectors --data flickr30k.json --out sparse
+    """
+    from diptych.report.sparse import sparse_page
+    from diptych.sparse.training import train_head
 
-class TermsOptions(SheetOptions):
-    """What is shown."""
-
-    what: list[str] = parameter(
-        [], "Sentences, paths of images, or ids of the split; images of the split without any.", argument=True
-    )
-    k: int = parameter(10, "How many terms.", "-k", ge=1)
-    count: int = parameter(10, "How many images of the split.", "-n", ge=1)
-
-
-class ExplainOptions(SheetOptions):
-    """What is explained."""
-
-    k: int = parameter(3, "How many of the best are explained.", "-k", ge=1)
-    item: str | None = parameter(None, "The id of one image or caption, instead of the best.")
-    of: Literal["images", "texts"] | None = parameter(None, "What is found.", default="what the query is not")
-    terms: int = parameter(8, "How many terms of each.", ge=1)
+    with stop_on_signal():
+        found = train_head(source, data, options)
+    command = command_line(("diptych", "sparse", "train", source), data, options)
+    vocabulary, folder = found.sparsifier.vocabulary, found.folder
+    page = sparse_page(vocabulary, found.rows, found.collection, found.measures, command)
+    page.save(folder / "report.html")
+    show(found.line(), *found.tables(), found.measures.line())
+    steps = ["diptych", "sparse", "terms", folder], ["diptych", "index", folder]
+    next_step(["open", folder / "report.html"], *steps)
 
 
 def terms(sparse: Head, options: TermsOptions) -> None:
@@ -52,19 +53,14 @@ def terms(sparse: Head, options: TermsOptions) -> None:
         diptych sparse terms sparse "two dogs play in the snow" holiday.jpg -k 20
     """
     from diptych.report.sheets import write_sheet
-    from diptych.report.sparse import evenly, term_gallery
+    from diptych.report.sparse import term_gallery
     from diptych.sparse.explain import BagReader
 
     reader = BagReader(sparse, options.split)
-    ids = reader.rows.images.ids
-    names = options.what or [ids[place] for place in evenly(len(ids), options.count)]
-    gallery = term_gallery(reader.vocabulary, [reader.bag(name) for name in names], options.k)
-    rows = []
-    for card in gallery.cards:
-        found = ", ".join(f"{term}{'*' if own else ''} {weight}" for term, _, weight, own in card.bars)
-        rows.append((card.text if card.picture is None else card.name, found or "no term at all"))
-    show(Table.of("", "", ("what", f"top {options.k} terms"), rows))
+    bags = reader.bags(options.what, options.count)
+    show(reader.table(bags, options.k))
     if options.sheet is not None:
+        gallery = term_gallery(reader.vocabulary, bags, options.k)
         write_sheet(options.sheet, f"The heaviest terms, {sparse.name}", [gallery])
         say(f"drawn in {options.sheet}")
     next_step(["diptych", "sparse", "explain", sparse, "what to look for"])

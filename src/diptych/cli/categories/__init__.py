@@ -1,1 +1,0 @@
-"""``diptych categories``: images for the nodes of a category tree, categories for products."""
