@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,6 +63,12 @@ def sources(tmp_path_factory: pytest.TempPathFactory, run_folder: Path) -> Calla
         return made[kind]
 
     return source
+
+
+@pytest.fixture
+def copied(sources: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
+    """A copy of the folder of a kind, to be changed."""
+    return lambda kind: Path(shutil.copytree(sources(kind), tmp_path / "copied"))
 
 
 @pytest.fixture(scope="session")

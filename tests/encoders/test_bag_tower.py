@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
+from refusals import refused
 from torch import nn
 
 from diptych.core.errors import UsageError
@@ -95,8 +96,6 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(UsageError, match="word_width 6 differs from the shared width 8") as caught:
         tower(word_width=6)
     assert "head = 'linear'" in caught.value.fix
-    with pytest.raises(ValidationError, match="batch_norm is of a head"):
-        BagTowerConfig(head="none", batch_norm=True)
+    refused(ValidationError, "batch_norm is of a head", BagTowerConfig, head="none", batch_norm=True)
     for unknown in ("max_tokens", "word_dropout", "bidirectional"):
-        with pytest.raises(ValidationError, match="Extra inputs"):
-            BagTowerConfig(**{unknown: 1})
+        refused(ValidationError, "Extra inputs", BagTowerConfig, **{unknown: 1})

@@ -11,6 +11,7 @@ import pytest
 import torch
 from crash import crash_everywhere
 from PIL import Image
+from refusals import refused
 
 from diptych.core.context import report_to, stop_when
 from diptych.core.errors import (
@@ -228,9 +229,7 @@ def test_asked_to_stop_it_keeps_what_it_has_and_says_so(
         pytest.raises(Interrupted, match="8 of 16 images and 0 of 80 captions are embedded and kept"),
     ):
         encode_collection(encoder, collection, tmp_path / "e")
-    with pytest.raises(StorageError, match="is not finished") as caught:
-        EncodedCollection.open(tmp_path / "e")
-    assert "resume" in caught.value.fix
+    assert "resume" in refused(StorageError, "is not finished", EncodedCollection.open, tmp_path / "e").fix
     bars = Bars()
     with report_to(bars):
         encode_collection(encoder, collection, tmp_path / "e")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from diptych.core.errors import (
     CaptionError,
@@ -152,14 +153,10 @@ def test_bad_items_are_named(kind: str, encoders: Encoders) -> None:
         (["a", float("nan")], CaptionError, "text 1 is a float"),
         (["a", "b\ud800"], CaptionError, "text 1 .* surrogate"),
     ):
-        with pytest.raises(error, match=message):
-            encoder.encode_texts(texts)
-    with pytest.raises(ImageError, match="image 2 is a str"):
-        encoder.encode_images([*pictures(2), "a.png"], 2)
-    with pytest.raises(ImageError, match=r"image 0 .*\(36, 9\)"):
-        encoder.encode_images([np.zeros((36, 9), "f4")])
-    with pytest.raises(UsageError, match="batch_size must be 1 or more, got 0"):
-        encoder.encode_images([], batch_size=0)
+        refused(error, message, encoder.encode_texts, texts)
+    refused(ImageError, "image 2 is a str", encoder.encode_images, [*pictures(2), "a.png"], 2)
+    refused(ImageError, r"image 0 .*\(36, 9\)", encoder.encode_images, [np.zeros((36, 9), "f4")])
+    refused(UsageError, "batch_size must be 1 or more, got 0", encoder.encode_images, [], batch_size=0)
 
 
 @pytest.mark.parametrize("kind", PRETRAINED)
@@ -181,10 +178,8 @@ def test_prefix_and_cut_are_applied_once(kind: str, encoders: Encoders) -> None:
     assert cut == 1
     assert ended[0].endswith(" red cube")
     assert ended[1] == "a cat"
-    with pytest.raises(UsageError, match="cut to 0"):
-        encoder.cut_texts_at(0)
-    with pytest.raises(CaptionError, match="text 0 is a NoneType"):
-        encoder.prefix_texts_with(None)
+    refused(UsageError, "cut to 0", encoder.cut_texts_at, 0)
+    refused(CaptionError, "text 0 is a NoneType", encoder.prefix_texts_with, None)
 
 
 @pytest.mark.parametrize("kind", MATCHING)
@@ -221,14 +216,11 @@ def test_matching_heads(kind: str, encoders: Encoders) -> None:
             wrong()
     broken = {"states": images["states"].copy()}
     broken["states"][1, 0, 0] = np.nan
-    with pytest.raises(NumericalError, match="matching score of pair 1 is nan"):
-        encoder.match(broken, texts)
+    refused(NumericalError, "matching score of pair 1 is nan", encoder.match, broken, texts)
     with pytest.raises(NumericalError, match="matching score of pair 1 is nan"):
         encoder.match_rows(broken, np.arange(5), texts)
-    with pytest.raises(ImageError, match="image 3 "):
-        encoder.image_inputs([*pictures(3), "no picture"], 2)
-    with pytest.raises(CaptionError, match="text 1 "):
-        encoder.text_inputs(["a dog", 7])
+    refused(ImageError, "image 3 ", encoder.image_inputs, [*pictures(3), "no picture"], 2)
+    refused(CaptionError, "text 1 ", encoder.text_inputs, ["a dog", 7])
     with pytest.raises(UsageError, match="cannot be fine-tuned as two towers"):
         _ = encoder.towers
 

@@ -93,10 +93,7 @@ def tokens_of(encoder: PretrainedEncoder, word: str) -> list[int]:
 
 @pytest.mark.parametrize("kind", ["clip", "open_clip", "open_clip_77"])
 def test_the_limit_cuts_the_text_and_not_its_ending(
-    kind: str,
-    encoders: Callable[[str], Any],
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    kind: str, encoders: Callable[[str], Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     if kind == "open_clip_77":
         text_cfg = {"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 4, "layers": 2}

@@ -9,9 +9,7 @@ import torch
 from PIL import Image
 from pydantic import ValidationError
 
-from diptych.core.errors import (
-    MismatchError,
-)
+from diptych.core.errors import MismatchError
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import CaptionTowerConfig
 from diptych.encoders.image_tower import ImageTowerConfig

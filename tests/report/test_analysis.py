@@ -13,6 +13,7 @@ from counted_language import counted
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from refusals import refused
 from two_stage import TwoStage, published_recalls, rounded
 
 from diptych.analysis import CocosReport, cocos_over
@@ -127,8 +128,7 @@ def test_granularity_of_two(both: tuple[Granularity, Granularity], parse: Callab
 def test_granularity_of_one_has_no_comparison(both: tuple[Granularity, Granularity]) -> None:
     assert "Comparison" not in [section.title for section in granularity_page(both[:1]).sections]
     for number in (0, 3):
-        with pytest.raises(UsageError, match=f"a page of {number} collections"):
-            granularity_page([both[0]] * number)
+        refused(UsageError, f"a page of {number} collections", granularity_page, [both[0]] * number)
 
 
 @given(values=st.lists(st.floats(0, 1e6) | st.just(float("nan")), min_size=0, max_size=30))

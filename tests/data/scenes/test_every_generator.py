@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from commands import every_byte
 from raw_shop_logs import raw_rows
+from refusals import refused
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.data.collection import Collection
@@ -109,32 +110,26 @@ def test_what_stops_half_way_leaves_nothing(
     monkeypatch.setattr(MODULES[name], WRITES[name], broken)
     full = isinstance(stop, OSError)
     seen, said = (StorageError, "No space left.*free some space") if full else (KeyboardInterrupt, None)
-    with pytest.raises(seen, match=said):
-        MAKE[name](tmp_path / "one")
+    refused(seen, said, MAKE[name], tmp_path / "one")
     assert not list(tmp_path.iterdir())
 
 
 @every_generator
 def test_nothing_else_is_overwritten(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match="holds other files"):
-        MAKE[name](tmp_path)
-    with pytest.raises(UsageError, match="is a file"):
-        MAKE[name](tmp_path / "thesis.tex")
+    refused(UsageError, "holds other files", MAKE[name], tmp_path)
+    refused(UsageError, "is a file", MAKE[name], tmp_path / "thesis.tex")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "dataset.json").write_text('{"dataset": "other"}')
-    with pytest.raises(UsageError, match="holds other files"):
-        MAKE[name](tmp_path / "other")
+    refused(UsageError, "holds other files", MAKE[name], tmp_path / "other")
     (tmp_path / "empty").mkdir()
     folder = MAKE[name](tmp_path / "empty")
     before = every_byte(folder)
     key, value = next(iter(OTHER[name].items()))
     held = json.loads((folder / "dataset.json").read_text())
-    with pytest.raises(UsageError, match=rf"{key}={held[key]}.*{key}={value}.*asked for"):
-        MAKE[name](folder, **{key: value})
+    refused(UsageError, rf"{key}={held[key]}.*{key}={value}.*asked for", MAKE[name], folder, **{key: value})
     version = held["version"]
     monkeypatch.setattr(MODULES[name], "VERSION", version + 1)
-    with pytest.raises(UsageError, match=rf"version {version} with.*version {version + 1} with"):
-        MAKE[name](folder)
+    refused(UsageError, rf"version {version} with.*version {version + 1} with", MAKE[name], folder)
     assert every_byte(folder) == before
     assert (tmp_path / "thesis.tex").read_text() == "years of work"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from diptych.core.errors import UsageError
 from diptych.encoders import DualEncoder
@@ -42,5 +43,4 @@ def test_what_cannot_be(clip: Path) -> None:
         DualTexts(Order(), "orders")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="precision bfloat16 with a dual encoder"):
         make_target_model(options(clip, precision="bfloat16"), [])
-    with pytest.raises(UsageError, match="neither a folder"):
-        make_target_model(options("nowhere"), [])
+    refused(UsageError, "neither a folder", make_target_model, options("nowhere"), [])
