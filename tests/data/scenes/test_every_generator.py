@@ -26,13 +26,18 @@ from diptych.data.scenes import (
     read_product_scenes,
     read_scenes,
 )
+from diptych.data.scenes.products import Effects, Telling
 from diptych.data.scenes.products import make as make_products
 from diptych.data.scenes.shop_log import make as make_log
 
+SMALL = {"n_train": 4, "n_val": 0, "n_test": 2, "size": 32}
+FEW = {"n_products": 10, "size": 32}
 MAKE: dict[str, Callable[..., Path]] = {
-    "scenes": lambda folder, **options: make_scenes(folder, 4, 0, 2, size=32, **options),
-    "product-scenes": lambda folder, **options: make_product_scenes(folder, 10, size=32, **options),
-    "shop-log": lambda folder, **options: make_shop_log(folder, visitors=5, **options),
+    "scenes": lambda folder, **options: make_scenes(folder, **{**SMALL, **options}),
+    "product-scenes": lambda folder, **options: make_product_scenes(
+        folder, **{"n_products": 10, "size": 32, **options}
+    ),
+    "shop-log": lambda folder, **options: make_shop_log(folder, **{"visitors": 5, **options}),
 }
 OTHER = {"scenes": {"k": 3}, "product-scenes": {"skew": 0.5}, "shop-log": {"days": 9}}
 MODULES = {"scenes": make, "product-scenes": make_products, "shop-log": make_log}
@@ -133,3 +138,53 @@ def test_nothing_else_is_overwritten(name: str, tmp_path: Path, monkeypatch: pyt
     refused(UsageError, rf"version {version} with.*version {version + 1} with", MAKE[name], folder)
     assert every_byte(folder) == before
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("scenes", {"n_train": 0, "n_test": 0}, "not all 0"),
+        ("scenes", {"n_train": -1}, "counts of 0 or more"),
+        ("scenes", {"k": 0}, "k=1 or more"),
+        ("scenes", {"size": 8}, "size=32 to 1024"),
+        ("scenes", {"workers": 0}, "workers=1 or more"),
+        ("scenes", {"objects": 0}, "objects=1 to 4"),
+        ("scenes", {"objects": (3, 2)}, "3 to 2 objects"),
+        ("scenes", {"objects": (1, 5)}, "1 to 5 objects"),
+        ("scenes", {"objects": (1, 2, 3)}, "the least and the most"),
+        ("product-scenes", {"n_products": 0}, "0 products"),
+        ("product-scenes", {"levels": (0, 3)}, "0 to 3 levels"),
+        ("product-scenes", {"levels": (4, 3)}, "4 to 3 levels"),
+        ("product-scenes", {"levels": (2, 10)}, "1 to 9"),
+        ("product-scenes", {"levels": (3,)}, "the least and the most"),
+        ("product-scenes", {"size": 8}, "size=32 to 1024"),
+        ("product-scenes", {"skew": 1.5}, "skew is 1.5"),
+        ("product-scenes", {"dirt": -0.1}, "dirt is -0.1"),
+        ("product-scenes", {"without_title": float("nan")}, "without_title is nan"),
+        ("product-scenes", {"workers": 0}, "workers=1 or more"),
+        ("product-scenes", {"effects": Effects(beside=2.0)}, "beside is 2.0"),
+        (
+            "product-scenes",
+            {"effects": Effects(title={"shape": Telling(0.5, 1.5)})},
+            "title: shape, right is 1.5",
+        ),
+        ("product-scenes", {"effects": Effects(picture={"shape": Telling(1.0)})}, "pictures tell shape"),
+        ("product-scenes", {"effects": Effects(title={"department": Telling(0.5)})}, "by the noun"),
+        (
+            "product-scenes",
+            {"effects": Effects(attributes={"noun": Telling(0.5)})},
+            "give it to titles alone",
+        ),
+        ("shop-log", {"visitors": 0}, "0 visitors"),
+        ("shop-log", {"days": 0}, "0 days"),
+        ("shop-log", {"days": 100_000}, "100000 days"),
+        ("shop-log", {"dirt": 1.5}, "share of 1.5"),
+        ("shop-log", {"dirt": -0.1}, "share of -0.1"),
+        ("shop-log", {"zone": "Europe/Atlantis"}, "no time zone 'Europe/Atlantis'"),
+        ("shop-log", {"zone": "../../etc/passwd"}, "no time zone"),
+        ("shop-log", {"zone": ""}, "no time zone"),
+    ],
+)
+def test_impossible_wishes(name: str, options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    refused(UsageError, said, MAKE[name], tmp_path / "one", **options)
+    assert not list(tmp_path.iterdir())

@@ -108,23 +108,3 @@ def test_the_usual_number_of_objects_goes_without_saying(small: Path, tmp_path: 
     assert read_scenes(small).centric == "scene"
     with pytest.raises(UsageError, match=r"objects=\(2, 4\).*objects=\(1, 1\) was asked"):
         make_scenes(small, 140, 6, 6, seed=3, k=3, size=32, objects=1)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_train": 0, "n_val": 0, "n_test": 0}, "not all 0"),
-        ({"n_train": -1}, "counts of 0 or more"),
-        ({"k": 0}, "k=1 or more"),
-        ({"size": 8}, "size=32 to 1024"),
-        ({"workers": 0}, "workers=1 or more"),
-        ({"objects": 0}, "objects=1 to 4"),
-        ({"objects": (3, 2)}, "3 to 2 objects"),
-        ({"objects": (1, 5)}, "1 to 5 objects"),
-        ({"objects": (1, 2, 3)}, "the least and the most"),
-    ],
-)
-def test_impossible_wishes(options: dict[str, int], message: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=message):
-        make_scenes(tmp_path / "one", **{"n_train": 2, "n_val": 0, "n_test": 0, **options})  # type: ignore[arg-type]
-    assert not list(tmp_path.iterdir())
