@@ -12,10 +12,10 @@ from torch import nn
 from diptych.core.errors import UsageError
 from diptych.data.vocabulary import SPECIAL, Vocabulary
 from diptych.encoders.caption_tower import BagTower, BagTowerConfig
-from diptych.encoders.image_tower import ImageTowerConfig
-from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.tower import ProjectionConfig
-from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
+from diptych.encoders.two_tower import TwoTowerEncoder
+
+from .tiny_towers import two_tower
 
 WORDS = [f"word{number}" for number in range(400)]
 VOCABULARY = Vocabulary([*SPECIAL, *WORDS])
@@ -27,13 +27,7 @@ def tower(width: int = 8, projection: ProjectionConfig | None = None, **options:
 
 
 def encoder(width: int = 256, **text: object) -> TwoTowerEncoder:
-    torch.manual_seed(0)
-    config = ModelConfig(
-        width=width,
-        image=ImageTowerConfig(backbone="test_resnet", preprocessing=Preprocessing(size=32, resize=32)),
-        text=BagTowerConfig(**text),
-    )
-    return TwoTowerEncoder(TwoTowerModel(config, VOCABULARY), VOCABULARY, name="bag")
+    return two_tower(VOCABULARY, width, text={"kind": "bag", **text})
 
 
 def some_captions(n: int, seed: int = 0) -> list[str]:
