@@ -80,7 +80,7 @@ def test_changes_to_an_opened_index_persist_on_save_only(saved):
 
 
 def test_what_is_no_index(tmp_path):
-    refused(StorageError, "holds no index", open_index, tmp_path / "nowhere")
+    refused(StorageError, "nowhere does not exist", open_index, tmp_path / "nowhere")
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("mine")
     refused(StorageError, "holds no index", open_index, tmp_path / "notes")

@@ -106,6 +106,26 @@ def test_parquet_has_times_and_numbers_of_its_own(tmp_path: Path) -> None:
     assert times("day") == [1_569_880_800_000_000] * 2
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("empty.csv", b"", "is empty"),
+        ("blank.csv", b"\n  \n", "blank lines"),
+        ("header.csv", b"time,client\n", "no event is left of 0 rows"),
+        ("bad.csv", b"time,client\nx\x1b,a\n", r"unreadable time: 1, most of them x\?"),
+        ("utf16.csv", "time,client\n".encode("utf-16"), "UTF-16"),
+        ("latin.csv", b"time,client,\xe9\n", "not UTF-8"),
+        ("binary.csv", b"\0\1\2\3", "no text"),
+        ("list.json", b'[{"time": 1}]', "JSON list"),
+        ("cut.csv.gz", gzip.compress(b"time,client\n" + T.encode() + b",a\n", mtime=0)[:-9], "is corrupt"),
+        ("bad.parquet", b"PAR1xxxxPAR1", "no whole Parquet"),
+    ],
+)
+def test_a_file_that_is_none_is_said_so(name: str, content: bytes, says: str, tmp_path: Path) -> None:
+    refused(DataError, says, import_text, tmp_path, content, name)
+    assert not (tmp_path / f"{name}.log").exists()
+
+
 @pytest.mark.parametrize("damage", ["cut", "check sum"])
 def test_a_gzipped_file_that_is_damaged_far_behind_its_beginning(damage: str, tmp_path: Path) -> None:
     draws = random.Random(0)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from imported import dropped_of, events_of, import_text
@@ -76,6 +77,11 @@ def test_an_address_tells_events_apart_and_is_not_kept(tmp_path: Path) -> None:
     assert "address" not in events_of(log)[0]
 
 
+@pytest.mark.parametrize("country", ["NLD", "Holland", "N", "N1", "ÄÖ"])
+def test_countries_are_two_letters(country: str) -> None:
+    refused(UsageError, f"no country '{country}'", Cleaning, countries=("be", country))
+
+
 MAPPING = """
 time_format = "%d.%m.%Y %H:%M"
 missing = ["0"]
@@ -144,6 +150,22 @@ def test_names_and_values_of_strangers_are_never_sql(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"columns": {"tme": "x"}}, r"column of 'tme'.*targets: time \(when, required\); client"),
+        ({"columns": {}, "values": {"price": {}}}, "values of 'price'"),
+        ({"columns": {}, "constants": {"time": "now"}}, "constant of 'time'"),
+        ({"columns": {}, "values": {"action": {"zoom": ("z",)}}}, "no action 'zoom'.*page, query, add"),
+        ({"columns": {}, "constants": {"action": "zoom"}}, "no action 'zoom'"),
+        ({"columns": {"device": "x"}, "constants": {"device": "pc"}}, "a column and a constant"),
+        ({"columns": {}, "values": {"purchase": {"no": ("0",)}}}, "listed under yes"),
+    ],
+)
+def test_mappings_that_cannot_be(arguments: dict[str, Any], says: str) -> None:
+    refused(UsageError, says, ColumnMapping, **arguments)
+
+
 def test_what_a_mapping_lacks_is_said_beside_the_columns(tmp_path: Path) -> None:
     for columns, says in (
         (["client=who"], "no column holds the time.*columns of events.csv: when, who"),
@@ -152,6 +174,23 @@ def test_what_a_mapping_lacks_is_said_beside_the_columns(tmp_path: Path) -> None
     ):
         mapping = ColumnMapping({}).with_columns(columns)
         refused(UsageError, says, import_text, tmp_path, "when,who\n1,2\n", mapping=mapping)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("[columns", "is not TOML"),
+        ("[column]\n", "'column', which is no part of a mapping.*columns, values"),
+        ("columns = 3", "columns of the mapping is not a table"),
+        ("[columns]\ntime = [1]", "columns.time of the mapping is not a text"),
+        ("[values]\naction = 1", "values.action of the mapping is not a table"),
+        ('[values.action]\npage = "view"', "values.action.page of the mapping is not a list"),
+        ("missing = 0", "missing of the mapping is not a list"),
+    ],
+)
+def test_files_that_are_no_mapping(content: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "mapping.toml").write_text(content)
+    refused(UsageError, says, read_mapping, tmp_path / "mapping.toml")
 
 
 def test_a_mapping_is_not_for_a_known_format(tmp_path: Path) -> None:

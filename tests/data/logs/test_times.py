@@ -111,3 +111,17 @@ def test_a_period_is_of_days_in_the_logs_zone(tmp_path: Path) -> None:
     assert len(log.about["events_by_day"]) == 28
     sharper = import_text(tmp_path, content, cleaning=Cleaning(until="2019-09-30T23:00:00+01:00"))
     assert [event["client_id"] for event in events_of(sharper)] == ["too early"]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"zone": "Europe/Amsterdm"}, "did you mean Europe/Amsterdam"),
+        ({"zone": "europe/amsterdam"}, "did you mean Europe/Amsterdam"),
+        ({"times_in": "Mars"}, "no time zone 'Mars'"),
+        ({"cleaning": Cleaning(since="soon")}, "'soon' is no time"),
+        ({"cleaning": Cleaning(since="2019-10-02", until="2019-10-01")}, "period is empty"),
+    ],
+)
+def test_zones_and_periods_that_are_none(options: dict[str, object], says: str, tmp_path: Path) -> None:
+    refused(UsageError, says, import_text, tmp_path, "time,client\n2019-10-01,a\n", **options)
