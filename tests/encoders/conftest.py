@@ -24,8 +24,9 @@ from .tiny_pretrained import bert_tokenizer, open_clip_folder, transformers_fold
 def _official(kind: str, folder: Path) -> Path:
     """A checkpoint, its configuration and its tokenizer in one folder."""
     folder.mkdir()
-    vision = {"vit": VIT} if kind == "albef" else {"swin": SWIN}
-    (folder / "config.json").write_text(json.dumps({**vision, "bert_config": TEXT}))
+    recipe = {"image_res": 48, "embed_dim": 12, "k_test": 256, "vision_config": "a/path.json"}
+    content = {"config": recipe, "vit": VIT} if kind == "albef" else {**recipe, "swin": SWIN}
+    (folder / "config.json").write_text(json.dumps({**content, "bert_config": TEXT}))
     bert_tokenizer().save_pretrained(folder)
     torch.save({"model": albef_state() if kind == "albef" else xvlm_state()}, folder / "tuned.pth")
     return folder

@@ -17,11 +17,7 @@ from diptych.encoders.direct_pixels import ComposedPixels, LibraryPixels, Proces
 from diptych.encoders.inputs import ByteTable
 from diptych.encoders.preprocessing import Preprocessing
 
-from .tiny_pretrained import KINDS, Square, pictures, transformers_model
-
-
-def noise(width: int, height: int, seed: int = 0) -> Image.Image:
-    return Image.fromarray(np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8))
+from .tiny_pretrained import KINDS, Square, noise, pictures, transformers_model
 
 
 def whole(processor: Any, picture: Image.Image) -> np.ndarray:

@@ -9,12 +9,9 @@ from PIL import Image
 from diptych.data.images import Patch, pasted
 from diptych.encoders.preprocessing import Augmentation, Preprocessing
 
+from .tiny_pretrained import noise
+
 PLAIN = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}
-
-
-def noise(width: int, height: int) -> Image.Image:
-    values = np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
-    return Image.fromarray(values)
 
 
 def test_agrees_with_torchvision_on_resize_crop_normalise() -> None:

@@ -14,7 +14,7 @@ from refusals import refused
 from diptych.core.errors import DataError, StorageError
 from diptych.encoders.sparse_embeddings import term_fingerprint
 from diptych.index import build_index, open_index
-from diptych.index.storage import Header, load_array
+from diptych.index.storage import Header
 
 LIBRARIES = {"seismic": "seismic", "pisa": "pyterrier_pisa"}
 SPARSE = ["cascade", "impacts", "inverted", *LIBRARIES]
@@ -184,13 +184,6 @@ def test_damaged_columns_are_not_copied_into_another_index(make_bags, tmp_path):
     index.delete(["image-100"])
     refused(StorageError, "those of 40 terms expected", index.save, tmp_path / "other")
     refused(DataError, "not those of a sparse array", index.rebuild)
-
-
-@pytest.mark.parametrize("content", [b"\x93NUMPY\x01\x00\x08\x00{'descr'\n", b"PK\x05\x06" + bytes(18)])
-def test_files_that_are_no_arrays(content, tmp_path):
-    (tmp_path / "a.npy").write_bytes(content)
-    with pytest.raises(StorageError, match=r"a\.npy is corrupt"):
-        load_array(tmp_path / "a.npy", (None,), np.int64, mapped=False)
 
 
 def test_terms_that_are_not_those_of_the_header(make_bags, tmp_path):
