@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import open_clip
 import pytest
+import torch
 from refusals import refused
 
 from diptych.core.errors import (
@@ -25,10 +27,11 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.matching import MatchingEncoder
 from diptych.encoders.pretrained import PretrainedEncoder
 
-from .tiny_pretrained import CAPTIONS, Square, pictures
+from .tiny_pretrained import CAPTIONS, Square, pictures, transformers_model
 
 MATCHING = ["blip", "albef", "xvlm"]
 PRETRAINED = ["clip", "siglip", "siglip2", "align", "open_clip", "st", *MATCHING]
+TRANSFORMERS = ["clip", "siglip", "siglip2", "altclip", "align", "groupvit", "chinese_clip", "metaclip_2"]
 KINDS = [*PRETRAINED, "conse", "two_tower", "adapted"]
 LIMITS = {
     "clip": 16,
@@ -47,6 +50,44 @@ Encoders = Callable[[str], Any]
 def same(one: DualEncoder, other: DualEncoder) -> None:
     np.testing.assert_array_equal(one.encode_texts(CAPTIONS), other.encode_texts(CAPTIONS))
     np.testing.assert_array_equal(one.encode_images(pictures()), other.encode_images(pictures()))
+
+
+PADDED = {"siglip": 12, "siglip2": 64, "align": 64}
+"""Kinds whose texts are always padded to a length."""
+
+
+def rows_of_the_library(kind: str, folder: Path) -> list[np.ndarray]:
+    """Of images and of texts."""
+    with torch.no_grad():
+        if kind == "open_clip":
+            model, preprocess = open_clip.create_model_from_pretrained(f"local-dir:{folder}")
+            tokens = open_clip.get_tokenizer(f"local-dir:{folder}")(CAPTIONS)
+            pixels = torch.stack([preprocess(picture) for picture in pictures()])
+            rows = [model.eval().encode_image(pixels), model.encode_text(tokens)]
+        else:
+            model, tokenizer, processor = transformers_model(kind)
+            how = {"padding": "max_length" if kind in PADDED else True, "max_length": PADDED.get(kind, 16)}
+            tokens = dict(tokenizer(CAPTIONS, truncation=True, return_tensors="pt", **how))
+            if kind.startswith("siglip"):
+                tokens = {"input_ids": tokens["input_ids"]}
+            images = model.get_image_features(**processor(images=pictures(), return_tensors="pt"))
+            rows = [images.pooler_output, model.get_text_features(**tokens).pooler_output]
+        return [torch.nn.functional.normalize(side, dim=-1).numpy() for side in rows]
+
+
+@pytest.mark.parametrize("kind", [*TRANSFORMERS, "open_clip"])
+def test_rows_are_those_of_the_library(kind: str, sources: Callable[[str], Path], encoders: Encoders) -> None:
+    encoder, (images, texts) = encoders(kind), rows_of_the_library(kind, sources(kind))
+    assert encoder.family == ("open_clip" if kind == "open_clip" else "huggingface")
+    got_images, got_texts = encoder.encode_images(pictures(), 2), encoder.encode_texts(CAPTIONS, 4)
+    for got, expected in ((got_images, images), (got_texts, texts)):
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got, expected, atol=1e-5)
+        np.testing.assert_allclose(np.linalg.norm(got, axis=1), 1.0, atol=1e-6)
+        # Different inputs have different rows, or the comparison above would say nothing.
+        assert (got @ got.T - np.eye(len(got))).max() < 0.999
+    assert encoder.text_limit == PADDED.get(kind, 16)
+    assert encoder.width == images.shape[1] == texts.shape[1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
