@@ -15,7 +15,7 @@ from diptych.encoders.family import FAMILIES
 from diptych.encoders.huggingface import HuggingFaceEncoder
 from diptych.encoders.matching import MatchingEncoder
 
-from .tiny_pretrained import CAPTIONS, pictures, transformers_folder, transformers_model
+from .tiny_pretrained import CAPTIONS, pictures, transformers_model
 
 CLEANED = [
     "a dog on the left of a red cube",
@@ -83,8 +83,8 @@ def test_matching_scores_are_those_of_the_library_with_the_published_first_token
     assert np.abs(got - wrong.numpy()).max() > 1e-3  # [CLS] instead of [ENC] is another model
 
 
-def test_a_clip_is_no_blip_and_the_other_way_round(folder: Path, tmp_path: Path) -> None:
-    clip = transformers_folder("clip", tmp_path / "clip")
+def test_a_clip_is_no_blip_and_the_other_way_round(folder: Path, sources: Callable[[str], Path]) -> None:
+    clip = sources("clip")
     assert [one.name for one in FAMILIES if one.recognises(folder)] == ["blip"]
     assert [one.name for one in FAMILIES if one.recognises(clip)] == ["huggingface"]
     assert isinstance(DualEncoder.load(clip, device="cpu"), HuggingFaceEncoder)

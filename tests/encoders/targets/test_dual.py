@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +14,12 @@ from diptych.encoders import DualEncoder
 from diptych.encoders.targets import TargetOptions, make_target_model
 from diptych.encoders.targets.kinds.dual import DualTexts
 
-from ..tiny_pretrained import transformers_folder
-
 CAPTIONS = ["a red dog", "two dogs", "a red dog", "the cat"]
 
 
 @pytest.fixture(scope="module")
-def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return transformers_folder("clip", tmp_path_factory.mktemp("models") / "clip")
+def clip(sources: Callable[[str], Path]) -> Path:
+    return sources("clip")
 
 
 def options(source: Path | str, **more: object) -> TargetOptions:

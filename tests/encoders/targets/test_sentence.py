@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +25,8 @@ minilm = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return sentence_folder(tmp_path_factory.mktemp("sentence") / "tiny")
+def folder(sources: Callable[[str], Path]) -> Path:
+    return sources("conse") / "sentence"
 
 
 @pytest.fixture
