@@ -202,12 +202,11 @@ def test_the_folder_of_another_dataset_is_not_called_complete(tmp_path: Path) ->
     """Fashion200k's sizes do not bind, so anything that could be read used to be one."""
     tiny(tmp_path)
     for name in ("fashion200k", "abo", "cub"):
-        with pytest.raises(
-            UsageError, match=f"is not laid out as {name}: it looks like .* karpathy"
-        ) as caught:
-            check_dataset(name, tmp_path)
-        assert f"diptych data show {name} says how it is laid out" in caught.value.fix
-        assert "--reader karpathy" in caught.value.fix
+        caught = refused(
+            UsageError, f"is not laid out as {name}: it looks like .* karpathy", check_dataset, name, tmp_path
+        )
+        assert f"diptych data show {name} says how it is laid out" in caught.fix
+        assert "--reader karpathy" in caught.fix
     assert check_dataset("fashion200k", tmp_path, reader="karpathy").reader == "karpathy"
 
 

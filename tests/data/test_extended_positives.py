@@ -10,12 +10,7 @@ from refusals import refused
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.files import write_json
-from diptych.data.extended_positives import (
-    ExtendedPositives,
-    Listed,
-    match,
-    read_extended_positives,
-)
+from diptych.data.extended_positives import ExtendedPositives, Listed, match, read_extended_positives
 
 IMAGES = [f"COCO_val2014_{number:012d}.jpg" for number in (11, 22, 33)]
 CAPTIONS = ["101", "102", "201", "202", "301"]
@@ -197,7 +192,7 @@ def test_ids_are_recognised_in_the_ways_they_are_written() -> None:
 def test_ratings_are_grades_too_and_of_a_pair_under_two_names_the_mean(cxc: Path) -> None:
     found = [part.tolist() for part in read(f"cxc:{cxc}").grades]
     assert sorted(zip(*found, strict=True)) == [
-        *((0, 0, 5.0), (0, 1, 2.9), (0, 2, 3.4), (0, 3, 1.2), (1, 2, 3.0), (1, 3, 4.5), (2, 0, 4.1)),
+        *((0, 0, 5.0), (0, 1, 2.9), (0, 2, 3.4), (0, 3, 1.2), (1, 2, 3.0), (1, 3, 4.5), (2, 0, 4.1))
     ]
     assert read(f"cxc:{cxc}", threshold=4.6).grades[2].tolist() == found[2]  # whatever counts as a positive
     one, other = ("COCO_val2014_000000000011.jpg", "101"), ("11.jpg", "COCO_val2014:sentid:101")

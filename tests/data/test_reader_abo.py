@@ -9,7 +9,7 @@ import pytest
 from miniatures import picture
 from refusals import refused
 
-from diptych.core.errors import CaptionError, DataError, DiptychError, ImageError, UsageError
+from diptych.core.errors import DataError, ImageError, UsageError
 from diptych.data.products import attributes_of, paths_of
 from diptych.data.readers import read_collection
 
@@ -155,40 +155,6 @@ def test_archives_in_folders_of_their_own(tmp_path: Path) -> None:
         (tmp_path / archive).mkdir()
         (tmp_path / folder).rename(tmp_path / archive / folder)
     assert read_collection(tmp_path).captions == ["a"]
-
-
-@pytest.mark.parametrize(
-    ("line", "error", "message"),
-    [
-        (b"{broken", DataError, r"listings_0\.json\.gz, line 1 is not JSON"),
-        (b"[1]", DataError, r"line 1 is not a listing \(TypeError"),
-        (b"{}", DataError, r"line 1 is not a listing \(KeyError: 'item_id'"),
-        (b'{"item_id": "B", "item_name": ["lamp"]}', DataError, "not a listing"),
-        (b'{"item_id": "B", "node": ["/Home"]}', DataError, "not a listing"),
-        (b'{"item_id": "B", "node": [{"path": "%s"}]}' % (b"/a" * 60), DataError, "a category of 60 levels"),
-        (json.dumps(listing("B", item_name=said("en_US: !"))).encode(), CaptionError, "line 1 is empty: '!'"),
-    ],
-)
-def test_bad_listings(tmp_path: Path, line: bytes, error: type[DiptychError], message: str) -> None:
-    write(tmp_path, [])
-    file = tmp_path / "listings" / "metadata" / "listings_0.json.gz"
-    file.write_bytes(gzip.compress(line))
-    assert refused(error, message, read_collection, tmp_path).fix
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ("image_id,height\ni1,4\n", "has no column path"),
-        ("id,file\n", "has no column image_id and no column path"),
-        ("image_id,path\ni1,../../../etc/passwd\n", "points outside"),
-        ("image_id,path\ni1\n", r"main pictures are not in images\.csv"),
-        ('image_id,path\n"' + "x" * 200_000 + "\n", "is not a table: field larger"),
-    ],
-)
-def test_bad_tables_of_images(tmp_path: Path, table: str, message: str) -> None:
-    write(tmp_path, [named("B1", "en_US: a")], images=table)
-    refused(DataError, message, read_collection, tmp_path)
 
 
 def test_half_a_dataset(tmp_path: Path) -> None:

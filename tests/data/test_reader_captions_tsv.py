@@ -7,7 +7,7 @@ import pytest
 from miniatures import picture
 from refusals import refused
 
-from diptych.core.errors import CaptionError, DataError, DiptychError, ImageError, UsageError
+from diptych.core.errors import DataError
 from diptych.data.readers import read_collection
 
 
@@ -107,33 +107,6 @@ def test_several_tables_have_a_folder_each(tmp_path: Path) -> None:
     (tmp_path / "val.tsv.gz").write_bytes(gzip.compress(captions(0)[0].encode()))
     pictures(tmp_path / "images" / "val", "0.png")
     assert read_collection(tmp_path / "val.tsv.gz", "captions-tsv").split_sizes == {"val": 1}
-
-
-@pytest.mark.parametrize(
-    ("lines", "options", "error", "message"),
-    [
-        ([], {}, DataError, "is empty"),
-        (["a caption alone"], {}, DataError, "neither a caption and an address nor headings"),
-        (["caption\tprice"], {}, DataError, "neither a caption and an address nor headings"),
-        ([*captions(0), "no address"], {}, DataError, "line 2 has 1 fields, 2 expected"),
-        ([*captions(0), "", *captions(1)], {}, DataError, "line 2 has 1 fields"),
-        (captions(0), {"caption_column": "words"}, UsageError, "has no column 'words'"),
-        (["caption\turl", "one\tu"], {"image_column": "file"}, UsageError, "has no column 'file'"),
-        (["\thttp://a"], {}, CaptionError, "line 1 is empty"),
-        (["caption\tpath", "one\t../../etc/passwd"], {}, ImageError, "points outside .*line 2"),
-        (["caption\tpath", "one\t/etc/passwd"], {}, ImageError, "points outside"),
-        (["caption\tpath", "one\tgone.png"], {"missing": "skip"}, DataError, "no line has a picture"),
-        (captions(0), {"images": "gone"}, DataError, "the image folder gone does not exist"),
-        (captions(0), {"missing": "maybe"}, UsageError, "missing is 'maybe'"),
-        (captions(0), {"test": 0.7, "validation": 0.7}, UsageError, "are no shares"),
-    ],
-)
-def test_bad_tables(
-    tmp_path: Path, lines: list[str], options: dict[str, object], error: type[DiptychError], message: str
-) -> None:
-    table(tmp_path / "train.tsv", *lines)
-    pictures(tmp_path / "images", "0.png")
-    assert refused(error, message, read_collection, tmp_path / "train.tsv", "captions-tsv", **options).fix
 
 
 def test_captions_that_are_not_utf8_and_empty_ones(tmp_path: Path) -> None:

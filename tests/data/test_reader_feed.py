@@ -151,23 +151,6 @@ def test_lines_with_other_numbers_of_fields_and_stray_quotes(tmp_path: Path) -> 
     assert read_collection(stray, quotes=False).captions[:2] == ['"Big" lamp', '"lamp 24']
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"id,title,link\n,a,l\n", "line 2: '' is no id of a product"),
-        (b"id,title,link\n" + b"i" * 300 + b",a,l\n", "is no id of a product"),
-        (b"id,title,product_type\n1,a,%s\n" % b" > ".join([b"a"] * 60), "category of 1 has 60 levels"),
-        (b"id,title,link\n", "feed has no products"),
-        (b"title,link\na,l\n", "has no column id"),
-        (b",,\n1,a\n", "has no column id"),
-    ],
-)
-def test_bad_tables(tmp_path: Path, content: bytes, message: str) -> None:
-    file = tmp_path / "feed.csv"
-    file.write_bytes(content)
-    assert refused((DataError, UsageError), message, read_collection, file, reader="feed").fix  # type: ignore[arg-type]
-
-
 def test_bad_options_and_folders(tmp_path: Path) -> None:
     file = write(tmp_path, "id,title,link\n1,a,l\n", "feed.csv")
     wrong = {"categories": "both", "missing": "no", "duplicates": "last", "validation": 2, "keep": "id"}
@@ -213,27 +196,3 @@ def test_atom(tmp_path: Path) -> None:
     assert kept[0]["link"] == "https://x/1"
     found = read_collection(file, taxonomy=taxonomy)
     assert found.records == [{"title": "Lamp", "category_path": ("Apparel & Accessories", "Dresses")}]
-
-
-LAUGHS = '<!DOCTYPE rss [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><rss><item><id>&b;</id></item></rss>'
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (LAUGHS, "line 1: the document declares a type"),
-        ('<!DOCTYPE rss SYSTEM "file:///etc/passwd"><rss></rss>', "declares a type"),
-        ("<rss><item><id>1</id></rss>", "line 1 is no XML: mismatched tag"),
-        ("<rss><item><id>&b;</id></item></rss>", "is no XML: undefined entity"),
-        ("<rss>" + "<a>" * 40, "nested more than 32 deep"),
-        ("<rss><item><id>1</id><title>" + "x" * (1 << 23), "item of line 1 is longer"),
-        ('<rss><item><id>1</id><a b="' + "x" * (1 << 23), "goes on without end"),
-        ("<rss><item><id>1</id>" + '<link href="https://x/1"/>' * 300_000, "item of line 1 is longer"),
-        ("<rss><item><title>a</title></item></rss>", "line 1: '' is no id"),
-        ("<rss></rss>", "has no products"),
-    ],
-    ids=range(10),
-)
-def test_bad_xml(tmp_path: Path, text: str, message: str) -> None:
-    file = write(tmp_path, text, "feed.xml.gz")
-    assert refused(DataError, message, read_collection, file).fix

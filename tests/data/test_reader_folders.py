@@ -6,7 +6,7 @@ import pytest
 from miniatures import BIRDS, cub, picture
 from refusals import refused
 
-from diptych.core.errors import CaptionError, DataError, DiptychError, UsageError
+from diptych.core.errors import DataError, UsageError
 from diptych.data import read_collection
 from diptych.data.products import paths_of
 
@@ -163,22 +163,6 @@ def test_half_a_dataset(dataset: Path) -> None:
     (dataset / "women").rename(dataset / "men")
     caught = refused(DataError, "has no folder of pictures women/", read_collection, dataset)
     assert "women.tar.gz" in caught.fix
-
-
-@pytest.mark.parametrize(
-    ("line", "error", "message"),
-    [
-        ("a.jpeg\t1", DataError, r"dress_train_detect_all\.txt, line 1 has 2 fields"),
-        ("a.jpeg 1 red dress", DataError, "has 1 fields"),
-        ("a.jpeg\tscore\tred", DataError, "'score' is no score"),
-        ("\t1\tred", DataError, "line 1 has 3 fields, not a picture"),
-        ("a.jpeg\t1\t ", CaptionError, r"dress_train_detect_all\.txt, line 1 is empty"),
-        ("../a.jpeg\t1\tred", DataError, "points outside"),
-    ],
-)
-def test_bad_lines(dataset: Path, line: str, error: type[DiptychError], message: str) -> None:
-    labels(dataset, dress_train=[line])
-    refused(error, message, read_collection, dataset)
 
 
 def test_other_encodings_empty_captions_and_options_that_are_none(dataset: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from miniatures import flickr30k, karpathy, picture, retrieval_json
 from refusals import refused
 
-from diptych.core.errors import CaptionError, DataError, DiptychError, ImageError, UsageError
+from diptych.core.errors import CaptionError, DataError, ImageError, UsageError
 from diptych.data import read_collection
 
 FINE = {
@@ -209,24 +209,6 @@ def test_whole_paths_and_fewer_captions(tmp_path: Path) -> None:
     refused(ImageError, "points outside", read_collection, file)
     found = read_collection(file, remove_prefix="/export/shop/", max_captions=1)
     assert (found.image_ids, found.captions) == (["a.jpg"], ["one"])
-
-
-@pytest.mark.parametrize(
-    ("content", "error", "message"),
-    [
-        ([{"image": "a.jpg", "caption": "one"}, {"image": 3, "caption": "x"}], DataError, "entry 1 has no"),
-        ([{"image": "a.jpg", "caption": "one"}, {"image": "b.jpg"}], DataError, "entry 1 has no image and"),
-        ([{"image": "a.jpg", "caption": [1]}], DataError, "entry 0 has no image and caption"),
-        ([{"image": "a.jpg", "caption": "one"}, 7], DataError, "entry 1 has no image and caption"),
-        ([{"image": "a.jpg", "caption": "  "}], CaptionError, r"a_test\.json, caption a\.jpg#0 is empty"),
-        ({"image": "a.jpg", "caption": "one"}, DataError, "is not a list"),
-        ([], DataError, "lists no pictures"),
-    ],
-)
-def test_bad_lists(tmp_path: Path, content: Any, error: type[DiptychError], message: str) -> None:
-    file = tmp_path / "a_test.json"
-    file.write_text(json.dumps(content))
-    refused(error, message, read_collection, file, "retrieval-json")
 
 
 def test_it_leaves_other_json_to_others(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from miniatures import picture
 from PIL import Image
 from refusals import refused
 
-from diptych.core.errors import CaptionError, DataError, DiptychError, UsageError
+from diptych.core.errors import CaptionError, DataError, UsageError
 from diptych.data.readers import READERS, read_collection
 
 
@@ -58,25 +58,6 @@ def test_karpathy_gzipped_with_pictures_elsewhere(tmp_path: Path) -> None:
     assert found.image(0).getpixel((0, 0)) == (5, 0, 0)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("not json", "is not JSON"),
-        ("[1, 2]", "is not Karpathy's JSON: no list under 'images'"),
-        ('{"images": {}}', "is not Karpathy's JSON"),
-        ('{"images": [{"file": "a.png"}]}', "image 0 is not as Karpathy's JSON says"),
-        ('{"images": [7]}', "image 0 is not as Karpathy's JSON says"),
-        (
-            '{"annotations": [], "images": [{"filename": "a", "split": "t", "sentences": [{}]}]}',
-            "KeyError: 'raw'",
-        ),
-    ],
-)
-def test_json_that_is_not_karpathys(tmp_path: Path, content: str, message: str) -> None:
-    (tmp_path / "dataset.json").write_text(content)
-    assert refused(DataError, message, read_collection, tmp_path).fix
-
-
 @pytest.mark.parametrize("raw", ["", "   ", "...", "\n"])
 def test_an_empty_caption_is_named_or_left_out_and_counted(tmp_path: Path, raw: str) -> None:
     folder = karpathy(tmp_path, [entry("a.png", "test", "one", raw)])
@@ -121,23 +102,6 @@ def test_pairs_without_splits_are_assigned_by_name_alone(tmp_path: Path) -> None
     assert 0.7 < shares["train"] < 0.9
     assert 0.05 < shares["val"] < 0.16
     assert 0.05 < shares["test"] < 0.16
-
-
-@pytest.mark.parametrize(
-    ("text", "error", "message"),
-    [
-        ("image,words\na.png,one\n", UsageError, "has no caption column"),
-        ("Bild,Text\na.png,one\n", UsageError, "has no image column and no caption column"),
-        ("image,caption\n", DataError, "has no rows"),
-        ("image,caption\na.png,\n", CaptionError, "line 2 is empty"),
-        ("image,caption\n,one\n", DataError, "line 2: no image name"),
-        ("image,caption,split\na.png,x,train\na.png,y,test\n", DataError, "'train' and in 'test'"),
-        ("image,caption\n../../a.png,one\n", DataError, "points outside"),
-    ],
-)
-def test_bad_pairs(tmp_path: Path, text: str, error: type[DiptychError], message: str) -> None:
-    (tmp_path / "pairs.csv").write_text(text)
-    refused(error, message, read_collection, tmp_path)
 
 
 def test_hugging_face_datasets_on_disk(tmp_path: Path) -> None:

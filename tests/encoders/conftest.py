@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 import torch
 
+from diptych.data.collection import Collection
+from diptych.data.readers import read_collection
 from diptych.encoders.adapted import LinearlyAdapted, LinearMap, LinearMaps
 from diptych.encoders.dual_encoder import DualEncoder
 
@@ -21,8 +24,9 @@ from .tiny_pretrained import bert_tokenizer, open_clip_folder, transformers_fold
 def _official(kind: str, folder: Path) -> Path:
     """A checkpoint, its configuration and its tokenizer in one folder."""
     folder.mkdir()
-    vision = {"vit": VIT} if kind == "albef" else {"swin": SWIN}
-    (folder / "config.json").write_text(json.dumps({**vision, "bert_config": TEXT}))
+    recipe = {"image_res": 48, "embed_dim": 12, "k_test": 256, "vision_config": "a/path.json"}
+    content = {"config": recipe, "vit": VIT} if kind == "albef" else {**recipe, "swin": SWIN}
+    (folder / "config.json").write_text(json.dumps({**content, "bert_config": TEXT}))
     bert_tokenizer().save_pretrained(folder)
     torch.save({"model": albef_state() if kind == "albef" else xvlm_state()}, folder / "tuned.pth")
     return folder
@@ -64,6 +68,12 @@ def sources(tmp_path_factory: pytest.TempPathFactory, run_folder: Path) -> Calla
     return source
 
 
+@pytest.fixture
+def copied(sources: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
+    """A copy of the folder of a kind, to be changed."""
+    return lambda kind: Path(shutil.copytree(sources(kind), tmp_path / "copied"))
+
+
 @pytest.fixture(scope="session")
 def encoders(sources: Callable[[str], Path]) -> Callable[[str], DualEncoder]:
     """The encoder of a kind, loaded once; tests must leave it as it is."""
@@ -76,3 +86,9 @@ def encoders(sources: Callable[[str], Path]) -> Callable[[str], DualEncoder]:
         return loaded[kind]
 
     return encoder
+
+
+@pytest.fixture(scope="session")
+def val(scenes_folder: Path) -> Collection:
+    """The 16 pictures and 80 captions of the validation split."""
+    return read_collection(scenes_folder).split("val")

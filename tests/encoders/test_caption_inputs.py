@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from diptych.core.errors import UsageError
 from diptych.data.vocabulary import END, PADDING, SPECIAL, START, UNKNOWN, Vocabulary
@@ -127,6 +128,5 @@ def test_no_room_or_no_vocabulary_for_an_ending() -> None:
     assert captions(*ended_inputs(["w1 w2"], 8).batch(np.array([0]), ["0 0 0 0 0 1"]))[0][1:-1] == [4] * 5 + [
         5
     ]
-    with pytest.raises(UsageError, match="endings without a vocabulary"):
-        inputs(2).batch(np.array([0]), ["1"])
+    refused(UsageError, "endings without a vocabulary", inputs(2).batch, np.array([0]), ["1"])
     assert captions(*inputs(2).batch(np.array([0]), [""])) == captions(*inputs(2).batch(np.array([0])))

@@ -10,20 +10,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
-from diptych.core.errors import (
-    MismatchError,
-    StorageError,
-    UnknownNameError,
-    UsageError,
-)
+from diptych.core.errors import StorageError
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.encoders.conse import ConseEncoder, class_texts, convex_combination
-from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.inputs import load_tensors, save_tensors
+from diptych.encoders.inputs import load_tensors
 
-from .tiny_conse import NAMES, network_file
+from .tiny_conse import NAMES
 from .tiny_pretrained import pictures
 
 
@@ -35,15 +30,6 @@ def folder(sources: Callable[[str], Path]) -> Path:
 @pytest.fixture(scope="module")
 def encoder(encoders: Callable[[str], Any]) -> ConseEncoder:
     return encoders("conse")  # type: ignore[no-any-return]
-
-
-def edited(folder: Path, place: Path, **changes: object) -> Path:
-    """A folder that differs in its conse.json, with whole paths to the same files."""
-    place.mkdir()
-    said = read_json(folder / "conse.json")
-    said |= {key: str(folder / said[key]) for key in ("weights", "names", "sentences")}
-    write_json(place / "conse.json", said | changes)
-    return place
 
 
 def slow(logits: list[float], rows: np.ndarray, top: int, temperature: float) -> np.ndarray:
@@ -88,72 +74,11 @@ def test_rows_are_those_of_the_parts(encoder: ConseEncoder, folder: Path) -> Non
     assert encoder.width == 24
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"top": 2},
-        {"temperature": 1.0},
-        {"template": "a photo of {name}"},
-        {"preprocessing": {"size": 32, "resize": 32}},
-    ],
-)
-def test_what_changes_a_row_changes_the_fingerprint(
-    changes: dict[str, object], folder: Path, encoder: ConseEncoder, tmp_path: Path
-) -> None:
-    other = ConseEncoder.open(edited(folder, tmp_path / "other", **changes), device="cpu")
-    assert other.fingerprint != encoder.fingerprint
-    assert not np.allclose(other.encode_images(pictures(3)), encoder.encode_images(pictures(3)), atol=1e-4)
-
-
-def test_weights_of_another_network_are_refused(folder: Path, tmp_path: Path) -> None:
-    state = load_tensors(folder / "network.safetensors", "")
-    save_tensors({name: value for name, value in state.items() if name[:3] != "fc."}, tmp_path / "headless")
-    with pytest.raises(MismatchError, match="2 tensors missing.*fc.bias"):
-        ConseEncoder.open(edited(folder, tmp_path / "a", weights=str(tmp_path / "headless")))
-    network_file(tmp_path / "seven", classes=7)
-    with pytest.raises(MismatchError, match="2 of another shape"):
-        ConseEncoder.open(edited(folder, tmp_path / "b", weights=str(tmp_path / "seven")))
-    with pytest.raises(StorageError, match="does not exist"):
-        ConseEncoder.open(edited(folder, tmp_path / "d", weights="nowhere.safetensors"))
-
-
-@pytest.mark.parametrize(
-    ("changes", "kind", "message"),
-    [
-        ({"network": "test_resnett"}, UnknownNameError, "unknown timm network"),
-        ({"network_options": {"nonsense": 1}}, UsageError, "nonsense"),
-        ({"networks": "x"}, StorageError, "unknown key 'networks'"),
-        ({"top": 0}, StorageError, "top: .*greater than or equal to 1"),
-        ({"top": 6}, UsageError, "top 6 of 5 classes"),
-        ({"temperature": 0}, StorageError, "temperature"),
-        ({"names": "imagenet-1k"}, MismatchError, "test_resnet has 5 outputs, there are 1,000 names"),
-        ({"names": "absent.txt"}, UsageError, "neither a set of classes"),
-        ({"template": "a photo"}, UsageError, "no place for a name"),
-    ],
-)
-def test_a_wrong_file_says_what_is_wrong(
-    changes: dict[str, object], kind: type[Exception], message: str, folder: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(kind, match=message):
-        ConseEncoder.open(edited(folder, tmp_path / "c", **changes))
-
-
-def test_a_folder_without_the_file_and_one_without_its_model(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"conse.json does not exist"):
-        DualEncoder.load(f"conse:{tmp_path}")
-    (tmp_path / "conse.json").write_text("{}")
-    with pytest.raises(StorageError, match="network: Field required"):
-        DualEncoder.load(tmp_path)
-    (tmp_path / "conse.json").write_text("[1]")
-    with pytest.raises(StorageError, match="Input should be"):
-        DualEncoder.load(tmp_path)
-
-
-def test_preprocessing_is_timms_where_nothing_is_said(folder: Path, tmp_path: Path) -> None:
+def test_preprocessing_is_timms_where_nothing_is_said(copied: Callable[[str], Path]) -> None:
     import timm
     from timm.data import resolve_data_config
 
-    place = edited(folder, tmp_path / "c")
+    place = copied("conse")
     said = read_json(place / "conse.json")
     del said["preprocessing"]
     write_json(place / "conse.json", said)
@@ -183,5 +108,4 @@ def test_a_template_surrounds_each_name_of_a_file(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_no_list_of_names_is_told(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_bytes(content)
-    with pytest.raises(StorageError, match=message):
-        class_texts("names.txt", tmp_path)
+    refused(StorageError, message, class_texts, "names.txt", tmp_path)

@@ -9,13 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from refusals import refused
 
-from diptych.core.errors import (
-    MismatchError,
-    StorageError,
-    UnknownNameError,
-    UsageError,
-)
+from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader, unit_rows
 from diptych.encoders.family import FAMILIES, Family, resolve
 
@@ -72,8 +68,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     class Other(LengthEncoder):
         pass
 
-    with pytest.raises(MismatchError, match="holds a LengthEncoder, not a Other"):
-        Other.load(folder)
+    refused(MismatchError, "holds a LengthEncoder, not a Other", Other.load, folder)
 
 
 @pytest.mark.usefixtures("declared")
@@ -84,8 +79,7 @@ def test_an_older_version_survives_a_failed_save(tmp_path: Path) -> None:
             raise OSError(28, "No space left on device")
 
     folder = LengthEncoder().save(tmp_path / "lengths")
-    with pytest.raises(StorageError, match="No space left"):
-        Broken().save(folder)
+    refused(StorageError, "No space left", Broken().save, folder)
     assert isinstance(DualEncoder.load(folder), LengthEncoder)
     assert [path.name for path in tmp_path.iterdir()] == ["lengths"]
 
@@ -110,14 +104,11 @@ def test_neither_folder_nor_name() -> None:
 
 
 def test_folders_that_are_no_encoder(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="found: nothing"):
-        DualEncoder.load(tmp_path)
+    refused(StorageError, "found: nothing", DualEncoder.load, tmp_path)
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(StorageError, match=r"found: notes\.txt"):
-        DualEncoder.load(tmp_path)
+    refused(StorageError, r"found: notes\.txt", DualEncoder.load, tmp_path)
     EncoderHeader("no such", "f", {}).write_header(tmp_path)
-    with pytest.raises(UnknownNameError, match="no such"):
-        DualEncoder.load(tmp_path)
+    refused(UnknownNameError, "no such", DualEncoder.load, tmp_path)
 
 
 def test_push_to_hub(monkeypatch: pytest.MonkeyPatch) -> None:

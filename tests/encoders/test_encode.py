@@ -11,6 +11,7 @@ import pytest
 import torch
 from crash import crash_everywhere
 from PIL import Image
+from refusals import refused
 
 from diptych.core.context import report_to, stop_when
 from diptych.core.errors import (
@@ -26,15 +27,12 @@ from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.caption_tower import CaptionTowerConfig
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection, without_bad_images
-from diptych.encoders.image_tower import ImageTowerConfig
-from diptych.encoders.preprocessing import Preprocessing
-from diptych.encoders.region_tower import RegionTowerConfig
-from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
+from diptych.encoders.two_tower import TwoTowerEncoder
 
 from .shades import BLOCK, Bars, Shades
+from .tiny_towers import two_tower
 
 
 def test_nothing_is_encoded_twice_unless_something_changed(scenes_folder: Path, tmp_path: Path) -> None:
@@ -66,10 +64,9 @@ def test_nothing_is_encoded_twice_unless_something_changed(scenes_folder: Path, 
 )
 @pytest.mark.parametrize("how", ["gone", "short"])
 def test_half_a_folder_is_completed(
-    scenes_folder: Path, tmp_path: Path, file: str, seen: list[int], how: str
+    val: Collection, tmp_path: Path, file: str, seen: list[int], how: str
 ) -> None:
-    collection = read_collection(scenes_folder).split("val")
-    whole = encode_collection(Shades(), collection, tmp_path / "e", "val")
+    whole = encode_collection(Shades(), val, tmp_path / "e", "val")
     rows = np.array(whole.images.rows), np.array(whole.texts.rows)
     path = tmp_path / "e" / file
     content = path.read_bytes()
@@ -82,17 +79,16 @@ def test_half_a_folder_is_completed(
     with pytest.raises(StorageError):
         EncodedCollection.open(tmp_path / "e")
     encoder = Shades()
-    found = encode_collection(encoder, collection, tmp_path / "e", "val")
+    found = encode_collection(encoder, val, tmp_path / "e", "val")
     assert encoder.seen == seen
     assert np.array_equal(found.images.rows, rows[0])
     assert np.array_equal(found.texts.rows, rows[1])
 
 
-def test_a_folder_of_pictures_is_not_replaced(scenes_folder: Path, tmp_path: Path) -> None:
+def test_a_folder_of_pictures_is_not_replaced(val: Collection, tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "mine.jpg").write_text("precious")
-    with pytest.raises(UsageError, match="holds other things"):
-        encode_collection(Shades(), read_collection(scenes_folder).split("val"), tmp_path, "val")
+    refused(UsageError, "holds other things", encode_collection, Shades(), val, tmp_path, "val")
     assert (tmp_path / "images" / "mine.jpg").read_text() == "precious"
 
 
@@ -113,15 +109,12 @@ def test_bad_pictures_are_named_or_left_out(scenes_folder: Path, tmp_path: Path)
     assert none == []
 
 
+STARS, TEXT = Vocabulary.build(["a red star"], 1), {"min_count": 1}
+
+
 def region_encoder(regions: int = 2) -> TwoTowerEncoder:
-    torch.manual_seed(0)
-    config = ModelConfig(
-        width=6,
-        image=RegionTowerConfig(regions=regions, feature_width=3),
-        text=CaptionTowerConfig(min_count=1),
-    )
-    vocabulary = Vocabulary.build(["a red star"], 1)
-    return TwoTowerEncoder(TwoTowerModel(config, vocabulary), vocabulary)
+    image = {"kind": "regions", "regions": regions, "feature_width": 3}
+    return two_tower(STARS, 6, image=image, text=TEXT)
 
 
 def featured(collection: Collection, scale: float = 1.0) -> Collection:
@@ -132,40 +125,33 @@ def featured(collection: Collection, scale: float = 1.0) -> Collection:
     )
 
 
-def test_pictures_and_regions_are_not_taken_for_each_other(scenes_folder: Path, tmp_path: Path) -> None:
-    pictures = read_collection(scenes_folder).split("val")
+def test_pictures_and_regions_are_not_taken_for_each_other(val: Collection, tmp_path: Path) -> None:
     with pytest.raises(MismatchError, match="the encoder takes regions, scenes holds pictures") as caught:
-        encode_collection(region_encoder(), pictures, tmp_path / "e")
+        encode_collection(region_encoder(), val, tmp_path / "e")
     assert "regions=FILE.npy" in caught.value.fix
     with pytest.raises(MismatchError, match="the encoder takes pictures, scenes holds regions"):
-        encode_collection(Shades(), featured(pictures), tmp_path / "e")
+        encode_collection(Shades(), featured(val), tmp_path / "e")
     with pytest.raises(ImageError, match="image 0 is a Image, not a matrix of region features"):
-        region_encoder().encode_images([pictures.image(0)])
+        region_encoder().encode_images([val.image(0)])
     with pytest.raises(ImageError, match=r"image val/000000.png has region features of shape \(2, 3\)"):
-        encode_collection(region_encoder(4), featured(pictures), tmp_path / "e")
+        encode_collection(region_encoder(4), featured(val), tmp_path / "e")
     assert not (tmp_path / "e" / "embedded_collection.json").exists()
 
 
 def picture_encoder() -> TwoTowerEncoder:
-    torch.manual_seed(0)
-    preprocessing = Preprocessing(size=32, resize=32)
-    image = ImageTowerConfig(backbone="test_resnet", preprocessing=preprocessing)
-    config = ModelConfig(width=6, image=image, text=CaptionTowerConfig(min_count=1))
-    vocabulary = Vocabulary.build(["a red star"], 1)
-    return TwoTowerEncoder(TwoTowerModel(config, vocabulary), vocabulary)
+    return two_tower(STARS, 6, text=TEXT)
 
 
 @pytest.mark.parametrize(("threads", "card"), [(0, False), (1, False), (4, True)])
 def test_pictures_prepared_ahead_have_the_same_rows(
-    scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, card: bool
+    val: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, card: bool
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: card)
     monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", 5)
     monkeypatch.setattr("diptych.encoders.encode.default_workers", lambda: threads)
-    collection = read_collection(scenes_folder).split("val")
     encoder = picture_encoder()
-    encoded = encode_collection(encoder, collection, tmp_path / "e", "val")
-    pictures = list(collection.images())
+    encoded = encode_collection(encoder, val, tmp_path / "e", "val")
+    pictures = list(val.images())
     expected = [encoder.encode_images(pictures[start : start + 5]) for start in range(0, 16, 5)]
     assert np.array_equal(encoded.images.rows, np.concatenate(expected))
     # The prepared pixels are those of the tower, and a batch's rows those of the network on them.
@@ -175,12 +161,12 @@ def test_pictures_prepared_ahead_have_the_same_rows(
 
 
 def test_a_crash_at_any_call_resumes_to_the_same_bits(
-    scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    val: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", 3)
     monkeypatch.setattr("diptych.encoders.encode.default_workers", lambda: 0)
     monkeypatch.setattr("diptych.encoders.row_store._SECONDS", 0.0)
-    collection = read_collection(scenes_folder).split("val").subset([0, 1, 2, 3, 4])
+    collection = val.subset([0, 1, 2, 3, 4])
     other = collection.subset([4, 3, 2, 1, 0])
     whole = encode_collection(Shades(), collection, tmp_path / "whole")
 
@@ -215,25 +201,22 @@ def test_a_crash_at_any_call_resumes_to_the_same_bits(
 
 
 def test_asked_to_stop_it_keeps_what_it_has_and_says_so(
-    scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    val: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", BLOCK)
-    collection = read_collection(scenes_folder).split("val")
     encoder = Shades()
     with stop_when(lambda: True), pytest.raises(Interrupted, match="stopped while images were read"):
-        encode_collection(encoder, collection, tmp_path / "e")
+        encode_collection(encoder, val, tmp_path / "e")
     assert (encoder.seen, (tmp_path / "e").exists()) == ([0, 0], False)
     with (
         stop_when(lambda: encoder.seen[0] == 8),
         pytest.raises(Interrupted, match="8 of 16 images and 0 of 80 captions are embedded and kept"),
     ):
-        encode_collection(encoder, collection, tmp_path / "e")
-    with pytest.raises(StorageError, match="is not finished") as caught:
-        EncodedCollection.open(tmp_path / "e")
-    assert "resume" in caught.value.fix
+        encode_collection(encoder, val, tmp_path / "e")
+    assert "resume" in refused(StorageError, "is not finished", EncodedCollection.open, tmp_path / "e").fix
     bars = Bars()
     with report_to(bars):
-        encode_collection(encoder, collection, tmp_path / "e")
+        encode_collection(encoder, val, tmp_path / "e")
     assert bars.told == [
         ["reading pictures", 16, 16],
         ["embedding images", 16, 16],
@@ -257,17 +240,14 @@ class Nan(Shades):
 
 
 def test_what_is_wrong_is_named_by_its_id(
-    scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    val: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", BLOCK)
-    collection = read_collection(scenes_folder).split("val")
-    ids = collection.image_ids
+    ids = val.image_ids
     with pytest.raises(NumericalError, match=rf"^the embedding of image {ids[1]} is not finite"):
-        encode_collection(Nan(), collection, tmp_path / "a")
-    with pytest.raises(
-        CaptionError, match=rf"of the captions from {collection.caption_ids[0]} on: text 3"
-    ) as one:
-        encode_collection(Wrong(), collection, tmp_path / "b")
+        encode_collection(Nan(), val, tmp_path / "a")
+    with pytest.raises(CaptionError, match=rf"of the captions from {val.caption_ids[0]} on: text 3") as one:
+        encode_collection(Wrong(), val, tmp_path / "b")
     assert one.value.fix == "leave it out"
 
     class Tall:
@@ -285,12 +265,12 @@ def test_what_is_wrong_is_named_by_its_id(
             return str(row)
 
     rows = np.arange(16)
-    strange = replace(collection, source=Tall(6, 9), source_rows=rows)
+    strange = replace(val, source=Tall(6, 9), source_rows=rows)
     with pytest.raises(ImageError, match=rf"image {ids[6]} is 1 × 900 pixels"):
         encode_collection(picture_encoder(), strange, tmp_path / "c")
     with pytest.raises(ImageError, match=f"among images {ids[4]} to {ids[7]}: image 2 is too small"):
         encode_collection(Shades(), strange, tmp_path / "d")
-    damaged = replace(collection, source=Tall(99, 9), source_rows=rows)
+    damaged = replace(val, source=Tall(99, 9), source_rows=rows)
     with pytest.raises(ImageError, match=f"image {ids[9]}: the third table of the archive") as caught:
         encode_collection(Shades(), damaged, tmp_path / "d")
     assert caught.value.fix == "fetch it again"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.data.readers import read_collection
@@ -82,41 +83,30 @@ def test_nothing_new_can_be_encoded(tmp_path: Path) -> None:
     for kind in ("images", "texts"):
         plain(tmp_path, kind, ["a"], np.ones((1, 2)))
     given = DualEncoder.load(f"rows:{tmp_path}")
-    with pytest.raises(UsageError, match="new sentences cannot be encoded"):
-        given.encode_texts(["a dog"])
-    with pytest.raises(UsageError, match="new pictures"):
-        given.encode_images([])
-    with pytest.raises(UsageError, match="could be saved"):
-        given.save(tmp_path / "saved")
+    refused(UsageError, "new sentences cannot be encoded", given.encode_texts, ["a dog"])
+    refused(UsageError, "new pictures", given.encode_images, [])
+    refused(UsageError, "could be saved", given.save, tmp_path / "saved")
 
 
 def test_damaged_rows_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no rows of images.*img_embs.parquet"):
-        GivenRows.open(tmp_path)
+    refused(UsageError, r"no rows of images.*img_embs.parquet", GivenRows.open, tmp_path)
     plain(tmp_path, "images", ["a"], np.ones((1, 2)))
     plain(tmp_path, "texts", ["a"], np.ones((1, 3)))
-    with pytest.raises(StorageError, match="width 2, captions of 3"):
-        GivenRows.open(tmp_path)
+    refused(StorageError, "width 2, captions of 3", GivenRows.open, tmp_path)
     plain(tmp_path, "texts", ["a", "a"], np.ones((2, 2)))
-    with pytest.raises(StorageError, match=r"2 ids \(1 different\)"):
-        GivenRows.open(tmp_path)
+    refused(StorageError, r"2 ids \(1 different\)", GivenRows.open, tmp_path)
     plain(tmp_path, "texts", ["a"], np.ones((1, 2), dtype=np.int64))
-    with pytest.raises(StorageError, match="int64"):
-        GivenRows.open(tmp_path)
+    refused(StorageError, "int64", GivenRows.open, tmp_path)
     (tmp_path / "texts.npy").write_bytes(b"no")
-    with pytest.raises(StorageError, match="is corrupt"):
-        GivenRows.open(tmp_path)
+    refused(StorageError, "is corrupt", GivenRows.open, tmp_path)
 
 
 def test_parquet_of_another_kind_is_refused(tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet(tmp_path, ["a"], ["b"])
     pq.write_table(pa.table({"id": ["a"], "emb": [1.0]}), tmp_path / "img_embs.parquet")
-    with pytest.raises(StorageError, match="cannot be read"):
-        GivenRows.open(tmp_path)
+    refused(StorageError, "cannot be read", GivenRows.open, tmp_path)
     pq.write_table(pa.table({"name": ["a"], "emb": [[1.0]]}), tmp_path / "img_embs.parquet")
-    with pytest.raises(StorageError, match="columns id and emb"):
-        GivenRows.open(tmp_path)
+    refused(StorageError, "columns id and emb", GivenRows.open, tmp_path)
     pq.write_table(pa.table({"id": ["a", "b"], "emb": [[1.0], [1.0, 2.0]]}), tmp_path / "img_embs.parquet")
-    with pytest.raises(StorageError, match="not of one length"):
-        GivenRows.open(tmp_path)
+    refused(StorageError, "not of one length", GivenRows.open, tmp_path)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from refusals import refused
 from safetensors.torch import save_file
 from torch import nn
 
@@ -70,11 +71,9 @@ def test_weights_from_a_file_without_its_classifier(tmp_path: Path) -> None:
 
 
 def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="does not exist"):
-        tower(weights=str(tmp_path / "gone.safetensors"))
+    refused(StorageError, "does not exist", tower, weights=str(tmp_path / "gone.safetensors"))
     (tmp_path / "text.safetensors").write_text("hello")
-    with pytest.raises(StorageError, match="is not a safetensors file"):
-        tower(weights=str(tmp_path / "text.safetensors"))
+    refused(StorageError, "is not a safetensors file", tower, weights=str(tmp_path / "text.safetensors"))
     save_file({"other": torch.zeros(1)}, tmp_path / "other.safetensors")
     with pytest.raises(MismatchError, match=r"does not fit the backbone: \d+ tensors missing, 1 unknown"):
         tower(weights=str(tmp_path / "other.safetensors"))
@@ -140,8 +139,7 @@ def test_a_grid_keeps_where_things_are() -> None:
 
 def test_a_backbone_without_a_map_has_no_grid() -> None:
     config = ImageTowerConfig(backbone="test_vit", grid=(2, 2), preprocessing=Preprocessing(size=160))
-    with pytest.raises(RecipeError, match="not a map"):
-        ImageTower(config, 8)
+    refused(RecipeError, "not a map", ImageTower, config, 8)
 
 
 def test_the_start_is_uniform_in_the_bound() -> None:

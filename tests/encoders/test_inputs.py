@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from PIL import Image
+from refusals import refused
 
 from diptych.core.errors import ImageError, NumericalError
 from diptych.data.images import OverlaidPicture
@@ -31,14 +32,12 @@ from diptych.encoders.text_cleaning import ALBEF_CLEANING, BLIP_CLEANING, Cleani
     ],
 )
 def test_other_things_are_named(item: object, message: str) -> None:
-    with pytest.raises(ImageError, match=message):
-        as_picture(item, 7)
+    refused(ImageError, message, as_picture, item, 7)
 
 
 def test_an_overlay_is_never_dropped() -> None:
     item = OverlaidPicture(Image.new("RGB", (3, 3)), SimpleNamespace(key="k", patches=lambda *_: []))
-    with pytest.raises(ImageError, match=r"image 7 has something laid over it .* does not paste"):
-        as_picture(item, 7)
+    refused(ImageError, r"image 7 has something laid over it .* does not paste", as_picture, item, 7)
 
 
 @given(arrays.arrays(np.float32, (4, 3), elements=st.floats(-1e6, 1e6, width=32)))
@@ -53,8 +52,7 @@ def test_length_is_one_or_nearly_zero(rows: np.ndarray) -> None:
 def test_the_row_that_is_not_finite_is_named(value: float) -> None:
     rows = np.ones((3, 2), np.float32)
     rows[1, 0] = value
-    with pytest.raises(NumericalError, match="embedding of text 41 is not finite"):
-        unit_rows(rows, "text", [40, 41, 42])
+    refused(NumericalError, "embedding of text 41 is not finite", unit_rows, rows, "text", [40, 41, 42])
 
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "pre_caption.json").read_text(encoding="utf-8"))

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 import logging
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,24 +10,13 @@ import numpy as np
 import open_clip
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from refusals import refused
 
-from diptych.core.errors import (
-    MissingExtraError,
-    StorageError,
-    UnknownNameError,
-    UsageError,
-)
+from diptych.core.errors import MissingExtraError, StorageError, UnknownNameError, UsageError
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.openclip import OpenClipEncoder
 
-from .tiny_pretrained import (
-    CAPTIONS,
-    OPEN_CLIP_CONFIG,
-    bert_tokenizer,
-    open_clip_folder,
-    pictures,
-)
+from .tiny_pretrained import CAPTIONS, OPEN_CLIP_CONFIG, bert_tokenizer, open_clip_folder
 
 WEIGHTS, CONFIG = "open_clip_model.safetensors", "open_clip_config.json"
 
@@ -50,34 +37,9 @@ def encoder(encoders: Callable[[str], Any]) -> OpenClipEncoder:
     return encoders("open_clip")  # type: ignore[no-any-return]
 
 
-@pytest.fixture
-def copied(folder: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(folder, tmp_path / "copied"))
-
-
-def test_rows_are_those_of_the_library(folder: Path) -> None:
-    model, preprocess = open_clip.create_model_from_pretrained(f"local-dir:{folder}")
-    model.eval()
-    tokenizer = open_clip.get_tokenizer(f"local-dir:{folder}")
-    with torch.no_grad():
-        pixels = torch.stack([preprocess(picture) for picture in pictures()])
-        images = model.encode_image(pixels, normalize=True).numpy()
-        texts = model.encode_text(tokenizer(CAPTIONS), normalize=True).numpy()
-    encoder = DualEncoder.load(folder, device="cpu")
-    assert isinstance(encoder, OpenClipEncoder)
-    got_images, got_texts = encoder.encode_images(pictures(), 2), encoder.encode_texts(CAPTIONS, 4)
-    for got, expected in ((got_images, images), (got_texts, texts)):
-        assert got.dtype == np.float32
-        np.testing.assert_allclose(got, expected, atol=1e-5)
-        assert (got @ got.T - np.eye(len(got))).max() < 0.9999
-    assert encoder.width == 24
-    assert encoder.encode_images([]).shape == encoder.encode_texts([]).shape == (0, 24)
-
-
 def test_another_librarys_tokenizer(tmp_path: Path) -> None:
     source = open_clip_folder(tmp_path / "words", **WITH_WORDS)
-    with pytest.raises(StorageError, match="tokenizer"):
-        DualEncoder.load(source, device="cpu")
+    refused(StorageError, "tokenizer", DualEncoder.load, source, device="cpu")
     bert_tokenizer().save_pretrained(source)
     encoder = DualEncoder.load(source, device="cpu")
     assert isinstance(encoder, OpenClipEncoder)
@@ -108,33 +70,11 @@ def test_long_texts_are_cut_counted_and_logged(folder: Path, caplog: pytest.LogC
     np.testing.assert_allclose(rows[5], rows[1], atol=1e-6)
 
 
-def test_fingerprint_is_of_content(encoder: OpenClipEncoder, copied: Path) -> None:
-    before = encoder.fingerprint
-    encoder.encode_texts(CAPTIONS)
-    assert OpenClipEncoder.open(str(copied), device="cpu").fingerprint == before == encoder.fingerprint
-
-    content = json.loads((copied / CONFIG).read_text())
-    changed = {**content, "preprocess_cfg": {**content["preprocess_cfg"], "interpolation": "bilinear"}}
-    (copied / CONFIG).write_text(json.dumps(changed))
-    assert OpenClipEncoder.open(str(copied), device="cpu").fingerprint != before
-
-    changed = {**content, "model_cfg": {**content["model_cfg"], "quick_gelu": True}}
-    (copied / CONFIG).write_text(json.dumps(changed))
-    assert OpenClipEncoder.open(str(copied), device="cpu").fingerprint != before
-
-    (copied / CONFIG).write_text(json.dumps(content))
-    weights = load_file(copied / WEIGHTS)
-    weights["visual.proj"][0, 0] += 1e-3
-    save_file(weights, copied / WEIGHTS)
-    assert OpenClipEncoder.open(str(copied), device="cpu").fingerprint != before
-
-
 def test_names() -> None:
     with pytest.raises(UsageError, match="no architecture 'ViT-B-33'") as caught:
         DualEncoder.load("open_clip:ViT-B-33/openai")
     assert "ViT-B-32" in caught.value.fix
-    with pytest.raises(UnknownNameError, match="laion2b_s34b_b79k"):
-        DualEncoder.load("open_clip:ViT-B-32/laion2b")
+    refused(UnknownNameError, "laion2b_s34b_b79k", DualEncoder.load, "open_clip:ViT-B-32/laion2b")
     with pytest.raises(UnknownNameError, match="unknown pretrained tag of open_clip:ViT-B-32"):
         DualEncoder.load("open_clip:ViT-B-32")
 

@@ -9,12 +9,9 @@ from PIL import Image
 from diptych.data.images import Patch, pasted
 from diptych.encoders.preprocessing import Augmentation, Preprocessing
 
+from .tiny_pretrained import noise
+
 PLAIN = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}
-
-
-def noise(width: int, height: int) -> Image.Image:
-    values = np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
-    return Image.fromarray(values)
 
 
 def test_agrees_with_torchvision_on_resize_crop_normalise() -> None:
@@ -23,11 +20,7 @@ def test_agrees_with_torchvision_on_resize_crop_normalise() -> None:
     smooth = noise(30, 20).resize((300, 200), Image.Resampling.BICUBIC)
     ours = Preprocessing(size=56, resize=64)(smooth)
     theirs = v2.Compose(
-        [
-            v2.Resize(64, v2.InterpolationMode.BICUBIC, antialias=True),
-            v2.CenterCrop(56),
-            v2.PILToTensor(),
-        ]
+        [v2.Resize(64, v2.InterpolationMode.BICUBIC, antialias=True), v2.CenterCrop(56), v2.PILToTensor()]
     )(smooth).numpy()
     scale, shift = np.array((0.229, 0.224, 0.225)), np.array((0.485, 0.456, 0.406))
     back = (ours * scale[:, None, None] + shift[:, None, None]) * 255

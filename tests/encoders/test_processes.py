@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 
 from diptych.core.context import report_to
 from diptych.core.errors import ImageError, UsageError
@@ -99,14 +100,11 @@ def test_a_collection_that_cannot_be_handed_on_is_named(collection: Collection, 
 def test_devices_are_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     assert [device_for(name, 8) for name in ("auto", "cpu")] == ["cpu", "cpu"]
-    with pytest.raises(UsageError, match="8 processes for 0 GPUs"):
-        device_for("cuda", 8)
+    refused(UsageError, "8 processes for 0 GPUs", device_for, "cuda", 8)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     assert [device_for(name, 4) for name in ("auto", "cuda", "gpu", "cpu")] == ["cuda", "cuda", "cuda", "cpu"]
-    with pytest.raises(UsageError, match="5 processes for 4 GPUs"):
-        device_for("auto", 5)
-    with pytest.raises(UsageError, match="accelerator 'tpu' with 2 processes"):
-        device_for("tpu", 2)
+    refused(UsageError, "5 processes for 4 GPUs", device_for, "auto", 5)
+    refused(UsageError, "accelerator 'tpu' with 2 processes", device_for, "tpu", 2)
 
 
 def test_the_encoder_that_processes_load_is_there_until_they_have_ended(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from refusals import refused
 
 from diptych.core.errors import ImageError
 from diptych.encoders.region_tower import RegionTower, RegionTowerConfig
@@ -88,14 +89,11 @@ def test_the_order_of_regions_matters_to_the_gru_alone() -> None:
     ],
 )
 def test_what_are_no_region_features_is_named(item: object, message: str) -> None:
-    with pytest.raises(ImageError, match=message) as caught:
-        tower().prepare(item, 3)
-    assert caught.value.fix
+    assert refused(ImageError, message, tower().prepare, item, 3).fix
 
 
 def test_a_feature_that_is_not_finite_is_named() -> None:
     item = np.zeros((5, 12), np.float16)
     assert tower().prepare(item, 0).dtype == np.float32
     item[4, 7] = np.inf
-    with pytest.raises(ImageError, match="image 9: feature 7 of region 4 is inf"):
-        tower().prepare(item, 9)
+    refused(ImageError, "image 9: feature 7 of region 4 is inf", tower().prepare, item, 9)

@@ -10,6 +10,7 @@ import pytest
 from fake_matching import FakeMatching
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from diptych.core.errors import DataError, MismatchError, NumericalError, UsageError
 from diptych.data.collection import Collection
@@ -166,8 +167,7 @@ def test_what_does_not_belong_together(collection: Collection, encoded: EncodedC
     with pytest.raises(MismatchError, match="pictures: row 0 is"):
         rerank(encoder, collection.subset(np.arange(16)[::-1]), encoded, 3)
     for wrong in ({"k": 0}, {"k": 3, "pictures": 0}, {"k": 3, "batch": 0}):
-        with pytest.raises(UsageError, match="is 0, it must be at least 1"):
-            rerank(encoder, collection, encoded, **wrong)
+        refused(UsageError, "is 0, it must be at least 1", rerank, encoder, collection, encoded, **wrong)
     assert not encoder.asked
 
 
@@ -229,8 +229,7 @@ def test_a_head_that_does_not_keep_its_word(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "_TEXT_BLOCK", 32)
-    with pytest.raises(error, match=message):
-        rerank(Wrong(what), collection, encoded, 3, batch=10)
+    refused(error, message, rerank, Wrong(what), collection, encoded, 3, batch=10)
 
 
 @pytest.mark.parametrize(("k", "batch"), [(1, 64), (5, 3), (500, 7)])
@@ -266,8 +265,7 @@ def test_prepared_inputs_that_do_not_belong_together() -> None:
     images = head.image_inputs([np.full((2, 2, 3), shade, dtype=np.uint8) for shade in range(6)])
     texts = head.text_inputs(list("abcdef"))
     for sides in ((rows[:5], rows, images, texts), (rows, rows[:5], images, texts)):
-        with pytest.raises(MismatchError, match="5 rows of .*, and inputs of 6"):
-            rerank_prepared(head, *sides, k=2)
+        refused(MismatchError, "5 rows of .*, and inputs of 6", rerank_prepared, head, *sides, k=2)
     with pytest.raises(MismatchError, match="6 rows of images, and inputs of nothing"):
         rerank_prepared(head, rows, rows, {}, texts, k=2)
     for options in ({"k": 0}, {"k": 2, "batch": 0}):

@@ -12,6 +12,7 @@ import pytest
 from crash import crash_everywhere
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from diptych.core.errors import DataError, StorageError
 from diptych.encoders.embeddings import Embeddings
@@ -30,8 +31,7 @@ def test_blocks_of_several_writers_in_any_order_become_an_artifact(tmp_path: Pat
     target = tmp_path / "e" / "images"
     embeddings(-ROWS).save(target)  # an older version stays until the new one is whole
     store = RowStore.begin(target, PLAN)
-    with pytest.raises(DataError, match="3 of 3 blocks of rows are missing"):
-        store.finish(embeddings)
+    refused(DataError, "3 of 3 blocks of rows are missing", store.finish, embeddings)
     with RowStore(target, PLAN) as one, RowStore(target, PLAN) as other:
         one.write(0, ROWS[:4])
         other.write(2, ROWS[8:])
@@ -42,8 +42,7 @@ def test_blocks_of_several_writers_in_any_order_become_an_artifact(tmp_path: Pat
     with store:
         store.write(1, ROWS[4:8])
         for number, rows in ((0, ROWS[:3]), (2, ROWS[:4]), (0, ROWS[:4, :2])):
-            with pytest.raises(DataError, match=r"rows of shape .*, expected \(\d, 3\)"):
-                store.write(number, rows)
+            refused(DataError, r"rows of shape .*, expected \(\d, 3\)", store.write, number, rows)
     assert np.array_equal(Embeddings.open(target).rows, -ROWS)
     found = store.finish(embeddings)
     assert np.array_equal(found.rows, ROWS)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,15 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diptych.core.errors import DiptychError, StorageError, UsageError
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.family import FAMILIES
 from diptych.encoders.huggingface import HuggingFaceEncoder, SentenceTransformersEncoder
 
 from .tiny_pretrained import CAPTIONS, pictures
-
-CLIP = {"idx": 0, "name": "0", "path": "0_CLIPModel", "type": "sentence_transformers.models.CLIPModel"}
-DENSE = {"idx": 1, "name": "1", "path": "1_Dense", "type": "sentence_transformers.models.Dense"}
 
 
 def write(path: Path, content: Any) -> None:
@@ -27,11 +22,6 @@ def write(path: Path, content: Any) -> None:
 @pytest.fixture(scope="module")
 def folder(sources: Callable[[str], Path]) -> Path:
     return sources("st")
-
-
-@pytest.fixture
-def copied(folder: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(folder, tmp_path / "copied"))
 
 
 def library(folder: Path) -> Any:
@@ -78,50 +68,14 @@ def test_rows_of_a_folder_that_the_library_of_today_writes(folder: Path, tmp_pat
     )
 
 
-def test_the_default_prompt_stands_before_every_text(copied: Path, folder: Path) -> None:
+def test_the_default_prompt_stands_before_every_text(copied: Callable[[str], Path], folder: Path) -> None:
+    changed = copied("st")
     write(
-        copied / "config_sentence_transformers.json",
+        changed / "config_sentence_transformers.json",
         {"prompts": {"photo": "a photo of a "}, "default_prompt_name": "photo"},
     )
-    encoder = check_rows(copied)
+    encoder = check_rows(changed)
     assert encoder.prefix == "a photo of a "
     plain = DualEncoder.load(folder, device="cpu")
     assert isinstance(plain, SentenceTransformersEncoder)
     assert encoder.fingerprint == plain.prefix_texts_with("a photo of a ").fingerprint != plain.fingerprint
-
-
-def _modules(*modules: Any) -> Callable[[Path], None]:
-    return lambda folder: write(folder / "modules.json", list(modules))
-
-
-def _bert(folder: Path) -> None:
-    config = json.loads((folder / "0_CLIPModel" / "config.json").read_text())
-    write(folder / "0_CLIPModel" / "config.json", config | {"model_type": "bert"})
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        (_modules(CLIP, DENSE), UsageError, "made of CLIPModel, Dense"),
-        (_modules(DENSE), UsageError, "made of Dense"),
-        (_modules(), StorageError, "lists no modules"),
-        (_modules({"idx": 0}), StorageError, "lists no modules"),
-        (_modules({**CLIP, "path": "nowhere"}), StorageError, "nowhere holds no config.json"),
-        (lambda folder: (folder / "modules.json").write_text("[{"), StorageError, "is not JSON"),
-        (_bert, UsageError, "is a 'bert' model, not an image–text dual encoder of sentence-transformers"),
-        (lambda folder: (folder / "0_CLIPModel" / "model.safetensors").unlink(), StorageError, "no weights"),
-        (
-            lambda folder: write(
-                folder / "0_CLIPModel" / "sentence_bert_config.json", {"do_lower_case": True}
-            ),
-            UsageError,
-            "do_lower_case",
-        ),
-    ],
-)
-def test_what_is_no_dual_encoder(
-    change: Callable[[Path], Any], error: type[DiptychError], message: str, copied: Path
-) -> None:
-    change(copied)
-    with pytest.raises(error, match=message):
-        DualEncoder.load(copied, device="cpu")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from refusals import refused
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from diptych.core.errors import DataError, NumericalError, StorageError
@@ -46,8 +47,7 @@ def test_any_matrix_keeps_its_numbers(dense: np.ndarray) -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_row_that_is_not_finite_is_named(bad: float) -> None:
-    with pytest.raises(NumericalError, match="row 1"):
-        canonical_rows(np.array([[0.0, 1.0], [bad, 0.0]]))
+    refused(NumericalError, "row 1", canonical_rows, np.array([[0.0, 1.0], [bad, 0.0]]))
 
 
 def test_rows_need_their_ids_and_terms() -> None:
@@ -69,5 +69,4 @@ def test_places_outside_of_the_rows_are_found(file: str, damaged: list[int], tmp
     folder = made(np.array([[1.0, 0, 0, 0], [0, 0, 2.0, 0]])).save(tmp_path / "e")
     kind = np.load(folder / f"{file}.npy").dtype
     np.save(folder / f"{file}.npy", np.array(damaged, dtype=kind))
-    with pytest.raises(StorageError, match="row starts do not ascend|beyond its 4 terms"):
-        SparseEmbeddings.open(folder)
+    refused(StorageError, "row starts do not ascend|beyond its 4 terms", SparseEmbeddings.open, folder)

@@ -8,7 +8,6 @@ import torch
 
 from diptych.core.errors import NumericalError
 from diptych.data.collection import Collection
-from diptych.data.readers import read_collection
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.encoders.store import FeatureOptions, FeatureStore
@@ -20,53 +19,48 @@ def tower(seed: int = 0, size: int = 32) -> ImageTower:
     return ImageTower(ImageTowerConfig(backbone="test_resnet", preprocessing=preprocessing), 8)
 
 
-@pytest.fixture
-def collection(scenes_folder: Path) -> Collection:
-    return read_collection(scenes_folder).split("val")
-
-
-def test_features_are_the_backbones(collection: Collection, tmp_path: Path) -> None:
+def test_features_are_the_backbones(val: Collection, tmp_path: Path) -> None:
     model = tower().eval()
-    store = FeatureStore.of(model, collection, tmp_path, FeatureOptions())
+    store = FeatureStore.of(model, val, tmp_path, FeatureOptions())
     assert store.rows.shape == (16, 1, model.feature_width)
     assert isinstance(store.rows, np.memmap)
-    pixels = torch.from_numpy(np.stack([model.config.preprocessing(p) for p in collection.images()]))
+    pixels = torch.from_numpy(np.stack([model.config.preprocessing(p) for p in val.images()]))
     with torch.inference_mode():
         np.testing.assert_allclose(store.rows[:, 0], model.features(pixels).numpy(), atol=1e-5)
 
 
-def test_views_are_random_and_stay_with_their_picture(collection: Collection, tmp_path: Path) -> None:
+def test_views_are_random_and_stay_with_their_picture(val: Collection, tmp_path: Path) -> None:
     options = FeatureOptions(views=2)
-    rows = FeatureStore.of(tower(), collection, tmp_path, options).rows
+    rows = FeatureStore.of(tower(), val, tmp_path, options).rows
     assert rows.shape[1] == 3
     assert not np.allclose(rows[:, 0], rows[:, 1])
     assert not np.allclose(rows[:, 1], rows[:, 2])
-    turned = FeatureStore.of(tower(), collection.subset(np.arange(15, -1, -1)), tmp_path, options).rows
+    turned = FeatureStore.of(tower(), val.subset(np.arange(15, -1, -1)), tmp_path, options).rows
     np.testing.assert_allclose(turned[::-1], rows, atol=1e-5)
 
 
-def test_the_key_is_content(collection: Collection, tmp_path: Path) -> None:
-    base = FeatureStore.of(tower(), collection, tmp_path, FeatureOptions()).folder
-    assert FeatureStore.of(tower(), collection, tmp_path, FeatureOptions()).folder == base
+def test_the_key_is_content(val: Collection, tmp_path: Path) -> None:
+    base = FeatureStore.of(tower(), val, tmp_path, FeatureOptions()).folder
+    assert FeatureStore.of(tower(), val, tmp_path, FeatureOptions()).folder == base
     others = [
-        FeatureStore.of(tower(seed=1), collection, tmp_path, FeatureOptions()).folder,
-        FeatureStore.of(tower(size=24), collection, tmp_path, FeatureOptions()).folder,
-        FeatureStore.of(tower(), collection, tmp_path, FeatureOptions(storage="float16")).folder,
-        FeatureStore.of(tower(), collection, tmp_path, FeatureOptions(views=1)).folder,
-        FeatureStore.of(tower(), collection.subset([0, 1]), tmp_path, FeatureOptions()).folder,
+        FeatureStore.of(tower(seed=1), val, tmp_path, FeatureOptions()).folder,
+        FeatureStore.of(tower(size=24), val, tmp_path, FeatureOptions()).folder,
+        FeatureStore.of(tower(), val, tmp_path, FeatureOptions(storage="float16")).folder,
+        FeatureStore.of(tower(), val, tmp_path, FeatureOptions(views=1)).folder,
+        FeatureStore.of(tower(), val.subset([0, 1]), tmp_path, FeatureOptions()).folder,
     ]
     assert len({base, *others}) == 6
     # The seed and the augmentation of views that do not exist change nothing.
-    assert FeatureStore.of(tower(), collection, tmp_path, FeatureOptions(seed=9)).folder == base
+    assert FeatureStore.of(tower(), val, tmp_path, FeatureOptions(seed=9)).folder == base
 
 
 def test_features_that_do_not_fit_float16_are_named(
-    collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    val: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = tower()
     monkeypatch.setattr(ImageTower, "features", lambda self, pictures: torch.full((len(pictures), 96), 1e6))
     with (
-        pytest.raises(NumericalError, match=rf"features of {collection.image_ids[0]} are not finite"),
+        pytest.raises(NumericalError, match=rf"features of {val.image_ids[0]} are not finite"),
         np.errstate(over="ignore"),
     ):
-        FeatureStore.of(model, collection, tmp_path, FeatureOptions(storage="float16"))
+        FeatureStore.of(model, val, tmp_path, FeatureOptions(storage="float16"))

@@ -9,29 +9,14 @@ import torch
 from PIL import Image
 from pydantic import ValidationError
 
-from diptych.core.errors import (
-    MismatchError,
-)
+from diptych.core.errors import MismatchError
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.caption_tower import CaptionTowerConfig
-from diptych.encoders.image_tower import ImageTowerConfig
-from diptych.encoders.preprocessing import Preprocessing
-from diptych.encoders.target_tower import TargetTowerConfig
 from diptych.encoders.targets import TargetOptions, make_target_model
 from diptych.encoders.two_tower import ModelConfig, TwoTowerEncoder, TwoTowerModel
 
+from .tiny_towers import PICTURES, two_tower
+
 CAPTIONS = ["a red star", "a blue ring left of a star", "a", "zebra"]
-
-
-def encoder(seed: int = 0, **text: object) -> TwoTowerEncoder:
-    torch.manual_seed(seed)
-    config = ModelConfig(
-        width=8,
-        image=ImageTowerConfig(backbone="test_resnet", preprocessing=Preprocessing(size=32, resize=32)),
-        text=CaptionTowerConfig(word_width=6, min_count=1, **text),
-    )
-    vocabulary = Vocabulary.build(CAPTIONS[:2], 1)
-    return TwoTowerEncoder(TwoTowerModel(config, vocabulary), vocabulary, name="tiny", temperature=0.05)
 
 
 def pictures(n: int = 5) -> list[Image.Image]:
@@ -49,30 +34,21 @@ LSA_CAPTIONS = [*CAPTIONS, "two red rings", "a blue star", "green square"]
 
 
 def of_kind(image: str, text: str, projection: bool = False, similarity: str = "cosine") -> TwoTowerEncoder:
-    torch.manual_seed(0)
     images: dict[str, dict[str, Any]] = {
-        "pictures": {"backbone": "test_resnet", "preprocessing": {"size": 32, "resize": 32}},
+        "pictures": PICTURES,
         "regions": {"kind": "regions", "regions": 3, "feature_width": 5, "layers": 2},
     }
+    targets: dict[str, Any] = {"kind": "lsa", "width": 4}
     texts: dict[str, dict[str, Any]] = {
         "gru": {"word_width": 6, "min_count": 1},
-        "targets": {"kind": "targets", "targets": {"kind": "lsa", "width": 4}, "head": "mlp", "hidden": 32},
+        "targets": {"kind": "targets", "targets": targets, "head": "mlp", "hidden": 32},
     }
-    config = ModelConfig.model_validate(
-        {
-            "width": 8,
-            "image": images[image],
-            "text": texts[text],
-            "projection": {"base": 6, "hidden": 32} if projection else None,
-            "similarity": similarity,
-        }
-    )
+    lsa = text == "targets"
     source = (
-        make_target_model(config.text.targets, LSA_CAPTIONS)
-        if isinstance(config.text, TargetTowerConfig)
-        else Vocabulary.build(CAPTIONS, 1)
+        make_target_model(TargetOptions(**targets), LSA_CAPTIONS) if lsa else Vocabulary.build(CAPTIONS, 1)
     )
-    return TwoTowerEncoder(TwoTowerModel(config, source), source, name="tiny")
+    base = {"base": 6, "hidden": 32} if projection else None
+    return two_tower(source, image=images[image], text=texts[text], projection=base, similarity=similarity)
 
 
 def items(encoder: TwoTowerEncoder) -> list[Any]:
@@ -133,21 +109,12 @@ def test_a_source_of_the_other_kind_is_refused() -> None:
 CODE = "0 0 1 2 3 4"
 
 
-def digit_encoder(**text: object) -> TwoTowerEncoder:
-    config = ModelConfig(
-        width=8,
-        image=ImageTowerConfig(backbone="test_resnet", preprocessing=Preprocessing(size=64, resize=64)),
-        text=CaptionTowerConfig(word_width=6, min_count=1, **text),
-    )
-    vocabulary = Vocabulary.build(CAPTIONS[:2], 1, tuple("0123456789"))
-    return TwoTowerEncoder(TwoTowerModel(config, vocabulary), vocabulary)
-
-
 @pytest.mark.parametrize("limit", [8, 9, 11, 100])
 def test_a_caption_with_its_ending_is_read_as_in_training(
     limit: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    model = digit_encoder(max_tokens=limit)
+    digits = Vocabulary.build(CAPTIONS[:2], 1, tuple("0123456789"))
+    model = two_tower(digits, text={"word_width": 6, "min_count": 1, "max_tokens": limit})
     with caplog.at_level(logging.INFO):
         texts = model.with_endings(CAPTIONS, [CODE] * 4)
     told = [record.getMessage() for record in caplog.records]

@@ -58,6 +58,10 @@ def pictures(count: int = 5, seed: int = 0) -> list[Image.Image]:
     return made
 
 
+def noise(width: int, height: int, seed: int = 0) -> Image.Image:
+    return Image.fromarray(np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8))
+
+
 def clip_tokenizer(limit: int = 16) -> Any:
     """Byte-level BPE with three merges."""
     from transformers import CLIPTokenizer

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mapped import is_mapped
 
 from diptych.index import build_index, open_index, topk
 from diptych.index.engines.exact import ExactIndex
@@ -109,12 +110,6 @@ def test_no_more_than_a_block_of_scores_is_held():
     tracemalloc.stop()
     whole = 60_000 * 1024 * 4
     assert peak < whole / 3
-
-
-def is_mapped(array):
-    while array is not None and not isinstance(array, np.memmap):
-        array = array.base
-    return array is not None
 
 
 def test_built_rows_are_not_copied_and_saved_ones_are_mapped(make_embeddings, tmp_path):

@@ -39,26 +39,31 @@ class Forgetful:
         return hits_of([[pair for pair in pairs if pair[0] not in self.missed][:k] for pairs in hits], k)
 
 
-def test_what_is_missed_counts(make_embeddings):
-    exact = build_index(make_embeddings(np.diag([5, 4, 3, 2, 1])))
-    queries = np.ones((1, 5), dtype=np.float32)
-    assert measure_recall(Forgetful(exact, set()), queries, 4).value == 1
-    assert measure_recall(Forgetful(exact, {"image-0"}), queries, 4).value == 0.75
-    assert measure_recall(Forgetful(exact, {"image-0", "image-1", "image-2"}), queries, 4).value == 0.25
-    assert measure_recall(Forgetful(exact, {"image-4"}), queries, 4).value == 1
+FIVE, PAIR, THREE, TWO = (
+    np.diag([5, 4, 3, 2, 1]),
+    [[2, 0], [1, 0], [1, 0], [0, 0]],
+    [[3, 0], [2, 0], [1, 0]],
+    [[2], [1]],
+)
+GIVEN, OWN = "given", "items of the index, each without itself"
 
 
-def test_of_equal_items_either_will_do(make_embeddings):
-    exact = build_index(make_embeddings([[2, 0], [1, 0], [1, 0], [0, 0]]))
-    assert measure_recall(Forgetful(exact, {"image-1"}), np.eye(2)[:1], 2).value == 1
-
-
-def test_a_query_does_not_count_itself(make_embeddings):
-    exact = build_index(make_embeddings([[3, 0], [2, 0], [1, 0]]))
-    query = np.eye(2)[:1]
-    assert measure_recall(Forgetful(exact, {"image-0"}), query, 1).value == 0
-    assert measure_recall(Forgetful(exact, {"image-0"}), query, 1, excluded=["image-0"]).value == 1
-    assert measure_recall(Forgetful(exact, {"image-1"}), query, 1, excluded=["image-0"]).value == 0
+@pytest.mark.parametrize(
+    ("rows", "missed", "k", "source", "value"),
+    [
+        *((FIVE, "", 4, GIVEN, 1), (FIVE, "0", 4, GIVEN, 0.75), (FIVE, "012", 4, GIVEN, 0.25)),
+        (FIVE, "4", 4, GIVEN, 1),
+        (PAIR, "1", 2, GIVEN, 1),  # of equal items either will do
+        *((THREE, "0", 1, GIVEN, 0), (THREE, "0", 1, OWN, 1), (THREE, "1", 1, OWN, 0)),
+        *((TWO, "1", 2, GIVEN, 0.5), (TWO, "1", 2, OWN, 0)),  # as many as there are
+    ],
+)
+def test_what_is_missed_counts(make_embeddings, rows, missed, k, source, value):
+    """A query of image 0 does not count itself."""
+    index = Forgetful(build_index(make_embeddings(rows)), {f"image-{row}" for row in missed})
+    query = np.ones((1, 5)) if rows is FIVE else np.eye(len(rows[0]))[:1]
+    found = measure_recall(index, query, k, excluded=["image-0"] if source == OWN else None)
+    assert (found.value, found.source) == (value, source)
 
 
 def test_an_approximate_engine_reports_it_when_built(make_embeddings):
@@ -124,14 +129,6 @@ def test_against_a_reference_an_item_counts_by_what_it_is_not_by_its_score(make_
     assert measure_recall(shuffled, query, 3, reference=reference).value == pytest.approx(2 / 3)
     assert measure_recall(shuffled, query, 1, reference=reference).value == 1
     assert measure_recall(shuffled, query, 2, reference=reference).value == 0.5
-
-
-def test_as_many_items_as_there_are_may_be_asked_for(make_embeddings):
-    exact = build_index(make_embeddings([[2], [1]]))
-    given = measure_recall(Forgetful(exact, {"image-1"}), np.ones((1, 1)), 2)
-    own = measure_recall(Forgetful(exact, {"image-1"}), np.ones((1, 1)), 2, excluded=["image-0"])
-    assert (given.value, given.source) == (0.5, "given")
-    assert (own.value, own.source) == (0, "items of the index, each without itself")
 
 
 def test_of_a_reference_twice_as_many_are_looked_at(make_embeddings):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,9 @@ import pytest
 from counted_language import counted
 from hypothesis import given
 from hypothesis import strategies as st
+from parsed_page import Parsed
 from PIL import Image
+from refusals import refused
 from two_stage import TwoStage, published_recalls, rounded
 
 from diptych.analysis import CocosReport, cocos_over
@@ -64,9 +65,9 @@ def cells(table: Table, head: str) -> dict[str, str]:
     return dict(zip(table.columns, [cell.line for cell in row], strict=True))
 
 
-def test_gradient_counts(parse: Callable[[str], Any], tmp_path: Path) -> None:
+def test_gradient_counts(tmp_path: Path) -> None:
     report = report_of(InfoNCE(0.1))
-    page = parse(cocos_page(report).html())
+    page = Parsed(cocos_page(report).html())
     assert "dataset <things>" in page.text  # escaped, so it is text and not an element
     (table,) = report.tables()
     shown = cells(table, "C^q")
@@ -86,10 +87,10 @@ def test_gradient_counts(parse: Callable[[str], Any], tmp_path: Path) -> None:
         assert picture.width == 480
 
 
-def test_nothing_moves_any_query(parse: Callable[[str], Any]) -> None:
+def test_nothing_moves_any_query() -> None:
     report = report_of(Triplet(0.2), noise=0.0)
     assert report.charts() == []
-    page = parse(cocos_page(report).html())
+    page = Parsed(cocos_page(report).html())
     assert not page.all("svg")
     assert "No candidate has any weight" in page.text
 
@@ -107,11 +108,11 @@ def both() -> tuple[Granularity, Granularity]:
     return measured(COARSE, "coarse & co"), measured(FINE, "fine")
 
 
-def test_granularity_of_two(both: tuple[Granularity, Granularity], parse: Callable[[str], Any]) -> None:
+def test_granularity_of_two(both: tuple[Granularity, Granularity]) -> None:
     compared = compare_granularity(*both)
     text = granularity_page(both, compared).html()
     assert "<b>man" not in text
-    page = parse(text)
+    page = Parsed(text)
     for said in ("a <b>man</b> in a hat", *(one.line() for one in both), *compared.notes):
         assert said in page.text
     table = granularity_tables(both)[0]
@@ -127,8 +128,7 @@ def test_granularity_of_two(both: tuple[Granularity, Granularity], parse: Callab
 def test_granularity_of_one_has_no_comparison(both: tuple[Granularity, Granularity]) -> None:
     assert "Comparison" not in [section.title for section in granularity_page(both[:1]).sections]
     for number in (0, 3):
-        with pytest.raises(UsageError, match=f"a page of {number} collections"):
-            granularity_page([both[0]] * number)
+        refused(UsageError, f"a page of {number} collections", granularity_page, [both[0]] * number)
 
 
 @given(values=st.lists(st.floats(0, 1e6) | st.just(float("nan")), min_size=0, max_size=30))
@@ -228,8 +228,8 @@ def test_many_questions_are_cut_to_those_with_most_bits(found: Audit) -> None:
     assert "Every word" in [section.title for section in audit_page(audit, "run").sections]
 
 
-def test_the_page_of_an_audit(found: Audit, parse: Callable[[str], Any]) -> None:
-    page = parse(audit_page(found, "runs <b>").html())
+def test_the_page_of_an_audit(found: Audit) -> None:
+    page = Parsed(audit_page(found, "runs <b>").html())
     for said in (
         "Information audit of runs <b>",  # escaped, so it is text and not an element
         "By a linear probe, image rows hold 90 % of what every caption states, 40 % of what only one caption states",
@@ -254,12 +254,12 @@ def protocol_found() -> Exploration:
     return explore(inputs, threads=1, exhaustive=1, changes=1)
 
 
-def test_an_explained_protocol(protocol_found: Exploration, parse: Callable[[str], Any]) -> None:
+def test_an_explained_protocol(protocol_found: Exploration) -> None:
     verdict = Verdict(protocol_found.target, protocol_found, ["test: 150 images"])
     text = protocol_page(verdict, "a run").html()
     assert "<1>" not in text
     for said in (*protocol_found.sentences(), "table <1>", "a run", "test: 150 images"):
-        assert said in parse(text).text
+        assert said in Parsed(text).text
     table = variants_table(protocol_found, 6)
     name, printed = next(iter(protocol_found.target.cells.items()))
     assert cells(table, "printed")[name] == str(printed)

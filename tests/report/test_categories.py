@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parsed_page import Parsed
+from refusals import refused
 from tiny_catalogue import DRESSES, tiny_catalogue
 from tiny_evaluation import evaluated, shop_and_maker
 
@@ -123,7 +123,7 @@ def test_the_page_of_an_evaluation(made: tuple[ModelsEvaluation, Catalogue], tmp
     found, test = made
     page = evaluation_page(found, test)
     html = page.save(tmp_path / "page.html").read_text(encoding="utf-8")
-    text = unescape(html)
+    text = Parsed(html).text
     best = max(found.value("most-specific", model, "P@1").mean for model in found.models)
     assert page.headlines[list(found.settings).index("most-specific")].value == f"{100 * best:.1f} %"
     for words in ("Most specific category", "CLIP-ITA", "seeds 0, 1", "R-precision", "LSA of", "edges on"):
@@ -131,11 +131,8 @@ def test_the_page_of_an_evaluation(made: tuple[ModelsEvaluation, Catalogue], tmp
     assert html.count("data:image/jpeg") >= 6
     assert "diptych categories evaluate DATA --out EVALUATION --model bm25,sentence,clip-i,clip-ita" in text
     assert not re.search(r'(?:src|href)="(?!data:|#)', html)
-    ids = re.findall(r'\bid="([^"]+)"', html)
-    assert len(ids) == len(set(ids))
     assert "data:image/jpeg" not in evaluation_page(found).html()
-    with pytest.raises(MismatchError, match="the evaluation ranked products"):
-        evaluation_page(found, test.subset([0, 1]))
+    refused(MismatchError, "the evaluation ranked products", evaluation_page, found, test.subset([0, 1]))
 
 
 @pytest.fixture
@@ -152,14 +149,14 @@ def picks_of(shop: Catalogue, k: int = 3, **options: Any) -> Picks:
     return pick_rows(categories, products, shop, k, texts=texts, **options)
 
 
-def test_one_page(shop: Catalogue, tmp_path: Path, parse: Callable[[str], Any]) -> None:
+def test_one_page(shop: Catalogue, tmp_path: Path) -> None:
     about = {"ranker": {"options": {"setting": "most-specific"}}, "trained_on": 7}
     picks = picks_of(shop, k=6, about=about)
     first, unreadable = write_tree_pages(picks, tmp_path / "sheet")
     assert [file.name for file in (tmp_path / "sheet").iterdir()] == ["tree.html"]
     assert not unreadable
     text = first.read_text("utf-8")
-    page = parse(text)
+    page = Parsed(text)
     assert len([one for one in page.all("div", class_="group") if one["id"].startswith("c")]) == len(
         shop.tree
     )
@@ -198,53 +195,47 @@ def test_the_table_of_picks(shop: Catalogue) -> None:
     assert "% found" not in members.columns
 
 
-def test_a_large_tree_has_several_pages(shop: Catalogue, tmp_path: Path, parse: Callable[[str], Any]) -> None:
+def test_a_large_tree_has_several_pages(shop: Catalogue, tmp_path: Path) -> None:
     picks = picks_of(shop)
     for old in ("tree-009.html", "tree-1234.html", "notes.html"):
         (tmp_path / old).write_text("old")
     first, _ = write_tree_pages(picks, tmp_path, page_images=18)
     names = sorted(file.name for file in tmp_path.glob("*.html"))
     assert names == ["notes.html", "tree-001.html", "tree-002.html", "tree.html"]
-    links = [one["href"] for one in parse(first.read_text("utf-8")).all("a")]
+    links = [one["href"] for one in Parsed(first.read_text("utf-8")).all("a")]
     men, women = shop.tree.node(("Men",)), shop.tree.node(("Women",))
     wanted = {"tree-001.html", "tree-002.html", f"tree-001.html#c{men}", f"tree-002.html#c{women}"}
     assert wanted <= set(links)
     shown: list[str] = []
     for name in names[1:3]:
-        page = parse((tmp_path / name).read_text("utf-8"))
+        page = Parsed((tmp_path / name).read_text("utf-8"))
         shown += [one["id"] for one in page.all("div", class_="group")]
         assert any(one["href"] == "tree.html" for one in page.all("a"))
     assert shown == [f"c{node}" for node in range(len(shop.tree))]
 
 
-def test_other_peoples_words_are_escaped(
-    shop: Catalogue, tmp_path: Path, parse: Callable[[str], Any]
-) -> None:
+def test_other_peoples_words_are_escaped(shop: Catalogue, tmp_path: Path) -> None:
     extra = ("Women", 'a "b" / <img src=x onerror=y>')
     tree = CategoryTree((*shop.tree.paths, extra, ("protocol",)), {("Women",): '<i>"7"</i>'})
     moved = np.array([tree.node(shop.tree.paths[place]) for place in shop.places.tolist()])
     odd = replace(shop, titles=[NASTY] * len(shop), tree=tree, places=moved, name="<b>shop</b>")
     first, _ = write_tree_pages(picks_of(odd), tmp_path / "sheet")
     text = first.read_text("utf-8")
-    page = parse(text)
+    page = Parsed(text)
     assert len(page.all("script")) == 1
     for tag in ("img", "i"):
         assert not page.all(tag)
     assert any('alert("x")' in one.get("title", "") for one in page.all("span", class_="pic"))
     assert 'a "b" / <img src=x onerror=y>' in page.text
     assert '<i>"7"</i>' in page.text
-    ids = re.findall(r'\bid="([^"]+)"', text)
-    assert len(ids) == len(set(ids))
 
 
-def test_a_corrupt_image_is_a_named_placeholder(
-    shop: Catalogue, tmp_path: Path, parse: Callable[[str], Any]
-) -> None:
+def test_a_corrupt_image_is_a_named_placeholder(shop: Catalogue, tmp_path: Path) -> None:
     (tmp_path / "shop" / "p00.png").write_bytes(b"no picture")
     (tmp_path / "shop" / "p01.png").unlink()
     first, unreadable = write_tree_pages(picks_of(shop, k=23), tmp_path / "sheet")
     assert sorted(unreadable) == ["p00", "p01"]
-    page = parse(first.read_text("utf-8"))
+    page = Parsed(first.read_text("utf-8"))
     missing = page.all("span", class_="placeholder")
     assert len(missing) == 2 * len(shop.tree)
     assert {one["aria-label"] for one in missing} == {"p00: no image", "p01: no image"}

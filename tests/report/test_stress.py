@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from parsed_page import Parsed
 from stressed import LAST_WORD, REVERSED, Reader, painted
 
 from diptych.analysis.perturbations import choose_perturbations
@@ -68,9 +67,9 @@ def table(tables: list[Table], caption: str) -> dict[str, dict[str, str]]:
     return {row[0].text: dict(zip(one.columns, [cell.line for cell in row], strict=True)) for row in one.rows}
 
 
-def test_the_page_has_every_number(found: StressResult, parse: Callable[[str], Any]) -> None:
+def test_the_page_has_every_number(found: StressResult) -> None:
     text = stress_page(found, painted()).html()
-    page = parse(text)
+    page = Parsed(text)
     for row in found.rows:
         assert row.name in page.text
         assert f"{row.drop('rsum').perturbed:.1f}" in page.text
@@ -78,9 +77,6 @@ def test_the_page_has_every_number(found: StressResult, parse: Callable[[str], A
             assert said in page.text
     for value in (*found.protocol.values(), found.method, found.left_out["synonym-noun"]):
         assert str(value) in page.text
-    ids = re.findall(r'\bid="([^"]+)"', text)
-    assert len(ids) == len(set(ids))
-    assert "http" not in text.replace("http://www.w3.org", "").replace("http-equiv", "")
 
 
 def test_the_tables_of_a_run(found: StressResult) -> None:
@@ -139,30 +135,28 @@ def test_changes_that_are_one_to_the_encoder_are_named(found: StressResult) -> N
     assert same_to_the_encoder(dataclasses.replace(found, rows=tuple(blind))) == []
 
 
-def test_the_worst_hit_stand_there_with_their_images(
-    found: StressResult, parse: Callable[[str], Any]
-) -> None:
-    page = parse(stress_page(found, painted()).html())
+def test_the_worst_hit_stand_there_with_their_images(found: StressResult) -> None:
+    page = Parsed(stress_page(found, painted()).html())
     one = found.row("reversed").examples[0]
     assert f"{one.before:,.0f} → {one.after:,.0f}" in page.text
     hits = sum(len(row.examples[:2]) * (3 if row.direction == "t2i" else 2) for row in found.rows)
     assert len(page.all("img")) == hits > 0
-    without = parse(stress_page(found).html())
+    without = Parsed(stress_page(found).html())
     assert not without.all("img")
     assert one.expected in without.text
     one = dataclasses.replace(one, expected="p1", first_before="p1", first_after="p4")
-    page = parse(stress_page(changed(found, "reversed", examples=(one,)), painted()).html())
+    page = Parsed(stress_page(changed(found, "reversed", examples=(one,)), painted()).html())
     marks = [frame["class"].split()[-1] for frame in page.all("span", class_="frame")]
     assert marks == ["right", "right", "wrong"]
 
 
-def test_captions_are_no_markup(found: StressResult, parse: Callable[[str], Any]) -> None:
+def test_captions_are_no_markup(found: StressResult) -> None:
     one = found.row("reversed").examples[0]
     one = dataclasses.replace(one, clean=f"{EVIL} b", changed=f"b {EVIL}", query=EVIL, first_after=EVIL)
     page = stress_page(changed(found, "reversed", examples=(one,))).html()
     assert "<script>alert" not in page
     assert "<img" not in page
-    assert EVIL in parse(page).text
+    assert EVIL in Parsed(page).text
 
 
 def test_differing_words_are_marked() -> None:
@@ -189,9 +183,9 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> StressComparison:
     return compare_stress(folders, samples=50, flips=199)
 
 
-def test_the_page_of_a_comparison(compared: StressComparison, parse: Callable[[str], Any]) -> None:
+def test_the_page_of_a_comparison(compared: StressComparison) -> None:
     text = comparison_page(compared).html()
-    page = parse(text)
+    page = Parsed(text)
     assert "<b>letters" not in text
     for value in (*compared.protocol.values(), *compared.encoders.values(), compared.method, *compared.notes):
         assert str(value) in page.text

@@ -17,13 +17,7 @@ from diptych.data.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
 from diptych.data.scenes.shop_log.chance import DAY
 from diptych.data.scenes.shop_log.effects import CLASSES, PAGE_TYPES
 from diptych.data.scenes.shop_log.sessions import MONTH
-from diptych.data.scenes.shop_log.world import (
-    FORCED,
-    NO_DEVICE,
-    START,
-    TYPES,
-    World,
-)
+from diptych.data.scenes.shop_log.world import FORCED, NO_DEVICE, START, TYPES, World
 
 _SEARCH = PAGE_TYPES.index("search")
 

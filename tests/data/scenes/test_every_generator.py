@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from commands import every_byte
 from raw_shop_logs import raw_rows
+from refusals import refused
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.data.collection import Collection
@@ -25,13 +26,18 @@ from diptych.data.scenes import (
     read_product_scenes,
     read_scenes,
 )
+from diptych.data.scenes.products import Effects, Telling
 from diptych.data.scenes.products import make as make_products
 from diptych.data.scenes.shop_log import make as make_log
 
+SMALL = {"n_train": 4, "n_val": 0, "n_test": 2, "size": 32}
+FEW = {"n_products": 10, "size": 32}
 MAKE: dict[str, Callable[..., Path]] = {
-    "scenes": lambda folder, **options: make_scenes(folder, 4, 0, 2, size=32, **options),
-    "product-scenes": lambda folder, **options: make_product_scenes(folder, 10, size=32, **options),
-    "shop-log": lambda folder, **options: make_shop_log(folder, visitors=5, **options),
+    "scenes": lambda folder, **options: make_scenes(folder, **{**SMALL, **options}),
+    "product-scenes": lambda folder, **options: make_product_scenes(
+        folder, **{"n_products": 10, "size": 32, **options}
+    ),
+    "shop-log": lambda folder, **options: make_shop_log(folder, **{"visitors": 5, **options}),
 }
 OTHER = {"scenes": {"k": 3}, "product-scenes": {"skew": 0.5}, "shop-log": {"days": 9}}
 MODULES = {"scenes": make, "product-scenes": make_products, "shop-log": make_log}
@@ -109,32 +115,76 @@ def test_what_stops_half_way_leaves_nothing(
     monkeypatch.setattr(MODULES[name], WRITES[name], broken)
     full = isinstance(stop, OSError)
     seen, said = (StorageError, "No space left.*free some space") if full else (KeyboardInterrupt, None)
-    with pytest.raises(seen, match=said):
-        MAKE[name](tmp_path / "one")
+    refused(seen, said, MAKE[name], tmp_path / "one")
     assert not list(tmp_path.iterdir())
 
 
 @every_generator
 def test_nothing_else_is_overwritten(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match="holds other files"):
-        MAKE[name](tmp_path)
-    with pytest.raises(UsageError, match="is a file"):
-        MAKE[name](tmp_path / "thesis.tex")
+    refused(UsageError, "holds other files", MAKE[name], tmp_path)
+    refused(UsageError, "is a file", MAKE[name], tmp_path / "thesis.tex")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "dataset.json").write_text('{"dataset": "other"}')
-    with pytest.raises(UsageError, match="holds other files"):
-        MAKE[name](tmp_path / "other")
+    refused(UsageError, "holds other files", MAKE[name], tmp_path / "other")
     (tmp_path / "empty").mkdir()
     folder = MAKE[name](tmp_path / "empty")
     before = every_byte(folder)
     key, value = next(iter(OTHER[name].items()))
     held = json.loads((folder / "dataset.json").read_text())
-    with pytest.raises(UsageError, match=rf"{key}={held[key]}.*{key}={value}.*asked for"):
-        MAKE[name](folder, **{key: value})
+    refused(UsageError, rf"{key}={held[key]}.*{key}={value}.*asked for", MAKE[name], folder, **{key: value})
     version = held["version"]
     monkeypatch.setattr(MODULES[name], "VERSION", version + 1)
-    with pytest.raises(UsageError, match=rf"version {version} with.*version {version + 1} with"):
-        MAKE[name](folder)
+    refused(UsageError, rf"version {version} with.*version {version + 1} with", MAKE[name], folder)
     assert every_byte(folder) == before
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("scenes", {"n_train": 0, "n_test": 0}, "not all 0"),
+        ("scenes", {"n_train": -1}, "n_train: Input should be greater"),
+        ("scenes", {"k": 0}, "k: Input should be greater"),
+        ("scenes", {"size": 8}, "size: Input should be greater"),
+        ("scenes", {"workers": 0}, "workers: Input should be greater"),
+        ("scenes", {"objects": 0}, "objects are '0'.*1 to 4"),
+        ("scenes", {"objects": (3, 2)}, "objects are '3-2'"),
+        ("scenes", {"objects": (1, 5)}, "objects are '1-5'"),
+        ("scenes", {"objects": (1, 2, 3)}, "the least and the most"),
+        ("product-scenes", {"n_products": 0}, "n_products: Input should be greater"),
+        ("product-scenes", {"levels": (0, 3)}, "levels are '0-3'"),
+        ("product-scenes", {"levels": (4, 3)}, "levels are '4-3'"),
+        ("product-scenes", {"levels": (2, 10)}, "1 to 9"),
+        ("product-scenes", {"levels": (3,)}, "the least and the most"),
+        ("product-scenes", {"size": 8}, "size: Input should be greater"),
+        ("product-scenes", {"skew": 1.5}, "skew: Input should be less"),
+        ("product-scenes", {"dirt": -0.1}, "dirt: Input should be greater"),
+        ("product-scenes", {"without_title": float("nan")}, "without_title: Input should be less"),
+        ("product-scenes", {"workers": 0}, "workers: Input should be greater"),
+        ("product-scenes", {"effects": Effects(beside=2.0)}, "beside is 2.0"),
+        (
+            "product-scenes",
+            {"effects": Effects(title={"shape": Telling(0.5, 1.5)})},
+            "title: shape, right is 1.5",
+        ),
+        ("product-scenes", {"effects": Effects(picture={"shape": Telling(1.0)})}, "pictures tell shape"),
+        ("product-scenes", {"effects": Effects(title={"department": Telling(0.5)})}, "by the noun"),
+        (
+            "product-scenes",
+            {"effects": Effects(attributes={"noun": Telling(0.5)})},
+            "give it to titles alone",
+        ),
+        ("shop-log", {"visitors": 0}, "visitors: Input should be greater"),
+        ("shop-log", {"days": 0}, "days: Input should be greater"),
+        ("shop-log", {"days": 100_000}, "days: Input should be less"),
+        ("shop-log", {"dirt": 1.5}, "dirt: Input should be less"),
+        ("shop-log", {"dirt": -0.1}, "dirt: Input should be greater"),
+        ("shop-log", {"zone": "Europe/Atlantis"}, "no time zone 'Europe/Atlantis'"),
+        ("shop-log", {"zone": "../../etc/passwd"}, "no time zone"),
+        ("shop-log", {"zone": ""}, "no time zone"),
+    ],
+)
+def test_impossible_wishes(name: str, options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    refused(UsageError, said, MAKE[name], tmp_path / "one", **options)
+    assert not list(tmp_path.iterdir())

@@ -108,23 +108,3 @@ def test_the_usual_number_of_objects_goes_without_saying(small: Path, tmp_path: 
     assert read_scenes(small).centric == "scene"
     with pytest.raises(UsageError, match=r"objects=\(2, 4\).*objects=\(1, 1\) was asked"):
         make_scenes(small, 140, 6, 6, seed=3, k=3, size=32, objects=1)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_train": 0, "n_val": 0, "n_test": 0}, "not all 0"),
-        ({"n_train": -1}, "n_train: Input should be greater"),
-        ({"k": 0}, "k: Input should be greater"),
-        ({"size": 8}, "size: Input should be greater than or equal to 32"),
-        ({"workers": 0}, "workers: Input should be greater"),
-        ({"objects": 0}, "objects are '0'.*1 to 4"),
-        ({"objects": (3, 2)}, "objects are '3-2'"),
-        ({"objects": (1, 5)}, "objects are '1-5'"),
-        ({"objects": (1, 2, 3)}, "the least and the most"),
-    ],
-)
-def test_impossible_wishes(options: dict[str, int], message: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=message):
-        make_scenes(tmp_path / "one", **{"n_train": 2, "n_val": 0, "n_test": 0, **options})
-    assert not list(tmp_path.iterdir())

@@ -2,19 +2,17 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 from safetensors.torch import save_file
 
-from diptych.core.errors import (
-    MismatchError,
-    StorageError,
-    UsageError,
-)
+from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.official.encoder import AlbefEncoder, OfficialEncoder, XvlmEncoder
 from diptych.encoders.official.vision import relative_bias_table
@@ -229,43 +227,23 @@ def test_texts_are_cleaned_cut_and_counted(caplog: pytest.LogCaptureFixture) -> 
     assert "1 of 4 texts" in caplog.text
     assert made("albef").text_limit == 30
     assert made("albef", text_limit=12).text_limit == 12
-    with pytest.raises(UsageError, match="texts of 41 tokens for a text encoder of 40 positions"):
-        made("albef", text_limit=41)
+    refused(UsageError, "texts of 41 tokens for a text encoder of 40 positions", made, "albef", text_limit=41)
 
 
 def test_bad_prepared_inputs(encoder: OfficialEncoder) -> None:
-    with pytest.raises(MismatchError, match=r"not \(n, 3, 48, 48\)"):
-        encoder.pixel_features(torch.zeros(2, 3, 64, 64))
+    refused(MismatchError, r"not \(n, 3, 48, 48\)", encoder.pixel_features, torch.zeros(2, 3, 64, 64))
     with pytest.raises(MismatchError, match="token ids from 0 to 90, .* knows 90"):
         encoder.token_features(torch.tensor([[0, 90]]), torch.ones(1, 2))
-    with pytest.raises(MismatchError, match="mask of shape"):
-        encoder.token_features(torch.zeros(2, 3), torch.ones(2, 4))
-    with pytest.raises(MismatchError, match="at most 40"):
-        encoder.token_features(torch.zeros(1, 41), torch.ones(1, 41))
+    refused(MismatchError, "mask of shape", encoder.token_features, torch.zeros(2, 3), torch.ones(2, 4))
+    refused(MismatchError, "at most 40", encoder.token_features, torch.zeros(1, 41), torch.ones(1, 41))
 
 
-def test_load_by_name(encoder: OfficialEncoder, tmp_path: Path) -> None:
-    """A checkpoint, its configuration and its tokenizer in one folder, as somebody would lay them out."""
-    import json
-
-    make = albef_state if encoder.family == "albef" else xvlm_state
-    recipe = {
-        "image_res": 48,
-        "embed_dim": 12,
-        "max_tokens": 20,
-        "k_test": 256,
-        "vision_config": "a/path.json",
-    }
-    content = {"config": recipe, "vit": VIT} if encoder.family == "albef" else {**recipe, "swin": SWIN}
-    (tmp_path / "config.json").write_text(json.dumps({**content, "bert_config": TEXT}))
-    bert_tokenizer().save_pretrained(tmp_path)
-    torch.save({"model": make(), "epoch": 3}, tmp_path / "tuned.pth")
-    name = f"{encoder.family}:{tmp_path / 'tuned.pth'}"
-    for source in (name, f"{encoder.family}:{tmp_path}"):
-        again = DualEncoder.load(source, device="cpu")
-        assert isinstance(again, OfficialEncoder)
-        assert again.text_limit == 20
-        np.testing.assert_array_equal(again.encode_images(pictures()), encoder.encode_images(pictures()))
-        np.testing.assert_allclose(again.encode_texts(CAPTIONS), encoder.encode_texts(CAPTIONS), atol=1e-5)
-        assert again.describe()["name"] == "tuned.pth"
-        assert again.describe()["checkpoint"]["file"] == "tuned.pth"
+@pytest.mark.parametrize("kind", KINDS)
+def test_load_by_name(kind: str, sources: Callable[[str], Path], encoders: Callable[[str], Any]) -> None:
+    """The file, with its configuration and its tokenizer beside it, and its folder: the same model."""
+    again = DualEncoder.load(f"{kind}:{sources(kind) / 'tuned.pth'}", device="cpu")
+    assert again.fingerprint == encoders(kind).fingerprint == made(kind).fingerprint
+    np.testing.assert_array_equal(again.encode_images(pictures()), made(kind).encode_images(pictures()))
+    np.testing.assert_allclose(again.encode_texts(CAPTIONS), made(kind).encode_texts(CAPTIONS), atol=1e-5)
+    for one in (again, encoders(kind)):
+        assert (one.describe()["name"], one.describe()["checkpoint"]["file"]) == ("tuned.pth", "tuned.pth")

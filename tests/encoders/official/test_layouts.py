@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from safetensors.torch import save_file
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
@@ -146,8 +147,7 @@ def test_safetensors(tmp_path: Path) -> None:
     assert same(read_checkpoint(tmp_path).state)
     content = (tmp_path / "x.safetensors").read_bytes()
     (tmp_path / "x.safetensors").write_bytes(content[:-4])
-    with pytest.raises(StorageError, match="is not a safetensors file"):
-        read_checkpoint(tmp_path)
+    refused(StorageError, "is not a safetensors file", read_checkpoint, tmp_path)
 
 
 class _Code:
@@ -195,8 +195,7 @@ def test_files_that_unfold_to_any_size(tmp_path: Path) -> None:
         for entry in whole.infolist():
             archive.writestr(entry.filename, whole.read(entry))
     assert packed.stat().st_size < 20_000
-    with pytest.raises(StorageError, match="packed entries .* which PyTorch does not write"):
-        read_checkpoint(packed)
+    refused(StorageError, "packed entries .* which PyTorch does not write", read_checkpoint, packed)
     torch.save({"a": torch.zeros(1, 1).expand(10**6, 10**6)}, tmp_path / "wide.pth")
     with pytest.raises(StorageError, match=r"'a' of shape \(1000000, 1000000\) with fewer numbers"):
         read_checkpoint(tmp_path / "wide.pth")
@@ -216,15 +215,12 @@ def test_files_that_unfold_to_any_size(tmp_path: Path) -> None:
 )
 def test_no_weights(content: Any, message: str, tmp_path: Path) -> None:
     torch.save(content, tmp_path / "x.pth")
-    with pytest.raises(StorageError, match=message):
-        read_checkpoint(tmp_path)
+    refused(StorageError, message, read_checkpoint, tmp_path)
 
 
 def test_which_file(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="neither a file nor a folder"):
-        find_checkpoint(tmp_path / "absent.pth")
-    with pytest.raises(StorageError, match="holds 0 checkpoints"):
-        find_checkpoint(tmp_path)
+    refused(UsageError, "neither a file nor a folder", find_checkpoint, tmp_path / "absent.pth")
+    refused(StorageError, "holds 0 checkpoints", find_checkpoint, tmp_path)
     for name in ("b.pth", "a.th"):
         torch.save(STATE, tmp_path / name)
     with pytest.raises(StorageError, match=r"holds 2 checkpoints: a\.th, b\.pth") as caught:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from diptych.core.errors import NumericalError, StorageError, UnknownNameError, UsageError
 from diptych.encoders.targets import (
@@ -59,17 +60,15 @@ def test_rows_are_of_unit_length_and_zero_rows_stay() -> None:
 
 
 def test_a_row_that_is_no_number_names_its_caption() -> None:
-    with pytest.raises(NumericalError, match="the embedding of caption bad is not finite"):
-        Counting().encode(["good", "bad"])
+    refused(NumericalError, "the embedding of caption bad is not finite", Counting().encode, ["good", "bad"])
 
 
 def test_bad_requests(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="batch size 0"):
-        Counting().encode(["a"], batch_size=0)
+    refused(UsageError, "batch size 0", Counting().encode, ["a"], batch_size=0)
     with pytest.raises(UnknownNameError, match="unknown kind of target 'sentense'"):
         make_target_model(TargetOptions(kind="sentense"), [])
-    with pytest.raises(StorageError, match="does not exist"):
-        open_target_model(tmp_path / "nowhere")
+    refused(StorageError, "nowhere does not exist", open_target_model, tmp_path / "nowhere")
+    refused(StorageError, "holds no targets", open_target_model, tmp_path)
 
 
 CAPTIONS = [f"{'a' * (1 + number % 5)}{chr(97 + number % 26)}{'z' * (number // 26)}" for number in range(60)]

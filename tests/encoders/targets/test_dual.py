@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from diptych.core.errors import UsageError
 from diptych.encoders import DualEncoder
 from diptych.encoders.targets import TargetOptions, make_target_model
 from diptych.encoders.targets.kinds.dual import DualTexts
 
-from ..tiny_pretrained import transformers_folder
-
 CAPTIONS = ["a red dog", "two dogs", "a red dog", "the cat"]
 
 
 @pytest.fixture(scope="module")
-def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return transformers_folder("clip", tmp_path_factory.mktemp("models") / "clip")
+def clip(sources: Callable[[str], Path]) -> Path:
+    return sources("clip")
 
 
 def options(source: Path | str, **more: object) -> TargetOptions:
@@ -42,5 +42,4 @@ def test_what_cannot_be(clip: Path) -> None:
         DualTexts(Order(), "orders")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="precision bfloat16 with a dual encoder"):
         make_target_model(options(clip, precision="bfloat16"), [])
-    with pytest.raises(UsageError, match="neither a folder"):
-        make_target_model(options("nowhere"), [])
+    refused(UsageError, "neither a folder", make_target_model, options("nowhere"), [])

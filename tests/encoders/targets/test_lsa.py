@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from diptych.core.errors import DataError, UsageError
 from diptych.data.vocabulary import words
@@ -94,13 +95,11 @@ def test_what_the_directions_leave_out_is_zero_not_rounding() -> None:
     ],
 )
 def test_a_width_that_the_captions_do_not_have(captions: list[str], width: int, message: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(message)):
-        LatentSemanticAnalysis.learn(captions, width)
+    refused(UsageError, re.escape(message), LatentSemanticAnalysis.learn, captions, width)
 
 
 def test_captions_without_a_word() -> None:
-    with pytest.raises(DataError, match="no word in 2 captions"):
-        LatentSemanticAnalysis.learn(["", "  "], 2)
+    refused(DataError, "no word in 2 captions", LatentSemanticAnalysis.learn, ["", "  "], 2)
 
 
 def test_titles_fold_plurals(tmp_path: Path) -> None:

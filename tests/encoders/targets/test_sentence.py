@@ -3,11 +3,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 
 from diptych.core.errors import MismatchError, MissingExtraError, StorageError, UsageError
 from diptych.encoders.inputs import load_tensors, save_tensors
@@ -23,8 +25,8 @@ minilm = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return sentence_folder(tmp_path_factory.mktemp("sentence") / "tiny")
+def folder(sources: Callable[[str], Path]) -> Path:
+    return sources("conse") / "sentence"
 
 
 @pytest.fixture
@@ -77,19 +79,16 @@ def test_saved_it_is_a_reference_that_is_checked(copied: Path, tmp_path: Path) -
     assert np.array_equal(other.encode(CAPTIONS), model.encode(CAPTIONS))
     weights = load_tensors(copied / "model.safetensors", "")
     save_tensors({name: value * 1.001 for name, value in weights.items()}, copied / "model.safetensors")
-    with pytest.raises(MismatchError, match=rf"was {model.fingerprint} when it was saved .*copied"):
-        open_target_model(saved)
+    refused(MismatchError, rf"was {model.fingerprint} when it was saved .*copied", open_target_model, saved)
     shutil.rmtree(copied)
-    with pytest.raises(UsageError, match="copied could not be loaded"):
-        open_target_model(saved)
+    refused(UsageError, "copied could not be loaded", open_target_model, saved)
 
 
 def test_weights_that_are_missing_are_named(copied: Path) -> None:
     weights = load_tensors(copied / "model.safetensors", "")
     name = "encoder.layer.1.output.dense.weight"
     save_tensors({key: value for key, value in weights.items() if key != name}, copied / "model.safetensors")
-    with pytest.raises(StorageError, match=f"lacks 1 of the model's weights.*{name}"):
-        SentenceEncoder.load(str(copied))
+    refused(StorageError, f"lacks 1 of the model's weights.*{name}", SentenceEncoder.load, str(copied))
 
 
 def test_a_folder_that_is_no_sentence_encoder(copied: Path, tmp_path: Path) -> None:
@@ -114,8 +113,7 @@ def test_a_name_is_looked_up_in_the_cache(folder: Path, monkeypatch: pytest.Monk
 
 def test_without_the_library_its_pip_line_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "sentence_transformers", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'diptych\[targets\]'"):
-        SentenceEncoder.load(str(folder))
+    refused(MissingExtraError, r"pip install 'diptych\[targets\]'", SentenceEncoder.load, str(folder))
 
 
 @minilm

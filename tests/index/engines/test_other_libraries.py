@@ -115,35 +115,6 @@ def test_nothing_to_index(engine, tmp_path):
         refused(UsageError, "no query to prepare", index.prepared, np.zeros((0, 3)), 1)
 
 
-def test_saved_and_opened_it_finds_the_same(engine, tmp_path):
-    rows, queries = random_rows(200), random_rows(20, seed=1)
-    index = build_index(bags(rows), engine, sample=queries)
-    opened = open_index(index.save(tmp_path / "index"))
-    assert type(opened) is type(index)
-    assert list(opened.search(queries, 10)) == list(index.search(queries, 10))
-    assert list(opened.search_exact(queries, 10)) == list(index.search_exact(queries, 10))
-    assert (opened.ids, opened.about, opened.options) == (index.ids, index.about, index.options)
-    assert (opened.terms, opened.encoder) == (index.terms, "head-a")
-    # Into its own folder, and from there.
-    again = open_index(opened.save(tmp_path / "index"))
-    assert list(again.search(queries, 10)) == list(index.search(queries, 10))
-    assert list(opened.search(queries, 10)) == list(index.search(queries, 10))
-
-
-def test_damaged_files_are_found(engine, tmp_path):
-    folder = build_index(bags(random_rows(50)), engine).save(tmp_path / "index")
-    files = [path for path in sorted(folder.iterdir()) if path.name != "index.json"]
-    assert not [path.name for path in files if path.suffix in (".pkl", ".pickle")]
-    for path in files:
-        whole = path.read_bytes()
-        path.write_bytes(whole[:-1])
-        refused(StorageError, "is corrupt", open_index, folder)
-        path.unlink()
-        refused(StorageError, "is missing", open_index, folder)
-        path.write_bytes(whole)
-    open_index(folder, verify=True)
-
-
 def test_many_queries_are_searched_in_parts(engine, monkeypatch):
     rows, queries = random_rows(80), random_rows(23, seed=1)
     index = build_index(bags(rows), engine)

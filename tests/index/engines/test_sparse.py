@@ -6,18 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from mapped import is_mapped
 from refusals import refused
 from scipy.sparse import csr_array, vstack
 
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.index import Recall, build_index, measure_recall, open_index
 from diptych.index.engines.inverted import InvertedIndex
-
-
-def is_mapped(array):
-    while array is not None and not isinstance(array, np.memmap):
-        array = array.base
-    return array is not None
 
 
 def bags_of(count, width, seed, density=0.15, power=1.0):

@@ -19,7 +19,7 @@ from diptych.data import read_collection
 from diptych.data.collection import Collection
 from diptych.data.products import attributes_of, paths_of, plain_text
 from diptych.data.scenes import make_product_scenes, product_scenes, read_product_scenes
-from diptych.data.scenes.products import PRODUCTS, Effects, Telling
+from diptych.data.scenes.products import PRODUCTS
 from diptych.data.scenes.products.facets import SAID
 from diptych.data.scenes.products.product import BRANDS, spoilt, title_of_product
 from diptych.data.scenes.products.tree import grow
@@ -84,31 +84,6 @@ def test_paths_have_the_levels_that_were_asked_for(levels: tuple[int, int], tmp_
 def test_the_reader_recognises_it(shop: Path, products: Collection) -> None:
     assert read_collection(shop).text_fingerprint == products.text_fingerprint
     refused(UsageError, "has no option 'images'", read_collection, shop, images="elsewhere")
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"n_products": 0}, "n_products: Input should be greater"),
-        ({"levels": (0, 3)}, "levels are '0-3'"),
-        ({"levels": (4, 3)}, "levels are '4-3'"),
-        ({"levels": (2, 10)}, "1 to 9"),
-        ({"levels": (2, 3, 4)}, "the least and the most"),
-        ({"size": 8}, "size: Input should be greater than or equal to 32"),
-        ({"skew": 1.5}, "skew: Input should be less"),
-        ({"dirt": -0.1}, "dirt: Input should be greater"),
-        ({"without_title": float("nan")}, "without_title: Input should be"),
-        ({"workers": 0}, "workers: Input should be greater"),
-        ({"effects": Effects(beside=2.0)}, "beside is 2.0"),
-        ({"effects": Effects(title={"shape": Telling(0.5, 1.5)})}, "title: shape, right is 1.5"),
-        ({"effects": Effects(picture={"shape": Telling(1.0)})}, "pictures tell shape"),
-        ({"effects": Effects(title={"department": Telling(0.5)})}, "by the noun"),
-        ({"effects": Effects(attributes={"noun": Telling(0.5)})}, "give it to titles alone"),
-    ],
-)
-def test_impossible_wishes(options: dict[str, Any], said: str, tmp_path: Path) -> None:
-    refused(UsageError, said, make_product_scenes, tmp_path / "one", **{"n_products": 2, **options})
-    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_damaged_is_said_to_be(tmp_path: Path) -> None:

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 from commands import every_byte
 from raw_shop_logs import raw_rows
-from refusals import refused
 
-from diptych.core.errors import UsageError
 from diptych.data.scenes import make_shop_log
 from diptych.data.scenes.shop_log import make as make_module
 from diptych.data.scenes.shop_log.chance import event_files
@@ -55,21 +53,3 @@ def test_blocks_change_nothing_but_the_order(tmp_path: Path, monkeypatch: pytest
     assert (parts / "truth.json").read_bytes() == (whole / "truth.json").read_bytes()
     assert len(list((parts / "events").iterdir())) > 3
     assert sorted(map(repr, raw_rows(parts))) == sorted(map(repr, raw_rows(whole)))
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"visitors": 0}, "visitors: Input"),
-        ({"days": 0}, "days: Input should be greater"),
-        ({"days": 100_000}, "days: Input should be less"),
-        ({"dirt": 1.5}, "dirt: Input should be less"),
-        ({"dirt": -0.1}, "dirt: Input should be greater"),
-        ({"zone": "Europe/Atlantis"}, "no time zone 'Europe/Atlantis'"),
-        ({"zone": "../../etc/passwd"}, "no time zone"),
-        ({"zone": ""}, "no time zone"),
-    ],
-)
-def test_what_cannot_be_made(tmp_path: Path, wrong: dict[str, Any], said: str) -> None:
-    refused(UsageError, said, make_shop_log, tmp_path / "log", **{"visitors": 5, **wrong})
-    assert not list(tmp_path.iterdir())

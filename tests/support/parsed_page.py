@@ -1,18 +1,20 @@
+"""Pages of HTML read back, and pictures for them."""
+
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from html.parser import HTMLParser
 
-import pytest
 from PIL import Image
 
 from diptych.core.errors import ImageError
 
 
-class Page(HTMLParser):
-    """A page as a list of ``(tag, attributes, text inside it until the next tag)``."""
+class Parsed(HTMLParser):
+    """A well-formed page as a list of ``(tag, attributes, text inside it until the next tag)``."""
 
     VOID = frozenset({"meta", "img", "br", "link"})
+    FETCHES = ("src", "href", "srcset", "xlink:href", "action", "poster", "data")
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -20,6 +22,13 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.feed(text)
         self.close()
+        assert self.open == []
+        ids = [have["id"] for _, have, _ in self.elements if "id" in have]
+        assert len(ids) == len(set(ids))
+        # Nothing is fetched from elsewhere.
+        fetched = {have.get(name, "") for _, have, _ in self.elements for name in self.FETCHES}
+        assert not [value for value in fetched if re.match(r"\s*(\w+:)?//", value)]
+        assert not re.search(r"url\(['\"]?(?!#|data:)|@import", text)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, {name: value or "" for name, value in attributes}, []))
@@ -54,22 +63,9 @@ class Page(HTMLParser):
         return " ".join("".join(words) for tag, _, words in self.elements if tag != "style")
 
 
-@pytest.fixture
-def parse() -> Callable[[str], Page]:
-    return Page
+def picture(colour: str = "#336699", size: tuple[int, int] = (40, 30)) -> Image.Image:
+    return Image.new("RGB", size, colour)
 
 
-@pytest.fixture
-def picture() -> Callable[..., Image.Image]:
-    def make(colour: str = "#336699", size: tuple[int, int] = (40, 30)) -> Image.Image:
-        return Image.new("RGB", size, colour)
-
-    return make
-
-
-@pytest.fixture
-def broken() -> Callable[[], Image.Image]:
-    def read() -> Image.Image:
-        raise ImageError("photo.jpg is empty (0 bytes)", "fetch the file again")
-
-    return read
+def broken() -> Image.Image:
+    raise ImageError("photo.jpg is empty (0 bytes)", "fetch the file again")
