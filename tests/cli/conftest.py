@@ -49,7 +49,8 @@ def diptych(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 @pytest.fixture(scope="session")
 def embedded(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The test split as the run embeds it."""
-    from diptych.cli.sources import DataSpec, encoded_of
+    from diptych.cli.sources import encoded_of
+    from diptych.data.source import DataSpec
 
     folder = tmp_path_factory.mktemp("embedded") / "test"
     encoded_of(str(run_folder), DataSpec(), None, folder)

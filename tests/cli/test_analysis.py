@@ -91,7 +91,7 @@ def test_a_run(diptych: Command, run_folder: Path) -> None:
     done.shows("fewer than 50 training rows per class")
     assert "Only 16 validation images to choose penalties" in " ".join(done.out.split())
     assert "compare one kind between runs, not two kinds within one" in " ".join(done.out.split())
-    assert f"next: open {run_folder / 'audit' / 'report.html'}" in done.out
+    assert f"open {run_folder / 'audit' / 'report.html'}" in done.out
     found = Audit.open(run_folder / "audit" / "audit.json")
     assert list(found.protocol.probes) == ["linear", "mlp"]
     shared = found.held("without", "image", "shared", "linear")
@@ -165,7 +165,7 @@ def test_a_runs_own_objective(diptych: Command, run_folder: Path) -> None:
     done.shows("C^q", "C^0", "W^+", "±", "split train", "objective infonce (temperature 0.07")
     done.shows("plan distinct")
     target = run_folder / "cocos" / "scenes-train-infonce"
-    assert f"next: open {target / 'cocos.html'}" in done.out
+    assert f"open {target / 'cocos.html'}" in done.out
     assert {"cocos.json", "cocos.html", "cocos.png"} == {path.name for path in target.iterdir()}
     report = CocosReport.open(target / "cocos.json")
     assert report.protocol.batches == 15
@@ -221,7 +221,7 @@ def test_two_collections_are_compared(diptych: Command, scenes_folder: Path, tmp
     assert words["difference"]["low"] > 0
     done.shows("finer less coarse", "paired: 16 images with the captions of both")
     done.shows(f"{finer.feature('words').mean:.2f}", "language scenes: scenes tagger")
-    done.shows(f"next: open {out / 'report.html'}")
+    done.shows(f"open {out / 'report.html'}")
     assert ">Granularity of coarse and finer</h1>" in (out / "report.html").read_text(encoding="utf-8")
 
 

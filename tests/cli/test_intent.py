@@ -229,7 +229,7 @@ def evaluated(folder: Path) -> Path:
 def test_an_evaluation_is_known_by_its_marker(diptych: Command, tmp_path: Path) -> None:
     folder = evaluated(tmp_path / "evaluation")
     done = diptych(f"intent report {folder}")
-    done.shows(f"next: open {folder / 'report.html'}", "MB, no other files needed")
+    done.shows(f"open {folder / 'report.html'}", "MB, no other files needed")
     page = (folder / "report.html").read_text("utf-8")
     assert ">Predicting purchases: shop</h1>" in page
 

@@ -30,7 +30,7 @@ def test_a_small_grid(diptych: Command, features: FeatureTable, tmp_path: Path) 
     first = next(one for one in found.gains if one["measure"] == "average_precision")
     done.shows(f"{first['difference']:.4g} ({first['low']:.4g} to {first['high']:.4g})")
     done.shows("anonymous, by permutation: average precision lost", found.line())
-    done.shows("one visitor may be in training and test", f"next: open {out / 'report.html'}")
+    done.shows("one visitor may be in training and test", f"open {out / 'report.html'}")
     assert "average precision" in (out / "report.html").read_text(encoding="utf-8")
     diptych(
         f"intent evaluate {features.folder} --out {out} {GRID} --no-balance",

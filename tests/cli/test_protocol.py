@@ -72,7 +72,7 @@ def test_it_finds_k_test(diptych: Command, folders: Path, model: TwoStage, tmp_p
     done = diptych(f"analyse protocol {folders}/test --reranked {folders}/reranked {wanted}")
     done.shows("k_test = 2 explains it", "no proof of it", "to 5 candidates of each query")
     done.shows("test: made-up test, 150 images, 750 captions; encoder eeeeeeeeeeeeeeee")
-    done.shows(f"next: open {out / 'report.html'}")
+    done.shows(f"open {out / 'report.html'}")
     written = json.loads((out / "protocol.json").read_text())
     assert written["exploration"]["explanations"][0]["changes"] == [{"axis": "k_test", "choice": "2"}]
     assert written["says"][1].startswith("k_test = 2 explains it")

@@ -104,7 +104,7 @@ def test_a_run_is_stressed_and_goes_on(diptych: Command, run_folder: Path, tmp_p
         "Relative change in % of the clean value",
         "80 over a gallery of 16 pictures of the split",
     )
-    done.shows("seeds 0, 1; compat none; language scenes", "Holm over", f"next: open {out / 'report.html'}")
+    done.shows("seeds 0, 1; compat none; language scenes", "Holm over", f"open {out / 'report.html'}")
     found = StressResult.open(out)
     assert found.row("blur").direction == "i2t"
     assert found.row("shuffle-all-words").queries == 80
@@ -176,7 +176,7 @@ def test_two_models(diptych: Command, stressed: Path, tmp_path: Path) -> None:
     done.shows("rsum: words against letters", "nDCG_CM@10: words against letters")
     done.shows("Not run for all models", "words: not run", "not seen")
     done.shows("seeds 0, 1; compat none", "Holm over 4 comparisons")
-    done.shows(f"next: open {tmp_path / 'stress-comparison.html'}")
+    done.shows(f"open {tmp_path / 'stress-comparison.html'}")
     line = next(line for line in done.out.splitlines() if line.strip().startswith("reversed"))
     written = json.loads(out.read_text())
     row = next(row for row in written["rows"] if (row["name"], row["measure"]) == ("reversed", "rsum"))

@@ -39,7 +39,11 @@ class Everything(Options):
     ("given", "message", "fix"),
     [
         ({"lwo": 1}, "file: unknown key 'lwo'", "did you mean 'low'? known there: high, low, pattern"),
-        ({"stages": [{"cell": 1}]}, "file: unknown key 'stages.0.cell'", "did you mean 'cells'? known"),
+        (
+            {"stages": [{"cell": 1}]},
+            "file: unknown key 'stages.0.cell'",
+            "did you mean 'stages.0.cells'? known",
+        ),
         (
             {"stages": [{"cells": 0}]},
             "file: stages.0.cells: Input should be greater than or equal to 1",

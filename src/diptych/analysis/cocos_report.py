@@ -11,9 +11,9 @@ import numpy as np
 
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
-from diptych.core.options import OutOption, SeedOption, parameter
+from diptych.core.options import parameter
 from diptych.core.table import Cell, Table
-from diptych.data.source import DataSpec
+from diptych.data.source import DataSpec, OutOption, SeedOption
 
 Unit = Literal["temperature", "score"]
 

@@ -8,8 +8,8 @@ from typing import Literal
 from diptych.cli.console import next_step, show
 from diptych.cli.sources import Model, named, run_of
 from diptych.core.errors import UsageError
-from diptych.core.options import TargetOption, parameter
-from diptych.data.source import DataSpec
+from diptych.core.options import parameter
+from diptych.data.source import DataSpec, TargetOption
 
 
 class AdaptOptions(TargetOption):

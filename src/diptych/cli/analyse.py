@@ -16,10 +16,10 @@ from diptych.cli.console import next_step, show, stop_on_signal, warn
 from diptych.cli.sources import Model, Source, encoded_of, named, run_of
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
-from diptych.core.options import OutOption, command_line, parameter
+from diptych.core.options import command_line, parameter
 from diptych.data.language.open import LanguageSpec
 from diptych.data.several import DataChoices
-from diptych.data.source import CaptionsOption, SplitOption
+from diptych.data.source import CaptionsOption, OutOption, SplitOption
 from diptych.evaluation.options import AuditOptions, ProtocolOptions, StressOptions
 
 if TYPE_CHECKING:

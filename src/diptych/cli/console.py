@@ -114,10 +114,10 @@ def messages() -> Iterator[None]:
 def next_step(*commands: str | Sequence[object]) -> None:
     """Say in one line what to do next: commands as lists of words; ``open`` is what this system opens pages with."""
     viewer = {"darwin": "open", "win32": "start"}.get(sys.platform, "xdg-open")
-    lines = []
-    for one in commands:
-        words = shlex.split(one) if isinstance(one, str) else list(map(str, one))
-        lines.append(shlex.join([viewer if word == "open" else word for word in words]))
+    lines = [
+        one if isinstance(one, str) else shlex.join(viewer if word == "open" else str(word) for word in one)
+        for one in commands
+    ]
     if (collected := _collected.get()) is not None:
         collected["next"] += lines
     elif not _quiet.get():

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from diptych.cli.console import next_step, show, warn
-from diptych.cli.sources import DataSource, OutOption
 from diptych.core.files import write_json
 from diptych.core.options import command_line, parameter
 from diptych.core.reading import read_json
@@ -22,6 +21,7 @@ from diptych.data.scenes.make import SceneOptions
 from diptych.data.scenes.products import TRUTH, truth
 from diptych.data.scenes.products.make import ProductOptions
 from diptych.data.scenes.shop_log import make as shop_logs
+from diptych.data.source import DataSource, OutOption
 
 _OWN = "own"
 Name = Annotated[str, typer.Argument(help="A dataset; diptych data list names them.", show_default=False)]

@@ -26,8 +26,8 @@ def demo(options: DemoOptions) -> None:
     from diptych.cli.evaluate import evaluate
     from diptych.cli.report import ReportOptions, report
     from diptych.cli.search import SearchOptions, search
-    from diptych.cli.sources import DataSpec, PartSpec
     from diptych.cli.train import TrainOptions, train
+    from diptych.data.source import DataSpec, PartSpec
     from diptych.evaluation.options import EvaluateOptions
     from diptych.index.engine import IndexOptions
 

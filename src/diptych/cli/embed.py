@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from diptych.cli.console import next_step, show, stop_on_signal
-from diptych.cli.sources import DataSpec, Model, PartSpec, Source, encoded_of
-from diptych.core.options import OutOption, parameter
+from diptych.cli.sources import Model, Source, encoded_of
+from diptych.core.options import parameter
+from diptych.data.source import DataSpec, OutOption, PartSpec
 from diptych.index import index_collection
 from diptych.index.engine import IndexOptions
 

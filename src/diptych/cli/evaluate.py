@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from diptych.cli.console import next_step, show
-from diptych.cli.sources import PartSpec, Source, named, run_of
-from diptych.core.options import OutOption, parameter
+from diptych.cli.sources import Source, named, run_of
+from diptych.core.options import parameter
+from diptych.data.source import OutOption, PartSpec
 from diptych.evaluation.options import CompareOptions, EvaluateOptions
-
-if TYPE_CHECKING:
-    pass
 
 
 def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:

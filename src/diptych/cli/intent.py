@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 
 from diptych.cli.console import next_step, show, stop_on_signal
-from diptych.cli.sources import OutOption
 from diptych.commerce.purchase_intent.auditing import LeakAudit
 from diptych.commerce.purchase_intent.auditing import audit as run
 from diptych.commerce.purchase_intent.auditing.checks import FOLDER
@@ -46,6 +45,7 @@ from diptych.data.logs import Log
 from diptych.data.logs import ingest as read
 from diptych.data.logs.ingest import ImportOptions
 from diptych.data.logs.rules import Cleaning
+from diptych.data.source import OutOption
 from diptych.report.intent import PAGE, description_page, evaluation_page, page_of
 
 _INTENT = ("diptych", "intent")

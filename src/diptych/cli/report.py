@@ -10,8 +10,7 @@ import typer
 from diptych.cli.console import next_step, show
 from diptych.cli.sources import encoded_of
 from diptych.core.errors import UsageError
-from diptych.core.options import OutOption
-from diptych.data.source import DataSpec, SplitOption
+from diptych.data.source import DataSpec, OutOption, SplitOption
 
 _RUN = "A run that was trained, or a folder of diptych analyse stress or diptych categories evaluate."
 

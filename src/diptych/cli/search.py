@@ -11,9 +11,8 @@ import typer
 from pydantic import model_validator
 
 from diptych.cli.console import fail, next_step, say, show
-from diptych.cli.sources import parse_values
 from diptych.core.errors import DataError, DiptychError, UsageError
-from diptych.core.options import Options, parameter
+from diptych.core.options import Options, parameter, parse_values
 from diptych.core.reading import read_text
 
 if TYPE_CHECKING:

@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from diptych.core.errors import UsageError
-from diptych.core.options import OutOption as OutOption
-from diptych.core.options import TargetOption as TargetOption
-from diptych.core.options import parse_values as parse_values
-from diptych.data.source import DataSource as DataSource
-from diptych.data.source import DataSpec as DataSpec
-from diptych.data.source import PartSpec as PartSpec
-from diptych.data.source import SplitOption as SplitOption
+from diptych.core.options import parse_values
+from diptych.data.source import DataSpec
 
 if TYPE_CHECKING:
     from diptych.encoders.dual_encoder import DualEncoder
@@ -94,7 +89,6 @@ def recipe_values(given: list[str] | None, paths: Iterable[str] | None = None) -
         given: ``KEY=VALUE`` texts.
         paths: keys whose values can be files or folders; those of recipes, when not given.
     """
-    from diptych.core.options import whole_paths
-    from diptych.training.recipe import PATHS
+    from diptych.training.recipe import PATHS, whole_paths
 
     return whole_paths(parse_values(given, "--set"), PATHS if paths is None else paths)

@@ -11,7 +11,7 @@ from diptych.cli.console import messages, next_step, stop_on_signal
 from diptych.cli.console import show as say
 from diptych.commerce.purchase_intent.shown import Discretion, showing
 from diptych.core.errors import UsageError
-from diptych.core.options import OutOption
+from diptych.data.source import OutOption
 from diptych.studies import STUDIES, Results, collect, compare, judged_in_the_paper
 from diptych.studies.choices import RunOptions, StudyData, run_chosen
 from diptych.studies.page import notes_of, study_page
@@ -62,7 +62,7 @@ def run(name: Name, data: StudyData, out: OutOption, options: RunOptions, discre
         diptych study run metric-learning.table-1 --data flickr8k --seeds 0,1,2
         diptych study run ltd.table-1 --data flickr30k --targets all-MiniLM-L6-v2
         diptych study run intent.table-6.4 --data log
-        diptych study run reproducibility.table-2.1 --data coco=coco --set clip=runs/coco
+        diptych study run reproducibility.table-2.1 --data coco=coco -o table
     """
     folder = out.out or Path("studies") / name
     with stop_on_signal(), messages():

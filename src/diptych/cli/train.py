@@ -7,8 +7,8 @@ from pathlib import Path
 from diptych.cli.console import is_main_process, next_step, show, stop_on_signal
 from diptych.cli.sources import recipe_values
 from diptych.core.errors import UsageError
-from diptych.core.options import OutOption, parameter
-from diptych.data.source import DataSpec
+from diptych.core.options import parameter
+from diptych.data.source import DataSpec, OutOption
 
 
 class TrainOptions(OutOption):

@@ -19,7 +19,8 @@ the environment that may hold the value), ``names`` (the ``module:REGISTRY`` tha
 
 from __future__ import annotations
 
-import importlib
+import ast
+import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -75,6 +76,24 @@ class Verbs(TyperGroup):
             return found
         module, function = found.split(":")
         return command_of(getattr(importlib.import_module(module), function), cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write each command and its first line, which is read from its file: nothing is imported."""
+        rows = [
+            (name, _first_line(*one.split(":")) if isinstance(one, str) else one.short_help or "")
+            for name, one in self.tree.items()
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def _first_line(module: str, function: str) -> str:
+    """Return the first line of a function's docstring."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    tree = ast.parse(Path(str(spec.origin)).read_text(encoding="utf-8"))
+    found = next(one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == function)
+    return plain((ast.get_docstring(found) or "").partition("\n")[0].replace("``", ""))
 
 
 def group(

@@ -25,10 +25,7 @@ def lazy_names(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the ``__getattr__`` and ``__dir__`` of a package whose names are imported when they are used.
 
-    They are its ``__all__``, which type checkers must not see: it would hide the imports that are theirs.
-
-    Args:
-        homes: modules, with a dot in front those of the package, and of each the names, separated by spaces.
+    ``homes``: modules, and of each the names, separated by spaces. Type checkers must not see this ``__all__``.
     """
     home_of = {name: module for module, names in homes.items() for name in names.split()}
     content = vars(sys.modules[package])

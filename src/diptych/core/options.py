@@ -1,12 +1,7 @@
 """Options: one typed model per thing that can be set; a fault is one line that names the keys there are.
 
 A subclass of :class:`Options` declares keys, types, bounds and defaults. A recipe's section, a file's
-header and what the command line passes on are checked by it once, where they enter::
-
-    class BlurOptions(Options):
-        radius: float = Field(2.0, gt=0)
-
-    options = BlurOptions.read({"radius": 3}, "blur")
+header and what the command line passes on are checked by it once, where they enter.
 """
 
 from __future__ import annotations
@@ -14,7 +9,6 @@ from __future__ import annotations
 import shlex
 import tomllib
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -53,30 +47,6 @@ def parameter(default: Any, description: str, /, *flags: str, **more: Any) -> An
     return Field(default, description=description, json_schema_extra=extra, **more)
 
 
-class OutOption(Options):
-    """Where results are written."""
-
-    out: Path | None = parameter(None, "Where to write.", "--out", "-o")
-
-
-class TargetOption(Options):
-    """Where results are written, which has to be named."""
-
-    out: Path = parameter(..., "Where to write.", "--out", "-o")
-
-
-class SamplesOption(Options):
-    """How sure a number is."""
-
-    samples: int = parameter(1000, "Bootstrap resamples for 95 % intervals; 0 for none.", ge=0)
-
-
-class SeedOption(Options):
-    """What random numbers begin with."""
-
-    seed: int = parameter(0, "Of everything random: resamples, swaps, draws.", ge=0)
-
-
 def parse_values(given: Iterable[str] | None, flag: str) -> dict[str, Any]:
     """Return ``KEY=VALUE`` texts as values: TOML where they are TOML, texts where not, None for ``KEY=``."""
     values: dict[str, Any] = {}
@@ -110,17 +80,6 @@ def command_line(words: Sequence[object], *given: Options, left_out: Collection[
                 for one in value if isinstance(value, list | tuple) else [value]:
                     parts += [flag, str(one).removesuffix(".0") if isinstance(one, float) else str(one)]
     return shlex.join(parts)
-
-
-def whole_paths(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """Return values of ``keys`` that are files or folders by their whole path, so that they are found from anywhere."""
-    for key in keys:
-        named = values.get(key)
-        # A name such as hf:NAME or sklearn is no path, whatever lies in the folder.
-        if isinstance(named, str) and named not in ("auto", "sklearn", "drawn", "lsa"):
-            path = Path(named).expanduser()
-            values[key] = str(path.resolve()) if path.exists() else named
-    return values
 
 
 def _fault(

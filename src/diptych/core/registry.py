@@ -68,7 +68,3 @@ class Registry(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         return iter([self._members[name] for name in self.names()])
-
-    def describe(self) -> str:
-        """One line per member, for help texts."""
-        return "\n".join(f"{member.name}: {member.description}" for member in self)

@@ -12,6 +12,30 @@ from diptych.core.options import Options, parameter, parse_values
 from diptych.data.captions import check_caption_choice
 
 
+class OutOption(Options):
+    """Where results are written."""
+
+    out: Path | None = parameter(None, "Where to write.", "--out", "-o")
+
+
+class TargetOption(Options):
+    """Where results are written, which has to be named."""
+
+    out: Path = parameter(..., "Where to write.", "--out", "-o")
+
+
+class SamplesOption(Options):
+    """How sure a number is."""
+
+    samples: int = parameter(1000, "Bootstrap resamples for 95 % intervals; 0 for none.", ge=0)
+
+
+class SeedOption(Options):
+    """What random numbers begin with."""
+
+    seed: int = parameter(0, "Of everything random: resamples, swaps, draws.", ge=0)
+
+
 class DataSource(Options):
     """How a dataset is read."""
 

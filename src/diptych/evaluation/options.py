@@ -9,9 +9,9 @@ from typing import Any, Literal, Self
 from pydantic import model_validator
 
 from diptych.core.errors import UsageError
-from diptych.core.options import OutOption, SamplesOption, SeedOption, parameter
+from diptych.core.options import parameter
 from diptych.data.language.open import LanguageSpec
-from diptych.data.source import DataSpec, PartSpec, SplitOption
+from diptych.data.source import DataSpec, OutOption, PartSpec, SamplesOption, SeedOption, SplitOption
 
 Compat = Literal["none", "published"]
 _MEASURES = "diptych.metrics:MEASURES"

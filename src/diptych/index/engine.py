@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.core.options import OutOption, parameter
+from diptych.core.options import parameter
 from diptych.core.registry import Registry
-from diptych.data.source import SplitOption
+from diptych.data.source import OutOption, SplitOption
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 

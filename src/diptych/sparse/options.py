@@ -9,8 +9,8 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from diptych.core.errors import RecipeError
-from diptych.core.options import Options, OutOption, parameter, parse_values
-from diptych.data.source import SplitOption
+from diptych.core.options import Options, parameter, parse_values
+from diptych.data.source import OutOption, SplitOption
 
 
 class _Section(Options):

@@ -8,12 +8,13 @@ from typing import Any, Literal, Self
 from pydantic import field_validator, model_validator
 
 from diptych.core.errors import UsageError
-from diptych.core.options import Options, command_line, parameter, parse_values, whole_paths
+from diptych.core.options import Options, command_line, parameter, parse_values
 from diptych.data.several import DataChoices
 from diptych.studies.results import Results
 from diptych.studies.rows import Choices, LogSource, path_keys
 from diptych.studies.runner import run_study
 from diptych.studies.study import Study
+from diptych.training.recipe import whole_paths
 
 
 class StudyData(DataChoices):

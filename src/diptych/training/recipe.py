@@ -7,7 +7,7 @@ expect. Unknown keys are errors. A run keeps its recipe and can be repeated from
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -274,3 +274,14 @@ def _override(values: dict[str, Any], key: str, value: Any, name: str) -> None:
 def collection_of(data: Data) -> Collection:
     """Read or generate the data of a recipe."""
     return read_data(dict(data))
+
+
+def whole_paths(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Return values of ``keys`` that are files or folders by their whole path, so that they are found from anywhere."""
+    for key in keys:
+        named = values.get(key)
+        # A name such as hf:NAME or sklearn is no path, whatever lies in the folder.
+        if isinstance(named, str) and named not in ("auto", "sklearn", "drawn", "lsa"):
+            path = Path(named).expanduser()
+            values[key] = str(path.resolve()) if path.exists() else named
+    return values

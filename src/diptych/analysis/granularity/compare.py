@@ -20,9 +20,10 @@ from diptych.analysis.granularity.measure import PerImage, divided, granularity,
 from diptych.analysis.granularity.result import Effect, FeatureDifference, Granularity, GranularityComparison
 from diptych.core.errors import MismatchError, UnknownNameError
 from diptych.core.files import check_replaceable, safe_name
-from diptych.core.options import SamplesOption, SeedOption, parameter
+from diptych.core.options import parameter
 from diptych.data.collection import Collection
 from diptych.data.language import Language
+from diptych.data.source import SamplesOption, SeedOption
 from diptych.metrics.bootstrap import Bootstrap, resampled_sums
 from diptych.metrics.paired import (
     check_flips,

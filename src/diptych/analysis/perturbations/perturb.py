@@ -25,13 +25,13 @@ from diptych.core.context import track
 from diptych.core.draws import Draws
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder, write_json
-from diptych.core.options import Options, OutOption, parameter
+from diptych.core.options import Options, parameter
 from diptych.core.reading import read_text
 from diptych.core.table import Table
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.data.language.open import LanguageSpec
-from diptych.data.source import PartSpec
+from diptych.data.source import OutOption, PartSpec
 
 SAME = "the result is the caption itself"
 COMPATS = ("none", "published")

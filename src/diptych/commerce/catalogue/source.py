@@ -12,10 +12,10 @@ import numpy as np
 from diptych.commerce.catalogue.catalogue import Catalogue, products_per_category
 from diptych.core.artifact import decode
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
-from diptych.core.options import OutOption, parameter, parse_values
+from diptych.core.options import parameter, parse_values
 from diptych.core.table import Table
 from diptych.data.readers import has_own_format
-from diptych.data.source import DataSource
+from diptych.data.source import DataSource, OutOption
 from diptych.data.taxonomy import read_taxonomy, recognised_format
 from diptych.data.taxonomy.tree import shape_of, tree_content
 

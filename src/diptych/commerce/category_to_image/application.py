@@ -33,9 +33,10 @@ from diptych.commerce.category_to_image.runs import CategoryRun, encoder_name
 from diptych.commerce.category_to_image.tables import run_tables
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import check_replaceable
-from diptych.core.options import Options, OutOption, SamplesOption, TargetOption, parameter, parse_values
+from diptych.core.options import Options, parameter, parse_values
 from diptych.core.table import Table
 from diptych.data.products import paths_of
+from diptych.data.source import OutOption, SamplesOption, TargetOption
 from diptych.index import ENGINES, build_index
 from diptych.index.searcher import OF_PRODUCTS
 from diptych.metrics.bootstrap import Bootstrap

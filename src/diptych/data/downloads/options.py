@@ -14,13 +14,13 @@ from typing import Any, BinaryIO, Self
 from pydantic import field_validator
 
 from diptych.core.errors import DataError, StorageError, UsageError
-from diptych.core.options import Options, TargetOption, parameter
+from diptych.core.options import Options, parameter
 from diptych.core.version import __version__
 from diptych.data.collection import Collection
 from diptych.data.columns import first_duplicate
 from diptych.data.images import MAX_PIXELS
 from diptych.data.lines import DelimitedTable
-from diptych.data.source import DataSource
+from diptych.data.source import DataSource, TargetOption
 
 AGENT = "diptych"
 """The name under which robots.txt is read."""
