@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 CHAINS = {
     "main": """
@@ -46,7 +46,6 @@ data shortcuts scenes --size 56 --digit-size 8
 data perturb --list
 data perturb captions.txt --perturb character-swap
 data perturb captions.txt --perturb character-swap --out swapped
-data resources --check
 """,
     "analyse": """
 analyse stress run --perturb character-swap --seeds 1 --samples 20 --out stressed
@@ -69,6 +68,7 @@ evaluate head
     "study": """
 study list
 study show metric-learning.table-1
+study run intent.table-6.7 --out measured
 study verdict measured
 """,
     "categories": """

@@ -27,6 +27,7 @@ def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
         diptych evaluate runs/coco --measure DCG_CM@10 --relevance st:NAME
         diptych evaluate albef:flickr30k.pth --data flickr30k --rerank 128 -o albef
     """
+    from diptych.encoders.embeddings import Origin
     from diptych.evaluation.sources import evaluate_named
     from diptych.training.evaluations import shortcuts_to_evaluate
 
@@ -35,7 +36,8 @@ def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
     for one in found.each:
         show(*one.tables(), *one.lines())
     if run is None:  # the penalty of order embeddings cannot be indexed
-        next_step(["diptych", "info" if found.encoded.similarity == "order" else "index", found.folder])
+        place = found.folder if Origin.read(found.folder) is not None else source  # the rows of a sparse head
+        next_step(["diptych", "info" if found.encoded.similarity == "order" else "index", place])
         return
     if run.recipe.shortcuts is not None:
         begun = run.begun_with.get("shortcuts")
