@@ -4,22 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from study_runs import SMALL
 
 from diptych.studies.claims import Claim, beats
 from diptych.studies.published import published_table
 from diptych.studies.retrieval import Retrieval
 from diptych.studies.rows import Choices
 from diptych.studies.study import Column, Row, Setting, Study
-
-SMALL = {
-    "model.width": 16,
-    "model.image.preprocessing": {"size": 32, "resize": 32},
-    "model.text.word_width": 8,
-    "model.text.min_count": 1,
-    "batches.size": 16,
-    "stages.0.epochs": 1,
-    "stages.0.warmup": 0,
-}
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from printed_arithmetic import (
-    arithmetic_faults,
-)
 
 from diptych.studies import STUDIES, published_table
 from diptych.studies.claims import Check, judge
@@ -31,18 +28,6 @@ from diptych.studies.study import SettingName
 from diptych.studies.verdict import Evidence, Figure, Measured, same_evaluation
 
 CHAPTER_7 = [study for study in STUDIES if study.paper.key == "cti"]
-
-
-def test_an_altered_cell_is_found() -> None:
-    table = published_table("cti", "table-7.2")
-    row = table.rows[0]
-    more = replace(row, cells={name: replace(one, value=one.value + 2) for name, one in row.cells.items()})
-    right = replace(table, rows=(more, *table.rows[1:]))
-    assert arithmetic_faults(right) == [("Most general", "same tree"), ("Total", "different tree")]
-    text = published_table("cti", "text-table-7.3")
-    first = text.rows[2]
-    wrong = replace(first, cells={"stated": replace(first.cells["stated"], value=29.0)})
-    assert arithmetic_faults(replace(text, rows=(wrong,))) == [(first.row, "stated")]
 
 
 def test_a_catalogue_is_described_by_its_products() -> None:

@@ -429,23 +429,8 @@ def test_every_jpg_beside_the_parts_pictures(tmp_path: Path) -> None:
     assert "1 more pictures of its folder are searched" in whole.notes
     everything = with_whole_folder(collection(tmp_path))
     assert list(everything.image_ids) == ["two", "one", "three", "other/d.jpg", "val/e.JPG"]
-
-
-def test_the_part_asks_and_all_are_searched(tmp_path: Path) -> None:
-    part = part_of(with_whole_folder(collection(tmp_path).split("test")), "test", "all")
+    # The part asks, and all are searched.
+    part = part_of(whole, "test", "all")
     assert part.encoded.n_images == 3
     assert list(part.asking.image_ids) == ["two", "one"]
     assert part.rows.tolist() == [0, 1]
-
-
-def test_without_a_folder_there_is_nothing_beside(tmp_path: Path) -> None:
-    class Drawn:
-        def read(self, row: int) -> Image.Image:
-            return Image.new("RGB", (4, 4))
-
-        def content(self, row: int) -> str:
-            return str(row)
-
-    given = replace(collection(tmp_path), source=Drawn())
-    with pytest.raises(UsageError, match="pictures of shop are no files.*measure.gallery=split"):
-        with_whole_folder(given)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import ttest_rel
-from study_runs import run_study
+from study_runs import HEADS, SMALL, run_study
 
 from diptych.core.errors import DiptychError, RecipeError, UsageError
 from diptych.encoders.embeddings import Embeddings
@@ -260,21 +260,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def results(scenes_folder: Path, tmp_path: Path, hurried: None) -> Results:
-    values = {
-        "model.width": 16,
-        "model.image.preprocessing": {"size": 32, "resize": 32},
-        "model.text.word_width": 8,
-        "model.text.min_count": 1,
-        "batches.size": 16,
-        "stages.0.epochs": 1,
-        "stages.0.warmup": 0,
-        "sparsify.vocabulary.size": 120,
-        "sparsify.head.width": 8,
-        "sparsify.training.epochs": 2,
-        "sparsify.training.batch_size": 64,
-        "search.items": 150,
-        "search.queries": 20,
-    }
+    values = {**SMALL, **HEADS, "search.items": 150, "search.queries": 20}
     choices = Choices(setting="quick", data={"path": str(scenes_folder)}, values=values)
     return run_study(TABLE, tmp_path / TABLE.name, choices, rows=ROWS)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from study_runs import run_study
+from study_runs import HEADS, SMALL, run_study
 
 from diptych.core.errors import Interrupted, MismatchError, UsageError
 from diptych.data.scenes import make_scenes
@@ -20,22 +20,6 @@ from diptych.studies.results import per_query_of
 
 BASE = STUDIES.get("d2s.table-3.1")
 FIGURE = STUDIES.get("d2s.figure-3.2")
-
-SMALL = {
-    "model.width": 16,
-    "model.image.preprocessing": {"size": 32, "resize": 32},
-    "model.text.word_width": 8,
-    "model.text.min_count": 1,
-    "batches.size": 16,
-    "stages.0.epochs": 1,
-    "stages.0.warmup": 0,
-}
-HEADS = {
-    "sparsify.vocabulary.size": 120,
-    "sparsify.head.width": 8,
-    "sparsify.training.epochs": 2,
-    "sparsify.training.batch_size": 64,
-}
 
 
 @pytest.fixture

@@ -10,6 +10,23 @@ from typing import Any
 from diptych import studies
 from diptych.core.context import stop_when
 
+# One epoch of an encoder of 16 numbers; of pictures that are given, of scenes that are drawn.
+_QUICK = {
+    "model.width": 16,
+    "model.text.word_width": 8,
+    "model.text.min_count": 1,
+    "stages.0.epochs": 1,
+    "stages.0.warmup": 0,
+}
+SMALL = {**_QUICK, "model.image.preprocessing": {"size": 32, "resize": 32}, "batches.size": 16}
+TINY = {**_QUICK, "data.scenes.n_val": 16, "data.scenes.n_test": 0, "batches.size": 32}
+HEADS = {
+    "sparsify.vocabulary.size": 120,
+    "sparsify.head.width": 8,
+    "sparsify.training.epochs": 2,
+    "sparsify.training.batch_size": 64,
+}
+
 
 class _List(logging.Handler):
     def __init__(self, tell: Callable[[str], Any]) -> None:
