@@ -42,9 +42,8 @@ def test_expand_is_algorithm_1(seed, printed, one_draw, as_integers, without_wor
     words = None if without_words else generator.integers(0, 2, 5).astype(np.float32)
     given_own = own if as_integers else own.astype(bool)
     form: Any = "printed" if printed else "prose"
-    expected = algorithm_1(
-        weights, own, caption, np.zeros(5) if words is None else words, printed and not without_words
-    )
+    chances = np.ones(5) if words is None else words
+    expected = algorithm_1(weights, own, caption, chances, printed)
     found = expand(weights, given_own, caption, words, form)
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, expected)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from study_runs import SMALL
@@ -38,5 +37,4 @@ def small_study() -> Study:
 
 @pytest.fixture(scope="session")
 def choices(scenes_folder: Path) -> Choices:
-    values: dict[str, Any] = dict(SMALL)
-    return Choices(setting="quick", data={"path": str(scenes_folder)}, values=values)
+    return Choices(setting="quick", data={"path": str(scenes_folder)}, values=SMALL)

@@ -252,7 +252,7 @@ def folder(scenes_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
         ("small", {"path": str(scenes_folder)}),
         ("small-fg", {"path": str(scenes_folder), "options": {"finer": 2}}),
     )
-    values = {**TINY, "data.scenes.n_train": 64, "measure.seeds": 1}
+    values = {**TINY, "data.scenes.n_train": 64, "model.text.word_width": 16, "measure.seeds": 1}
     choices = Choices(setting="quick", collections=sections, values=values)
     lines: list[str] = []
     for study in (TABLE_5_3, TABLE_5_4):
