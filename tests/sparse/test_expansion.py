@@ -33,43 +33,26 @@ def algorithm_1(weights, own, caption, words, printed):
     return expanded
 
 
-@pytest.mark.parametrize(
-    ("caption", "words", "form", "expected"),
-    [
-        (0, None, "prose", [[1, 0, 3, 0], [0, 0, 7, 8]]),
-        (1, WORDS, "prose", [[1, 2, 3, 0], [5, 6, 7, 8]]),
-        (0, WORDS, "printed", [[1, 0, 0, 0], [0, 0, 0, 0]]),
-        (1, WORDS, "printed", [[1, 2, 0, 0], [5, 6, 0, 0]]),
-        (np.array([1, 0]), WORDS, "prose", [[1, 2, 3, 0], [0, 0, 7, 8]]),
-        (np.array([1, 0]), WORDS, "printed", [[1, 2, 0, 0], [0, 0, 0, 0]]),
-    ],
-)
-def test_expand(caption, words, form, expected):
-    found = expand(WEIGHTS, OWN, caption, words, form)
-    assert found.dtype == np.float32
-    assert found.tolist() == expected
-    tensors = expand(torch.from_numpy(WEIGHTS), torch.from_numpy(OWN), caption, words, form)
-    assert tensors.dtype == torch.float32
-    assert tensors.tolist() == expected
-    if np.ndim(caption) == 0:  # one caption alone
-        assert expand(WEIGHTS[0], OWN[0], caption, words, form).tolist() == expected[0]
-
-
-@given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.booleans())
-def test_expand_is_algorithm_1(seed, printed, one_draw, as_integers):
+@given(st.integers(0, 2**32 - 1), *[st.booleans()] * 4)
+def test_expand_is_algorithm_1(seed, printed, one_draw, as_integers, without_words):
     generator = np.random.default_rng(seed)
-    weights = generator.random((3, 5))
+    weights = generator.random((3, 5), dtype=np.float32)
     own = generator.integers(0, 2, (3, 5))
     caption = int(generator.integers(0, 2)) if one_draw else generator.integers(0, 2, 3)
-    words = generator.integers(0, 2, 5).astype(np.float32)
+    words = None if without_words else generator.integers(0, 2, 5).astype(np.float32)
     given_own = own if as_integers else own.astype(bool)
     form: Any = "printed" if printed else "prose"
-    expected = algorithm_1(weights, own, caption, words, printed)
-    np.testing.assert_array_equal(expand(weights, given_own, caption, words, form), expected)
-    tensors = expand(
-        torch.from_numpy(weights), torch.from_numpy(given_own), caption, torch.from_numpy(words), form
-    )
+    chances = np.ones(5) if words is None else words
+    expected = algorithm_1(weights, own, caption, chances, printed)
+    found = expand(weights, given_own, caption, words, form)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, expected)
+    drawn = None if words is None else torch.from_numpy(words)
+    tensors = expand(torch.from_numpy(weights), torch.from_numpy(given_own), caption, drawn, form)
+    assert tensors.dtype == torch.float32
     np.testing.assert_array_equal(tensors.numpy(), expected)
+    if one_draw:  # one caption alone
+        assert expand(weights[0], given_own[0], caption, words, form).tolist() == expected[0].tolist()
 
 
 @pytest.mark.parametrize("epochs", [1, 3, 10, 200])

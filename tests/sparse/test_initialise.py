@@ -34,12 +34,10 @@ VOCABULARY = TermVocabulary(bert_tokenizer(PIECES))
 def parts(kind):
     """The head's weights as the layouts name them."""
     state = {name: weight.numpy() for name, weight in masked_model(kind).state_dict().items()}
+    norm, output = "vocab_layer_norm", "vocab_projector"
     if kind == "bert":
         norm, output = "cls.predictions.transform.LayerNorm", "cls.predictions"
-        embeddings = state["bert.embeddings.word_embeddings.weight"]
-    else:
-        norm, output = "vocab_layer_norm", "vocab_projector"
-        embeddings = state["distilbert.embeddings.word_embeddings.weight"]
+    embeddings = state[f"{kind}.embeddings.word_embeddings.weight"]
     found = {"embeddings": embeddings, "bias": state[f"{output}.bias"]}
     return found | {"weight": state[f"{norm}.weight"], "shift": state[f"{norm}.bias"]}
 
@@ -86,32 +84,25 @@ def test_a_model_without_its_head_gives_its_embeddings(tmp_path, caplog):
 
 def test_a_vocabulary_of_another_model(tmp_path):
     masked_model("bert", terms=9).save_pretrained(tmp_path)
-    with pytest.raises(MismatchError, match=r"a term at row 14 of .* which has 9 rows"):
-        starting_weights(VOCABULARY, HeadOptions(), [], 0, tmp_path)
+    said = "a term at row 14 of .* which has 9 rows"
+    refused(MismatchError, said, starting_weights, VOCABULARY, HeadOptions(), [], 0, tmp_path)
 
 
-def test_a_model_of_another_kind(tmp_path):
+def test_a_model_is_of_another_kind_or_its_weights_are_missing_or_damaged(tmp_path):
     masked_folder("bert", tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "gpt2"}))
+    config = (tmp_path / "config.json").read_text()
+    (tmp_path / "config.json").write_text(json.dumps(json.loads(config) | {"model_type": "gpt2"}))
     refused(UsageError, "is a 'gpt2' model", read_head, tmp_path)
-
-
-def test_a_models_weights_are_missing_or_damaged(tmp_path):
-    masked_folder("bert", tmp_path)
+    (tmp_path / "config.json").write_text(config)
     state = load_file(tmp_path / "model.safetensors")
     kept = {name: weight for name, weight in state.items() if weight.shape != (len(PIECES), WIDTH)}
     assert len(kept) < len(state)
     save_file(kept, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(StorageError, match="lacks the embeddings"):  # which are not made up
-        read_head(tmp_path)
+    refused(StorageError, "lacks the embeddings", read_head, tmp_path)  # which are not made up
     (tmp_path / "model.safetensors").write_bytes(b"damaged")
     refused(StorageError, "cannot be read", read_head, tmp_path)
     (tmp_path / "model.safetensors").unlink()
     refused(StorageError, "holds no weights", read_head, tmp_path)
-
-
-def test_a_name_that_is_nowhere():
     refused(UsageError, "somebody/nothing could not be loaded", read_head, "somebody/nothing")
 
 

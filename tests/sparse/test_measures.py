@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from functools import reduce
+from operator import add
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +33,8 @@ from diptych.sparse.measures import (
 from diptych.sparse.static import CaptionWords, StaticEmbedding
 from diptych.sparse.vocabulary import TermVocabulary
 from diptych.sparse.wordpiece import SPECIAL_TERMS, bert_tokenizer
+
+from .tiny_masked import masked_model
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "d2s_metrics.json").read_text())
 
@@ -118,8 +122,8 @@ def test_terms_that_do_not_fit():
     refused(MismatchError, r"shape \(3, 6\) and caption terms of shape \(2, 6\)", exact_at, ROWS, SAID[:2], 3)
     refused(MismatchError, "5 vectors for 6 terms", semantic_at, ROWS, SAID, np.ones((5, 2)), 3)
     words = CaptionWords(SAID, np.ones((6, 3)), [""] * 6)
-    with pytest.raises(MismatchError, match="with the same static embedding"):
-        semantic_at(ROWS, SAID, np.ones((6, 2)), 3, words=words)
+    said = "with the same static embedding"
+    refused(MismatchError, said, semantic_at, ROWS, SAID, np.ones((6, 2)), 3, words=words)
 
 
 PIECES = [*SPECIAL_TERMS, "dog", "mo", "##ped", "skate", "##board", "red"]
@@ -169,12 +173,7 @@ def test_a_piece_counts_where_the_caption_has_its_word(words, vocabulary):
 
 
 def test_the_input_embeddings_of_a_model(tmp_path, vocabulary):
-    import torch
-    from transformers import DistilBertConfig, DistilBertForMaskedLM
-
-    torch.manual_seed(0)
-    config = DistilBertConfig(vocab_size=len(PIECES), dim=8, n_layers=1, n_heads=2, hidden_dim=8)
-    model = DistilBertForMaskedLM(config)
+    model = masked_model("distilbert", terms=len(PIECES))
     model.save_pretrained(tmp_path / "tiny")
     (tmp_path / "tiny" / "vocab.txt").write_text("\n".join(PIECES) + "\n", encoding="utf-8")
     found = StaticEmbedding.open(str(tmp_path / "tiny"))
@@ -274,10 +273,7 @@ def test_contributions_add_up_to_the_score(seed):
     found = explain_match(rows[[0]], rows[[1]], terms)
     score = SparseProducts(rows[[0]], rows[[1]]).pairs(np.array([0]), np.array([0]))[0]
     in_order = sorted(found, key=lambda one: int(one.term))
-    total = 0.0
-    for one in in_order:
-        total += one.contribution
-    assert total == score  # the same bits
+    assert reduce(add, (one.contribution for one in in_order), 0.0) == score  # the same bits
     assert [one.contribution for one in found] == sorted((one.contribution for one in found), reverse=True)
 
 
@@ -302,6 +298,6 @@ def test_pieces_of_a_word_are_put_together():
 
 def test_explaining_what_does_not_fit():
     refused(DataError, r"the row has shape \(2, 6\)", top_terms, sparse([[1] * 6] * 2), TERMS, 3)
-    with pytest.raises(MismatchError, match="6 terms for the query of 5"):
-        explain_match(sparse([[1] * 5]), sparse([[1] * 5]), TERMS)
+    five = sparse([[1] * 5])
+    refused(MismatchError, "6 terms for the query of 5", explain_match, five, five, TERMS)
     refused(UsageError, "k is 0", top_terms, sparse([[1] * 6]), TERMS, 0)

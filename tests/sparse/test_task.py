@@ -267,9 +267,8 @@ def test_gradients_agree_with_the_published_code():
     assert penalty.item() == pytest.approx(golden["train_reg_noexp"].item(), abs=1e-9)
     (loss + penalty).backward()
     for name in PARAMETERS:
-        torch.testing.assert_close(
-            head.get_parameter(name).grad, golden[f"grad_noexp.{name}"], atol=1e-9, rtol=0
-        )
+        found = head.get_parameter(name).grad
+        torch.testing.assert_close(found, golden[f"grad_noexp.{name}"], atol=1e-9, rtol=0)
 
 
 def kept_numbers(keep, pairs, terms):

@@ -148,13 +148,13 @@ def test_other_options_or_data_are_refused(tmp_path):
     with pytest.raises(Interrupted):
         trained(tmp_path / "a", stop_at=2)
     before = sorted(path.name for path in (tmp_path / "a").iterdir())
-    with pytest.raises(MismatchError, match=r"begun with loss.eta = 0.005, asked for is 0.5"):
-        trained(tmp_path / "a", options(loss={"eta": 0.5}))
-    with pytest.raises(MismatchError, match=r"begun with data = \w+, asked for is"):
-        trained(tmp_path / "a", data=small_pairs(seed=5))
-    with pytest.raises(MismatchError, match="begun with encoder = e0, asked for is e9"):
-        trained(tmp_path / "a", data=small_pairs(encoder="e9"), validate=False)
-    refused(MismatchError, "begun with validation", trained, tmp_path / "a", validate=False)
+    for said, other in (
+        ("loss.eta = 0.005, asked for is 0.5", {"chosen": options(loss={"eta": 0.5})}),
+        (r"data = \w+, asked for is", {"data": small_pairs(seed=5)}),
+        ("encoder = e0, asked for is e9", {"data": small_pairs(encoder="e9"), "validate": False}),
+        ("validation", {"validate": False}),
+    ):
+        refused(MismatchError, f"begun with {said}", trained, tmp_path / "a", **other)
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == before
 
 
@@ -172,33 +172,25 @@ def test_a_training_goes_on_in_the_precision_it_was_begun_with(tmp_path, monkeyp
 
 def test_bad_input_leaves_no_folder(tmp_path):
     data = small_pairs()
-    with pytest.raises(UsageError, match="best needs validation rows"):
-        trained(tmp_path / "a", options(training={"select": "best"}), validate=False)
-    with pytest.raises(DataError, match="48 rows of captions, 0 captions"):
-        trained(tmp_path / "a", data=replace(data, captions=[]))
-    rows = data.images.rows.copy()
-    rows[0, 0] = np.inf
-    with pytest.raises(NumericalError, match="image0"):
-        trained(tmp_path / "a", data=replace(data, images=replace(data.images, rows=rows)))
-    with pytest.raises(UsageError, match="batches of 100 pairs"):
-        trained(tmp_path / "a", options(training={"batch_size": 100}))
+    infinite = data.images.rows.copy()
+    infinite[0, 0] = np.inf
+    empty = [replace(side, ids=[], rows=side.rows[:0]) for side in (data.images, data.texts)]
+    nothing = replace(data, images=empty[0], texts=empty[1], captions=[], caption_image=np.zeros(0, np.int64))
+    broken = replace(data, images=replace(data.images, rows=infinite))
+    usual, held = options(), small_pairs(seed=1)
+    for given, chosen, validation, error, words in (
+        (data, options(training={"select": "best"}), None, UsageError, "best needs validation rows"),
+        (replace(data, captions=[]), usual, held, DataError, "48 rows of captions, 0 captions"),
+        (broken, usual, held, NumericalError, "image0"),
+        (data, options(training={"batch_size": 100}), held, UsageError, "batches of 100 pairs"),
+        (data, usual, small_pairs(encoder="e9"), MismatchError, "encoder e9, text rows e0"),
+        (data, usual, nothing, DataError, "0 rows of images"),
+    ):
+        with pytest.raises(error, match=words):
+            train_sparsifier(given, chosen, tmp_path / "a", validation=validation, accelerator="cpu")
     assert not (tmp_path / "a").exists()
 
 
 def test_a_loss_that_explodes_is_told(tmp_path):
     chosen = options(training={"learning_rate": 1e30, "projection_learning_rate": 1e30, "warmup": 0.0})
     refused(NumericalError, r"the loss is (nan|inf) at step", trained, tmp_path / "a", chosen)
-
-
-def test_validation_rows_are_of_the_same_encoder(tmp_path):
-    data, other = small_pairs(), small_pairs(encoder="e9")
-    empty = [replace(side, ids=[], rows=side.rows[:0]) for side in (data.images, data.texts)]
-    nothing = replace(data, images=empty[0], texts=empty[1], captions=[])
-    nothing = replace(nothing, caption_image=data.caption_image[:0])
-    for held, error, words in (
-        (other, MismatchError, "encoder e9, text rows e0"),
-        (nothing, DataError, "0 rows of images"),
-    ):
-        with pytest.raises(error, match=words):
-            train_sparsifier(data, options(), tmp_path / "t", validation=held, accelerator="cpu")
-    assert not (tmp_path / "t").exists()

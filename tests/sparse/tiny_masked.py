@@ -18,14 +18,13 @@ def masked_model(kind, seed=0, terms=15):
 
     torch.manual_seed(seed)
     if kind == "bert":
-        config: Any = transformers.BertConfig(
-            vocab_size=terms,
-            hidden_size=WIDTH,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=8,
-        )
-        model: Any = transformers.BertForMaskedLM(config)
+        sizes = {
+            "hidden_size": WIDTH,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "intermediate_size": 8,
+        }
+        model: Any = transformers.BertForMaskedLM(transformers.BertConfig(vocab_size=terms, **sizes))
     else:
         config = transformers.DistilBertConfig(
             vocab_size=terms, dim=WIDTH, n_layers=1, n_heads=2, hidden_dim=8

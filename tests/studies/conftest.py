@@ -1,25 +1,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
+from study_runs import SMALL
 
 from diptych.studies.claims import Claim, beats
 from diptych.studies.published import published_table
 from diptych.studies.retrieval import Retrieval
 from diptych.studies.rows import Choices
 from diptych.studies.study import Column, Row, Setting, Study
-
-SMALL = {
-    "model.width": 16,
-    "model.image.preprocessing": {"size": 32, "resize": 32},
-    "model.text.word_width": 8,
-    "model.text.min_count": 1,
-    "batches.size": 16,
-    "stages.0.epochs": 1,
-    "stages.0.warmup": 0,
-}
 
 
 @pytest.fixture(scope="session")
@@ -47,5 +37,4 @@ def small_study() -> Study:
 
 @pytest.fixture(scope="session")
 def choices(scenes_folder: Path) -> Choices:
-    values: dict[str, Any] = dict(SMALL)
-    return Choices(setting="quick", data={"path": str(scenes_folder)}, values=values)
+    return Choices(setting="quick", data={"path": str(scenes_folder)}, values=SMALL)

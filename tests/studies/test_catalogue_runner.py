@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,10 @@ from diptych.data.scenes import make_product_scenes
 from diptych.studies import STUDIES, Choices, Results, collect, compare
 from diptych.studies.catalogues import CatalogueOptions, by_hand, catalogue_with_splits
 from diptych.studies.page import study_page
-from diptych.studies.rows import Choices as RowChoices
 from diptych.studies.study import Study
 from tests.encoders.tiny_pretrained import transformers_folder
 
-TABLE_7_1 = STUDIES.get("cti.table-7.1")
-TABLE_7_2 = STUDIES.get("cti.table-7.2")
-TABLE_7_3 = STUDIES.get("cti.table-7.3")
+TABLE_7_1, TABLE_7_2, TABLE_7_3 = (STUDIES.get(f"cti.table-7.{n}") for n in (1, 2, 3))
 FIGURE_7_2 = STUDIES.get("cti.figure-7.2")
 SMALL = {"train.epochs": 2, "train.hidden": 16, "train.width": 8, "features.text": "lsa:8"}
 
@@ -43,16 +41,13 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def home(shop: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of studies with table 7.1 of two models and two seeds in it."""
     home = tmp_path_factory.mktemp("home") / "studies"
-    rows = [
-        f"{model}-{setting}"
-        for model in ("bm25", "clip-i", "clip-ita")
-        for setting in ("all", "most-specific")
-    ]
+    models, settings = ("bm25", "clip-i", "clip-ita"), ("all", "most-specific")
+    rows = [f"{model}-{setting}" for model in models for setting in settings]
     run_study(TABLE_7_1, home / TABLE_7_1.name, choices(shop), rows=rows, seeds=(0, 1), features_root=cache)
     return home
 
 
-def choices(shop: Path, **values: Any) -> RowChoices:
+def choices(shop: Path, **values: Any) -> Choices:
     return Choices(data={"path": str(shop)}, values={**SMALL, **values})
 
 
@@ -129,65 +124,55 @@ def test_the_studies_share_what_is_made(shop: Path, cache: Path, home: Path) -> 
         assert "<svg" in study_page(compare(study, results)).html()
 
 
-def test_a_row_without_its_encoder_is_left_out(shop: Path, cache: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "studies" / TABLE_7_1.name
-    results = run_study(
-        TABLE_7_1,
-        folder,
-        choices(shop, **{"features.image": None}),
-        rows=["bm25-all", "clip-all", "clip-i-all"],
-        features_root=cache,
-    )
+@pytest.fixture
+def run(shop: Path, cache: Path, tmp_path: Path) -> Callable[..., Results]:
+    """Table 7.1 in a folder of its own, of the shop if nothing else is said."""
+
+    def given(*rows: str, chosen: Choices | None = None, **some: Any) -> Results:
+        folder = tmp_path / "studies" / TABLE_7_1.name
+        return run_study(TABLE_7_1, folder, chosen or choices(shop), rows=rows, features_root=cache, **some)
+
+    return given
+
+
+def test_a_row_without_its_encoder_is_left_out(
+    shop: Path, tmp_path: Path, run: Callable[..., Results]
+) -> None:
+    without = choices(shop, **{"features.image": None})
+    results = run("bm25-all", "clip-all", "clip-i-all", chosen=without)
     assert [entry.row for entry in results.entries] == ["bm25-all"]
     assert "features.image=MODEL" in results.left_out["clip-all"]
     assert results.left_out["clip-i-all"] == "needs image, which no product has"
-    assert Results.open(folder / "results.json").left_out == results.left_out
+    kept = Results.open(tmp_path / "studies" / TABLE_7_1.name / "results.json")
+    assert kept.left_out == results.left_out
 
 
-def test_what_is_asked_to_stop_goes_on(shop: Path, cache: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "studies" / TABLE_7_1.name
+def test_what_is_asked_to_stop_goes_on(run: Callable[..., Results]) -> None:
     calls = iter(range(10_000))
+    rows = ("clip-a-all", "clip-t-all")
     with pytest.raises(Interrupted):
-        run_study(
-            TABLE_7_1,
-            folder,
-            choices(shop),
-            rows=["clip-a-all", "clip-t-all"],
-            seeds=(0,),
-            features_root=cache,
-            should_stop=lambda: next(calls) > 3,
-        )
-    done = run_study(
-        TABLE_7_1, folder, choices(shop), rows=["clip-a-all", "clip-t-all"], seeds=(0,), features_root=cache
-    )
-    assert {entry.row for entry in done.entries} == {"clip-a-all", "clip-t-all"}
+        run(*rows, seeds=(0,), should_stop=lambda: next(calls) > 3)
+    assert {entry.row for entry in run(*rows, seeds=(0,)).entries} == set(rows)
 
 
 def test_the_papers_setting_and_the_row_of_clip(
-    shop: Path, cache: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    shop: Path, tmp_path_factory: pytest.TempPathFactory, run: Callable[..., Results]
 ) -> None:
     clip = transformers_folder("clip", tmp_path_factory.mktemp("pretrained") / "clip", limit=48)
-    chosen = Choices(
-        setting="paper",
-        data={"path": str(shop)},
-        values={"features.image": str(clip), "features.text": "lsa:8", "measure.split": "product"},
-    )
-    folder = tmp_path / "studies" / TABLE_7_1.name
-    results = run_study(
-        TABLE_7_1, folder, chosen, rows=["clip-all", "clip-i-all"], seeds=(0,), features_root=cache
-    )
+    values = {"features.image": str(clip), "features.text": "lsa:8", "measure.split": "product"}
+    chosen = Choices(setting="paper", data={"path": str(shop)}, values=values)
+    results = run("clip-all", "clip-i-all", chosen=chosen, seeds=(0,))
     assert not results.left_out
     assert results.setting == "paper"
-    line = results.of("clip-i-all")[0].measurements[0].protocol
-    assert "as the chapter says (compat published)" in line
+    measured = results.of("clip-i-all")[0].measurements[0]
+    assert "as the chapter says (compat published)" in measured.protocol
     found = compare(TABLE_7_1, results)
     assert not found.reproduces  # other products than the chapter's
     claim = next(judgement for claim, judgement, _ in found.claims if claim.name == "training")
     assert len(claim.decided) == 6
-    (command,) = results.of("clip-i-all")[0].measurements[0].commands
-    assert command == (
+    assert measured.commands == (
         f"diptych categories evaluate {shop} --out evaluation --model clip,clip-i --setting all --seeds 1 "
-        f"--image-encoder {clip} --text-encoder lsa:8 --published --split-by product"
+        f"--image-encoder {clip} --text-encoder lsa:8 --published --split-by product",
     )
 
 
@@ -206,17 +191,9 @@ def test_products_without_a_test_split_get_one(tmp_path: Path) -> None:
 
 
 def test_the_command_that_makes_the_like_of_it() -> None:
-    options = CatalogueOptions.of(
-        {
-            **{"features.image": "backbone:x", "features.timm.pad_type": "same", "features.size": 96},
-            **{
-                "train.epochs": 3,
-                "train.learn_temperature": False,
-                "measure.query": "path",
-                "measure.draw": 4,
-            },
-        }
-    )
+    features = {"features.image": "backbone:x", "features.timm.pad_type": "same", "features.size": 96}
+    training = {"train.epochs": 3, "train.learn_temperature": False}
+    options = CatalogueOptions.of({**features, **training, "measure.query": "path", "measure.draw": 4})
     data = {"path": "my shop", "reader": "feed", "options": {"language": "en"}, "skip_bad_images": False}
     assert by_hand(data, options, ["bm25", "clip-i"], ["all"], (0, 1)) == (
         "diptych categories evaluate 'my shop' --out evaluation --model bm25,clip-i --setting all --seeds 2 "
@@ -224,9 +201,9 @@ def test_the_command_that_makes_the_like_of_it() -> None:
         "--set epochs=3 --set learn_temperature=false --reader feed --reader-option language=en --query path "
         "--judged-seed 4"
     )
-    assert by_hand(None, options, ["bm25"], ["all"], (0,)) == ""
-    assert by_hand(data, options, ["bm25"], ["all"], (1,)) == ""
-    assert by_hand(data, options.model_copy(update={"missing": "error"}), ["bm25"], ["all"], (0,)) == ""
+    strict = options.model_copy(update={"missing": "error"})
+    for given, chosen, seeds in ((None, options, (0,)), (data, options, (1,)), (data, strict, (0,))):
+        assert by_hand(given, chosen, ["bm25"], ["all"], seeds) == ""
 
 
 # What is refused ---------------------------------------------------------------------------------------------------
@@ -257,9 +234,8 @@ def test_what_cannot_be(
         run_study(TABLE_7_1, tmp_path / "s" / TABLE_7_1.name, replace(choices(shop), **changed))
 
 
-def test_what_cannot_be_run(shop: Path, cache: Path, scenes_folder: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "s" / TABLE_7_1.name
+def test_what_cannot_be_run(scenes_folder: Path, run: Callable[..., Results]) -> None:
     with pytest.raises(DataError, match="no products"):
-        run_study(TABLE_7_1, folder, choices(scenes_folder))
+        run("bm25-all", chosen=choices(scenes_folder))
     with pytest.raises(UsageError, match=r"no row of cti\.table-7\.1 can be run: clip-all needs an encoder"):
-        run_study(TABLE_7_1, folder, choices(shop), rows=["clip-all"], features_root=cache)
+        run("clip-all")

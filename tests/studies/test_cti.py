@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from printed_arithmetic import (
-    arithmetic_faults,
-)
 
 from diptych.studies import STUDIES, published_table
 from diptych.studies.claims import Check, judge
@@ -31,18 +28,6 @@ from diptych.studies.study import SettingName
 from diptych.studies.verdict import Evidence, Figure, Measured, same_evaluation
 
 CHAPTER_7 = [study for study in STUDIES if study.paper.key == "cti"]
-
-
-def test_an_altered_cell_is_found() -> None:
-    table = published_table("cti", "table-7.2")
-    row = table.rows[0]
-    more = replace(row, cells={name: replace(one, value=one.value + 2) for name, one in row.cells.items()})
-    right = replace(table, rows=(more, *table.rows[1:]))
-    assert arithmetic_faults(right) == [("Most general", "same tree"), ("Total", "different tree")]
-    text = published_table("cti", "text-table-7.3")
-    first = text.rows[2]
-    wrong = replace(first, cells={"stated": replace(first.cells["stated"], value=29.0)})
-    assert arithmetic_faults(replace(text, rows=(wrong,))) == [(first.row, "stated")]
 
 
 def test_a_catalogue_is_described_by_its_products() -> None:
@@ -75,17 +60,11 @@ GENERAL, SPECIFIC = "most-general", "most-specific"
 
 def evidence(rows: Mapping[str, float | Mapping[str, float]]) -> Evidence:
     """One number for all measures of a row, or its columns."""
-    return Evidence(
-        {
-            row: {
-                column: Figure(value)
-                for column, value in (
-                    dict.fromkeys(MEASURES, given) if isinstance(given, int | float) else given
-                ).items()
-            }
-            for row, given in rows.items()
-        }
-    )
+    whole = {
+        row: given if isinstance(given, Mapping) else dict.fromkeys(MEASURES, given)
+        for row, given in rows.items()
+    }
+    return Evidence({row: {name: Figure(value) for name, value in of.items()} for row, of in whole.items()})
 
 
 def held(check: Check, rows: Mapping[str, float | Mapping[str, float]]) -> list[bool | None]:
@@ -148,6 +127,7 @@ DEPTHS = {SPECIFIC: {"d = -2": 20.0, "d = -1": 60.0, "d = 0": 20.0, "more genera
 SEEN = {"seen-all": 4.0, "unseen-all": 5.0}
 ONE = ("P@1",)
 LIKE = comparable(("bm25", "clip", "sentence"), "all", 2, ONE)
+NOTHING_KEPT = keeps_more_share("clip-i", GENERAL, SPECIFIC, ONE)
 GAIN = gains_most("clip-ia", "clip-i", SPECIFIC, ("all", GENERAL), ONE)
 
 
@@ -168,11 +148,7 @@ GAIN = gains_most("clip-ia", "clip-i", SPECIFIC, ("all", GENERAL), ONE)
         (keeps_more_points("clip-i", GENERAL, SPECIFIC), KEPT, [False] * 6),
         (keeps_more_share("clip-i", SPECIFIC, GENERAL), KEPT, [False] * 6),
         (keeps_more_points("clip-i", SPECIFIC, GENERAL), KEPT, [True] * 6),
-        (
-            keeps_more_share("clip-i", GENERAL, SPECIFIC, ONE),
-            KEPT | {row_name("clip-ita", SPECIFIC): 0.0},
-            [None],
-        ),
+        (NOTHING_KEPT, KEPT | {row_name("clip-ita", SPECIFIC): 0.0}, [None]),
         (GAIN, GAINS, [True, True]),
         (GAIN, GAINS | {"clip-ia-all": 16.0}, [False, True]),
         (GAIN, GAINS | {"clip-i-most-general": 0.0}, [True, None]),

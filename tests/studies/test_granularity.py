@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from study_runs import run_study
 
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.data import read_collection
 from diptych.studies import STUDIES, Choices, collect, compare
 from diptych.studies.brittleness_granularity import (
     ROW,
@@ -20,8 +22,9 @@ from diptych.studies.brittleness_granularity import (
 from diptych.studies.page import study_page
 from diptych.studies.published import published_table
 from diptych.studies.results import Results
+from diptych.studies.study import Measurement
 from diptych.studies.tables import compared_tables
-from diptych.studies.verdict import Evidence, Figure
+from diptych.studies.verdict import Evidence, Figure, Measured
 
 STUDY = STUDIES.get("brittleness.table-5.1")
 FINER = {"scenes": {"n_train": 0, "n_val": 0, "n_test": 24, "size": 32, "finer": 2}}
@@ -76,18 +79,13 @@ def test_what_is_there_is_not_measured_again(folder: Path) -> None:
 
 def test_on_the_papers_own_captions_cells_have_verdicts(folder: Path) -> None:
     """Entries made to look as if they were of COCO-FG's test split: verdicts are by the published definitions."""
-    from dataclasses import replace
-
-    from diptych.studies.study import Measurement
-    from diptych.studies.verdict import Measured
-
     given = collect([folder])[0].entries[0]
-    values = {name: cell.value for name, cell in _printed("coco-fg").items()}
+    rows = {row.on.key: row.cells for row in published_table("brittleness", "table-5.1").rows}
+    values = {name: cell.value for name, cell in rows["coco-fg"].items()}
     values |= {"articles": 9.0, "articles|published": values["articles"], "words": 20.0}
     on = Measured("coco-fg", "test", 5000, 25000, centric="scene")
-    entry = replace(
-        given, setting="paper", measurements=(Measurement(values, on, given.measurements[0].protocol),)
-    )
+    measurement = Measurement(values, on, given.measurements[0].protocol)
+    entry = replace(given, setting="paper", measurements=(measurement,))
     found = compare(STUDY, Results(STUDY.name, (entry,), several=True))
     cells = {cell.column: cell for cell in found.blocks[0].rows[0].cells}
     assert {name: cell.verdict for name, cell in cells.items() if cell.verdict != "reproduced"} == {
@@ -97,10 +95,6 @@ def test_on_the_papers_own_captions_cells_have_verdicts(folder: Path) -> None:
     assert right is not None
     assert right.mean == 9.0
     assert "Cells have a verdict where collection and captions are" in found.label
-
-
-def _printed(key: str) -> dict:  # type: ignore[type-arg]
-    return next(row.cells for row in published_table("brittleness", "table-5.1").rows if row.on.key == key)
 
 
 # Claims -----------------------------------------------------------------------------------------
@@ -143,8 +137,6 @@ def test_printed_gains_stand_beside_those_of_the_same_collections(folder: Path) 
 
 
 def test_a_split_or_a_language_that_there_is_not(scenes_folder: Path) -> None:
-    from diptych.data import read_collection
-
     scenes = {"scenes": read_collection(scenes_folder)}
     check_granularity({}, scenes)
     with pytest.raises(UnknownNameError, match="split of scenes"):
@@ -155,6 +147,6 @@ def test_a_split_or_a_language_that_there_is_not(scenes_folder: Path) -> None:
 
 def test_nothing_can_be_set_about_a_training(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"trains nothing.*measure\.split"):
-        run_study(STUDY, tmp_path / "s", Choices(**{**vars(CHOICES), "values": {"model.width": 3}}))
+        run_study(STUDY, tmp_path / "s", replace(CHOICES, values={"model.width": 3}))
     with pytest.raises(UnknownNameError, match="key of measure"):
-        run_study(STUDY, tmp_path / "s", Choices(**{**vars(CHOICES), "values": {"measure.spilt": "val"}}))
+        run_study(STUDY, tmp_path / "s", replace(CHOICES, values={"measure.spilt": "val"}))

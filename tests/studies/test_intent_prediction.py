@@ -12,12 +12,9 @@ from events import write_log
 from study_runs import run_study
 
 from diptych.studies import STUDIES, Choices, LogSource, compare
-from diptych.studies.claims import Check, Judgement, judge
+from diptych.studies.claims import Claim, judge
 from diptych.studies.intent_predicting import STATIC, importances
-from diptych.studies.intent_prediction_checks import (
-    AP,
-    no_clear_rise,
-)
+from diptych.studies.intent_prediction_checks import AP, no_clear_rise
 from diptych.studies.intent_rows import MODELS, SETS, STEPS, prediction_row
 from diptych.studies.page import study_page
 from diptych.studies.verdict import Evidence, Figure
@@ -197,29 +194,25 @@ def test_each_claim_can_fail(claim: str, change: Callable[[Numbers], None]) -> N
     assert statuses(evidence(change))[claim] == "fails"
 
 
-def judged(check: Check, given: Evidence) -> Judgement:
-    from diptych.studies.claims import Claim
-
-    return judge(Claim("made up", "made up", check), given)
-
-
 def test_intervals_say_whether_a_rise_is_clear() -> None:
     def sharp(rows: Numbers) -> None:
         row = rows[prediction_row("svm", "extended", "anonymous")]
         row |= {"0 low": 56.0, "0 high": 56.8, "1 low": 56.9, "1 high": 57.1}
 
-    assert judged(no_clear_rise("anonymous", 0.05), evidence()).status == "holds"
-    assert judged(no_clear_rise("anonymous", 0.05), evidence(sharp)).status == "fails"
+    claim = Claim("made up", "made up", no_clear_rise("anonymous", 0.05))
+    assert judge(claim, evidence()).status == "holds"
+    assert judge(claim, evidence(sharp)).status == "fails"
 
 
 # Importance ------------------------------------------------------------------------------------------------------
 
 
 def test_static_importance_has_to_fall() -> None:
-    falling = {"static": {"at step 0": Figure(100.0), "at step 1": Figure(60.0), "at step 10": Figure(30.0)}}
     claim = next(one for one in STUDIES.get("intent.figure-6.6").claims if one.name == "static falls")
-    assert judge(claim, Evidence(falling)).status == "holds"
-    rising = {"static": {**falling["static"], "at step 10": Figure(61.0)}}
-    assert judge(claim, Evidence(rising)).status == "fails"
-    part = {"static": {**falling["static"], "at step 0": Figure(99.0)}}
-    assert judge(claim, Evidence(part)).status == "fails"
+    for values, expected in (
+        ((100.0, 60.0, 30.0), "holds"),
+        ((100.0, 60.0, 61.0), "fails"),
+        ((99.0, 60.0, 30.0), "fails"),
+    ):
+        columns = dict(zip(("at step 0", "at step 1", "at step 10"), map(Figure, values), strict=True))
+        assert judge(claim, Evidence({"static": columns})).status == expected

@@ -22,10 +22,7 @@ from diptych.studies.verdict import Evidence, Figure
 
 pytest.importorskip("duckdb")
 
-TABLE_6_1 = STUDIES.get("intent.table-6.1")
-TABLE_6_2 = STUDIES.get("intent.table-6.2")
-TABLE_6_4 = STUDIES.get("intent.table-6.4")
-TABLE_6_7 = STUDIES.get("intent.table-6.7")
+TABLE_6_1, TABLE_6_2, TABLE_6_4, TABLE_6_7 = (STUDIES.get(f"intent.table-6.{n}") for n in (1, 2, 4, 7))
 MONDAY = 4 * 86_400  # 1970-01-05
 
 
@@ -81,9 +78,8 @@ def test_rows_are_measured_and_the_printed_ones_stand_beside(log: Path, tmp_path
     assert set(results.left_out) == {"game-console", "tv"}
     entry = results.of("pc")[0]
     assert entry.measurements[0].on.sessions == 12
-    assert (
-        entry.measurements[0].on.task == "all, 12 sessions, by client, ended by 30 minutes without an event"
-    )
+    task = "all, 12 sessions, by client, ended by 30 minutes without an event"
+    assert entry.measurements[0].on.task == task
     found = compare(TABLE_6_4, results)
     assert not found.reproduces
     assert found.blocks[0].differences == (
@@ -139,10 +135,8 @@ def test_another_way_of_measuring_is_another_measurement(log: Path, home: Path) 
     short = run_study(TABLE_6_1, folder, choices(log, gap=1.5), tell=told.append)
     assert told == ["shop: statistics"]
     assert short.values("sessions", "total") == [16.0]  # a purchase comes 100 seconds after the query
-    assert (
-        short.of("sessions")[0].measurements[0].on.protocol
-        == "by client, ended by 1.5 minutes without an event"
-    )
+    protocol = short.of("sessions")[0].measurements[0].on.protocol
+    assert protocol == "by client, ended by 1.5 minutes without an event"
     assert "with changes of measure.gap" in compare(TABLE_6_1, short).label
     assert any("protocol" in one for one in compare(TABLE_6_1, short).blocks[0].differences)
 
@@ -162,18 +156,16 @@ def test_whoever_has_the_thesis_log_gets_verdicts(log: Path, tmp_path: Path) -> 
     named = write_log(tmp_path / "thesis-shop", shop()).folder
     results = run_study(TABLE_6_4, tmp_path / "studies" / "intent.table-6.4", choices(named))
     assert results.setting == "paper"
-    assert {
-        cell.verdict for row in compare(TABLE_6_4, results).blocks[0].rows for cell in row.cells if row.seeds
-    } == {"other data"}
+    rows = [row for row in compare(TABLE_6_4, results).blocks[0].rows if row.seeds]
+    assert {cell.verdict for row in rows for cell in row.cells} == {"other data"}
 
     def as_printed(entry: Any) -> Any:
         one = entry.measurements[0]
         printed = TABLE_6_4.printed(entry.row, "thesis")
         assert printed is not None
         values = {column: cell.value for column, cell in printed.cells.items()} | {"purchase": 1.0}
-        return replace(
-            entry, measurements=(replace(one, values=values, on=replace(one.on, sessions=94_402_590)),)
-        )
+        made = replace(one, values=values, on=replace(one.on, sessions=94_402_590))
+        return replace(entry, measurements=(made,))
 
     whole = replace(results, entries=tuple(map(as_printed, results.entries)))
     found = compare(TABLE_6_4, whole)
@@ -195,12 +187,8 @@ def test_small_counts_and_rates_are_not_printed(log: Path, home: Path) -> None:
     assert "Counts below 5, and what follows from them, are not shown." in page
     with showing(Discretion(least=1, hide_rates=True)):
         found = compare(TABLE_6_4, results)
-    assert found.tables[0].columns == (
-        "Device",
-        "% of purchase sessions",
-        "% of others",
-        "Standardised, ddof 0",
-    )
+    shown = ("Device", "% of purchase sessions", "% of others", "Standardised, ddof 0")
+    assert found.tables[0].columns == shown
     assert found.results.values("pc", "purchase") == [100.0]
     assert not found.results.values("pc", "rate")
     assert results.values("pc", "rate") == [100.0]
@@ -253,55 +241,43 @@ def test_impossible_options(key: str, value: object) -> None:
         LogOptions.read({key: value}, "measure")
 
 
+def rate(*values: float) -> dict[str, Figure]:
+    """With its interval, where there is one."""
+    return dict(zip(("rate", "rate low", "rate high"), map(Figure, values), strict=False))
+
+
 DEVICES = Evidence(
     {
-        "pc": {
-            "rate": Figure(9.0),
-            "rate low": Figure(8.0),
-            "rate high": Figure(10.0),
-            "share": Figure(30.0),
-        },
-        "tv": {"rate": Figure(2.0), "rate low": Figure(0.5), "rate high": Figure(7.5)},
-        "tablet": {"rate": Figure(8.5), "rate low": Figure(7.0), "rate high": Figure(10.0)},
-        "console": {"rate": Figure(2.0)},
-        "shop": {"count": Figure(94_402_590.0)},
+        "pc": rate(9.0, 8.0, 10.0) | {"share": Figure(30.0)},
+        "tv": rate(2.0, 0.5, 7.5),
+        "tablet": rate(8.5, 7.0, 10.0),
+        "console": rate(2.0),
     }
 )
 RATES = [(name, "rate") for name in ("pc", "tv", "tablet", "console")]
-
-
-def one(check: Check) -> tuple[bool | None, str]:
-    (finding,) = check(DEVICES)
-    return finding.holds, finding.detail
+PC, TV, TABLET, CONSOLE = RATES
+PHONE = ("phone", "rate")
 
 
 @pytest.mark.parametrize(
     ("check", "holds", "said"),
     [
-        (
-            above(("pc", "rate"), ("tv", "rate")),
-            True,
-            "9.00 [8.00, 10.00] against 2.00 [0.50, 7.50], intervals apart",
-        ),
-        (above(("pc", "rate"), ("tablet", "rate")), True, "intervals overlap"),
-        (above(("tv", "rate"), ("pc", "rate")), False, "intervals apart"),
-        (above(("pc", "rate"), ("console", "rate")), True, "9.00 [8.00, 10.00] against 2"),
-        (above(("tv", "rate"), ("console", "rate")), None, "equal, as far as the digits go"),
-        (above(("pc", "rate"), ("phone", "rate")), None, "rate of phone"),
-        (
-            highest(RATES, [("pc", "rate")], "pc first"),
-            True,
-            "pc 9.00 [8.00, 10.00], tablet 8.50 [7.00, 10.00]",
-        ),
-        (highest(RATES, [("tablet", "rate"), ("pc", "rate")], "two first"), True, "tablet 8.50"),
-        (highest(RATES, [("pc", "rate"), ("tv", "rate")], "not these"), False, "tv 2.00"),
-        (highest(RATES, [("phone", "rate")], "nobody"), None, "rate of phone"),
-        (lowest(RATES, [("tv", "rate"), ("console", "rate")], "two last"), True, "tablet 8.50"),
-        (lowest(RATES, [("tv", "rate")], "one of two"), None, "equal"),
+        (above(PC, TV), True, "9.00 [8.00, 10.00] against 2.00 [0.50, 7.50], intervals apart"),
+        (above(PC, TABLET), True, "intervals overlap"),
+        (above(TV, PC), False, "intervals apart"),
+        (above(PC, CONSOLE), True, "9.00 [8.00, 10.00] against 2"),
+        (above(TV, CONSOLE), None, "equal, as far as the digits go"),
+        (above(PC, PHONE), None, "rate of phone"),
+        (highest(RATES, [PC], "pc first"), True, "pc 9.00 [8.00, 10.00], tablet 8.50 [7.00, 10.00]"),
+        (highest(RATES, [TABLET, PC], "two first"), True, "tablet 8.50"),
+        (highest(RATES, [PC, TV], "not these"), False, "tv 2.00"),
+        (highest(RATES, [PHONE], "nobody"), None, "rate of phone"),
+        (lowest(RATES, [TV, CONSOLE], "two last"), True, "tablet 8.50"),
+        (lowest(RATES, [TV], "one of two"), None, "equal"),
         (peak(RATES, RATES[:2], "pc or tv"), True, "pc 9.00"),
         (peak(RATES, RATES[1:2], "tv"), False, "pc 9.00"),
         (peak(RATES, RATES[2:], "lowest: tablet or console", sign=-1), None, "equal"),
-        (peak([*RATES, ("phone", "rate")], RATES[:1], "of all"), None, "rate of phone"),
+        (peak([*RATES, PHONE], RATES[:1], "of all"), None, "rate of phone"),
         (steady(RATES[::2], 1.1, "level"), True, "from 8.50 to 9.00"),
         (steady(RATES, 1.1, "level"), False, "from 2.00 to 9.00"),
         (between(("pc", "share"), 30, 40, "about 35"), True, "30"),
@@ -310,6 +286,6 @@ def one(check: Check) -> tuple[bool | None, str]:
     ],
 )
 def test_a_comparison(check: Check, holds: bool | None, said: str) -> None:
-    found, detail = one(check)
-    assert found is holds
-    assert said in detail
+    (finding,) = check(DEVICES)
+    assert finding.holds is holds
+    assert said in finding.detail

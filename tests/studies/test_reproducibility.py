@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from study_runs import run_study
+from study_runs import TINY, run_study
 
 from diptych.core.artifact import decode, encode
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.data.scenes import scenes
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.evaluation.evaluate_encoder import evaluate_encoder
 from diptych.studies import STUDIES, Choices, Results, collect, compare
 from diptych.studies.published import published_table
 from diptych.studies.reproducibility_figure import order_tables
@@ -26,30 +31,10 @@ from diptych.studies.reproducibility_orders import (
 from diptych.studies.results import Entry
 from diptych.studies.study import Measurement
 from diptych.studies.verdict import Evidence, Figure, Measured
+from diptych.training.adaptation import adapt_linear
 
 TABLE_2_1, TABLE_2_2 = (STUDIES.get(f"reproducibility.table-2.{n}") for n in (1, 2))
-TINY = {
-    "data.scenes.n_train": 96,
-    "data.scenes.n_val": 16,
-    "data.scenes.n_test": 0,
-    "model.width": 16,
-    "model.text.word_width": 8,
-    "model.text.min_count": 1,
-    "batches.size": 32,
-    "stages.0.epochs": 1,
-    "stages.0.warmup": 0,
-}
-
-
 # What is printed --------------------------------------------------------------------------------
-
-
-def printed(table: str, row: str, column: str) -> float:
-    return (
-        next(one for one in published_table("reproducibility", table).rows if one.row == row)
-        .cells[column]
-        .value
-    )
 
 
 def test_the_tree_of_the_thesis() -> None:
@@ -87,14 +72,8 @@ def results_of(study: Any, numbers: dict[tuple[str, str], dict[str, float]], **o
     entries = []
     for (row, dataset), values in numbers.items():
         images, captions, k = sizes.get(dataset, (100, 100, 128))
-        measured = Measured(
-            dataset,
-            "test",
-            images,
-            captions,
-            reranked=k if row == "x-vlm" else 0,
-            centric=PAPERS.get(dataset, "object"),
-        )
+        how = {"reranked": k if row == "x-vlm" else 0, "centric": PAPERS.get(dataset, "object")}
+        measured = Measured(dataset, "test", images, captions, **how)
         measurement = Measurement(values, replace(measured, **on), "protocol")
         entries.append(
             Entry(study.name, row, 0, "paper", (measurement,), "k", f"out/{row}", f"{dataset}: all", (0, 0), 0.0,
@@ -103,14 +82,17 @@ def results_of(study: Any, numbers: dict[tuple[str, str], dict[str, float]], **o
     return Results(study.name, tuple(entries), several=True)
 
 
-def originals(dataset: str, factor: float = 1.0) -> dict[tuple[str, str], dict[str, float]]:
+def printed_by(who: str, dataset: str, factor: float = 1.0) -> dict[tuple[str, str], dict[str, float]]:
+    """What table 2.1 prints of ``Orig.`` or ``Repr.`` models, times a factor."""
     title = {"coco": "COCO", "flickr30k": "Flickr30k"}[dataset]
+    rows = {row.row: row.cells for row in published_table("reproducibility", "table-2.1").rows}
     return {
-        (row, dataset): {
-            column: printed("table-2.1", f"Orig. {label}, {title}", column) * factor for column in COLUMNS
-        }
+        (row, dataset): {column: rows[f"{who} {label}, {title}"][column].value * factor for column in COLUMNS}
         for row, label in (("clip", "CLIP"), ("x-vlm", "X-VLM"))
     }
+
+
+originals = partial(printed_by, "Orig.")
 
 
 def test_the_originals_are_reproduced_by_themselves() -> None:
@@ -119,9 +101,7 @@ def test_the_originals_are_reproduced_by_themselves() -> None:
     )
     assert comparison.reproduces
     said = {(block.on.dataset, block.on.by): block for block in comparison.blocks}
-    assert list(said) == [
-        *(("coco", "original"), ("coco", "thesis"), ("flickr30k", "original"), ("flickr30k", "thesis"))
-    ]
+    assert list(said) == [(name, by) for name in ("coco", "flickr30k") for by in ("original", "thesis")]
     verdicts = {
         key: {cell.verdict for row in block.rows for cell in row.cells} for key, block in said.items()
     }
@@ -137,16 +117,6 @@ def test_the_originals_are_reproduced_by_themselves() -> None:
     assert claims["COCO, absolute"] == "fails"  # the thesis's: no score is within 5 %
     assert claims["Flickr30k, X-VLM"] == "holds"
     assert claims["lower"] == "fails"  # 6 of 12 recalls are not lower
-
-
-def thesis(dataset: str, factor: float = 1.0) -> dict[tuple[str, str], dict[str, float]]:
-    title = {"coco": "COCO", "flickr30k": "Flickr30k"}[dataset]
-    return {
-        (row, dataset): {
-            column: printed("table-2.1", f"Repr. {label}, {title}", column) * factor for column in COLUMNS
-        }
-        for row, label in (("clip", "CLIP"), ("x-vlm", "X-VLM"))
-    }
 
 
 def verdicts_of(comparison: Any, dataset: str, by: str, row: str) -> set[str]:
@@ -173,7 +143,7 @@ def verdicts_of(comparison: Any, dataset: str, by: str, row: str) -> set[str]:
     ],
 )
 def test_a_verdict_is_on_the_printed_evaluation_alone(on: dict[str, Any], rows: set[str]) -> None:
-    comparison = compare(TABLE_2_1, results_of(TABLE_2_1, thesis("flickr30k"), **on))
+    comparison = compare(TABLE_2_1, results_of(TABLE_2_1, printed_by("Repr.", "flickr30k"), **on))
     for row in ("clip", "x-vlm"):
         assert verdicts_of(comparison, "flickr30k", "original", row) == {"other data"}
         wanted = "reproduced" if row in rows else "other data"
@@ -258,24 +228,27 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], Re
     return folder, told, results
 
 
+@pytest.fixture
+def copied(quick: tuple[Path, list[str], Results], tmp_path: Path) -> Path:
+    """Its folder, for tests that change it."""
+    return Path(shutil.copytree(quick[0], tmp_path / TABLE_2_1.name))
+
+
 def small(**more: Any) -> Choices:
     sections = TABLE_2_1.settings["quick"].collections
     fewer = tuple(
         (name, {"scenes": {**section["scenes"], "n_train": 24, "n_test": 24}})
         for name, section in sections.items()
     )
-    return Choices(setting="quick", values={**TINY, **more}, collections=fewer)
+    return Choices(setting="quick", values={**TINY, "data.scenes.n_train": 96, **more}, collections=fewer)
 
 
 def test_every_row_is_measured_on_every_collection(quick: tuple[Path, list[str], Results]) -> None:
     folder, told, results = quick
-    assert {(entry.row, entry.dataset) for entry in results.entries} == {
-        (row, name) for row in ("clip", "x-vlm") for name in ("scenes", "objects")
-    }
-    assert [line for line in told if "training" in line] == [
-        "row 1 of 2: CLIP: training",
-        "row 2 of 2: X-VLM: training",
-    ]
+    places = {(row, name) for row in ("clip", "x-vlm") for name in ("scenes", "objects")}
+    assert {(entry.row, entry.dataset) for entry in results.entries} == places
+    trainings = [line for line in told if "training" in line]
+    assert trainings == ["row 1 of 2: CLIP: training", "row 2 of 2: X-VLM: training"]
     assert results.evidence().centric == {"objects": "object", "scenes": "scene"}
     again: list[str] = []
     same = run_study(TABLE_2_1, folder, small(), rows=["clip", "x-vlm"], tell=again.append)
@@ -286,16 +259,12 @@ def test_every_row_is_measured_on_every_collection(quick: tuple[Path, list[str],
 
 
 def test_other_captions_and_another_collection_join_the_same_folder(
-    quick: tuple[Path, list[str], Results], scenes_folder: Path, tmp_path: Path
+    copied: Path, scenes_folder: Path
 ) -> None:
-    import shutil
-
-    folder = tmp_path / TABLE_2_1.name
-    shutil.copytree(quick[0], folder)
     more = replace(small(), collections=(("more", {"path": str(scenes_folder)}),))
-    results = run_study(TABLE_2_1, folder, more, rows=["clip"])
+    results = run_study(TABLE_2_1, copied, more, rows=["clip"])
     assert results.datasets == ["more", "objects", "scenes"]
-    one = run_study(TABLE_2_1, folder, small(**{"measure.captions": "random"}), rows=["clip"])
+    one = run_study(TABLE_2_1, copied, small(**{"measure.captions": "random"}), rows=["clip"])
     on = {entry.dataset: entry.measurements[0].on for entry in one.of("clip")}
     assert (on["scenes"].captions, on["scenes"].chosen) == (24, "random")
     assert (on["more"].captions, on["more"].chosen) == (80, "all")
@@ -331,27 +300,18 @@ def test_an_encoder_is_given_and_another_is_refused(
         run_study(TABLE_2_1, other / TABLE_2_1.name, small(), rows=["clip"])
 
 
-def test_a_row_is_adapted_to_each_collection(quick: tuple[Path, list[str], Results], tmp_path: Path) -> None:
+def test_a_row_is_adapted_to_each_collection(copied: Path, tmp_path: Path) -> None:
     """The numbers are those of the adapted encoder, although no picture is encoded again."""
-    import shutil
-
-    from diptych.data.scenes import scenes
-    from diptych.encoders.dual_encoder import DualEncoder
-    from diptych.evaluation.evaluate_encoder import evaluate_encoder
-    from diptych.training.adaptation import adapt_linear
-
-    folder = tmp_path / TABLE_2_1.name
-    shutil.copytree(quick[0], folder)
     told: list[str] = []
     chosen = small(**{"adapt.strength": 64.0})
-    results = run_study(TABLE_2_1, folder, chosen, rows=["clip+16", "x-vlm+64"], tell=told.append)
+    results = run_study(TABLE_2_1, copied, chosen, rows=["clip+16", "x-vlm+64"], tell=told.append)
     assert "adapting to 16 pairs of objects" in told
     assert "row 4 of 4: X-VLM + 64 pairs: cannot be measured on scenes" in told  # 24 pictures to train on
     assert not results.of("x-vlm+64")
     found = {entry.dataset: entry for entry in results.of("clip+16")}
     assert set(found) == {"scenes", "objects"}
     collection = scenes(24, 0, 24, size=32, objects=1)
-    base = DualEncoder.load(folder / "rows" / "clip" / "seed-0" / "best")
+    base = DualEncoder.load(copied / "rows" / "clip" / "seed-0" / "best")
     adapted = adapt_linear(base, collection.split("train"), pairs=16, seed=0, strength=64.0)
     by_hand = evaluate_encoder(adapted, collection.split("test"), tmp_path / "by hand", samples=0)
     values = found["objects"].measurements[0].values
@@ -366,22 +326,19 @@ def test_a_row_is_adapted_to_each_collection(quick: tuple[Path, list[str], Resul
 
 
 def test_rows_that_were_asked_other_things_are_said_to_be(
-    quick: tuple[Path, list[str], Results], tmp_path: Path
+    quick: tuple[Path, list[str], Results], copied: Path
 ) -> None:
-    import shutil
-
     assert compare(TABLE_2_1, quick[2]).remarks == ()
-    folder = tmp_path / TABLE_2_1.name
-    shutil.copytree(quick[0], folder)
-    one = run_study(TABLE_2_1, folder, small(**{"measure.captions": "first"}), rows=["clip"])
+    one = run_study(TABLE_2_1, copied, small(**{"measure.captions": "first"}), rows=["clip"])
     comparison = compare(TABLE_2_1, one)
     assert len(comparison.remarks) == 2
-    assert (
-        "clip: test, 24 images, 24 captions (first), full; x-vlm: test, 24 images, 120"
-        in comparison.remarks[0]
-    )
+    said = "clip: test, 24 images, 24 captions (first), full; x-vlm: test, 24 images, 120"
+    assert said in comparison.remarks[0]
     (here,) = (row for row in comparison.tables[0].texts if row[:2] == ("scenes", "here"))
     assert not any("~" in cell for cell in here)  # other captions: no test can pair them
+
+
+UNTESTED = {"n_train": 9, "n_val": 0, "n_test": 0}
 
 
 def named(*names: str) -> Choices:
@@ -398,18 +355,10 @@ def named(*names: str) -> Choices:
         (replace(small(), positives="cxc:X"), UsageError, "own pairs"),
         (small(clip="nowhere"), UsageError, "neither a folder nor a name"),
         (small(clip=3), UsageError, "--set clip=RUN or ENCODER"),
-        (
-            replace(small(), collections=(*small().collections, *small().collections)),
-            UsageError,
-            "two collections",
-        ),
+        (replace(small(), collections=small().collections * 2), UsageError, "two collections"),
         (named("scenes", "Scenes"), UsageError, "'scenes' and 'Scenes', which are one"),
         (small(**{"measure.split": "dev"}), UnknownNameError, "split of scenes 'dev'.*test, train"),
-        (
-            replace(small(), collections=(("a", {"scenes": {"n_train": 9, "n_val": 0, "n_test": 0}}),)),
-            UnknownNameError,
-            "split of a 'test'",
-        ),
+        (replace(small(), collections=(("a", {"scenes": UNTESTED}),)), UnknownNameError, "split of a 'test'"),
         (small(**{"measure.split": "train"}), UsageError, "is adapted on the training split"),
     ],
 )
@@ -422,8 +371,6 @@ def test_impossible_wishes(choices: Choices, error: type[Exception], said: str, 
 
 def test_a_known_dataset_is_not_called_another(tmp_path: Path, scenes_folder: Path) -> None:
     """Flickr8k's test split has as many images and captions as Flickr30k's."""
-    import shutil
-
     folder = tmp_path / "flickr8k"
     shutil.copytree(scenes_folder, folder)
     file = next(folder.glob("*.json"))

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import ttest_rel
-from study_runs import run_study
+from study_runs import HEADS, SMALL, run_study
 
 from diptych.core.errors import DiptychError, RecipeError, UsageError
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
+from diptych.sparse.measures import flops
+from diptych.sparse.sparsified import SparsifiedCollection
 from diptych.studies import STUDIES, Choices, Results, compare, searched
 from diptych.studies.claims import Check, Finding
 from diptych.studies.d2s_search import falls_with, ratio, times
@@ -28,7 +31,7 @@ from diptych.studies.rows import (
     why_left_out,
 )
 from diptych.studies.runner import plan_of
-from diptych.studies.searched import SearchOptions, best_ids, recall_of, with_copies
+from diptych.studies.searched import SearchOptions, best_ids, options_of_search, recall_of, with_copies
 from diptych.studies.sparse_retrieval import options_of
 from diptych.studies.sparse_rows import (
     every_step,
@@ -131,11 +134,8 @@ def test_dense_rows_are_trained_or_given() -> None:
         assert why_left_out(study, head, setting, Choices()) is None  # type: ignore[arg-type]
     assert base_of(study, head, "paper", Choices(values=GIVEN)) == study.row("dense")
     plan = plan_of(TABLES[6], [TABLES[6].row("inverted-1e-5")], [0], "quick")
-    assert [(job.row.name, job.shown) for job in plan] == [
-        ("dense", False),
-        ("d2s-1e-5-c+w", False),
-        ("inverted-1e-5", True),
-    ]
+    jobs = [("dense", False), ("d2s-1e-5-c+w", False), ("inverted-1e-5", True)]
+    assert [(job.row.name, job.shown) for job in plan] == jobs
 
 
 def test_an_engine_that_is_not_installed_leaves_its_rows_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,35 +148,8 @@ def test_an_engine_that_is_not_installed_leaves_its_rows_out(monkeypatch: pytest
     assert why_left_out(study, study.row("inverted-1e-3"), "quick", Choices()) is None
 
 
-def figures(column: str, **rows: float) -> Evidence:
-    return Evidence({row: {column: Figure(value)} for row, value in rows.items()})
-
-
 def held(findings: list[Finding]) -> list[bool | None]:
     return [finding.holds for finding in findings]
-
-
-def test_every_step_counts() -> None:
-    check = every_step(("a", "b", "c"), "FLOPs", rising=True)
-    assert held(check(figures("FLOPs", a=1.0, b=2.0, c=3.0))) == [True, True]
-    assert held(check(figures("FLOPs", a=1.0, b=3.0, c=2.0))) == [True, False]
-    assert held(check(figures("FLOPs", a=1.0, c=2.0))) == [True]  # one that was not run is passed over
-    assert held(check(figures("FLOPs", a=1.0))) == [None]
-    assert held(every_step(("a", "b"), "FLOPs", rising=False)(figures("FLOPs", a=2.0, b=1.0))) == [True]
-
-
-@pytest.mark.parametrize(
-    ("values", "holds"),
-    [
-        ((1.0, 2.0, 3.0, 4.0), True),
-        ((1.0, 2.0, 4.0, 3.0), True),  # two of three
-        ((1.0, 4.0, 3.0, 2.0), False),  # one of three
-        ((4.0, 1.0, 2.0, 3.0), False),  # two of three, and lower in the end
-    ],
-)
-def test_a_tendency_is_two_of_three_steps_and_the_whole_way(values: tuple[float, ...], holds: bool) -> None:
-    rows = dict(zip("abcd", values, strict=True))
-    assert held(tends(("a", "b", "c", "d"), ("x",))(figures("x", **rows))) == [holds]
 
 
 def kept(folder: Path, values: np.ndarray, column: str = "Exact@20") -> Path:
@@ -232,8 +205,6 @@ def test_recall_is_of_the_best_there_are() -> None:
 
 
 def test_the_best_are_those_of_every_pair() -> None:
-    from scipy.sparse import csr_array
-
     draw = np.random.default_rng(0)
     dense = draw.normal(size=(30, 8)).astype(np.float32)
     ids = [f"i{place}" for place in range(30)]
@@ -260,34 +231,17 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def results(scenes_folder: Path, tmp_path: Path, hurried: None) -> Results:
-    values = {
-        "model.width": 16,
-        "model.image.preprocessing": {"size": 32, "resize": 32},
-        "model.text.word_width": 8,
-        "model.text.min_count": 1,
-        "batches.size": 16,
-        "stages.0.epochs": 1,
-        "stages.0.warmup": 0,
-        "sparsify.vocabulary.size": 120,
-        "sparsify.head.width": 8,
-        "sparsify.training.epochs": 2,
-        "sparsify.training.batch_size": 64,
-        "search.items": 150,
-        "search.queries": 20,
-    }
+    values = {**SMALL, **HEADS, "search.items": 150, "search.queries": 20}
     choices = Choices(setting="quick", data={"path": str(scenes_folder)}, values=values)
     return run_study(TABLE, tmp_path / TABLE.name, choices, rows=ROWS)
 
 
 def test_engines_are_searched_with_their_recall(results: Results, tmp_path: Path) -> None:
-    from diptych.sparse.measures import flops
-
     measured = {entry.row: entry.measurements[0] for entry in results.entries}
     assert list(measured) == [row.name for row in TABLE.rows if row.name in ROWS]
     for name, one in measured.items():
-        assert {
-            f"{what} @{k}" for what in ("throughput", "latency", "recall") for k in (10, 100, 1000)
-        } <= set(one.values)
+        for what in ("throughput", "latency", "recall"):
+            assert {f"{what} @{k}" for k in (10, 100, 1000)} <= set(one.values)
         assert (one.on.split, one.on.images, one.on.captions) == ("all", 150, 20)
         assert one.values["latency @10|published"] == pytest.approx(1000 / one.values["throughput @10"])
         assert "150 items: 80 pictures of all splits, then copies with noise of 0.5" in one.protocol
@@ -295,17 +249,14 @@ def test_engines_are_searched_with_their_recall(results: Results, tmp_path: Path
     assert [measured["inverted-1e-3"].values[f"recall @{k}"] for k in (10, 100, 1000)] == [100, 100, 100]
     assert measured["hnsw-dense-equal"].values["recall @10"] >= 97
     assert "ef_search 16 @10" in measured["hnsw-dense-equal"].protocol
-    assert (
-        0 < measured["pisa-1e-3"].values["recall @10"] <= 100
-    )  # whole-number impacts of a barely trained head
+    # whole-number impacts of a barely trained head
+    assert 0 < measured["pisa-1e-3"].values["recall @10"] <= 100
     # As many candidates as are asked for find fewer of the best than a thousand.
     few, many = (measured[row].values["recall @10"] for row in ("cascade-1e-3", "cascade-1e-3-1000"))
     assert few <= many
     folder = tmp_path / "d2s.table-3.1" / "rows"
     items = SparseEmbeddings.open(folder / "d2s-1e-3-c+w" / "seed-0" / "items" / "150-0.5" / "rows")
     assert len(items) == len(set(items.ids)) == 150
-    from diptych.sparse.sparsified import SparsifiedCollection
-
     sparse = SparsifiedCollection.open(folder / "d2s-1e-3-c+w" / "seed-0" / "sparse" / "scenes-test")
     places = np.linspace(0, 79, 20).round().astype(int)
     expected = flops(sparse.texts.rows[places], items.rows)
@@ -321,9 +272,6 @@ def test_engines_are_searched_with_their_recall(results: Results, tmp_path: Path
 
 
 def test_an_option_that_no_search_has_is_an_error(scenes_folder: Path, tmp_path: Path) -> None:
-    from diptych.studies.making import Wanted
-    from diptych.studies.searched import options_of_search
-
     def options(**values: object) -> SearchOptions:
         chosen = Choices(setting="quick", data={"path": str(scenes_folder)}, values=values)
         return options_of_search(Wanted(TABLE, TABLE.row("hnsw-dense"), 0, "quick", chosen, tmp_path))
@@ -347,11 +295,26 @@ BLIP = {"dense": (57.3, 81.8, 90.0), "d2s": (51.8, 79.3, 87.0)}
 RATES = ("throughput @10", "throughput @1000")
 SPEED = {"fast": (300.0, 90.0), "slow": (10.0, 9.0)}
 MIXED = {"a": (50.0,), "b": (-1.0,)}
+RISING = every_step(("a", "b", "c"), "x", rising=True)
+TREND = tends(("a", "b", "c", "d"), ("x",))
+
+
+def each(*values: float, rows: str = "abcd") -> dict[str, tuple[float]]:
+    return {row: (value,) for row, value in zip(rows, values, strict=False)}
 
 
 @pytest.mark.parametrize(
     ("check", "rows", "columns", "expected"),
     [
+        (RISING, each(1.0, 2.0, 3.0), ("x",), [True, True]),
+        (RISING, each(1.0, 3.0, 2.0), ("x",), [True, False]),
+        (RISING, each(1.0, 2.0, rows="ac"), ("x",), [True]),  # one that was not run is passed over
+        (RISING, each(1.0), ("x",), [None]),
+        (every_step(("a", "b"), "x", rising=False), each(2.0, 1.0), ("x",), [True]),
+        (TREND, each(1.0, 2.0, 3.0, 4.0), ("x",), [True]),  # two of three steps and the whole way
+        (TREND, each(1.0, 2.0, 4.0, 3.0), ("x",), [True]),  # two of three
+        (TREND, each(1.0, 4.0, 3.0, 2.0), ("x",), [False]),  # one of three
+        (TREND, each(4.0, 1.0, 2.0, 3.0), ("x",), [False]),  # two of three, and lower in the end
         (narrowing("d2s", "dense", GAP), BLIP, GAP, [True, False]),  # gaps of 5.5, 2.5, 3.0
         (narrowing("d2s", "other", GAP), BLIP, GAP, [None]),
         (positive(("a", "b"), ("x",)), MIXED, ("x",), [True, False]),
@@ -382,8 +345,9 @@ def test_p_values_are_corrected_for_as_many_tests_as_there_are(tmp_path: Path) -
     of = {name: {"Exact@20": Figure(float(np.mean(row)))} for name, row in rows.items()}
     single = paired_tests({"x": (rows["a"], rows["b"])}, np.arange(60) // 5)["x"][1]
     assert single is not None
-    found = significantly([("a", "b"), ("a", "b")], ("Exact@20",), single * 0.999)(Evidence(of, {}, folders))
-    assert [finding.holds for finding in found if "tests" in finding.what] == [False]
+    for pairs, holds in (([("a", "b")], [True]), ([("a", "b"), ("b", "a")], [False, False])):
+        found = significantly(pairs, ("Exact@20",), 1.5 * single)(Evidence(of, {}, folders))
+        assert [finding.holds for finding in found if "tests" in finding.what] == holds
 
 
 def test_as_published_every_caption_by_itself():

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from study_runs import run_study
+from study_runs import HEADS, SMALL, run_study
 
 from diptych.core.errors import Interrupted, MismatchError, UsageError
+from diptych.data import read_collection
 from diptych.data.scenes import make_scenes
 from diptych.encoders.embeddings import EncodedCollection
+from diptych.sparse.measures import flops
+from diptych.sparse.sparsified import SparsifiedCollection
 from diptych.studies import STUDIES, Choices, Results, collect, compare
 from diptych.studies.page import study_page
 from diptych.studies.results import per_query_of
@@ -21,34 +24,17 @@ from diptych.studies.results import per_query_of
 BASE = STUDIES.get("d2s.table-3.1")
 FIGURE = STUDIES.get("d2s.figure-3.2")
 
-SMALL = {
-    "model.width": 16,
-    "model.image.preprocessing": {"size": 32, "resize": 32},
-    "model.text.word_width": 8,
-    "model.text.min_count": 1,
-    "batches.size": 16,
-    "stages.0.epochs": 1,
-    "stages.0.warmup": 0,
-}
-HEADS = {
-    "sparsify.vocabulary.size": 120,
-    "sparsify.head.width": 8,
-    "sparsify.training.epochs": 2,
-    "sparsify.training.batch_size": 64,
-}
 
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tiny(scenes_folder: Path) -> Choices:
     return Choices(setting="quick", data={"path": str(scenes_folder)}, values={**SMALL, **HEADS})
 
 
 @pytest.fixture(scope="module")
-def trained(scenes_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
+def trained(tiny: Choices, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
     """Table 3.1 with its dense rows and one head."""
     folder = tmp_path_factory.mktemp("studies") / BASE.name
-    choices = Choices(setting="quick", data={"path": str(scenes_folder)}, values={**SMALL, **HEADS})
-    return folder, run_study(BASE, folder, choices, rows=["dense", "d2s-1e-3-c+w"])
+    return folder, run_study(BASE, folder, tiny, rows=["dense", "d2s-1e-3-c+w"])
 
 
 @pytest.fixture
@@ -59,9 +45,6 @@ def studies(trained: tuple[Path, Results], tmp_path: Path) -> Path:
 
 
 def test_a_head_is_measured_beside_its_dense_rows(trained: tuple[Path, Results]) -> None:
-    from diptych.sparse.measures import flops
-    from diptych.sparse.sparsified import SparsifiedCollection
-
     folder, results = trained
     assert [entry.row for entry in results.entries] == ["dense", "d2s-1e-3-c+w"]
     dense, head = (entry.measurements[0] for entry in results.entries)
@@ -135,10 +118,8 @@ def test_one_of_another_training_is_refused(studies: Path, tiny: Choices) -> Non
     with pytest.raises(UsageError, match="was trained with model"):
         run(**{"model.width": 8})
     with pytest.raises(UsageError, match="has the rows of a training, not those of"):
-        choices = replace(
-            tiny, values={**HEADS, "dense": str(studies / BASE.name / "rows" / "dense" / "seed-0")}
-        )
-        run_study(BASE, studies / BASE.name, choices, rows=["dense"])
+        given = {**HEADS, "dense": str(studies / BASE.name / "rows" / "dense" / "seed-0")}
+        run_study(BASE, studies / BASE.name, replace(tiny, values=given), rows=["dense"])
 
 
 def test_an_interrupted_head_goes_on_to_the_same_numbers(
@@ -213,8 +194,6 @@ def test_terms_are_held_against_the_vectors_that_are_named(
     studies: Path, tiny: Choices, tmp_path: Path
 ) -> None:
     """One vector for all words: whatever a caption's terms are, each is as near as can be."""
-    from diptych.data import read_collection
-
     assert tiny.data is not None
     captions = read_collection(tiny.data["path"]).captions
     words = sorted({word for caption in captions for word in caption.lower().strip(".").split()})

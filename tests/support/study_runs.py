@@ -10,6 +10,27 @@ from typing import Any
 from diptych import studies
 from diptych.core.context import stop_when
 
+# One epoch of an encoder of 16 numbers; of pictures that are given, of scenes that are drawn.
+_QUICK: dict[str, Any] = {
+    "model.width": 16,
+    "model.text.word_width": 8,
+    "model.text.min_count": 1,
+    "stages.0.epochs": 1,
+    "stages.0.warmup": 0,
+}
+SMALL: dict[str, Any] = {
+    **_QUICK,
+    "model.image.preprocessing": {"size": 32, "resize": 32},
+    "batches.size": 16,
+}
+TINY: dict[str, Any] = {**_QUICK, "data.scenes.n_val": 16, "data.scenes.n_test": 0, "batches.size": 32}
+HEADS: dict[str, Any] = {
+    "sparsify.vocabulary.size": 120,
+    "sparsify.head.width": 8,
+    "sparsify.training.epochs": 2,
+    "sparsify.training.batch_size": 64,
+}
+
 
 class _List(logging.Handler):
     def __init__(self, tell: Callable[[str], Any]) -> None:
