@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 from scipy import stats
 
 from diptych.core.errors import (
@@ -176,8 +177,7 @@ def test_only_queries_that_were_asked_are_compared() -> None:
     assert gap.difference == pytest.approx(values.mean())
     assert gap.low is not None
     broken = replace(two, per_query={**two.per_query, "t2i": {"R@10": np.zeros(5 * N)}})
-    with pytest.raises(NumericalError, match="200 queries are not as expected"):
-        compare({"one": one, "two": broken})
+    refused(NumericalError, "200 queries are not as expected", compare, {"one": one, "two": broken})
 
 
 @pytest.mark.parametrize(
@@ -191,8 +191,7 @@ def test_only_queries_that_were_asked_are_compared() -> None:
 def test_other_protocols_are_refused(
     runs: dict[str, Result], options: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(MismatchError, match=message):
-        compare({"plain": runs["plain"], "other": run(2.0, 1, **options)})
+    refused(MismatchError, message, compare, {"plain": runs["plain"], "other": run(2.0, 1, **options)})
 
 
 def test_other_positives_and_other_images_are_refused(runs: dict[str, Result]) -> None:
@@ -225,7 +224,5 @@ def test_bad_input(runs: dict[str, Result]) -> None:
         (runs, {"flips": 0}, UsageError, "flips are 0"),
     ]
     for given, options, error, message in wrong:
-        with pytest.raises(error, match=message):
-            compare(given, **options)
-    with pytest.raises(UsageError, match="no results"):
-        spread_over_seeds([])
+        refused(error, message, compare, given, **options)
+    refused(UsageError, "no results", spread_over_seeds, [])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
@@ -140,12 +141,10 @@ def test_bad_rows() -> None:
         ((IMAGES, TEXTS, truth), {"ties": "lucky"}, UnknownNameError, "unknown tie rule 'lucky'"),
         ((IMAGES[:0], TEXTS[:0], none), {}, DataError, "there is nothing to rank"),
     ):
-        with pytest.raises(error, match=message):
-            evaluate(*given, **options)
+        refused(error, message, evaluate, *given, **options)
     for gallery, k, error, message in (
         (IMAGES, 0, UsageError, "k is 0"),
         (IMAGES[:0], 3, DataError, "cannot search a gallery of 0 rows"),
         (sparse(np.ones((2, 3))), 3, DataError, "query rows have 4 terms, gallery rows 3"),
     ):
-        with pytest.raises(error, match=message):
-            sparse_top_k(TEXTS, gallery, k)
+        refused(error, message, sparse_top_k, TEXTS, gallery, k)

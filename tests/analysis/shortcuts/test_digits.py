@@ -135,11 +135,6 @@ def test_idx(tmp_path, zipped, dots):
     check(write_idx(tmp_path, zipped, dots))
 
 
-def test_a_missing_class_names_file_and_digit(tmp_path):
-    np.savez(tmp_path / "no7.npz", x_train=PICTURES[LABELS != 7], y_train=LABELS[LABELS != 7])
-    refused(DataError, r"no7\.npz holds no picture of the digit 7", load_digits, str(tmp_path / "no7.npz"))
-
-
 def archive(path, **arrays):
     np.savez(path / "d.npz", **arrays)
     return path / "d.npz"

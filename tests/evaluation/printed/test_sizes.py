@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from diptych.core.errors import UsageError
 from diptych.evaluation.printed import Printed, chance_of_size, names_of, possible_sizes
@@ -110,5 +111,4 @@ def test_expected_by_chance_is_what_random_digits_show() -> None:
     ],
 )
 def test_what_cannot_be(values: list[Printed], rule: str, candidates: list[int], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        possible_sizes(values, rule, candidates)
+    refused(UsageError, message, possible_sizes, values, rule, candidates)

@@ -28,7 +28,6 @@ from diptych.evaluation.variants import (
     Scored,
     Settings,
 )
-from diptych.evaluation.variants.axes import place_within_image
 from diptych.metrics import Candidates, GroundTruth, Reranked, top_k
 
 CELLS = tuple(f"{side} R@{k}" for side in ("i2t", "t2i") for k in (1, 5, 10))
@@ -83,13 +82,6 @@ def test_first_five_of_more() -> None:
     assert kept.tolist() == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
     wanted = published_recalls(scores[:, kept], None, truth.text_image[kept], 0)
     assert cells(source, settings) == pytest.approx(wanted)
-
-
-def test_captions_in_any_order() -> None:
-    truth = GroundTruth.from_pairs(
-        [2, 0, 2, 1, 0], [0, 1, 2, 3, 4], 3, 6, text_image=np.array([2, 0, 2, 1, 0, -1])
-    )
-    assert place_within_image(truth).tolist() == [0, 0, 1, 0, 1, -1]
 
 
 def test_columns(model: TwoStage, truth: GroundTruth) -> None:
