@@ -9,7 +9,7 @@ import pytest
 from fake_matching import FakeMatching
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ranking import evaluate_reranked
+from ranking import evaluate_reranked, scored
 from refusals import refused
 from slow_ranking import orders, value
 
@@ -31,23 +31,10 @@ from diptych.metrics import (
     measure,
     read_qrels,
     read_run,
-    top_k,
 )
 
 MEASURES = ("R@1", "R@3", "R@10", "MRR", "meanr", "P@3", "mAP", "mAP@2", "R-precision")
 SLOW = {"R": "R", "P": "P", "mAP": "mAP", "MRR": "MRR", "meanr": "rank", "R-precision": "R-precision"}
-
-
-def scored(
-    images: np.ndarray, texts: np.ndarray, matching: np.ndarray, k: int, adds: bool = False
-) -> Reranked:
-    """The k best of each query by rows, with their scores of the (images, texts) matrix ``matching``."""
-    sides = []
-    for queries, gallery, table in ((images, texts, matching), (texts, images, matching.T)):
-        items, contrastive = top_k(queries, gallery, k)
-        chosen = np.take_along_axis(table, items, axis=1).astype(np.float32)
-        sides.append(Candidates(items, contrastive.astype(np.float32), chosen))
-    return Reranked(*sides, adds)
 
 
 @st.composite

@@ -44,12 +44,6 @@ TEXTS = sparse([[1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 5], [0, 0, 0, 0]])
 
 
 def test_by_hand() -> None:
-    source = SparseProducts(IMAGES, TEXTS)
-    tile = source.careful(slice(0, 3), slice(0, 4), lambda *_: np.zeros(0))
-    assert tile.tolist() == [[2, 1, 0, 0], [0, 3, 0, 0], [0, 0, 0, 0]]
-    assert tile.dtype == np.float64
-    assert source.pairs(np.array([0, 1, 2]), np.array([1, 1, 1])).tolist() == [1, 3, 0]
-    assert source.empty == (1, 1)
     truth = GroundTruth.from_caption_image([0, 1, 2, 2], 3)
     found = evaluate(IMAGES, TEXTS, truth, ["R@1"])
     # image 2 has no term: two of its four texts, all tied at 0, are right; texts 2 and 3 score 0 with all

@@ -35,6 +35,13 @@ def full_rankings() -> list[tuple[float, ...]]:
     return [one for one in found if one[2] >= one[1]]  # one printed row falls: a misprint
 
 
+def most(first: float, fifth: float, tenth: float, *known: float) -> int | None:
+    """The most candidates that such recalls may be of, where they can be told at all."""
+    found = truncation(recalls(first, fifth, tenth), *known)
+    assert found is not None
+    return found.at_most
+
+
 def recalls(first: float, fifth: float, tenth: float, decimals: int = 2) -> dict[int, Printed]:
     return {1: Printed(first, decimals), 5: Printed(fifth, decimals), 10: Printed(tenth, decimals)}
 
@@ -74,9 +81,7 @@ def test_no_full_ranking_is_called_truncated() -> None:
             found = truncation(recalls(*one, decimals=1), gallery, 5, 1_000)
             assert found is None or found.at_most is None, one
     for one in itertools.chain.from_iterable(CLIP.values()):  # to two digits
-        found = truncation(recalls(*one))
-        assert found is not None
-        assert found.at_most is None, one
+        assert most(*one) is None, one
 
 
 @pytest.mark.parametrize("name", X_VLM)
@@ -121,17 +126,13 @@ def test_random_numbers_of_a_cut_ranking_are_found(k: int) -> None:
     for ranks in drawn:
         ranks = np.where(ranks <= k, ranks, k + draw.integers(1, 1_000 - k, 5_000))
         values = [100 * float(np.mean(ranks <= cutoff)) for cutoff in (1, 5, 10)]
-        found = truncation(recalls(*values), 1_000, 1, 5_000)
-        assert found is not None
-        assert found.at_most == 5
+        assert most(*values, 1_000, 1, 5_000) == 5
 
 
 def test_few_queries_are_not_enough_to_tell() -> None:
     """99 % within 5 of 200 queries: two miss, and that neither is within 10 says nothing; of 50,000 it does."""
     for queries, at_most in ((200, None), (50_000, 5)):
-        found = truncation(recalls(80.0, 99.0, 99.0), 1_000, 1, queries)
-        assert found is not None
-        assert found.at_most == at_most
+        assert most(80.0, 99.0, 99.0, 1_000, 1, queries) == at_most
 
 
 def test_where_nothing_can_be_told() -> None:

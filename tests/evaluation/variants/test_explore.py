@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ranking import scored
 from refusals import refused
 from two_stage import TwoStage, cut_off, folded_recalls, published_recalls, rounded
 
@@ -32,8 +33,7 @@ from diptych.evaluation.variants import (
     explore,
 )
 from diptych.evaluation.variants.explore import luck
-from diptych.metrics import GroundTruth, top_k
-from diptych.metrics.candidates import Candidates, Reranked
+from diptych.metrics import GroundTruth
 
 N, K = 250, 5
 Recalls = dict[str, float]
@@ -49,18 +49,11 @@ def model() -> TwoStage:
 def sources(model: TwoStage) -> dict[str, Scored]:
     """The model's rows; with the scores of its head; with the 32 best candidates, as evaluations store them."""
     truth = GroundTruth.from_caption_image(model.home, N)
-    sides = []
-    for queries, gallery, matching in (
-        (model.images, model.texts, model.matching),
-        (model.texts, model.images, model.matching.T),
-    ):
-        items, scores = top_k(queries, gallery, 32)
-        final = np.take_along_axis(matching, items, axis=1)
-        sides.append(Candidates(items, scores.astype(np.float32), final.astype(np.float32)))
+    best = scored(model.images, model.texts, model.matching, 32)
     return {
         "rows": RowScores(model.images, model.texts, truth),
         "head": MatrixScores(model.contrastive, truth, matching=model.matching),
-        "stored": RowScores(model.images, model.texts, truth, reranked=Reranked(*sides)),
+        "stored": RowScores(model.images, model.texts, truth, reranked=best),
     }
 
 
