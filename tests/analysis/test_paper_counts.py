@@ -10,12 +10,7 @@ import torch
 from refusals import refused
 
 from diptych.analysis import count
-from diptych.analysis.paper_counts import (
-    ntxent_counts,
-    paper_counts_of,
-    paper_loss,
-    smoothap_counts,
-)
+from diptych.analysis.paper_counts import ntxent_counts, paper_counts_of, paper_loss, smoothap_counts
 from diptych.core.errors import UsageError
 from diptych.objectives import OBJECTIVES, InfoNCE, Triplet, TripletHardest
 
@@ -77,16 +72,15 @@ def test_smoothap_as_equation_13_counts(direction, form):
 def test_compat_equations(direction, unit):
     form = "eq13" if unit == "score" else "eq13_without_1_over_tau"
     smoothap = OBJECTIVES.get("smoothap")()
-    grouped = (torch.from_numpy(GROUPED), torch.from_numpy(OWN))
+    grouped = (GROUPED_T, OWN_T)
     counts = count(smoothap, *grouped, unit=unit, compat="equations")[direction]
     assert counts.without_gradient == golden(f"smoothap.{direction}.{form}.C_0")
     assert counts.per_active_query == pytest.approx(
         golden(f"smoothap.{direction}.{form}.C_q_mean_over_nonzero")
     )
-    pairs = (torch.from_numpy(PAIRS), torch.from_numpy(EYE))
     for objective in (Triplet(0.2), TripletHardest(0.2), InfoNCE(0.1)):
-        weighed = count(objective, *pairs)[direction].values()
-        read = count(objective, *pairs, compat="equations")[direction].values()
+        weighed = count(objective, PAIRS_T, EYE_T)[direction].values()
+        read = count(objective, PAIRS_T, EYE_T, compat="equations")[direction].values()
         # The equations of the triplet losses have no weights.
         assert read == pytest.approx({name: weighed[name] for name in read})
     doubled = count(Triplet(0.2), *grouped, compat="equations")["i2t"]

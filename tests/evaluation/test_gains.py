@@ -63,28 +63,6 @@ SCORES = np.array([[0.9, 0.1, 0.5, 0.4], [0.2, 0.8, 0.3, -0.1], [0.6, 0.7, 0.5, 
 TRUTH = GroundTruth.from_pairs([0, 0, 1, 2], [0, 1, 2, 3], 3, 4)
 
 
-def test_three_by_four_by_hand() -> None:
-    # Image 0 finds text 0 (a match), then text 2 (similarity 0.5); image 1 text 1 (0.8), then 2 (a match);
-    # image 2 text 1 (0.7), then 0 (0.6).
-    by_hand = [1 + 0.5 / LOG3, 0.8 + 1 / LOG3, 0.7 + 0.6 / LOG3]
-    assert values(SCORES, TRUTH, "DCG_CM@2") == pytest.approx(by_hand)
-    # At best: two matches; a match and 0.8; a match and 0.7.
-    best = [1 + 1 / LOG3, 1 + 0.8 / LOG3, 1 + 0.7 / LOG3]
-    assert values(SCORES, TRUTH, "nDCG_CM@2") == pytest.approx(
-        [x / y for x, y in zip(by_hand, best, strict=True)]
-    )
-    # Text 3 ties between images 0 and 2: 0.4 to the wrong one and 1 to the right one; alone at place 1.
-    assert values(SCORES, TRUTH, "DCG_CM@1", "t2i") == pytest.approx([1, 0.8, 0.5, (0.4 + 1) / 2])
-    # By chance: the same order, and the matches anywhere in it: two of four, one of four, one of four.
-    shares, firsts = [0.5, 0.25, 0.25], [(0.9, 0.5), (0.8, 0.3), (0.7, 0.6)]
-    assert values(SCORES, TRUTH, "DCG_CM@2", chance=True) == pytest.approx(
-        [
-            share + (1 - share) * one + (share + (1 - share) * two) / LOG3
-            for share, (one, two) in zip(shares, firsts, strict=True)
-        ]
-    )
-
-
 def test_a_negative_cosine_is_no_gain_unless_as_published() -> None:
     scores = np.array([[-0.25, -0.123456]])
     truth = GroundTruth.from_pairs([], [], 1, 2)

@@ -18,17 +18,17 @@ PAPERS = {
     "svl": ["table-4.1", "table-4.2"],
     "d2s": [f"table-3.{n}" for n in range(1, 7)],
 }
+TABLES = [published_table(paper, name) for paper, names in PAPERS.items() for name in names]
+ROWS = [row for table in TABLES for row in table.rows]
 COLLAPSED = 1.0  # R@1 in per cent below which a printed model knows next to nothing
 
 
 def full_rankings() -> list[tuple[float, ...]]:
     """Every printed R@1, R@5, R@10 of the papers whose galleries were ranked whole."""
     sides = [[f"{side} R@{k}" for k in (1, 5, 10)] for side in ("i2t", "t2i")]
-    tables = [published_table(paper, name) for paper, names in PAPERS.items() for name in names]
     found = [
         tuple(row.cells[name].value for name in names)
-        for table in tables
-        for row in table.rows
+        for row in ROWS
         for names in sides
         if set(names) <= set(row.cells)
     ]
@@ -164,17 +164,8 @@ def test_one_caption_per_image_shows_in_the_directions() -> None:
     said = signs(Target.of({"i2t R@1": 77.02, "t2i R@1": 74.95}, 2))
     assert [one.kind for one in said] == ["unusual"]
     assert not signs(Target.of({"i2t R@1": 88.0, "t2i R@1": 68.7}, 1))
-    rows = [
-        row.cells
-        for paper, names in PAPERS.items()
-        for name in names
-        for row in published_table(paper, name).rows
-    ]
-    both = [
-        (cells["i2t R@1"].value, cells["t2i R@1"].value)
-        for cells in rows
-        if {"i2t R@1", "t2i R@1"} <= set(cells)
-    ]
+    names = ("i2t R@1", "t2i R@1")
+    both = [[row.cells[name].value for name in names] for row in ROWS if {*names} <= set(row.cells)]
     ratios = [one / other for one, other in both if other >= 10]
     assert len(ratios) > 100
     assert sum(ratio < 1.14 for ratio in ratios) == 2

@@ -61,10 +61,7 @@ def test_values_are_those_of_everything_encoded_and_ranked_anew(tmp_path: Path) 
     assert condition.reasons == {"the last word is short": part.n_captions - perturbed.n_changed}
     images = encoder.encode_images(part.images())
     for k in (1, 5):
-        for captions, values in (
-            (part.captions, None),
-            (perturbed.texts, condition.values[f"R@{k}"]),
-        ):
+        for captions, values in ((part.captions, None), (perturbed.texts, condition.values[f"R@{k}"])):
             rows = encoder.encode_texts(list(captions))
             expected = slow_recall(rows, images, part.caption_image, k)
             if values is None:

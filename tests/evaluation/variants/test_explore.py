@@ -293,7 +293,5 @@ def test_the_example_prints_what_stands_below_it(capsys: pytest.CaptureFixture[s
 
 
 def test_the_axes_and_their_choices_are_those_that_there_are() -> None:
-    from diptych.evaluation.variants import AXES
-
     text = PAGE.read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(AXES.names())
