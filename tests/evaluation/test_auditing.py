@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refused
 
 from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
 from diptych.core.errors import UsageError
@@ -101,5 +102,4 @@ def test_what_is_refused(run_folder: Path, scenes_folder: Path, tmp_path: Path) 
     with pytest.raises(UsageError, match="no split 'dev'"):
         audit_encoder(encoder, whole, tmp_path, splits=("train", "dev", "test"), **QUICK)
     run = Run.prepare(tmp_path / "new", Run.open(run_folder).recipe)
-    with pytest.raises(UsageError, match="no trained encoder yet"):
-        audit_run(run)
+    refused(UsageError, "no trained encoder yet", audit_run, run)

@@ -24,35 +24,6 @@ def paired(clean: Sequence[float], *perturbed: Sequence[float], cluster: Any = C
     return Paired("typos", "R@1", np.array(clean), np.array(perturbed), np.asarray(cluster))
 
 
-def test_three_pictures_by_hand() -> None:
-    """Swapping pictures: what they add is (−2, −1, 0)/6; 4 of 8 assignments add as much: p = 1/2."""
-    (drop,) = drops([paired([1, 1, 1, 0, 1, 0], [0, 0, 0, 0, 1, 0])])
-    assert (drop.condition, drop.measure) == ("typos", "R@1")
-    assert (drop.clean, drop.perturbed) == pytest.approx((4 / 6, 1 / 6))
-    assert (drop.difference, drop.relative) == pytest.approx((-1 / 2, -3 / 4))
-    assert drop.p == drop.corrected == 4 / 8
-    assert (drop.spread, drop.verdict) == (None, "")
-    # Resamples hold each picture 0 to 3 times; the ends are the extremes: all of 7, all of 9.
-    assert (drop.low, drop.high, drop.relative_low, drop.relative_high) == (-1, 0, -1, 0)
-
-
-def test_two_models_by_hand() -> None:
-    """The first loses three of four hits, the second one of five: drops −3/6 and −1/6, difference +2/6.
-
-    What pictures add to it is (2, 1, −1)/6: |±2 ±1 ±1| is at least 2 for 6 of 8 assignments of signs.
-    """
-    first = paired([1, 1, 1, 0, 1, 0], [0, 0, 0, 0, 1, 0])
-    second = paired([1, 1, 1, 0, 1, 1], [1, 1, 1, 0, 0, 1])
-    (found,) = drop_differences([(first, second)])
-    assert (found.condition, found.measure) == ("typos", "R@1")
-    assert (found.first.difference, found.second.difference) == pytest.approx((-1 / 2, -1 / 6))
-    assert (found.first.relative, found.second.relative) == pytest.approx((-3 / 4, -1 / 5))
-    assert (found.difference, found.relative) == pytest.approx((2 / 6, -1 / 5 + 3 / 4))
-    assert found.p == found.corrected == 6 / 8
-    assert found.verdict == ""
-    assert (found.low, found.high, found.relative_low, found.relative_high) == (-1 / 2, 1, -1 / 2, 1)
-
-
 def test_equal_values_differ_by_nothing() -> None:
     """Also where a mean of three like numbers is not that number, and 0.3 − 0.2 in binary not 0.2 − 0.1."""
     clean = [0.1, 0.7, 0.3, 0.2, 0.9, 0.6]
@@ -70,22 +41,11 @@ def test_equal_values_differ_by_nothing() -> None:
     assert (found.relative_high or 0) < 0
 
 
-def test_absolute_and_relative_may_point_to_different_models() -> None:
-    """The second loses 20 of 80 where the first loses 10 of 20."""
-    first = paired([1.0] * 20 + [0.0] * 80, [1.0] * 10 + [0.0] * 90, cluster=np.arange(100))
-    second = paired([1.0] * 80 + [0.0] * 20, [1.0] * 60 + [0.0] * 40, cluster=np.arange(100))
-    (found,) = drop_differences([(first, second)], correction="none")
-    assert (found.difference, found.relative) == pytest.approx((-0.1, 0.25))
-
-
 def test_seeds_are_averaged_query_by_query() -> None:
     clean, one, other = [1, 1, 1, 1, 1, 0], [0, 1, 1, 1, 1, 0], [1, 1, 0, 0, 1, 0]
     (drop,) = drops([paired(clean, one, other)], seed=3)
     assert drop.spread == pytest.approx((4 / 6 - 3 / 6) / 2**0.5)
-    mean: list[float] = np.mean([one, other], axis=0).tolist()
-    (alone,) = drops([paired(clean, mean)], seed=3)
-    for name in ("perturbed", "difference", "low", "high", "p"):
-        assert getattr(drop, name) == pytest.approx(getattr(alone, name)), name
+    assert drop.perturbed == pytest.approx((4 / 6 + 3 / 6) / 2)
 
 
 def test_queries_that_are_not_asked_are_left_out_of_both() -> None:
@@ -107,7 +67,7 @@ def test_without_a_clean_hit_there_is_no_ratio() -> None:
 
 
 def slowly(pairs: Sequence[Paired], samples: int, seed: int) -> tuple[list[float], list[float], float]:
-    """Every resample and every swap, of one model's drop or of the second's less the first's."""
+    """The values, then every resample and every swap, of one drop or of the second's less the first's."""
     signs = [1] if len(pairs) == 1 else [-1, 1]
     asked = ~np.isnan(pairs[0].clean)
     cluster = pairs[0].cluster[asked].tolist()
@@ -115,7 +75,8 @@ def slowly(pairs: Sequence[Paired], samples: int, seed: int) -> tuple[list[float
     clean = np.array([pair.clean[asked] for pair in pairs])
     lost = np.array([pair.perturbed[:, asked].mean(axis=0) for pair in pairs]) - clean
     absolute, relative = [], []
-    for weights in np.concatenate(list(drawn_clusters(Bootstrap(samples, 0.95, seed), 0, len(known), 1))):
+    whole = np.ones((1, len(known)))
+    for weights in np.concatenate([whole, *drawn_clusters(Bootstrap(samples, 0.95, seed), 0, len(known), 1)]):
         times = np.array([weights[known.index(one)] for one in cluster])
         if not times.sum():
             continue
@@ -148,7 +109,10 @@ def test_against_loops(rows: list[tuple[Any, ...]], seed: int) -> None:
     own = drops(both, samples=50, seed=seed)
     (difference,) = drop_differences([both], samples=50, seed=seed)
     for found, pairs in ((own[0], both[:1]), (own[1], both[1:]), (difference, both)):
-        absolute, relative, p = slowly(pairs, 50, seed)
+        (there, *absolute), relative, p = slowly(pairs, 50, seed)
+        assert found.difference == pytest.approx(there, abs=1e-12)
+        if found.relative is not None:
+            assert found.relative == pytest.approx(relative.pop(0), abs=1e-12)
         assert (found.low, found.high) == pytest.approx(tuple(np.quantile(absolute, [0.025, 0.975])))
         if found.relative is not None and relative:
             ends = tuple(np.quantile(relative, [0.025, 0.975]))

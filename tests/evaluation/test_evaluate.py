@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from slow_ranking import slow_values
 
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
@@ -16,19 +17,7 @@ from diptych.metrics import TIE_RULES, Bootstrap, GroundTruth, RowProducts, read
 from diptych.metrics.products import cosine_rows
 
 Rows = tuple[np.ndarray, np.ndarray, GroundTruth]
-EVERYTHING = (
-    "R@1",
-    "R@5",
-    "R@10",
-    "medr",
-    "medr-floor",
-    "meanr",
-    "MRR",
-    "mAP@5",
-    "P@5",
-    "R-precision",
-    "rsum",
-)
+EVERY = ("R@1", "R@5", "R@10", "medr", "medr-floor", "meanr", "MRR", "mAP@5", "P@5", "R-precision", "rsum")
 
 
 @pytest.fixture(scope="module")
@@ -74,23 +63,21 @@ def test_compat_is_what_published_code_prints(rows: Rows, tied: bool) -> None:
 
 def test_rows_and_their_scores_agree(rows: Rows) -> None:
     images, texts, truth = rows
-    by_rows = evaluate(images, texts, truth, EVERYTHING, similarity="dot")
+    by_rows = evaluate(images, texts, truth, EVERY, similarity="dot")
     scores = (images.astype(np.float64)[:, None] * texts.astype(np.float64)[None]).sum(axis=2)
-    assert by_rows.scores == evaluate(scores, None, truth, EVERYTHING).scores
+    assert by_rows.scores == evaluate(scores, None, truth, EVERY).scores
     assert by_rows.values()["i2t R@1"] == by_rows.value("R@1", "i2t")
     assert by_rows.per_query["t2i"]["R@1"].mean() == by_rows.value("R@1", "t2i")
     assert by_rows.ranks["i2t"].mean() == by_rows.value("meanr", "i2t")
-    with pytest.raises(UnknownNameError, match="unknown i2t measure 'R@2'"):
-        by_rows.score("R@2", "i2t")
-    with pytest.raises(UnknownNameError, match="unknown direction 'i2i'"):
-        by_rows.score("R@1", "i2i")
+    refused(UnknownNameError, "unknown i2t measure 'R@2'", by_rows.score, "R@2", "i2t")
+    refused(UnknownNameError, "unknown direction 'i2i'", by_rows.score, "R@1", "i2i")
 
 
 def test_a_collapsed_model_is_at_chance_and_never_perfect(rows: Rows) -> None:
     images, texts, truth = rows
     same, also = np.full_like(images, 0.25), np.full_like(texts, 0.25)
     for rule in set(TIE_RULES) - {"optimistic"}:
-        result = evaluate(same, also, truth, EVERYTHING, ties=rule)
+        result = evaluate(same, also, truth, EVERY, ties=rule)
         assert result.value("rsum") <= result.score("rsum").chance + 15
         if rule == "expected":
             assert result.value("rsum") == pytest.approx(result.score("rsum").chance)
@@ -103,13 +90,13 @@ def test_a_collapsed_model_is_at_chance_and_never_perfect(rows: Rows) -> None:
 def test_folds_are_averaged(rows: Rows) -> None:
     images, texts, truth = rows
     how = Bootstrap(samples=40)
-    result = evaluate(images, texts, truth, EVERYTHING, protocol="folds(3)", bootstrap=how)
+    result = evaluate(images, texts, truth, EVERY, protocol="folds(3)", bootstrap=how)
     parts = [
         evaluate(
             images[20 * f : 20 * f + 20],
             texts[100 * f : 100 * f + 100],
             GroundTruth.from_caption_image(np.repeat(np.arange(20), 5), 20),
-            EVERYTHING,
+            EVERY,
         )
         for f in range(3)
     ]
@@ -131,12 +118,12 @@ def test_folds_follow_the_texts_wherever_they_are(rows: Rows) -> None:
     images, texts, truth = rows
     order = np.random.default_rng(1).permutation(300)
     shuffled = GroundTruth.from_caption_image(truth.text_image[order], 60)
-    here = evaluate(images, texts, truth, EVERYTHING, protocol="folds(4)")
-    there = evaluate(images, texts[order], shuffled, EVERYTHING, protocol="folds(4)")
+    here = evaluate(images, texts, truth, EVERY, protocol="folds(4)")
+    there = evaluate(images, texts[order], shuffled, EVERY, protocol="folds(4)")
     assert here.values() == pytest.approx(there.values())
     assert here.per_query["t2i"]["MRR"][order].tolist() == there.per_query["t2i"]["MRR"].tolist()
     by_scores = evaluate(
-        cosine_rows(images) @ cosine_rows(texts[order]).T, None, shuffled, EVERYTHING, protocol="folds(4)"
+        cosine_rows(images) @ cosine_rows(texts[order]).T, None, shuffled, EVERY, protocol="folds(4)"
     )
     assert by_scores.values() == pytest.approx(there.values())
 
@@ -285,14 +272,6 @@ def test_directions_by_hand() -> None:
     assert truth.mirrored("t2i").i2t.of(2).tolist() == [0, 3]
     assert truth.mirrored("i2t").symmetric
     assert GroundTruth.from_pairs([0, 1, 1], [1, 1, 0], 2, 2).symmetric
-
-
-def test_a_subset_keeps_both_directions_and_who_is_asked() -> None:
-    part = three_by_four().subset(np.array([2, 0]), np.array([0, 3, 1]))
-    assert [part.i2t.of(image).tolist() for image in range(2)] == [[], [0, 2]]
-    assert [part.t2i.of(text).tolist() for text in range(3)] == [[0, 1], [0], []]
-    assert part.queries("i2t").tolist() == [1]
-    assert part.queries("t2i").tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ import pytest
 from fake_matching import FakeMatching
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ranking import evaluate_reranked
+from ranking import evaluate_reranked, scored
+from refusals import refused
 from slow_ranking import orders, value
 
 from diptych.core.errors import DataError, MismatchError, NumericalError, UnknownNameError, UsageError
@@ -31,24 +31,10 @@ from diptych.metrics import (
     measure,
     read_qrels,
     read_run,
-    top_k,
 )
-from diptych.metrics.measuring import drawn_positives
 
 MEASURES = ("R@1", "R@3", "R@10", "MRR", "meanr", "P@3", "mAP", "mAP@2", "R-precision")
 SLOW = {"R": "R", "P": "P", "mAP": "mAP", "MRR": "MRR", "meanr": "rank", "R-precision": "R-precision"}
-
-
-def scored(
-    images: np.ndarray, texts: np.ndarray, matching: np.ndarray, k: int, adds: bool = False
-) -> Reranked:
-    """The k best of each query by rows, with their scores of the (images, texts) matrix ``matching``."""
-    sides = []
-    for queries, gallery, table in ((images, texts, matching), (texts, images, matching.T)):
-        items, contrastive = top_k(queries, gallery, k)
-        chosen = np.take_along_axis(table, items, axis=1).astype(np.float32)
-        sides.append(Candidates(items, contrastive.astype(np.float32), chosen))
-    return Reranked(*sides, adds)
 
 
 @st.composite
@@ -266,26 +252,6 @@ def test_chance_where_little_is_ranked() -> None:
     assert recall.chance(np.full(10, 5), 25_000, 256) == pytest.approx(5 / 25_000)
 
 
-@settings(max_examples=60)
-@given(st.integers(0, 30), st.integers(0, 30), st.integers(1, 40))
-def test_draws_are_hypergeometric(relevant: int, others: int, ranked: int) -> None:
-    gallery = relevant + others
-    ranked = min(ranked, gallery)
-    if not ranked:
-        return
-    expected = [
-        math.comb(relevant, h) * math.comb(others, ranked - h) / math.comb(gallery, ranked)
-        for h in range(min(relevant, ranked) + 1)
-    ]
-    assert drawn_positives(relevant, gallery, ranked).tolist() == pytest.approx(expected, abs=1e-12)
-
-
-def test_large_galleries_do_not_overflow() -> None:
-    got = drawn_positives(5, 25_000, 256)
-    assert got.sum() == pytest.approx(1)
-    assert got[0] == pytest.approx(np.prod([(25_000 - 256 - i) / (25_000 - i) for i in range(5)]))
-
-
 def test_intervals_and_comparisons() -> None:
     random = np.random.default_rng(1)
     images = random.normal(size=(40, 8)).astype("f4")
@@ -340,8 +306,7 @@ ROWS = np.ones((2, 3), np.float32)
     ],
 )
 def test_what_cannot_be(options: dict[str, Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        evaluate_reranked(*small(), **options)
+    refused(error, message, evaluate_reranked, *small(), **options)
 
 
 def test_wrong_sizes_and_scores() -> None:
@@ -403,5 +368,4 @@ def test_candidates_of_other_embeddings(made: tuple[EncodedCollection, Reranked]
         other = replace(reranked, about={**reranked.about, key: "other"})
         with pytest.raises(MismatchError, match=f"the candidates are of {key} other, the embeddings of "):
             evaluate_encoded(encoded, reranked=other)
-    with pytest.raises(UsageError, match="k = 6, but 5 candidates"):
-        evaluate_encoded(encoded, reranked=reranked, k=6)
+    refused(UsageError, "k = 6, but 5 candidates", evaluate_encoded, encoded, reranked=reranked, k=6)

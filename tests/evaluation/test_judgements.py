@@ -97,10 +97,7 @@ def test_a_measure_that_says_what_people_say_is_found() -> None:
     scores = random.random((30, 60))
     order = np.argsort(judged.images, kind="stable")
     human, _ = condensed_gain(
-        scores[judged.images, judged.captions][order],
-        judged.images[order],
-        judged.ratings[order] - 1,
-        30,
+        scores[judged.images, judged.captions][order], judged.images[order], judged.ratings[order] - 1, 30
     )
     per_query = {"i2t": {"nDCG@10": human, "R@1": random.random(30), "R@5": np.full(30, np.nan)}}
     found = agreement_with_people(judged, GivenScores(scores), TRUTH, {}, per_query)

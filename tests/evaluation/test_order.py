@@ -28,26 +28,13 @@ def slow_scores(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
     )
 
 
-def rows(seed: int, n: int = 20, m: int = 40, width: int = 7) -> tuple[np.ndarray, np.ndarray]:
-    random = np.random.default_rng(seed)
-    return tuple(np.abs(random.normal(size=(size, width))).astype(np.float32) for size in (n, m))  # type: ignore[return-value]
-
-
-def tile(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-    return OrderScores(images, texts).careful(
-        slice(0, len(images)), slice(0, len(texts)), lambda *_: np.zeros((0, 0), bool)
-    )
-
-
 def test_by_hand() -> None:
-    images = np.array([[1, 2], [0, 3]], dtype=np.float32)
-    texts = np.array([[1, 1], [2, 3], [0, 5]], dtype=np.float32)
-    found = tile(images, texts)
-    assert found.tolist() == [[0, -2, -9], [-1, -4, -4]]
-    assert not np.signbit(found[0, 0])
-    assert similarity("order").score(images[0], texts[1]) == -2
-    assert similarity("dot").score(images[0], texts[1]) == 8
-    assert similarity("cosine").score(images[0], texts[1]) == pytest.approx(8 / 65**0.5)
+    image, texts = np.array([1, 2], dtype=np.float32), np.array([[1, 1], [2, 3], [0, 5]], dtype=np.float32)
+    found = [similarity("order").score(image, text) for text in texts]
+    assert found == [0, -2, -9]
+    assert not np.signbit(found[0])
+    assert similarity("dot").score(image, texts[1]) == 8
+    assert similarity("cosine").score(image, texts[1]) == pytest.approx(8 / 65**0.5)
 
 
 @settings(max_examples=40)
@@ -69,7 +56,8 @@ def test_the_same_as_the_whole_matrix_whatever_the_block(data: st.DataObject) ->
 
 
 def test_bad_input() -> None:
-    images, texts = rows(4)
+    random = np.random.default_rng(4)
+    images, texts = (random.random((size, 7), dtype=np.float32) for size in (20, 40))
     truth, order = GroundTruth.from_caption_image(np.repeat(np.arange(20), 2), 20), {"similarity": "order"}
     unknown = "unknown similarity 'oder'.*did you mean 'order'"
     refused(UnknownNameError, unknown, evaluate, images, texts, truth, similarity="oder")

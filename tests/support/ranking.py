@@ -10,6 +10,7 @@ import numpy as np
 from diptych.evaluation import RerankedScores, Result, evaluate
 from diptych.metrics import (
     DEFAULT_MEASURES,
+    Candidates,
     Direction,
     GivenScores,
     GroundTruth,
@@ -18,6 +19,7 @@ from diptych.metrics import (
     RowProducts,
     ranks_of,
     similarity,
+    top_k,
 )
 
 
@@ -54,3 +56,15 @@ def evaluate_reranked(
     first = None if images is None or texts is None else similarity(by).source(images, texts)
     second = RerankedScores(reranked, truth, k=k, unranked=unranked, first=first)
     return evaluate(second, None, truth, measures, **options)
+
+
+def scored(
+    images: np.ndarray, texts: np.ndarray, matching: np.ndarray, k: int, adds: bool = False
+) -> Reranked:
+    """Keep the k best of each query by rows, with their scores of the (images, texts) matrix ``matching``."""
+    sides = []
+    for queries, gallery, table in ((images, texts, matching), (texts, images, matching.T)):
+        items, contrastive = top_k(queries, gallery, k)
+        chosen = np.take_along_axis(table, items, axis=1).astype(np.float32)
+        sides.append(Candidates(items, contrastive.astype(np.float32), chosen))
+    return Reranked(*sides, adds)

@@ -34,22 +34,6 @@ def column(answers, group, key):
     return answers.groups[group][:, answers.keys.index(key)].tolist()
 
 
-def test_image_groups_by_hand(told):
-    found = image_facts(told(FACTS, STATES), ever={"shape", "size", "place"})
-    assert found.keys == ("shape", "size", "place", "light")
-    assert found.values.tolist() == [["star", "big", "top", "left"], ["ring", None, None, "top"]]
-    # "shared" of an image with one caption is what that caption states, "specific" needs several
-    assert column(found, "shared", "shape") == [1, 1]
-    assert column(found, "partial", "size") == [1, 0]
-    assert column(found, "specific", "place") == [1, 0]
-    assert column(found, "undescribed", "light") == [1, 1]
-    assert column(found, "never described", "light") == [1, 1]
-    assert column(found, "task-relevant", "place") == [1, 0]
-    assert column(found, "task-relevant", "light") == [0, 0]
-    # a third of the captions state the place, two thirds the size
-    np.testing.assert_allclose(found.groups["one caption"][0], [1, 2 / 3, 1 / 3, 0])
-
-
 def test_groups_are_those_of_described(scenes_folder):
     scenes = read_collection(scenes_folder).split("train")
     found = image_facts(scenes, stated_keys(scenes))
@@ -76,17 +60,6 @@ def test_caption_groups_by_hand(told):
     assert column(rest, "unstated", f"{UNSTATED}place") == [1, 0, 1, 0]
     # what no caption states is not asked of a caption at all
     assert column(rest, "unstated", f"{UNSTATED}light") == [0, 0, 0, 0]
-
-
-def test_one_code_for_all_captions(told):
-    part = told(FACTS, STATES, shortcuts=[["001234"], ["001235"]], ends=[["001234"] * 3, ["001235"]])
-    assert has_codes(part)
-    found = carried_codes(part)
-    assert found.keys == tuple(f"digit {place}" for place in range(1, 7))
-    assert found.values[0].tolist() == list("001234")
-    assert found.groups["shortcut"].all()
-    assert (found.groups["one caption"] == 1).all()
-    assert caption_codes(part).values[3].tolist() == list("001235")
 
 
 def test_a_code_per_caption(told):

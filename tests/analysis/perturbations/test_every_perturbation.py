@@ -48,10 +48,8 @@ AWKWARD = {
     "apostrophes": "the man's dog isn't a dog ' s",
     "underscores": "_ __ red_dog _dog_",
     "fullwidth digits": "２ dogs and ³ cats",
-}
-LONG = {
-    "words": "a red dog with two large balls in the street and " * 455,
-    "without blanks": "a,red,dog," * 1667,
+    "many words": "a red dog with two large balls in the street and " * 455,
+    "many words without blanks": "a,red,dog," * 1667,
 }
 SENTENCES = [
     "Two small dogs run through the green grass.",
@@ -90,12 +88,6 @@ def test_awkward_captions_survive(name):
 
 
 @pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.parametrize("kind", LONG)
-def test_five_thousand_words_survive(name, kind):
-    check(perturbed(name, [LONG[kind]]), [LONG[kind]])
-
-
-@pytest.mark.parametrize("name", TEXTS)
 @settings(max_examples=25)
 @given(texts=st.lists(captions, max_size=4), seed=st.integers(-(2**70), 2**70))
 def test_any_captions_survive(name, texts, seed):
@@ -105,7 +97,7 @@ def test_any_captions_survive(name, texts, seed):
 @pytest.mark.parametrize("name", [one.name for one in TEXTS.values() if one.published is not None])
 def test_awkward_captions_survive_the_published_form(name):
     pytest.importorskip("nltk")
-    texts = [*AWKWARD.values(), LONG["words"]]
+    texts = [*AWKWARD.values()]
     outcome = perturbed(name, texts, compat="published", seed=42)
     check(outcome, texts)
     assert perturbed(name, texts, compat="published", seed=42).texts == outcome.texts

@@ -30,11 +30,6 @@ SIZES = [(1, 1), (1, 1000), (1000, 1), (2, 3), (7, 5), (64, 48), (90, 200)]
 NAMES = ["a", "b", "c", "d"]
 
 
-def kind(name):
-    found = PERTURBATIONS.get(name)
-    return found
-
-
 def noise(width, height, seed=0):
     random = np.random.default_rng(seed)
     return Image.fromarray(random.integers(0, 256, (height, width, 3), dtype=np.uint8))
@@ -48,7 +43,9 @@ def smooth(width=90, height=60):
 
 
 def perturbed(name, picture, seed=0, **options):
-    return kind(name).apply(picture, Draws(seed, name, "id"), options_of(kind(name), options))
+    return PERTURBATIONS.get(name).apply(
+        picture, Draws(seed, name, "id"), options_of(PERTURBATIONS.get(name), options)
+    )
 
 
 @pytest.mark.parametrize("perturbation", PICTURES, ids=lambda one: one.name)
@@ -241,7 +238,7 @@ def contents(part):
 
 def test_ids_and_captions_stay_and_a_note_says_what_was_done():
     plain = collection()
-    view = perturbed_pictures(plain, kind("blur"), seed=3, options={"severity": 5})
+    view = perturbed_pictures(plain, PERTURBATIONS.get("blur"), seed=3, options={"severity": 5})
     for field in ("name", "image_ids", "captions", "caption_ids", "splits"):
         assert getattr(view, field) == getattr(plain, field)
     assert view.text_fingerprint == plain.text_fingerprint
@@ -251,7 +248,7 @@ def test_ids_and_captions_stay_and_a_note_says_what_was_done():
 
 @pytest.mark.parametrize("name", [one.name for one in choose_perturbations(["pictures"])])
 def test_a_picture_is_a_function_of_seed_id_and_options(name):
-    plain, perturbation = collection(), kind(name)
+    plain, perturbation = collection(), PERTURBATIONS.get(name)
     view = perturbed_pictures(plain, perturbation, seed=0)
     for row, id in enumerate(NAMES):
         expected = perturbation.apply(plain.image(row), Draws(0, name, id), perturbation.options())
@@ -271,29 +268,29 @@ def test_its_content_says_all_that_it_depends_on():
     plain = collection()
 
     def of(name="crop", seed=0, **options):
-        return contents(perturbed_pictures(plain, kind(name), seed=seed, options=options))
+        return contents(perturbed_pictures(plain, PERTURBATIONS.get(name), seed=seed, options=options))
 
     views = [of(), of(seed=1), of(severity=4), of(keep=0.123), of("blur"), contents(plain)]
     assert of() == of(severity=3) == of(keep=0.5)
     assert len({content for view in views for content in view}) == 4 * len(views)
     changed = collection()
     changed.source.pictures[2] = Image.new("RGB", (9, 9))
-    other = contents(perturbed_pictures(changed, kind("crop"), seed=0))
+    other = contents(perturbed_pictures(changed, PERTURBATIONS.get("crop"), seed=0))
     assert [one != two for one, two in zip(of(), other, strict=True)] == [False, False, True, False]
     # The same picture under another id is drawn anew.
     renamed = replace(plain, image_ids=["a", "b", "c", "e"])
-    other = contents(perturbed_pictures(renamed, kind("crop"), seed=0))
+    other = contents(perturbed_pictures(renamed, PERTURBATIONS.get("crop"), seed=0))
     assert [one != two for one, two in zip(of(), other, strict=True)] == [False, False, False, True]
 
 
 def test_what_stays_the_same_is_counted_without_reading_it_again():
-    view = perturbed_pictures(collection(), kind("brightness"), seed=0)
+    view = perturbed_pictures(collection(), PERTURBATIONS.get("brightness"), seed=0)
     memory = view.source._pictures
     list(view.images())
     assert [view.source.outcome(row) for row in range(4)] == [SAME_PICTURE, "", "", ""]
     assert memory.reads == [1, 1, 1, 1]
     # Of a part that nobody has read, what is missing is read.
-    fresh = perturbed_pictures(collection(), kind("brightness"), seed=0)
+    fresh = perturbed_pictures(collection(), PERTURBATIONS.get("brightness"), seed=0)
     fresh.image(3)
     assert [fresh.source.outcome(row) for row in (3, 0)] == ["", SAME_PICTURE]
     assert fresh.source._pictures.reads == [1, 0, 0, 1]
@@ -303,19 +300,27 @@ def test_overlays_stay_over_the_changed_pictures():
     plain = collection()
     injected = Shortcuts.of(ShortcutOptions(setup="unique", digits="drawn", digit_size=6), plain, "train", 0)
     shortcuts = injected.injected(plain)
-    view = perturbed_pictures(shortcuts, kind("blur"), seed=0).subset([2, 1])
+    view = perturbed_pictures(shortcuts, PERTURBATIONS.get("blur"), seed=0).subset([2, 1])
     assert isinstance(view.source, OverlaySource)
     item, before = view.item(0), shortcuts.item(2)
     assert item.overlay.key == before.overlay.key
-    bare = perturbed_pictures(plain, kind("blur"), seed=0)
+    bare = perturbed_pictures(plain, PERTURBATIONS.get("blur"), seed=0)
     assert item.picture.tobytes() == bare.image(2).tobytes()
     assert not isinstance(bare.source, OverlaySource)
     assert contents(view) != contents(bare.subset([2, 1]))
 
 
 def test_what_cannot_be_is_refused():
-    plain = collection()
+    plain, blur = collection(), PERTURBATIONS.get("blur")
     regions = replace(plain, source=RegionSource([np.zeros((4, 2, 3), dtype=np.float32)], "boxes"))
     with pytest.raises(UsageError, match="blur changes pictures, four holds region features"):
-        perturbed_pictures(regions, kind("blur"), seed=0)
-    refused(UsageError, "severity", perturbed_pictures, plain, kind("blur"), seed=0, options={"severity": 7})
+        perturbed_pictures(regions, blur, seed=0)
+    refused(
+        UsageError,
+        "severity",
+        perturbed_pictures,
+        plain,
+        PERTURBATIONS.get("blur"),
+        seed=0,
+        options={"severity": 7},
+    )

@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from diptych.core.errors import UsageError
 from diptych.evaluation.printed import Printed, chance_of_size, names_of, possible_sizes
@@ -52,22 +53,6 @@ def test_small_hand_made_cases() -> None:
     assert names_of(999) == ()
 
 
-@given(
-    st.integers(1, 400),
-    st.lists(st.integers(0, 10**6), min_size=1, max_size=4),
-    st.sampled_from([0, 1, 2, 3]),
-    st.sampled_from(["round", "truncate"]),
-)
-def test_what_was_made_with_n_queries_fits_n(n: int, draws: list[int], decimals: int, rule: str) -> None:
-    whole = 100 * 10**decimals
-    units = []
-    for draw in draws:
-        exact = Fraction(whole * (draw % (n + 1)), n)
-        units.append(round(exact) if rule == "round" else int(exact))
-    values = [Printed(unit / 10**decimals, decimals) for unit in units]
-    assert [one.n for one in possible_sizes(values, rule, [n]).sizes] == [n]
-
-
 @given(st.integers(1, 60), st.integers(0, 1_000), st.sampled_from(["round", "truncate"]))
 def test_against_trying_every_count_of_hits(n: int, unit: int, rule: str) -> None:
     def prints(hits: int) -> set[int]:
@@ -110,5 +95,4 @@ def test_expected_by_chance_is_what_random_digits_show() -> None:
     ],
 )
 def test_what_cannot_be(values: list[Printed], rule: str, candidates: list[int], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        possible_sizes(values, rule, candidates)
+    refused(UsageError, message, possible_sizes, values, rule, candidates)

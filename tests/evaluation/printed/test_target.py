@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.evaluation.printed import (
@@ -68,10 +69,8 @@ def test_names_of_cells() -> None:
     parts = [cell_parts(name) for name in ("i2t R@5", "t2i rsum", "rsum")]
     assert parts == [("i2t", "R@5"), ("t2i", "rsum"), (None, "rsum")]
     for wrong in ("R@5", "FLOPs", "both R@1"):
-        with pytest.raises(UsageError, match="names neither i2t nor t2i"):
-            cell_parts(wrong)
-    with pytest.raises(UnknownNameError, match="nonsense"):
-        cell_parts("i2t nonsense")
+        refused(UsageError, "names neither i2t nor t2i", cell_parts, wrong)
+    refused(UnknownNameError, "nonsense", cell_parts, "i2t nonsense")
 
 
 def test_printed_alike() -> None:
@@ -102,8 +101,7 @@ def test_numbers_that_were_never_printed_have_four_digits() -> None:
     found = [one.n for one in read_digits(target).sizes["i2t"]["round"].sizes]
     assert 3_000 in found
     assert max(found) < 200_000
-    with pytest.raises(UsageError, match="33.3 with 9 digits"):
-        Printed(33.3, 9)
+    refused(UsageError, "33.3 with 9 digits", Printed, 33.3, 9)
 
 
 def test_fractions_are_pointed_out() -> None:
@@ -134,8 +132,7 @@ def test_fractions_are_pointed_out() -> None:
     ],
 )
 def test_what_is_no_target(given: object, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        as_target(given)
+    refused(UsageError, message, as_target, given)
 
 
 def test_ranks_and_sums_may_be_above_a_hundred() -> None:

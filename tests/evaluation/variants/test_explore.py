@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ranking import scored
+from refusals import refused
 from two_stage import TwoStage, cut_off, folded_recalls, published_recalls, rounded
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
@@ -30,9 +32,8 @@ from diptych.evaluation.variants import (
     explain,
     explore,
 )
-from diptych.evaluation.variants.explore import distinct, luck
-from diptych.metrics import GroundTruth, top_k
-from diptych.metrics.candidates import Candidates, Reranked
+from diptych.evaluation.variants.explore import luck
+from diptych.metrics import GroundTruth
 
 N, K = 250, 5
 Recalls = dict[str, float]
@@ -48,18 +49,11 @@ def model() -> TwoStage:
 def sources(model: TwoStage) -> dict[str, Scored]:
     """The model's rows; with the scores of its head; with the 32 best candidates, as evaluations store them."""
     truth = GroundTruth.from_caption_image(model.home, N)
-    sides = []
-    for queries, gallery, matching in (
-        (model.images, model.texts, model.matching),
-        (model.texts, model.images, model.matching.T),
-    ):
-        items, scores = top_k(queries, gallery, 32)
-        final = np.take_along_axis(matching, items, axis=1)
-        sides.append(Candidates(items, scores.astype(np.float32), final.astype(np.float32)))
+    best = scored(model.images, model.texts, model.matching, 32)
     return {
         "rows": RowScores(model.images, model.texts, truth),
         "head": MatrixScores(model.contrastive, truth, matching=model.matching),
-        "stored": RowScores(model.images, model.texts, truth, reranked=Reranked(*sides)),
+        "stored": RowScores(model.images, model.texts, truth, reranked=best),
     }
 
 
@@ -237,13 +231,10 @@ def test_an_axis_of_ones_own(model: TwoStage, sources: dict[str, Scored]) -> Non
 def test_what_is_asked_wrongly(sources: dict[str, Scored]) -> None:
     target = Target.of({"i2t R@1": 10.0}, 1)
     inputs = Inputs({"test": sources["rows"]}, target)
-    with pytest.raises(UsageError, match="tolerance is 5"):
-        explore(inputs, tolerance=5)
-    with pytest.raises(UnknownNameError, match="axis of protocols 'split'"):
-        explore(inputs, axes=["split"])
+    refused(UsageError, "tolerance is 5", explore, inputs, tolerance=5)
+    refused(UnknownNameError, "axis of protocols 'split'", explore, inputs, axes=["split"])
     empty = MatrixScores(np.zeros((3, 0)), GroundTruth.from_caption_image(np.array([], dtype=int), 3))
-    with pytest.raises(DataError, match="3 images and 0 texts"):
-        explore(Inputs({"test": empty}, target))
+    refused(DataError, "3 images and 0 texts", explore, Inputs({"test": empty}, target))
 
 
 TENTHS = Target.of({"i2t R@1": 10}, 1)
@@ -255,38 +246,38 @@ def variant(value: float, choice: str = "", explains: bool = False) -> Variant:
     return Variant(changes, {"i2t R@1": value}, {"i2t R@1": 0.0}, cells, cells, cells)
 
 
-def test_targets_between_two_variants() -> None:
-    """Between 10 and 40 lies 20, between 10 and 20 14.1, between 20 and 40 28.3: one of three is met."""
-    some = [variant(10, "", True), variant(20, "a"), variant(40, "b")]
-    assert luck(some, TENTHS, 0.05, "explains") == pytest.approx(1 / 3)
-    assert luck(some, TENTHS, 0.5, "explains") == pytest.approx(1)
-    assert luck(some, TENTHS, 0.05, "is_exact") == pytest.approx(1 / 3)
+SOME = [variant(10, "", True), variant(20, "a"), variant(40, "b")]
+NEAR = [variant(10, "", True), variant(19.6, "a"), variant(40, "b")]
+ALIKE = [variant(10, "", True), variant(10.1, "a"), variant(10.2, "b"), variant(10.2, "c")]
+DEEPER = Variant((Change("a", "1"), Change("b", "2")), {"i2t R@1": 20.0}, {"i2t R@1": 1.0}, (), (), ())
 
 
-def test_variants_that_do_the_same_count_for_nothing() -> None:
-    some = [variant(10, "", True), variant(10.1, "a"), variant(10.2, "b"), variant(10.2, "c")]
-    assert len(distinct(some)) == 3
-    assert luck(some, TENTHS, 0.05, "explains") is None
-    assert luck([*some, variant(90, "d")], TENTHS, 0.05, "explains") == 0
-
-
-def test_only_what_explains_counts_and_more_changes_than_needed_are_left_out() -> None:
-    deeper = Variant((Change("a", "1"), Change("b", "2")), {"i2t R@1": 20.0}, {"i2t R@1": 1.0}, (), (), ())
-    some = [variant(10, "a", True), variant(40, "b")]
-    assert luck([*some, deeper], TENTHS, 0.05, "explains") == luck(some, TENTHS, 0.05, "explains") == 0
-    none = [variant(10), variant(40, "b")]
-    assert luck(none, TENTHS, 0.05, "explains") is None
-    assert luck(none, TENTHS, 0.05, "is_exact") is None
-
-
-def test_being_near_is_harder() -> None:
-    """Between 10 and 40 lies 20: 19.6 is within 5 % of it, 0.5 % are 19.9 to 20.1."""
-    some = [variant(10, "", True), variant(19.6, "a"), variant(40, "b")]
-    assert luck(some, TENTHS, 0.05, "explains") == pytest.approx(1 / 3)
-    assert luck(some, TENTHS, 0.05, "is_near") == 0
-    assert luck([*some[:1], variant(19.95, "a"), some[2]], TENTHS, 0.05, "is_near") == pytest.approx(1 / 3)
-    # Printed in whole numbers, 19.6 is 20: as good as any nearness.
-    assert luck(some, Target.of({"i2t R@1": 10}, 0), 0.05, "is_near") == pytest.approx(1 / 3)
+@pytest.mark.parametrize(
+    ("some", "target", "tolerance", "kind", "expected"),
+    [
+        # Between 10 and 40 lies 20, between 10 and 20 14.1, between 20 and 40 28.3: one of three is met.
+        (SOME, TENTHS, 0.05, "explains", 1 / 3),
+        (SOME, TENTHS, 0.5, "explains", 1),
+        (SOME, TENTHS, 0.05, "is_exact", 1 / 3),
+        # Variants that do the same count for nothing, nor do more changes than are needed.
+        (ALIKE, TENTHS, 0.05, "explains", None),
+        ([*ALIKE, variant(90, "d")], TENTHS, 0.05, "explains", 0),
+        ([variant(10, "a", True), variant(40, "b")], TENTHS, 0.05, "explains", 0),
+        ([variant(10, "a", True), variant(40, "b"), DEEPER], TENTHS, 0.05, "explains", 0),
+        ([variant(10), variant(40, "b")], TENTHS, 0.05, "explains", None),
+        ([variant(10), variant(40, "b")], TENTHS, 0.05, "is_exact", None),
+        # 19.6 is within 5 % of the 20 between 10 and 40; 0.5 % are 19.9 to 20.1; in whole numbers it is 20.
+        (NEAR, TENTHS, 0.05, "explains", 1 / 3),
+        (NEAR, TENTHS, 0.05, "is_near", 0),
+        ([NEAR[0], variant(19.95, "a"), NEAR[2]], TENTHS, 0.05, "is_near", 1 / 3),
+        (NEAR, Target.of({"i2t R@1": 10}, 0), 0.05, "is_near", 1 / 3),
+    ],
+)
+def test_luck_is_the_share_of_targets_between_variants_that_one_of_them_meets(
+    some: list[Variant], target: Target, tolerance: float, kind: str, expected: float | None
+) -> None:
+    found = luck(some, target, tolerance, kind)
+    assert found == (None if expected is None else pytest.approx(expected))
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "protocols.md"
@@ -302,7 +293,5 @@ def test_the_example_prints_what_stands_below_it(capsys: pytest.CaptureFixture[s
 
 
 def test_the_axes_and_their_choices_are_those_that_there_are() -> None:
-    from diptych.evaluation.variants import AXES
-
     text = PAGE.read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(AXES.names())

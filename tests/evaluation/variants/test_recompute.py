@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ranking import scored
 from refusals import refused
 from two_stage import TwoStage, published_recalls
 
@@ -28,8 +29,7 @@ from diptych.evaluation.variants import (
     Scored,
     Settings,
 )
-from diptych.evaluation.variants.axes import place_within_image
-from diptych.metrics import Candidates, GroundTruth, Reranked, top_k
+from diptych.metrics import Candidates, GroundTruth, Reranked
 
 CELLS = tuple(f"{side} R@{k}" for side in ("i2t", "t2i") for k in (1, 5, 10))
 NOTHING = Target.of(dict.fromkeys(CELLS, 10.0), 1)
@@ -61,18 +61,6 @@ def cells(source: Scored, wanted: Settings, names: tuple[str, ...] = CELLS) -> d
     return Recompute({"test": source}, names, 16, threads=1).cells(wanted)
 
 
-def stored(model: TwoStage, k: int, adds: bool = False) -> Reranked:
-    """The candidates that ``diptych evaluate --rerank`` would store."""
-    sides = {}
-    for name in ("i2t", "t2i"):
-        queries, gallery = (model.images, model.texts) if name == "i2t" else (model.texts, model.images)
-        matching = model.matching if name == "i2t" else model.matching.T
-        items, scores = top_k(queries, gallery, k)
-        final = np.take_along_axis(matching, items, axis=1)
-        sides[name] = Candidates(items, scores.astype(np.float32), final.astype(np.float32))
-    return Reranked(sides["i2t"], sides["t2i"], adds)
-
-
 def test_first_five_of_more() -> None:
     truth = GroundTruth.from_caption_image(np.repeat([0, 1, 2], [6, 5, 7]), 3)
     scores = np.random.default_rng(0).standard_normal((3, 18))
@@ -83,13 +71,6 @@ def test_first_five_of_more() -> None:
     assert kept.tolist() == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
     wanted = published_recalls(scores[:, kept], None, truth.text_image[kept], 0)
     assert cells(source, settings) == pytest.approx(wanted)
-
-
-def test_captions_in_any_order() -> None:
-    truth = GroundTruth.from_pairs(
-        [2, 0, 2, 1, 0], [0, 1, 2, 3, 4], 3, 6, text_image=np.array([2, 0, 2, 1, 0, -1])
-    )
-    assert place_within_image(truth).tolist() == [0, 0, 1, 0, 1, -1]
 
 
 def test_columns(model: TwoStage, truth: GroundTruth) -> None:
@@ -104,11 +85,13 @@ def test_columns(model: TwoStage, truth: GroundTruth) -> None:
 
 def test_what_cannot_be(model: TwoStage, truth: GroundTruth) -> None:
     images, texts, scores = model.images, model.texts, model.contrastive
-    some = stored(model, 4)
+    some = scored(images, texts, model.matching, 4)
+    other = TwoStage(40)
     broken = model.matching.copy()
     broken[3, 7] = np.nan
     matched: dict[str, Any] = {"depth": 2, "matched": True}
-    stranger, plain = stored(TwoStage(40), 4), RowScores(images, texts, truth)
+    stranger = scored(other.images, other.texts, other.matching, 4)
+    plain = RowScores(images, texts, truth)
     few = RowScores(images, texts, truth, reranked=some)
     both: dict[str, Any] = {"matching": model.matching, "reranked": some}
     of_40 = "candidates of 40 images and 200 texts for a ground truth of 100 images and 500 texts"
