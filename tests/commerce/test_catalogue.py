@@ -130,11 +130,6 @@ def test_every_category_of_a_product_is_as_likely(shop: Catalogue) -> None:
     assert np.abs(counts / 2000 - 1 / 3).max() < 0.04
 
 
-def test_an_unknown_setting_is_named(shop: Catalogue) -> None:
-    with pytest.raises(UnknownNameError, match="most-specific"):
-        targets_of(shop, "most-specifc")
-
-
 NAMES = ("all", "most-general", "most-specific")
 
 
@@ -212,12 +207,6 @@ def test_only_some_categories_ask(shop: Catalogue) -> None:
         nodes = None if asked[2] is None else np.array(asked[2])
         with pytest.raises(error, match=match):
             judge(shop, *asked[:2], query_nodes=nodes)  # type: ignore[arg-type]
-
-
-def test_the_node_with_the_last_number_asks_only_if_it_has_a_product() -> None:
-    """Shorter rows of the lineage end in -1, which must not count as the last node."""
-    judged = judge(catalogue([[("a",)], [("a", "b", "c")]]), "all", "path")
-    assert judged.nodes.tolist() == [0, 1, 2]  # node 3 is "empty"
 
 
 def test_texts(shop: Catalogue) -> None:

@@ -166,9 +166,6 @@ def test_what_does_not_belong_together() -> None:
             train(*shop, options)
 
 
-TRAINED_SMALL = TrainOptions(hidden=12, width=6, epochs=2, batch_size=10, normalise="after")
-
-
 def test_rows_are_unit_rows_whatever_a_product_lacks(product_head: TrainedModel) -> None:
     _, features, categories = made_shop()
     bare = replace(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +14,7 @@ from hypothesis import strategies as st
 from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.sessions import SessionOptions, sessionise
 from diptych.commerce.purchase_intent.statistics import ORDER, DescribeOptions, Description, describe
-from diptych.commerce.purchase_intent.statistics.intervals import (
-    link,
-    mean_interval,
-    share,
-    standardise,
-    wilson,
-)
+from diptych.commerce.purchase_intent.statistics.intervals import standardise, wilson
 from diptych.core.errors import UnknownNameError, UsageError
 
 
@@ -119,47 +111,6 @@ def test_wilson_is_the_usual_one(of: int, data: st.DataObject, confidence: float
     assert low == pytest.approx(usual.low, rel=1e-9, abs=1e-15)
     assert high == pytest.approx(usual.high, rel=1e-9)
     assert 0 <= low <= part / of <= high <= 1
-
-
-def test_of_nothing_nothing_is_said() -> None:
-    assert wilson(0, 0, 0.95) == (None, None)
-    assert mean_interval(0, 0, 0, 0.95) == mean_interval(7, 49, 1, 0.95) == (None, None)
-    assert share(0, 0) is None
-    assert share(1, 4) == 0.25
-
-
-@given(st.lists(st.integers(0, 10**6), min_size=2, max_size=30))
-def test_means(values: list[int]) -> None:
-    low, high = mean_interval(sum(values), sum(value**2 for value in values), len(values), 0.95)
-    half = 1.959963984540054 * statistics.stdev(values) / math.sqrt(len(values))
-    assert low == pytest.approx(max(0.0, statistics.fmean(values) - half), rel=1e-9, abs=1e-9)
-    assert low >= 0
-    assert high == pytest.approx(statistics.fmean(values) + half, rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("there", "back", "likely", "near_zero", "kind"),
-    [
-        (0.20, 0.02, 0.01, 0.01, "strong"),  # tablet to PC and back
-        (0.4375, 0.0001, 0.01, 0.01, "one-sided"),  # TV to PC
-        (0.0001, 0.0625, 0.01, 0.01, "one-sided"),  # tablet to TV
-        (0.009, 0.0, 0.01, 0.01, "weak"),
-        (0.01, 0.01, 0.01, 0.01, "strong"),
-        (0.5, None, 0.01, 0.01, "none"),
-        (0.3, 0.03, 0.05, 0.02, "none"),
-        (0.03, 0.03, 0.05, 0.02, "none"),
-        (0.3, 0.01, 0.05, 0.02, "one-sided"),
-        (0.3, 0.05, 0.05, 0.02, "strong"),
-    ],
-)
-def test_kinds(there: float, back: float | None, likely: float, near_zero: float, kind: str) -> None:
-    assert link(there, back, likely=likely, near_zero=near_zero) == kind
-    assert back is None or link(back, there, likely=likely, near_zero=near_zero) == kind
-
-
-def test_the_worked_example_of_the_thesis() -> None:
-    # Section 6.2 prints 1.34, −1.07 and −0.27, made from a mean of 0.33 and a deviation of 0.12.
-    assert standardise([0.5, 0.2, 0.3]) == pytest.approx([1.34, -1.07, -0.27], abs=0.005)
 
 
 def test_table_6_4_is_divided_by_n() -> None:

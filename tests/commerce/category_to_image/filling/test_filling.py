@@ -56,12 +56,6 @@ def test_candidates(shop: Catalogue) -> None:
         candidate_nodes(shop, "some")  # type: ignore[arg-type]
 
 
-def test_what_is_below_counts() -> None:
-    shares = np.array([[0.1, 0.2, 0.3, 0.15, 0.25]])
-    masses = shares @ masses_of(TREE, np.array([AX, AY, AYZ, B, CX]))
-    assert masses[0].tolist() == pytest.approx([0.6, 0.1, 0.5, 0.3, 0.15, 0.25, 0.25])
-
-
 def slow_way(tree: CategoryTree, masses: np.ndarray, own: np.ndarray) -> list[int]:
     way: list[int] = []
     node = -1

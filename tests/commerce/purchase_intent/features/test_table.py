@@ -29,19 +29,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> FeatureTable:
     return small_features(tmp_path_factory.mktemp("features") / "small")
 
 
-def test_no_purchase_within_two_pages_of_the_step() -> None:
-    before = np.array([0, 1, 2, 6, 7, np.inf])
-    assert is_undecided(before, 0).tolist() == [False, False, True, True, True, True]
-    assert is_undecided(before, 5).tolist() == [False, False, False, False, True, True]
-    assert is_undecided(before, 5, "published").all()
-
-
-def test_identified_once_the_visitor_is_known() -> None:
+def test_as_published_what_comes_later_counts() -> None:
     before = np.array([np.nan, 0, 1, 4])
-    assert is_identified(before, 0).tolist() == [False, True, False, False]
-    assert is_identified(before, 1).tolist() == [False, True, False, False]
-    assert is_identified(before, 2).tolist() == [False, True, True, False]
-    assert is_identified(before, 5).tolist() == [False, True, True, True]
+    assert is_undecided(np.array([0, 1, 2, 6, 7, np.inf]), 5, "published").all()
     assert is_identified(before, 0, "published").tolist() == [False, True, True, True]
 
 

@@ -201,32 +201,7 @@ def test_it_is_the_last_session_of_a_log(drawn: list[dict[str, Any]]) -> None:
         assert found.bought_at == expected.bought["event_id"] + 1
 
 
-@pytest.mark.parametrize(
-    ("events", "identified"),
-    [
-        ([{}, {}], False),
-        ([{"visitor_id": "v"}, {}], True),  # recognised on arrival
-        ([{"action": "other", "visitor_id": "v"}], True),
-        ([{}, {"visitor_id": "v"}], True),  # the second page says who it is
-        ([{}, {}, {"action": "other", "visitor_id": "v"}], False),  # known from the next page on
-        ([{}, {}, {"action": "other", "visitor_id": "v"}, {}], True),
-    ],
-)
-def test_when_a_visitor_is_known(events: list[dict[str, Any]], identified: bool) -> None:
-    assert running([{"t": t, **event} for t, event in enumerate(events)]).is_identified == identified
-
-
 def test_the_first_of_two_visitors_counts_and_it_is_said_once() -> None:
     found = running([{"t": t, "visitor_id": name} for t, name in enumerate("vvwx")])
     assert found.visitor_id == "v"
     assert found.notes == ("event 3 is of another visitor: the first one known counts",)
-
-
-def test_an_event_out_of_order_changes_nothing() -> None:
-    session = RunningSession(GAP_US, 10)
-    session.add(read_event({"t": 10}, 1))
-    before = session.so_far
-    with pytest.raises(DataError, match="event 2 is 3 s earlier"):
-        session.add(read_event({"t": 7}, 2))
-    assert session.so_far == before
-    assert session.add(read_event({"t": 11}, 3))
