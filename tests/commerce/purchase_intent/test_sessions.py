@@ -118,18 +118,8 @@ def test_columns_are_as_declared(tmp_path: Path, engine: Engine) -> None:
         assert tables.about["counts"]["sessions"] == len(rows(tables)) == log.n_events
 
 
-NEWER = {
-    0x1C89,
-    0xA7CB,
-    0xA7CC,
-    0xA7CE,
-    0xA7D2,
-    0xA7D4,
-    0xA7DA,
-    0xA7DC,
-    *range(0x10D50, 0x10D66),
-    *range(0x16EA0, 0x16EB9),
-}
+NEWER = {0x1C89, 0xA7CB, 0xA7CC, 0xA7CE, 0xA7D2, 0xA7D4, 0xA7DA, 0xA7DC}
+NEWER |= {*range(0x10D50, 0x10D66), *range(0x16EA0, 0x16EB9)}
 """Capitals that Unicode got after version 14: engines and Pythons know them or not."""
 
 
@@ -140,22 +130,10 @@ def spelled(texts: list[str | None]) -> list[str | None]:
     return list(connection.to_pyarrow(found).column("text").to_pylist())
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Red Shoes", "red shoes"),
-        ("  red \t\u00a0\u2003 SHOES\n", "red shoes"),
-        ("İstanbul", "istanbul"),
-        ("ΟΔΟΣ", "οδοσ"),
-        ("Straße STRAẞE", "straße straße"),
-        ("ÉCLAIR", "éclair"),
-        ("tv f", "tv f"),
-        ("\x0b", ""),
-        ("", ""),
-    ],
-)
-def test_one_spelling(text: str, expected: str) -> None:
-    assert spelled([text]) == [expected]
+def test_one_spelling() -> None:
+    """Of white space, of letters that are two, and of sigma at the end, which Python has another way."""
+    asked = ["  red \t\u00a0\u2003 SHOES\n", "İstanbul", "ΟΔΟΣ", "Straße STRAẞE", "ÉCLAIR", "\x0b", ""]
+    assert spelled(asked) == ["red shoes", "istanbul", "οδοσ", "straße straße", "éclair", "", ""]
 
 
 def test_every_character_is_as_python_has_it() -> None:
