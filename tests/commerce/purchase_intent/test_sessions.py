@@ -55,13 +55,11 @@ def test_a_file_out_of_order_is_sorted(tmp_path: Path, engine: Engine) -> None:
     right = rows(sessionise(log, engine=engine, folder=tmp_path / "right"))
     file = log.buckets[0]
     table = pq.read_table(file)
+    up, down = "ascending", "descending"
     for name, shuffled in (
         ("reversed", table.take(list(range(69, -1, -1)))),
-        ("by time", table.sort_by([("t_us", "ascending"), ("client_id", "ascending")])),
-        (
-            "ties",
-            table.sort_by([("client_id", "ascending"), ("t_us", "ascending"), ("event_id", "descending")]),
-        ),
+        ("by time", table.sort_by([("t_us", up), ("client_id", up)])),
+        ("ties", table.sort_by([("client_id", up), ("t_us", up), ("event_id", down)])),
     ):
         pq.write_table(shuffled, file)
         assert rows(sessionise(log, engine=engine, folder=tmp_path / name)) == right

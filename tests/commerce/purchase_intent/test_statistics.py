@@ -30,13 +30,7 @@ def test_channels(tmp_path: Path, engine: Engine) -> None:
         for number in range(sessions)
     ]
     found = described(tmp_path, engine, events).rows("channels")
-    assert [(row["channel"], row["sessions"], row["purchase_sessions"], row["rate"]) for row in found] == [
-        ("direct", 5, 1, 0.2),
-        ("organic", 8, 4, 0.5),
-        ("paid", 10, 3, 0.3),
-    ]
-    assert [row["purchase_share"] for row in found] == [1 / 8, 4 / 8, 3 / 8]
-    assert [row["other_share"] for row in found] == [4 / 15, 4 / 15, 7 / 15]
+    assert [row["channel"] for row in found] == ["direct", "organic", "paid"]
     # The thesis's worked example.
     assert [row["standardised"] for row in found] == pytest.approx([-1.069, 1.336, -0.267], abs=1e-3)
 
@@ -115,14 +109,8 @@ def test_wilson_is_the_usual_one(of: int, data: st.DataObject, confidence: float
 
 def test_table_6_4_is_divided_by_n() -> None:
     # Rates up to a factor, from the shares of purchase and other sessions that the text compares.
-    ratios = {
-        "smartphone": 1 - 0.1910,
-        "pc": 1.3070,
-        "tablet": 1.0712,
-        "console": 1 - 0.1547,
-        "tv": 1 - 0.3401,
-    }
-    rates = [ratio * 0.03 / (1 + ratio * 0.03) for ratio in ratios.values()]
+    ratios = [1 - 0.1910, 1.3070, 1.0712, 1 - 0.1547, 1 - 0.3401]  # smartphone, pc, tablet, console, tv
+    rates = [ratio * 0.03 / (1 + ratio * 0.03) for ratio in ratios]
     printed = [-0.56, 1.61, 0.61, -0.40, -1.25]
     assert standardise(rates) == pytest.approx(printed, abs=0.03)
     assert standardise(rates, ddof=1) != pytest.approx(printed, abs=0.1)

@@ -152,14 +152,11 @@ def names_of(*cell: object) -> list[str]:
     return [feature.name for feature in features_of(*cell)]  # type: ignore[arg-type]
 
 
-def test_the_four_sets() -> None:
+def test_the_four_sets_and_what_is_asked_for_besides() -> None:
     assert names_of("anonymous", "baseline", 1) == list(TABLE_6_7[:4])
     assert names_of("anonymous", "extended", 10) == list(TABLE_6_7[:9])
     assert names_of("identified", "baseline", 1) == [*TABLE_6_7[:4], "orders", "days-since-purchase"]
     assert names_of("identified", "extended", 5) == list(TABLE_6_7)
-
-
-def test_what_is_asked_for_besides() -> None:
     also = ("previous-device", "hour-cyclic")
     assert names_of("identified", "extended", 1, also) == [*TABLE_6_7, "hour-cyclic", "previous-device"]
     assert names_of("anonymous", "extended", 1, also) == [*TABLE_6_7[:9], "hour-cyclic"]
