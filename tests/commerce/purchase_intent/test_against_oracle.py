@@ -71,9 +71,8 @@ def test_a_larger_log(tmp_path: Path, engine: Engine, by: Any) -> None:
         events = [event | {"given_session": str(int(event["t"]) % 3)} for event in events]
     tables = sessionise(write_log(tmp_path / "log", events, buckets=3), SessionOptions(by=by), engine=engine)
     check_tables(tables, canonical(events), by=by)
-    for how in ({}, {"likely": 0.3, "near_zero": 0.1, "confidence": 0.8}, {"likely": 0.5, "near_zero": 0.2}):
-        found = describe(tables, engine=engine, options=DescribeOptions(**how))
-        check_statistics(found, canonical(events), {"by": by}, **how)
+    found = describe(tables, engine=engine)
+    check_statistics(found, canonical(events), {"by": by})
     assert all(found.rows(name) for name in ORACLE)
     assert read(tables, "pages")
 

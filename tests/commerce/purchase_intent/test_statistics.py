@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.sessions import SessionOptions, sessionise
 from diptych.commerce.purchase_intent.statistics import ORDER, DescribeOptions, Description, describe
-from diptych.commerce.purchase_intent.statistics.intervals import standardise, wilson
+from diptych.commerce.purchase_intent.statistics.intervals import link, standardise, wilson
 from diptych.core.errors import UnknownNameError, UsageError
 
 
@@ -105,6 +105,24 @@ def test_wilson_is_the_usual_one(of: int, data: st.DataObject, confidence: float
     assert low == pytest.approx(usual.low, rel=1e-9, abs=1e-15)
     assert high == pytest.approx(usual.high, rel=1e-9)
     assert 0 <= low <= part / of <= high <= 1
+
+
+def test_kinds() -> None:
+    low, high = {"likely": 0.01, "near_zero": 0.01}, {"likely": 0.05, "near_zero": 0.02}
+    for there, back, limits, kind in (
+        (0.20, 0.02, low, "strong"),  # tablet to PC and back
+        (0.4375, 0.0001, low, "one-sided"),  # TV to PC
+        (0.0001, 0.0625, low, "one-sided"),  # tablet to TV
+        (0.009, 0.0, low, "weak"),
+        (0.01, 0.01, low, "strong"),
+        (0.5, None, low, "none"),
+        (0.3, 0.03, high, "none"),
+        (0.03, 0.03, high, "none"),
+        (0.3, 0.01, high, "one-sided"),
+        (0.3, 0.05, high, "strong"),
+    ):
+        assert link(there, back, **limits) == kind
+        assert back is None or link(back, there, **limits) == kind
 
 
 def test_table_6_4_is_divided_by_n() -> None:
