@@ -56,9 +56,7 @@ def products_of(titles: list[str]) -> ProductFeatures:
 
 
 def categories_of(texts: list[str]) -> CategoryFeatures:
-    return CategoryFeatures(
-        texts=texts, text=np.zeros((len(texts), 2), dtype=np.float32), dual=None, about={}
-    )
+    return CategoryFeatures(texts, np.zeros((len(texts), 2), dtype=np.float32), None, {})
 
 
 def scores(ranker: BM25, products: ProductFeatures, texts: list[str]) -> np.ndarray:
@@ -132,9 +130,8 @@ def test_rows_of_another_encoder(maker: FeatureMaker, shop: Catalogue, tmp_path:
             ranker.category_rows(other.categories(["Coats"]))
         with pytest.raises(MismatchError, match="of the products are of"):
             ranker.product_rows(other.products(shop, missing="none"))
-    assert (
-        RANKERS.get("sentence").make(products).fingerprint != RANKERS.get("clip").make(products).fingerprint
-    )
+    sentence, clip = (RANKERS.get(name).make(products) for name in ("sentence", "clip"))
+    assert sentence.fingerprint != clip.fingerprint
 
 
 def test_clip_needs_a_dual_encoder(shop: Catalogue, tmp_path: Path) -> None:

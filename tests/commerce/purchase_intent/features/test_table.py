@@ -144,17 +144,14 @@ def test_packed_with_another_order_of_columns_and_a_mark_at_the_beginning(tmp_pa
     assert table.view.columns["ProductRelated"].tolist() == [2]
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
+def test_a_wrong_value_is_named_with_its_row(tmp_path: Path) -> None:
+    for change, said in (
         ({"Revenue": "maybe"}, "row 2 .*'maybe'"),
         ({"ExitRates": "high"}, "row 2, ExitRates is 'high', not a number"),
         ({"ExitRates": "inf"}, "row 2, ExitRates is 'inf'"),
-    ],
-)
-def test_a_wrong_value_is_named_with_its_row(tmp_path: Path, change: dict[str, str], said: str) -> None:
-    with pytest.raises(DataError, match=said):
-        make_whole_features(write(tmp_path / "s.csv", {}, change), folder=tmp_path / "features")
+    ):
+        with pytest.raises(DataError, match=said):
+            make_whole_features(write(tmp_path / "s.csv", {}, change), folder=tmp_path / "features")
     assert not (tmp_path / "features").exists()
 
 

@@ -37,19 +37,16 @@ def test_what_an_event_says() -> None:
     assert found == GivenEvent(3, NOON * 1_000_000, "page", "home", "pc", "paid", "17", False)
 
 
-@pytest.mark.parametrize(
-    ("time", "seconds"),
-    [
+def test_times() -> None:
+    for time, seconds in (
         (NOON, NOON),
         (NOON + 0.25, NOON + 0.25),
         ("2019-10-01T12:00:00Z", NOON),
         ("2019-10-01T14:00:00+02:00", NOON),
         ("2019-10-01 12:00:00", NOON),
         ("2019-10-01T12:00:00.000001+00:00", NOON + 0.000001),
-    ],
-)
-def test_times(time: float | str, seconds: float) -> None:
-    assert read_time(time, "it") == round(seconds * 1_000_000)
+    ):
+        assert read_time(time, "it") == round(seconds * 1_000_000)
 
 
 REFUSED = [
