@@ -109,12 +109,14 @@ def test_what_cannot_be_made(source: str, options: dict[str, Any], message: str)
         make_picture_encoder(source, options)
 
 
-def test_weights_that_are_not_there_or_do_not_fit(weights: Path, tmp_path: Path) -> None:
+def test_weights_and_pictures_that_do_not_fit(weights: Path, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="image options weights") as missing:
         make_picture_encoder(NAME, {"weights": str(tmp_path / "no.safetensors")})
     assert "no.safetensors" in missing.value.message
     with pytest.raises(MismatchError, match="does not fit the backbone"):
         make_picture_encoder("backbone:test_vit", {"weights": str(weights)})
+    with pytest.raises(ImageError, match="image p07 is 1 × 600 pixels"):
+        make_picture_encoder(NAME, {"weights": str(weights)}).prepared(picture(1, 600), "p07")
 
 
 def test_weights_are_never_random(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,12 +127,6 @@ def test_weights_are_never_random(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("timm.create_model", unreachable)
     with pytest.raises(UsageError, match="backbone test_resnet could not be loaded.*no network"):
         make_picture_encoder(NAME)
-
-
-def test_what_is_no_picture(weights: Path) -> None:
-    encoder = make_picture_encoder(NAME, {"weights": str(weights)})
-    with pytest.raises(ImageError, match="image p07 is 1 × 600 pixels"):
-        encoder.prepared(picture(1, 600), "p07")
 
 
 def blot(colour: tuple[int, int, int] = (200, 30, 30), shape: str = "box", side: int = 64) -> Image.Image:
@@ -351,19 +347,9 @@ class Shades(PictureEncoder):
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> Path:
-    return tmp_path / "pictures"
-
-
-@pytest.fixture
-def mine(pictures: Path) -> Catalogue:
-    return tiny_catalogue(pictures)
-
-
-@pytest.fixture(autouse=True)
-def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = "diptych.commerce.category_to_image.features.pictures.contract"
-    monkeypatch.setattr(f"{rows}._BATCH", 2)
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogue:
+    monkeypatch.setattr("diptych.commerce.category_to_image.features.pictures.contract._BATCH", 2)
+    return tiny_catalogue(tmp_path / "pictures")
 
 
 def test_rows_are_the_encoders_own(mine: Catalogue, tmp_path: Path) -> None:
@@ -390,7 +376,8 @@ def test_a_picture_is_encoded_once(mine: Catalogue, tmp_path: Path) -> None:
     assert third.seen == []
 
 
-def test_pictures_of_equal_bytes_share_a_row(mine: Catalogue, pictures: Path, tmp_path: Path) -> None:
+def test_pictures_of_equal_bytes_share_a_row(mine: Catalogue, tmp_path: Path) -> None:
+    pictures = tmp_path / "pictures"
     (pictures / "p01.png").write_bytes((pictures / "p00.png").read_bytes())
     encoder = Shades()
     rows = picture_rows(encoder, mine, tmp_path, "none").rows
@@ -407,17 +394,21 @@ def test_what_a_kill_leaves_is_used(mine: Catalogue, tmp_path: Path) -> None:
     assert np.array_equal(found.rows, picture_rows(Shades(), mine, tmp_path / "whole", "none").rows)
 
 
-def test_a_product_without_a_picture_is_named(mine: Catalogue, tmp_path: Path) -> None:
+def test_what_has_no_rows(mine: Catalogue, tmp_path: Path) -> None:
     encoder = Shades()
     with pytest.raises(ImageError, match="1 of the 24 products of tiny have no picture, 'p05' the first"):
         picture_rows(encoder, mine, tmp_path)
     assert encoder.seen == []  # before any work
+    regions = type("Regions", (Shades,), {"takes": "regions"})
+    with pytest.raises(MismatchError, match="takes regions, tiny holds pictures"):
+        picture_rows(regions(), mine, tmp_path)
 
 
 def test_a_picture_that_cannot_be_read(
-    mine: Catalogue, pictures: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    mine: Catalogue, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     some = mine.subset(np.flatnonzero(mine.pictured))
+    pictures = tmp_path / "pictures"
     (pictures / "p06.png").unlink()
     (pictures / "p07.png").write_bytes((pictures / "p07.png").read_bytes()[:60])
     with pytest.raises(ImageError, match="picture of product 'p06' cannot be used"):
@@ -431,9 +422,3 @@ def test_a_picture_that_cannot_be_read(
     # Their rows of zeros are in the cache now, and are still no pictures.
     with pytest.raises(ImageError, match="picture of product 'p06' cannot be used"):
         picture_rows(Shades(), some, tmp_path)
-
-
-def test_regions_are_not_pictures(shop: Catalogue, tmp_path: Path) -> None:
-    regions = type("Regions", (Shades,), {"takes": "regions"})
-    with pytest.raises(MismatchError, match="takes regions, tiny holds pictures"):
-        picture_rows(regions(), shop, tmp_path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations, pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -94,17 +94,16 @@ def slow_head(head: ProjectionHead, x: np.ndarray) -> np.ndarray:
     return linear("output", x)
 
 
-def random_head(normalise: Normalise) -> ProjectionHead:
-    head = ProjectionHead(5, 4, 3, normalise).double()
+def at_random(model: Any) -> Any:
     chance = torch.Generator().manual_seed(1)
-    for value in head.parameters():
+    for value in model.double().parameters():
         value.data = torch.randn(value.shape, generator=chance, dtype=torch.float64)
-    return head
+    return model
 
 
 @pytest.mark.parametrize("normalise", ["before", "after"])
 def test_two_hidden_layers_by_the_formula(normalise: Normalise) -> None:
-    head = random_head(normalise)
+    head = at_random(ProjectionHead(5, 4, 3, normalise))
     rows = np.random.default_rng(0).standard_normal((6, 5))
     np.testing.assert_allclose(
         head(torch.from_numpy(rows)).detach().numpy(), slow_head(head, rows), rtol=1e-10
@@ -112,7 +111,7 @@ def test_two_hidden_layers_by_the_formula(normalise: Normalise) -> None:
 
 
 def test_dropout_is_after_each_hidden_layer_and_a_shift_behind_the_first() -> None:
-    head = random_head("before")
+    head = at_random(ProjectionHead(5, 4, 3, "before"))
     rows = torch.ones(2, 5, dtype=torch.float64)
     none = head(rows, keep=lambda n, width: torch.zeros(n, width, dtype=torch.float64))
     torch.testing.assert_close(none, head.output.bias.expand(2, 3))
@@ -130,13 +129,8 @@ SUBSETS = [some for size in (1, 2, 3) for some in combinations(MODALITIES, size)
 def random_model(
     modalities: tuple[Modality, ...], attributes: Literal["mean", "attention"]
 ) -> CategoryProductModel:
-    model = CategoryProductModel(
-        {one: WIDTHS[one] for one in modalities}, 4, hidden=6, width=2, attributes=attributes
-    ).double()
-    chance = torch.Generator().manual_seed(3)
-    for value in model.parameters():
-        value.data = torch.randn(value.shape, generator=chance, dtype=torch.float64)
-    return model
+    widths = {one: WIDTHS[one] for one in modalities}
+    return at_random(CategoryProductModel(widths, 4, hidden=6, width=2, attributes=attributes))
 
 
 def random_rows(n: int = 6) -> dict[Modality, torch.Tensor | Bags]:

@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,12 +27,9 @@ def rows_of(shop: Catalogue, seed: int = 0, width: int = 5) -> tuple[np.ndarray,
     return tuple(random.integers(-2, 3, (n, width)).astype(np.float32) for n in (len(shop.tree), len(shop)))  # type: ignore[return-value]
 
 
-def picks_of(shop: Catalogue, k: int = 3, seed: int = 0, **options: object) -> Picks:
-    categories, products = rows_of(shop, seed)
-    nodes = options.get("nodes")
-    chosen = np.arange(len(shop.tree)) if nodes is None else np.asarray(nodes)
-    texts = category_texts(shop.tree, chosen)
-    return pick_rows(categories[chosen], products, shop, k, texts=texts, **options)  # type: ignore[arg-type]
+def picked(shop: Catalogue, categories: Any, products: Any, k: int = 3, **options: Any) -> Picks:
+    texts = category_texts(shop.tree, range(len(shop.tree)))
+    return pick_rows(categories, products, shop, k, texts=texts, **options)
 
 
 def slowly_pick(
@@ -66,8 +64,7 @@ def lists(picks: Picks) -> list[list[int]]:
 @given(seed=st.integers(0, 1000), k=st.integers(1, 30), among=st.sampled_from(["all", "members"]))
 def test_agrees_with_a_slow_sort(shop: Catalogue, seed: int, k: int, among: str) -> None:
     categories, products = rows_of(shop, seed)
-    texts = category_texts(shop.tree, range(len(shop.tree)))
-    picks = pick_rows(categories, products, shop, k, texts=texts, among=among)  # type: ignore[arg-type]
+    picks = picked(shop, categories, products, k, among=among)
     keys: list[list[object]] = [[row] for row in shop.picture_rows.tolist()]
     assert lists(picks) == slowly_pick(shop, categories, products, k, among, keys)
     assert np.array_equal(
@@ -89,8 +86,7 @@ def test_nothing_is_shown_twice_on_one_category(
     sources[6:12] = 6  # six products have one picture
     odd = replace(shop, titles=titles, collection=replace(shop.collection, source_rows=sources))
     categories, products = rows_of(odd, 3)
-    texts = category_texts(odd.tree, range(len(odd.tree)))
-    picks = pick_rows(categories, products, odd, 6, texts=texts, among=among, distinct=by)  # type: ignore[arg-type]
+    picks = picked(odd, categories, products, 6, among=among, distinct=by)
     keys: list[list[object]] = [[int(sources[row])] for row in range(24)]
     for row, title in enumerate(titles):
         if "title" in by and title:
@@ -102,15 +98,13 @@ def test_equal_files_are_one_content(shop: Catalogue, tmp_path: Path) -> None:
     copied = tiny_catalogue(tmp_path)
     for row in range(8, 16):
         (tmp_path / f"p{row:02d}.png").write_bytes((tmp_path / "p08.png").read_bytes())
-    categories, products = rows_of(copied, 1)
-    texts = category_texts(copied.tree, range(len(copied.tree)))
-    picks = pick_rows(categories, products, copied, 20, texts=texts, distinct=("content",))
+    picks = picked(copied, *rows_of(copied, 1), 20, distinct=("content",))
     assert all(sum(8 <= one < 16 for one in mine) == 1 for mine in lists(picks))
     assert all(len(mine) == 16 for mine in lists(picks))
 
 
 def test_more_than_the_shop_has(shop: Catalogue) -> None:
-    picks = picks_of(shop, k=1000)
+    picks = picked(shop, *rows_of(shop), 1000)
     assert np.diff(picks.start).tolist() == [23] * len(shop.tree)
     assert shop.ids.index(NO_PICTURE) not in picks.products
     assert picks.counts()["categories with fewer pictures than asked for"] == len(shop.tree)
@@ -118,7 +112,7 @@ def test_more_than_the_shop_has(shop: Catalogue) -> None:
 
 
 def test_what_is_right(shop: Catalogue) -> None:
-    picks = picks_of(shop, k=23)
+    picks = picked(shop, *rows_of(shop), 23)
     for node, mine, right in zip(
         picks.nodes, lists(picks), np.split(picks.right, picks.start[1:-1]), strict=True
     ):
@@ -134,11 +128,10 @@ def test_sparse_rows_show_only_what_has_a_word_in_common(shop: Catalogue) -> Non
     node = shop.tree.node(DRESSES)
     categories = csr_array(np.eye(len(shop.tree), 4, -node, dtype=np.float32))
     products = csr_array(np.eye(len(shop), 4, -10, dtype=np.float32))
-    texts = category_texts(shop.tree, range(len(shop.tree)))
-    picks = pick_rows(categories, products, shop, 3, texts=texts)
+    picks = picked(shop, categories, products)
     assert lists(picks)[node] == [10]
     assert len(picks.products) == 1  # the other categories have no word
-    members = pick_rows(categories, products, shop, 9, texts=texts, among="members")
+    members = picked(shop, categories, products, 9, among="members")
     assert lists(members)[node] == [0, 1, 2, 3]
 
 
@@ -146,15 +139,13 @@ def test_a_score_of_nothing_can_mean_that_nothing_is_known(shop: Catalogue) -> N
     products = np.zeros((len(shop), 1), np.float32)
     products[[3, 7], 0] = 1, -1
     categories = np.ones((len(shop.tree), 1), np.float32)
-    texts = category_texts(shop.tree, range(len(shop.tree)))
-    ranked = pick_rows(categories, products, shop, 3, texts=texts)
-    unranked = pick_rows(categories, products, shop, 3, texts=texts, unmatched="unranked")
-    assert lists(ranked) == [[3, 0, 1]] * len(shop.tree)
-    assert lists(unranked) == [[3, 7]] * len(shop.tree)
+    for unmatched, expected in (("ranked", [3, 0, 1]), ("unranked", [3, 7])):
+        found = picked(shop, categories, products, unmatched=unmatched)
+        assert lists(found) == [expected] * len(shop.tree)
 
 
 def test_what_is_written(shop: Catalogue, tmp_path: Path) -> None:
-    said = json.loads(picks_of(shop, k=23).save(tmp_path / "picks").read_text("utf-8"))
+    said = json.loads(picked(shop, *rows_of(shop), 23).save(tmp_path / "picks").read_text("utf-8"))
     assert said["counts"]["pictures"] == 23 * len(shop.tree)
     entry = said["categories"][shop.tree.node(DRESSES)]
     assert (entry["path"], entry["asked"], entry["code"]) == (list(DRESSES), "Dresses", None)
@@ -168,7 +159,6 @@ def test_what_is_written(shop: Catalogue, tmp_path: Path) -> None:
 
 def test_what_cannot_be(shop: Catalogue) -> None:
     categories, products = rows_of(shop)
-    texts = category_texts(shop.tree, range(len(shop.tree)))
     bare = replace(shop, picture_rows=np.full(24, -1))
     for rows, catalogue, options, error, match in (
         (products, shop, {"k": 0}, UsageError, "k is 0"),
@@ -180,6 +170,6 @@ def test_what_cannot_be(shop: Catalogue) -> None:
         (products, bare, {}, DataError, "none of 24 products has a picture"),
     ):
         with pytest.raises(error, match=match):
-            pick_rows(categories, rows, catalogue, texts=texts, **options)
+            picked(catalogue, categories, rows, **options)
     with pytest.raises(UsageError, match="node 99"):
-        pick_rows(categories[:1], products, shop, nodes=np.array([99]), texts=texts[:1])
+        pick_rows(categories[:1], products, shop, nodes=np.array([99]), texts=[""])

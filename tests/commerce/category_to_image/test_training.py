@@ -53,12 +53,8 @@ def test_dropout_belongs_to_the_step_and_keeps_the_mean() -> None:
 SMALL = TrainOptions(hidden=12, width=6, epochs=3, batch_size=10, learning_rate=5e-3)
 
 
-def weights(model: TrainedModel) -> dict[str, torch.Tensor]:
-    return dict(model.model.state_dict())
-
-
 def same(one: TrainedModel, other: TrainedModel) -> bool:
-    left, right = weights(one), weights(other)
+    left, right = one.model.state_dict(), other.model.state_dict()
     return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
 
 
@@ -149,13 +145,9 @@ def test_what_does_not_belong_together() -> None:
         features, ids=one.ids, titles=one.titles, attribute_start=start, attribute_items=items, **kept
     )
     titles = SMALL.model_copy(update={"modalities": ("image", "title")})
+    fewer = catalogue.subset(range(59))
     for shop, options, error, match in (
-        (
-            (catalogue.subset(range(59)), features, categories),
-            SMALL,
-            MismatchError,
-            "features of 60 products, 59",
-        ),
+        ((fewer, features, categories), SMALL, MismatchError, "features of 60 products, 59"),
         ((catalogue, features, half), SMALL, MismatchError, "rows of 5 categories, the tree has 10"),
         ((catalogue, features, other), SMALL, MismatchError, "made-text.*another"),
         ((catalogue, bare, categories), SMALL, DataError, "no product has a row of image"),
@@ -164,9 +156,6 @@ def test_what_does_not_belong_together() -> None:
     ):
         with pytest.raises(error, match=match):
             train(*shop, options)
-
-
-TRAINED_SMALL = TrainOptions(hidden=12, width=6, epochs=2, batch_size=10, normalise="after")
 
 
 def test_rows_are_unit_rows_whatever_a_product_lacks(product_head: TrainedModel) -> None:
@@ -178,11 +167,8 @@ def test_rows_are_unit_rows_whatever_a_product_lacks(product_head: TrainedModel)
         attribute_start=np.zeros(61, np.int64),
         attribute_items=np.zeros(0, np.int64),
     )
-    for rows in (
-        product_head.product_rows(features),
-        product_head.product_rows(bare),
-        product_head.category_rows(categories),
-    ):
+    made = [product_head.product_rows(one) for one in (features, bare)]
+    for rows in (*made, product_head.category_rows(categories)):
         assert rows.dtype == np.float32
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-5)
 
@@ -242,11 +228,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Catalogue, Path]:
 def test_a_run_holds_all_that_using_it_takes(made: tuple[Catalogue, Path]) -> None:
     catalogue, folder = made
     run = CategoryRun.open(folder)
-    assert (run.options, run.tree.paths, run.about["data"]) == (
-        OPTIONS,
-        catalogue.tree.paths,
-        {"data": "tiny"},
-    )
+    assert (run.options, run.tree.paths) == (OPTIONS, catalogue.tree.paths)
+    assert run.about["data"] == {"data": "tiny"}
     assert run.splits == dict(zip(catalogue.ids, catalogue.splits, strict=True))
     assert [line["epoch"] for line in run.metrics] == [1, 2]
     assert run.model.product_rows(run.features(catalogue)).shape == (24, 4)

@@ -220,26 +220,26 @@ def test_time_trains_on_the_first_three_quarters() -> None:
     assert (fold.train.tolist(), fold.test.tolist()) == ([0, 1, 2, 3], [5, 6, 7, 8, 9])
 
 
-@pytest.mark.parametrize("name", ["random", "grouped"])
-def test_what_cannot_be_split_evenly(name: str) -> None:
-    for labels, folds, error, match in (
-        ([0] * 20, 5, DataError, r"0 .*: nothing can be trained"),
-        ([1] * 3 + [0] * 20, 5, DataError, r"3 .* cannot be in each of 5 folds.*--folds 3"),
-        ([1] * 20, 5, DataError, "without a purchase"),
-        ([1, 0] * 10, 1, UsageError, "at least two"),
+def test_what_cannot_be_split() -> None:
+    days = sessions([1, 0, 1, 0, 0], starts=[day * 86_400_000_000 for day in range(5)])
+    evenly = [
+        (name, sessions(labels), folds, error, match)
+        for name in ("random", "grouped")
+        for labels, folds, error, match in (
+            ([0] * 20, 5, DataError, r"0 .*: nothing can be trained"),
+            ([1] * 3 + [0] * 20, 5, DataError, r"3 .* cannot be in each of 5 folds.*--folds 3"),
+            ([1] * 20, 5, DataError, "without a purchase"),
+            ([1, 0] * 10, 1, UsageError, "at least two"),
+        )
+    ]
+    for name, table, folds, error, match in (
+        *evenly,
+        ("time", days, 1, DataError, r"from 1970-01-04.* 0 with a purchase"),
+        ("time", sessions([]), 1, DataError, "no session"),
+        ("time", sessions([1, 0]), 0, UsageError, "at least one"),
     ):
         with pytest.raises(error, match=match):
-            SPLITS.get(name).folds(sessions(labels), folds, 0)
-
-
-def test_what_cannot_be_split_by_time() -> None:
-    split = SPLITS.get("time")
-    with pytest.raises(DataError, match=r"from 1970-01-04.* 0 with a purchase"):
-        split.folds(sessions([1, 0, 1, 0, 0], starts=[day * 86_400_000_000 for day in range(5)]), 1, 0)
-    with pytest.raises(DataError, match="no session"):
-        split.folds(sessions([]), 1, 0)
-    with pytest.raises(UsageError, match="at least one"):
-        split.folds(sessions([1, 0]), 0, 0)
+            SPLITS.get(name).folds(table, folds, 0)
 
 
 def test_it_is_the_same_when_fitted_again(fitted: FittedModel, tmp_path: Path) -> None:

@@ -60,8 +60,5 @@ def test_what_cannot_be_is_refused(kind: type[Options], values: dict[str, Any], 
 def test_texts_with_commas_and_no_limit() -> None:
     found = Cleaning(countries=("nl,BE", "de"), devices=("PC, tv",), most_events=0)
     assert (found.countries, found.devices, found.most_events) == (("BE", "DE", "NL"), ("pc", "tv"), None)
-    assert EvaluateOptions(models=["svm,k-nearest", "random-forest"]).models == [
-        "svm",
-        "k-nearest",
-        "random-forest",
-    ]
+    models = EvaluateOptions(models=["svm,k-nearest", "random-forest"]).models
+    assert models == ["svm", "k-nearest", "random-forest"]

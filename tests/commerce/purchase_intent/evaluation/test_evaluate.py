@@ -116,9 +116,7 @@ def test_calibration_sees_training_sessions_only(features: FeatureTable, tmp_pat
     rows = first.pooled("anonymous", "extended", 5, "logistic-regression")
     test = rows.rows[rows.fold == 0]
     turned[test] = ~turned[test]
-
-    other = replace(features, view=replace(features.view, labels=turned))
-    work = Work(other, make_folds(features, "random", 2, 0), first.protocol)
+    work = Work(relabelled(features, turned), make_folds(features, "random", 2, 0), first.protocol)
     unit = Unit("anonymous", "extended", 5, 0)
     kept, again = (
         found.scores["logistic-regression"] for found in (first.job.get(unit.key), work.run(unit)) if found
@@ -255,45 +253,38 @@ def test_an_evaluation_is_not_finished_before_its_page_is_there(
 GIVEN_HOW = Bootstrap(20)
 
 
-@pytest.fixture(scope="module")
-def features_given(tmp_path_factory: pytest.TempPathFactory) -> FeatureTable:
-    return small_features(tmp_path_factory.mktemp("features") / "small", n=120)
-
-
-def given(features_given: FeatureTable, setting: str, step: int, seed: int = 0) -> GivenScores:
-    rows = features_given.population(setting, step)
+def given(features: FeatureTable, setting: str, step: int, seed: int = 0) -> GivenScores:
+    rows = features.population(setting, step)
     return GivenScores(np.random.default_rng(seed).random(len(rows)), 0.3)
 
 
-def test_measured_alike(features_given: FeatureTable, tmp_path: Path) -> None:
+def test_measured_alike(features: FeatureTable, tmp_path: Path) -> None:
     from sklearn.metrics import average_precision_score, brier_score_loss, f1_score
 
-    scores = {place: given(features_given, *place) for place in (("anonymous", 0), ("identified", 5))}
+    scores = {place: given(features, *place) for place in (("anonymous", 0), ("identified", 5))}
     how = {"model": "svm", "name": "ours", "bootstrap": GIVEN_HOW}
-    found = evaluate_scores(features_given, scores, tmp_path / "out", trained_on="elsewhere", **how)
+    found = evaluate_scores(features, scores, tmp_path / "out", trained_on="elsewhere", **how)
     assert [(cell["setting"], cell["step"]) for cell in found.cells] == list(scores)
     for cell in found.cells:
-        rows = features_given.population(cell["setting"], cell["step"])
-        p, labels = scores[cell["setting"], cell["step"]].probabilities, features_given.labels[rows]
+        rows = features.population(cell["setting"], cell["step"])
+        p, labels = scores[cell["setting"], cell["step"]].probabilities, features.labels[rows]
         assert cell["average_precision"] == pytest.approx(average_precision_score(labels, p))
         assert cell["f1"] == pytest.approx(f1_score(labels, p >= 0.5))
         assert cell["best_f1"] == pytest.approx(f1_score(labels, p >= 0.3))
         assert cell["brier_calibrated"] == pytest.approx(brier_score_loss(labels, p))
         assert cell["average_precision_low"] < cell["average_precision"] < cell["average_precision_high"]
     assert found.notes == []
-    again = evaluate_scores(features_given, scores, tmp_path / "out", trained_on="elsewhere", **how)
+    again = evaluate_scores(features, scores, tmp_path / "out", trained_on="elsewhere", **how)
     assert (again.cells, again.gains) == (found.cells, found.gains)
-    other = {("anonymous", 0): given(features_given, "anonymous", 0, 1)}
+    other = {("anonymous", 0): given(features, "anonymous", 0, 1)}
     with pytest.raises(MismatchError, match="holds other folds"):
-        evaluate_scores(features_given, other, tmp_path / "out", **how)
-    mine = evaluate_scores(
-        features_given, other, tmp_path / "mine", trained_on=features_given.fingerprint, **how
-    )
+        evaluate_scores(features, other, tmp_path / "out", **how)
+    mine = evaluate_scores(features, other, tmp_path / "mine", trained_on=features.fingerprint, **how)
     assert any("no test of it" in note for note in mine.notes)
 
 
-def test_what_is_refused(features_given: FeatureTable, tmp_path: Path) -> None:
-    wrong = given(features_given, "anonymous", 0).probabilities
+def test_what_is_refused(features: FeatureTable, tmp_path: Path) -> None:
+    wrong = given(features, "anonymous", 0).probabilities
     wrong[4] = 1.5
     for scores, error, match in (
         ({}, DataError, "no scores"),
@@ -301,7 +292,7 @@ def test_what_is_refused(features_given: FeatureTable, tmp_path: Path) -> None:
         ({("anonymous", 0): GivenScores(wrong)}, NumericalError, r"row 4 is 1\.5"),
     ):
         with pytest.raises(error, match=match):
-            evaluate_scores(features_given, scores, tmp_path / "out", model="svm", name="ours")
+            evaluate_scores(features, scores, tmp_path / "out", model="svm", name="ours")
     assert not (tmp_path / "out").exists()
 
 

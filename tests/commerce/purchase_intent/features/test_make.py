@@ -43,6 +43,8 @@ def visit(client: str, start: float = 0, n: int = 12, **said: Any) -> list[dict[
     return [page(start + 10 * number, "home", client, **said) for number in range(n)]
 
 
+SEQUENCES = {"page-sequence-score": "page_types", "device-sequence-score": "device_sequence"}
+WORDS = {"channel": "channel", "device": "device", "previous-device": "previous_device"}
 Made = tuple[FeatureTable, list[Session]]
 
 
@@ -74,20 +76,13 @@ def test_every_feature_at_every_step(made: Made) -> None:
                 np.testing.assert_allclose(
                     matrix[name], [one[name] for one in known], rtol=1e-9, err_msg=name
                 )
-            for name, key in (
-                ("page-sequence-score", "page_types"),
-                ("device-sequence-score", "device_sequence"),
-            ):
+            for name, key in SEQUENCES.items():
                 if name in matrix:
                     checked.add(name)
                     training = [(one[key], label) for one, label in zip(known, labels, strict=True)]
                     wanted = [log_ratio(one[key], training) for one in known]
                     np.testing.assert_allclose(matrix[name], wanted, atol=1e-9, err_msg=name)
-            for name, key in (
-                ("channel", "channel"),
-                ("device", "device"),
-                ("previous-device", "previous_device"),
-            ):
+            for name, key in WORDS.items():
                 for column in (one for one in matrix if one.startswith(f"{name}=")):
                     checked.add(column)
                     assert matrix[column].tolist() == [one[key] == column.split("=")[1] for one in known]
@@ -160,15 +155,21 @@ def test_page_types_are_sorted_by_count_then_name(tmp_path: Path) -> None:
     assert fitted.learned[2].states == ("a", "b", "(other)")  # type: ignore[union-attr]
 
 
+def check_same(one: FeatureTable, other: FeatureTable) -> None:
+    for name in ("features.json", "page_types.npy", "page_times.npy"):
+        assert (one.folder / name).read_bytes() == (other.folder / name).read_bytes()
+    for name, values in one.view.columns.items():
+        np.testing.assert_array_equal(values, other.view.columns[name])
+    for name in ("session_ids", "persons", "labels", "start_us", "end_us", "pages_before_identified"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
 def test_the_same_bytes_in_blocks_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = tables_of(tmp_path, random_events(3), 2)
     whole = make_features(tables, folder=tmp_path / "whole")
     monkeypatch.setattr(make_module, "BLOCK", 7)
     blocks = make_features(tables, folder=tmp_path / "blocks")
-    for name in ("features.json", "page_types.npy", "page_times.npy"):
-        assert (whole.folder / name).read_bytes() == (blocks.folder / name).read_bytes()
-    for name, values in whole.view.columns.items():
-        np.testing.assert_array_equal(values, blocks.view.columns[name])
+    check_same(whole, blocks)
     names = ["features.json", "page_times.npy", "page_types.npy", "sessions.parquet"]
     assert sorted(path.name for path in whole.folder.iterdir()) == names
 
@@ -212,10 +213,6 @@ def test_one_row_per_session_and_step_of_its_population(tmp_path: Path) -> None:
                 assert row["page_type"] == (None if step == 0 else table.view.vocabulary[code])
                 if setting == "anonymous":
                     assert row["sessions"] is row["device_before_1"] is None
-
-
-def test_whole_sessions_have_no_steps(tmp_path: Path) -> None:
-    table = small_features(tmp_path / "features", n=20)
     table.about["kind"] = "whole"
     with pytest.raises(UsageError, match="without steps"):
         export_steps(table, tmp_path / "steps.parquet")
@@ -226,10 +223,5 @@ def test_the_same_features_on_both_engines(tmp_path: Path, spark: Engine) -> Non
     options = FeatureOptions(types=2)
     mine = make_features(tables, folder=tmp_path / "duckdb", options=options)
     theirs = make_features(tables, folder=tmp_path / "spark", options=options, engine=spark)
-    for name in ("features.json", "page_types.npy", "page_times.npy"):
-        assert (mine.folder / name).read_bytes() == (theirs.folder / name).read_bytes()
     assert (mine.view.columns["orders"] > 0).any()
-    for name, values in mine.view.columns.items():
-        np.testing.assert_array_equal(values, theirs.view.columns[name])
-    for name in ("session_ids", "persons", "labels", "start_us", "end_us", "pages_before_identified"):
-        np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
+    check_same(mine, theirs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -194,33 +193,21 @@ def test_what_cannot_be_trained_is_said(tmp_path: Path, options: TrainOptions) -
     assert not (tmp_path / "t.unfinished").exists()
 
 
-@pytest.mark.parametrize(
-    ("said", "error", "message"),
-    [
-        ({"settings": ["all"]}, UnknownNameError, "unknown setting"),
-        ({"steps": [11]}, UnknownNameError, "unknown step"),
-        ({"options": TrainOptions(model="forest")}, UnknownNameError, "unknown model"),
-        ({"options": TrainOptions(feature_set="all")}, UnknownNameError, "unknown feature set"),
-    ],
-)
-def test_what_is_refused_training(
-    features: FeatureTable, tmp_path: Path, said: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        train(features, tmp_path / "s", **said)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_somebody_elses_folder_and_published_features(
-    features: FeatureTable, tmp_path: Path, options: TrainOptions
-) -> None:
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
-    with pytest.raises(UsageError, match="holds other things"):
-        train(features, tmp_path / "thesis", options=options)
+def test_what_is_refused_training(features: FeatureTable, tmp_path: Path, options: TrainOptions) -> None:
     published = replace(features, about={**features.about, "options": {"compat": "published"}})
-    with pytest.raises(UsageError, match="look at what comes later"):
-        train(published, tmp_path / "s", options=options)
+    for table, asked, error, message in (
+        (features, {"settings": ["all"]}, UnknownNameError, "unknown setting"),
+        (features, {"steps": [11]}, UnknownNameError, "unknown step"),
+        (features, {"options": TrainOptions(model="forest")}, UnknownNameError, "unknown model"),
+        (features, {"options": TrainOptions(feature_set="all")}, UnknownNameError, "unknown feature set"),
+        (published, {"options": options}, UsageError, "look at what comes later"),
+    ):
+        with pytest.raises(error, match=message):
+            train(table, tmp_path / "s", **asked)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "chapter.txt").write_text("years of work")
+    with pytest.raises(UsageError, match="holds other things"):
+        train(features, tmp_path, options=options)
 
 
 def test_no_person_is_in_the_folder(scorer: Scorer, features: FeatureTable) -> None:
