@@ -10,7 +10,13 @@ import torch
 from refusals import refused
 
 from diptych.analysis import count
-from diptych.analysis.paper_counts import ntxent_counts, paper_counts_of, paper_loss, smoothap_counts
+from diptych.analysis.paper_counts import (
+    ntxent_counts,
+    paper_counts_of,
+    paper_loss,
+    published_smoothap,
+    smoothap_counts,
+)
 from diptych.core.errors import UsageError
 from diptych.objectives import OBJECTIVES, InfoNCE, Triplet, TripletHardest
 
@@ -156,6 +162,37 @@ def test_no_violation_at_all_is_no_number():
         OBJECTIVES.get("smoothap")(), torch.eye(3).double(), torch.eye(3, dtype=torch.bool)
     )
     assert printed["sum_i2t"] == 0.0
+
+
+def slow_smoothap(scores, tau, epsilon, k):
+    """Per direction, how many entries of query i's rows k·i … k·i + k − 1 are above ε."""
+    found = []
+    for rows in (scores, scores.T):
+        each = []
+        for i, row in enumerate(rows):
+            n = 0
+            for a in range(k * i, min(k * i + k, len(row))):
+                above = [
+                    0.0 if b == a else 1 / (1 + np.exp(-(row[b] - row[a]) / tau)) for b in range(len(row))
+                ]
+                n += sum(g * (1 - g) / (1 + sum(above)) ** 2 > epsilon for g in above)
+            each.append(n)
+        found.append(each)
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_smoothap_looks_at_the_wrong_candidates_of_captions(k):
+    random = np.random.default_rng(3)
+    scores = random.uniform(-0.02, 0.02, (12, 12 * k))
+    i2t, t2i = slow_smoothap(scores, 0.01, 0.001, k)
+    found = published_smoothap(scores, 0.01, 0.001, k)
+    assert (found["i2t"].each * k).tolist() == pytest.approx(i2t)
+    assert found["t2i"].each.tolist() == t2i
+    assert sum(t2i) > 0
+    assert not any(t2i[-(-12 // k) :])  # captions further on look at images that do not exist
+    active = sum(n > 0 for n in i2t)
+    assert found["i2t"].per_active_query == pytest.approx(sum(i2t) / k / active)
 
 
 def test_pairs_are_made_of_images_with_several_captions():

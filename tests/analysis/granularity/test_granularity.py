@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from dataclasses import replace
 
@@ -177,6 +178,19 @@ def test_the_same_images_are_paired():
     assert words.p == pytest.approx(2 / 8)
     assert words.verdict == ""
     assert "paired: 3 images" in found.notes[0]
+
+
+def test_paired_p_is_that_of_all_swaps():
+    lengths = ([2, 4, 3, 6, 5], [3, 4, 5, 6, 9])
+    names = [f"{row}.png" for row in range(5)]
+    both = [
+        measured(["dog " * n for n in one], list(range(5)), name, names, features=["words"])
+        for name, one in zip("ab", lengths, strict=True)
+    ]
+    (found,) = compare_granularity(*both).differences
+    apart = np.subtract(lengths[1], lengths[0])
+    swaps = [abs(np.dot(signs, apart)) for signs in itertools.product((-1, 1), repeat=5)]
+    assert found.p == pytest.approx(np.mean(np.array(swaps) >= abs(apart.sum())))
 
 
 @settings(max_examples=40, deadline=None)
