@@ -145,7 +145,7 @@ def test_nothing_heavy_is_imported() -> None:
         "import sys\n"
         "from diptych.encoders.dual_encoder import DualEncoder\n"
         "from diptych.encoders.family import FAMILIES, resolve\n"
-        "FAMILIES.describe(); resolve('hf:a/b')\n"
+        "FAMILIES.names(); resolve('hf:a/b')\n"
         "heavy = {'torch', 'transformers', 'open_clip', 'PIL', 'safetensors', 'huggingface_hub'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )

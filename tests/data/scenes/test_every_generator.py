@@ -156,7 +156,7 @@ def test_nothing_else_is_overwritten(name: str, tmp_path: Path, monkeypatch: pyt
         ("product-scenes", {"levels": (0, 3)}, "levels are '0-3'"),
         ("product-scenes", {"levels": (4, 3)}, "levels are '4-3'"),
         ("product-scenes", {"levels": (2, 10)}, "1 to 9"),
-        ("product-scenes", {"levels": (3,)}, "the least and the most"),
+        ("product-scenes", {"levels": (2, 3, 4)}, "the least and the most"),
         ("product-scenes", {"size": 8}, "size: Input should be greater"),
         ("product-scenes", {"skew": 1.5}, "skew: Input should be less"),
         ("product-scenes", {"dirt": -0.1}, "dirt: Input should be greater"),
