@@ -141,8 +141,8 @@ def _karpathy() -> dict[str, Any]:
 def _embed(folder: Path, out: Path) -> None:
     """Read it, and embed it with given rows: folders of results have the names of its splits and its own."""
     from diptych.cli.sources import encoded_of
-    from diptych.data.source import PartSpec
     from diptych.data.readers import read_collection
+    from diptych.data.source import PartSpec
 
     _read()(folder, out)
     found = read_collection(str(folder))
