@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from commands import RECIPE
 from hypothesis import settings
 
 # The same examples on every machine, and no timing: a slow machine is not a failure.
@@ -27,31 +28,6 @@ def scenes_folder(tmp_path_factory: pytest.TempPathFactory, _cache: None) -> Pat
     from diptych.data.scenes import make_scenes
 
     return make_scenes(tmp_path_factory.mktemp("scenes") / "small", 48, 16, 16, size=32, workers=1)
-
-
-RECIPE = """# diptych train tiny.toml; expect nothing
-name = "tiny"
-[data]
-path = "{path}"
-[model]
-width = 16
-[model.image]
-backbone = "test_efficientnet"
-[model.image.preprocessing]
-size = 32
-resize = 32
-[model.text]
-word_width = 8
-min_count = 1
-[objective]
-name = "infonce"
-[batches]
-size = 24
-[[stages]]
-epochs = 2
-learning_rate = 1e-3
-train = ["*"]
-"""
 
 
 @pytest.fixture(scope="session")

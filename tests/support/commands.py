@@ -34,6 +34,31 @@ class Done(NamedTuple):
 
 
 Command = Callable[..., Done]
+RECIPE = """# diptych train tiny.toml; expect nothing
+name = "tiny"
+[data]
+path = "{path}"
+[model]
+width = 16
+[model.image]
+backbone = "test_efficientnet"
+[model.image.preprocessing]
+size = 32
+resize = 32
+[model.text]
+word_width = 8
+min_count = 1
+[objective]
+name = "infonce"
+[batches]
+size = 24
+[[stages]]
+epochs = 2
+learning_rate = 1e-3
+train = ["*"]
+"""
+"""A training of seconds."""
+
 QUICK_HEAD = "--set training.epochs=2 --set head.width=16 --set training.batch_size=32"
 
 

@@ -18,30 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from commands import RECIPE
 
 REPOSITORY = Path(__file__).parents[2]
 _CAPTIONS = ("a red dog", "two dogs play in the snow", "a kayak on a lake")
-_TINY = """# diptych train tiny.toml --data DATA; expect nothing
-name = "tiny"
-[model]
-width = 16
-[model.image]
-backbone = "test_efficientnet"
-[model.image.preprocessing]
-size = 32
-resize = 32
-[model.text]
-word_width = 8
-min_count = 1
-[objective]
-name = "infonce"
-[batches]
-size = 24
-[[stages]]
-epochs = 2
-learning_rate = 1e-3
-train = ["*"]
-"""
 
 
 @dataclass(frozen=True)
@@ -111,7 +91,7 @@ def example_world(folder: Path) -> World:
     folder.mkdir(parents=True, exist_ok=True)
     _command(folder / ".venv" / "bin")
     (folder / "recipes").symlink_to(REPOSITORY / "recipes")
-    (folder / "tiny.toml").write_text(_TINY, encoding="utf-8")
+    (folder / "tiny.toml").write_text(RECIPE.format(path="flickr8k"), encoding="utf-8")
     own = folder / ".world"
     _language(own)
     _models(own / "huggingface" / "hub")
