@@ -318,7 +318,7 @@ def test_an_evaluation_has_every_number() -> None:
     for row in importance_of():
         assert f"{100 * row['impurity']:.1f}" in shown
         assert f"{row['permutation']:.3f} (± 0.004)".replace("-", "−") in shown
-    assert {"0.05 (0.02 to 0.08)", "0.045 (0.02 to 0.08)"} <= shown  # gains
+    assert {"0.050 (0.020 to 0.080)", "0.045 (0.020 to 0.080)"} <= shown  # gains
     text = page.html()
     said = Parsed(text).text
     for words in (

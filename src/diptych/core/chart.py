@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import ClassVar, Literal
 
 from diptych.core.table import Cell, Table
@@ -103,16 +104,13 @@ class Chart:
         """Return the values behind the chart, a row per position; long ones are thinned, and say so."""
         shown = [one for one in self.series if one.mark != "level"]
         places: Sequence[str | float] = self.categories or sorted({x for one in shown for x in one.x})
-        each = [
-            dict(zip(one.x or self.categories, zip(one.y, *_ends(one), strict=False), strict=False))
-            for one in shown
-        ]
+        each = [dict(zip(one.x or self.categories, _cells(one, self.log), strict=False)) for one in shown]
         step = math.ceil(len(places) / _MOST_ROWS) or 1
         rows = []
         for place in places[::step]:
             head = place if isinstance(place, str) else f"{place:,.6g}"
             rows.append([Cell(head, value=None if isinstance(place, str) else place)])
-            rows[-1] += [_cell(*found.get(place, (None, None, None))) for found in each]
+            rows[-1] += [found.get(place, Cell("–")) for found in each]
         after = f"every {step}th of {len(places):,} positions" if step > 1 else ""
         levels = [
             f"{one.name} {_number(one.y[0])}" for one in self.series if one.mark == "level" and one.y[0]
@@ -126,16 +124,16 @@ class Chart:
         )
 
 
-def _ends(one: Series) -> tuple[Sequence[float | None], Sequence[float | None]]:
-    nothing = [None] * len(one.y)
-    return one.low or nothing, one.high or nothing
-
-
-def _cell(value: float | None, low: float | None, high: float | None) -> Cell:
-    if value is None or math.isnan(value):
-        return Cell("–")
-    note = "" if low is None or high is None else f"{_number(low)} to {_number(high)}"
-    return Cell(_number(value), note, value=value)
+def _cells(one: Series, log: str) -> Iterator[Cell]:
+    """Yield a cell for each value; all with the same decimals, unless the axis is logarithmic."""
+    known = [y for y in (*one.y, *one.low, *one.high) if y is not None and math.isfinite(y)]
+    largest = max(map(abs, known), default=0)
+    most = max(0, 3 - math.floor(math.log10(largest or 1)))
+    decimals = next(n for n in range(most + 1) if all(round(y, n) == round(y, most) for y in known))
+    form = ",.4g" if "y" in log and largest < 10_000 else f",.{decimals}f"
+    for y, low, high in zip_longest(one.y, one.low, one.high):
+        note = "" if low is None or high is None else f"{low:{form}} to {high:{form}}"
+        yield Cell("–") if y is None or math.isnan(y) else Cell(f"{y:{form}}", note, value=y)
 
 
 def _number(value: float) -> str:

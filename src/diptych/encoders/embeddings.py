@@ -184,8 +184,8 @@ class Origin:
         part = collection if self.split is None else collection.split(self.split)
         return choose_captions(part, self.captions)
 
-    def said(self) -> dict[str, str]:
-        """Return what numbers carry of it besides dataset and split."""
+    def protocol(self) -> dict[str, str]:
+        """Return the lines of a protocol that dataset and split do not give."""
         captions = {} if self.captions == "all" else {"captions": self.captions}
         return captions if self.centric is None else {"pictures": f"{self.centric}-centric", **captions}
 

@@ -274,7 +274,7 @@ def evaluate_named(source: Named, options: EvaluateOptions) -> Evaluations:
     found, further = [], parse_values(options.positives_option, "--positives-option")
     for kind, target in zip_longest(options.positives, targets):
         extended = None if kind is None else positives_of(encoded, kind, **further)
-        of: dict[str, Any] = {"positives": extended, "about": origin.said()}
+        of: dict[str, Any] = {"positives": extended, "about": origin.protocol()}
         result = evaluate_encoded(encoded, target, measures, **first, **of)
         agreement = None
         if judged is not None:
@@ -329,7 +329,7 @@ def stress_named(source: Named, options: StressOptions) -> tuple[StressResult, P
         measures=options.measure or None,
         required={one.name for one in chosen} & set(names),
         embeddings=Path(source.name) / "embeddings" / name if is_shared else None,
-        about=origin.said(),
+        about=origin.protocol(),
         **options.model_dump(include={"compat", "gallery", "samples", "flips"}),
     )
     write_json(folder / ORIGIN_FILE, asdict(origin))
