@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from diptych.cli import _print_what_the_terminal_can
+from diptych.cli import _print_what_the_terminal_can, tree
 from diptych.cli import console as module
 from diptych.cli.console import fail, next_step, output, progress, say, show, warn
 from diptych.core.context import task
@@ -208,3 +208,18 @@ def test_every_help_fits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
             assert any(line.strip().startswith(" ".join(["diptych", *path, name])) for line in lines), name
 
     check(app, [])
+
+
+@pytest.mark.parametrize(
+    "words", ["ind|ex", "study run ltd.t|able-1", "info enc|oders", "index encoder --engine hn|sw"]
+)
+def test_a_shell_completes_verbs_and_names(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed = f"diptych {words.partition('|')[0]}".split()
+    monkeypatch.setenv("_DIPTYCH_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", " ".join(typed))
+    monkeypatch.setenv("COMP_CWORD", str(len(typed) - 1))
+    with pytest.raises(SystemExit):
+        tree.app(prog_name="diptych")
+    assert words.replace("|", "").split()[-1] in capsys.readouterr().out.split()

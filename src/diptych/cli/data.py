@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from diptych.cli.console import next_step, show, warn
+from diptych.cli.verbs import completion
 from diptych.core.files import write_json
 from diptych.core.options import command_line, parameter
 from diptych.core.reading import read_json
@@ -24,7 +25,8 @@ from diptych.data.scenes.shop_log import make as shop_logs
 from diptych.data.source import DataSource, OutOption
 
 _OWN = "own"
-Name = Annotated[str, typer.Argument(help="A dataset; diptych data list names them.", show_default=False)]
+_NAMES = completion("diptych.data.known:KNOWN")
+Name = Annotated[str, typer.Argument(help="diptych data list names them.", autocompletion=_NAMES)]
 
 
 def list_() -> None:

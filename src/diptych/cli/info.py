@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from diptych.cli.console import next_step, show
+from diptych.cli.verbs import completion
 from diptych.core.errors import UnknownNameError
 from diptych.core.reading import read_json, read_toml
 from diptych.core.table import Table
@@ -60,6 +61,7 @@ def info(
             help="A topic of names, such as measures; a dataset, run, encoder, embeddings, index, result or "
             "checkpoint; or an encoder's name such as xvlm:FILE.",
             show_default=False,
+            autocompletion=completion("diptych.cli.info:NAMES"),
         ),
     ] = None,
 ) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from diptych.cli.console import messages, next_step, stop_on_signal
 from diptych.cli.console import show as say
+from diptych.cli.verbs import completion
 from diptych.commerce.purchase_intent.shown import Discretion, showing
 from diptych.core.errors import UsageError
 from diptych.data.source import OutOption
@@ -24,7 +25,8 @@ from diptych.studies.tables import (
     rows_table,
 )
 
-Name = Annotated[str, typer.Argument(help="A study; diptych study list names them.", show_default=False)]
+_NAMES = completion("diptych.studies:STUDIES")
+Name = Annotated[str, typer.Argument(help="diptych study list names them.", autocompletion=_NAMES)]
 _RUNS = typer.Argument(help="Folders of studies, or of runs in them.", metavar="FOLDER", show_default=False)
 
 

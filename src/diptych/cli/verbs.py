@@ -201,7 +201,7 @@ def _parameter(key: str, field: Any) -> inspect.Parameter:
         "hidden": extra.get("hidden", False),
     }
     if "names" in extra:
-        about["autocompletion"] = _completion(extra["names"])
+        about["autocompletion"] = completion(extra["names"])
     if extra.get("argument"):
         made = typer.Argument(**about)
     else:
@@ -238,13 +238,13 @@ def _metavar(annotation: Any) -> str | None:
     return kinds.get(annotation)
 
 
-def _completion(names: str) -> Callable[[str], list[str]]:
-    """Return what completes names of a registry, which is imported when a shell asks."""
+def completion(names: str) -> Callable[[str], list[str]]:
+    """Return what completes names of ``MODULE:REGISTRY``, which is imported when a shell asks."""
 
     def complete(incomplete: str) -> list[str]:
         module, _, registry = names.partition(":")
-        known = getattr(importlib.import_module(module), registry)
-        return [one.name for one in known if one.name.startswith(incomplete)]
+        known = [getattr(one, "name", one) for one in getattr(importlib.import_module(module), registry)]
+        return [name for name in known if name.startswith(incomplete)]
 
     return complete
 

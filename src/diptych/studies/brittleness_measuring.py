@@ -29,9 +29,6 @@ from diptych.studies.study import PUBLISHED, Measurement, Subject
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from diptych.data.collection import Collection
     from diptych.data.language import Language
     from diptych.encoders.dual_encoder import DualEncoder
     from diptych.evaluation.stress import StressResult
@@ -99,7 +96,6 @@ class Chosen:
 
     def searched(self, collection: Collection) -> Collection:
         """The collection, or the part that asks with everything in its folder."""
-
         return collection if self.gallery == "split" else with_whole_folder(collection.split(self.split))
 
     def opened_language(self, collection: Collection) -> Language:

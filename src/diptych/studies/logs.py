@@ -141,7 +141,6 @@ class Workshop:
     @cached_property
     def features(self) -> FeatureTable:
         """What is known of sessions at every step; of a sample of persons where fewer sessions are asked for."""
-
         wanted = self.options.sessions
         return (
             self._all_features if wanted is None else sampled(self._all_features, wanted, self.options.seed)

@@ -67,7 +67,6 @@ def make_search(wanted: Wanted, collections: Collections, machine: Machine) -> M
 
 def options_of_search(wanted: Wanted) -> SearchOptions:
     """How a row is searched."""
-
     chosen = wanted.study.settings[wanted.setting]
     nested: dict[str, Any] = {"options": {}}
     for key, value in section_of(wanted.row, chosen, wanted.choices.values, "search").items():
@@ -95,7 +94,6 @@ class Searching:
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Build the index and time it, one thread."""
-
         base, chosen = subject.run.base, subject.run.options
         there = sparse_items(base, chosen) if isinstance(base, Head) else dense_items(base, chosen)
         values: dict[str, float] = {}

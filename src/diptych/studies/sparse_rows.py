@@ -103,7 +103,6 @@ SETTINGS: Mapping[SettingName, Setting] = {"paper": _PAPER, "data": _DATA, "quic
 
 PATHS = ("sparsify.vocabulary.source", "measure.words")
 """Keys whose values can be files or folders."""
-"""How chapter 3's rows are made."""
 
 NOTES = (
     "Dense rows are given (--set dense=RUN, ENCODER or EMBEDDINGS) or, in the settings data and quick, "
