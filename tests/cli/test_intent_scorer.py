@@ -26,16 +26,14 @@ def test_a_small_grid(diptych: Command, features: FeatureTable, tmp_path: Path) 
     found = Evaluation.open(out)
     cell = found.cell("anonymous", "extended", 5, "logistic-regression")
     assert cell is not None
-    done.shows(f"{cell['f1']:.4g}", f"{cell['average_precision']:.4g}", f"{cell['always_buy_f1']:.4g}")
+    done.shows(f"{cell['f1']:.4f}", f"{cell['average_precision']:.4f}", f"{cell['always_buy_f1']:.3f}")
     first = next(one for one in found.gains if one["measure"] == "average_precision")
-    done.shows(f"{first['difference']:.4g} ({first['low']:.4g} to {first['high']:.4g})")
+    done.shows(f"{first['difference']:.4f} ({first['low']:.4f} to {first['high']:.4f})")
     done.shows("anonymous, by permutation: average precision lost", found.line())
     done.shows("one visitor may be in training and test", f"open {out / 'report.html'}")
     assert "average precision" in (out / "report.html").read_text(encoding="utf-8")
-    diptych(
-        f"intent evaluate {features.folder} --out {out} {GRID} --no-balance",
-        failed="balanced True, asked for False",
-    )
+    again = f"intent evaluate {features.folder} --out {out} {GRID} --no-balance"
+    diptych(again, failed="balanced True, asked for False")
 
 
 def test_a_scorer_on_other_sessions(diptych: Command, tmp_path: Path) -> None:

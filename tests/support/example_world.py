@@ -68,8 +68,8 @@ class World:
             assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
 
     def copy(self, folder: Path) -> World:
-        """Copy it: pictures and models as links, everything else as files of its own."""
-        shared = (".png", ".jpg", ".safetensors")
+        """Copy it: pictures, models and what is replaced whole as links, everything else as files of its own."""
+        shared = (".png", ".jpg", ".safetensors", ".run", ".npy", ".npz", "dataset_coco.json")
 
         def one(source: str, target: str) -> None:
             (os.link if source.endswith(shared) else shutil.copy2)(source, target)
