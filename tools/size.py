@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import json
 import sys
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,17 +52,16 @@ class Size(NamedTuple):
 
 def size_of(folder: Path) -> Size:
     """Count the Python files of a folder: ``header`` is docstring, imports and ``__all__`` on top of files."""
-    files = lines = statements = public = header = 0
-    for path in sorted(folder.rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        tree = ast.parse(text)
-        files += 1
-        lines += text.count("\n")
-        statements += sum(isinstance(node, ast.stmt) for node in ast.walk(tree))
-        names = [_public(node) for node in tree.body]
-        public += sum(filter(None, names))
-        header += _header(tree)
-    return Size(files, lines, statements, public, header)
+    return Size(*map(sum, zip(*(_of_file(path) for path in folder.rglob("*.py")), strict=True)))
+
+
+@cache
+def _of_file(path: Path) -> Size:
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    statements = sum(isinstance(node, ast.stmt) for node in ast.walk(tree))
+    public = sum(filter(None, map(_public, tree.body)))
+    return Size(1, text.count("\n"), statements, public, _header(tree))
 
 
 def _public(node: ast.stmt) -> int:
