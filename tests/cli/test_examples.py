@@ -40,7 +40,7 @@ CANNOT: dict[str, str] = {
 INSTEAD: dict[str, str] = {
     "tail -f": "cat",  # which ends
     "--contact ME": "--contact ME --allow-private",  # the host is on this machine
-    "--data coco=coco -o": "--data coco=coco --set clip=clip --rows clip -o",  # the hub's CLIP
+    "--data coco=coco -o": "--data coco=coco --set clip=runs/flickr8k --rows clip -o",  # the hub's CLIP
 }
 """What stands in a command for what only its reader has."""
 
