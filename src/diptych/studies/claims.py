@@ -17,6 +17,7 @@ error of the numbers leaves one open, and **holds** otherwise.
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
@@ -24,10 +25,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from diptych.core.errors import StorageError
-from diptych.studies.evidence import Evidence
+from diptych.studies.evidence import Evidence, Place
 from diptych.studies.formulas import LEVEL, Finding, Formula, Status, members
 
 Lists = Mapping[str, Sequence[Any]]
+_CHECKS = ("rises", "falls", "best", "least", "similar")
 FINER = "-fg"
 """Ends the name of a collection of finer captions of the same pictures."""
 
@@ -85,15 +87,10 @@ class Claim:
 
     def _variables(self, evidence: Evidence, lists: Lists) -> Iterator[dict[str, Any]]:
         """Yield the values of variables, one combination after the other."""
-        each = [lists[one] if isinstance(one, str) else one for one in self.each.values()]
-        for values in product(*each):
-            named = {
-                name: SimpleNamespace(**value) if isinstance(value, Mapping) else value
-                for name, value in zip(self.each, values, strict=True)
-            }
+        for named in combinations(self.each, lists):
             for name, how in self.choose.items():
                 rows = members(how["of"].format(**named), lists)
-                named[name] = chosen_of(evidence, rows, how["by"])
+                named[name] = chosen_of(evidence, rows, how["by"].format(**named))
             yield named
 
     def _asked(
@@ -120,6 +117,13 @@ class Claim:
                         if isinstance(text, Finding)
                         else Formula.parse(text.format(**values), column, lists)
                     )
+
+
+def combinations(each: Mapping[str, Any], lists: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the values of variables, one combination after the other."""
+    for values in product(*(lists[one] if isinstance(one, str) else one for one in each.values())):
+        named = (SimpleNamespace(**one) if isinstance(one, Mapping) else one for one in values)
+        yield dict(zip(each, named, strict=True))
 
 
 def chosen_of(evidence: Evidence, rows: Sequence[str], by: str) -> str | None:
@@ -152,10 +156,13 @@ def _several(
         named = [one for text in texts for one in members(text.format(**values), lists)]
         return [one if "[" in one else f"[{one}]" for one in named]
 
-    kind = next((kind for kind in ("rises", "falls", "best", "least") if kind in check), None)
+    kind = next((kind for kind in _CHECKS if kind in check), None)
     if kind is None:
-        raise StorageError(f"no check is called {', '.join(check)}: rises, falls, best or least")
+        raise StorageError(f"no check is called {', '.join(check)}: {', '.join(_CHECKS)}")
     given = numbers(check[kind])
+    if kind == "similar":
+        yield _similar(*(Formula.parse(f"{one} > 0", column, lists).places[0] for one in given), evidence)
+        return
     if kind in ("best", "least"):
         others = [one for one in numbers(check["of"]) if one not in given]
         sign, first, second = (">", "min", "max") if kind == "best" else ("<", "max", "min")
@@ -175,6 +182,19 @@ def _several(
             if not slack
             else f"{more} {'>' if whole else '>='} {less} {'+' if whole else '-'} {slack}"
         )
+
+
+def _similar(first: Place, second: Place, evidence: Evidence) -> Finding:
+    """Return whether two numbers differ by at most twice the spread over seeds."""
+    one, other = evidence.figure(*first), evidence.figure(*second)
+    what = f"{first[0]} is similar to {second[0]} in {first[1]}"
+    if one is None or other is None or one.sd is None or other.sd is None:
+        return Finding.missing(what, f"two seeds of {first[0]} and {second[0]}")
+    apart, allowed = abs(one.mean - other.mean), 2 * math.hypot(one.sd, other.sd)
+    detail = f"{one.mean - other.mean:+.1f}, {allowed:.1f} allowed"
+    return Finding.of(
+        what, apart <= allowed, detail, (allowed - apart) / max(abs(one.mean), abs(other.mean), 1e-12)
+    )
 
 
 def _is_there(number: str, column: str, evidence: Evidence, lists: Lists) -> bool:

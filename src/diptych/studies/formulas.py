@@ -6,7 +6,8 @@ A formula is arithmetic over places, ``[row: column]``, with one comparison or a
     0.98 <= [mvn: rsum] / [vse: rsum] <= 1.02
     mean([ltd-dual: $recalls]) <= 1.02 * mean([baseline: $recalls])
 
-``[row]`` is of the column that is asked about; ``$name`` stands for all members of a list, as arguments of a function.
+``[row]`` is of the column that is asked about; ``$name`` stands for all members of a list, as arguments of a function;
+``[row: column | 640]`` is 640 where there is no such number.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import operator
 import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
@@ -85,17 +86,22 @@ class Formula:
     text: str
     places: tuple[Place, ...]
     tree: ast.Compare
+    otherwise: Mapping[Place, float] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, text: str, column: str = "", lists: Mapping[str, Sequence[str]] | None = None) -> Formula:
         """Read a formula; ``column`` is that of places without one."""
         places: list[Place] = []
+        otherwise: dict[Place, float] = {}
 
         def named(found: re.Match[str]) -> str:
-            row, _, of = found.group(1).partition(":")
+            place, has, default = found.group(1).partition(" | ")
+            row, _, of = place.partition(":")
             each = [members(part, lists or {}) for part in (row.strip(), of.strip() or column)]
             begin = len(places)
             places.extend((one, other) for one in each[0] for other in each[1])
+            if has:
+                otherwise.update(dict.fromkeys(places[begin:], float(default)))
             return ", ".join(f"_{number}" for number in range(begin, len(places)))
 
         code = _PLACE.sub(named, text)
@@ -107,7 +113,7 @@ class Formula:
                 _value(node, lambda number: 1.0)
         except (SyntaxError, ValueError, TypeError, KeyError) as error:
             raise StorageError(f"{text!r} is no formula: {error}") from None
-        return cls(text, tuple(places), tree)
+        return cls(text, tuple(places), tree, otherwise)
 
     @property
     def what(self) -> str:
@@ -144,9 +150,9 @@ class Formula:
     def judge(self, evidence: Evidence, of: int = 1, level: float = LEVEL) -> Finding:
         """Decide the formula; ``of`` how many comparisons a claim has, any of which may fail by chance."""
         figures = {place: evidence.figure(*place) for place in self.places}
-        if absent := [place for place, figure in figures.items() if figure is None]:
+        if absent := [one for one in figures if figures[one] is None and one not in self.otherwise]:
             return Finding.missing(self.what, *(f"{column} of {row}" for row, column in absent))
-        numbers = {place: figure.mean for place, figure in figures.items() if figure is not None}
+        numbers = {**self.otherwise, **{place: one.mean for place, one in figures.items() if one is not None}}
         sides, margin = self.sides(numbers), self.margin(numbers)
         if math.isnan(margin):
             return Finding.missing(self.what, "numbers above 0")
@@ -175,7 +181,8 @@ class Formula:
             step = _STEP * (abs(numbers[place]) or 1.0)
             ends = [self.margin({**numbers, place: numbers[place] + sign * step}) for sign in (1, -1)]
             slope = (ends[0] - ends[1]) / (2 * step)
-            errors += [(slope, error) for error in evidence.error(place, sampled=paired is None)]
+            if evidence.figure(*place) is not None:
+                errors += [(slope, error) for error in evidence.error(place, sampled=paired is None)]
         for number, (slope, error) in enumerate(errors):
             key = error.shared or f" {number}"
             before = parts.get(key, Error(0.0))

@@ -1,208 +1,141 @@
-"""Study: one table of a paper, as rows that can be trained and claims that can be checked.
+"""Studies: the tables and figures of papers, as their files in ``papers/`` declare them.
 
-A study's rows are what sets them apart from each other; how all of them are trained is a *setting*:
+A paper's file holds what it prints (:mod:`diptych.studies.published`), and what is run::
 
+    [lists]                          names for ``$name`` in rows, columns and formulas
+    [notes]                          notes that several studies share, by name
+    [recipes.NAME]                   a recipe, ``like`` another one and with what is changed
+    [settings.NAME]                  how all rows are trained and measured
+    [rows.NAME]                      one thing that is trained, given or counted
+    [studies.NAME]                   which rows are measured how, and held against which printed tables
+    [studies.NAME.claims.NAME]       what the text says the numbers show
+
+``each = { v = [...] }`` makes one row or claim of every combination; ``{v}`` in its texts is the value. Settings are
+
+``published``
+    what the authors ran, by their code, where that is not what the paper says;
 ``paper``
-    the paper's own backbone, schedule and batches, for Flickr30k and COCO;
+    the paper's own backbone, schedule and batches, for its own data;
 ``data``
-    the same comparison with a schedule for any other collection and a processor;
+    the same comparison with a schedule for any other data and a processor;
 ``quick``
-    the same on generated scenes, in minutes.
-
-A row's recipe is its setting's recipe file, the row's changes on top, then the setting's changes for
-that row, then whatever the person who runs it sets.
+    the same on generated data, in minutes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+import fnmatch
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Any, Literal
 
-from diptych.core.errors import UnknownNameError
+from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.registry import Registry
-from diptych.core.table import Table
-from diptych.studies.claims import Claim
-from diptych.studies.published import Paper, PublishedRow, PublishedTable
-from diptych.studies.verdict import Evidence, Measured, Trajectory
-
-if TYPE_CHECKING:
-    from diptych.data.collection import Collection
-
-
-class StudyFigure(Protocol):
-    """What a report draws besides."""
-
-    @property
-    def name(self) -> str:
-        """Of its place on the page."""
-
-    @property
-    def title(self) -> str:
-        """Above it."""
-
-    @property
-    def note(self) -> str:
-        """How it is to be read."""
-
-    def draw(self, evidence: Evidence, labels: Mapping[str, str]) -> Sequence[Any]:
-        """Return blocks of a page, or markup; ``labels`` of rows."""
-
+from diptych.studies.claims import Claim, combinations
+from diptych.studies.formulas import members
+from diptych.studies.published import (
+    Paper,
+    PublishedRow,
+    PublishedTable,
+    document,
+    published_papers,
+    published_table,
+)
 
 PUBLISHED = "|published"
 """Ends the name of a value that was counted as the paper counts, where that is not the right way."""
 
-
-@dataclass(frozen=True)
-class Measurement:
-    """What one run gives on one ground truth.
-
-    Attributes:
-        values: column → value, in the paper's unit. Where the paper's own way of counting differs from
-            the right one, the number to hold against its cell stands under ``COLUMN|published``.
-        on: what they were measured on.
-        protocol: everything they depend on, in one line.
-        commands: what repeats the measurement by hand; ``{run}`` stands for the run's folder.
-        trajectory: how the training went, for studies that look at it.
-        kept: a folder inside the run's with what is too large for an entry, e.g. values per query; see
-            :mod:`diptych.studies.results`. Empty for none.
-    """
-
-    values: Mapping[str, float]
-    on: Measured
-    protocol: str
-    commands: tuple[str, ...] = ()
-    trajectory: Trajectory | None = None
-    kept: str = ""
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is measured: a finished run and the collection it was trained on.
-
-    Attributes:
-        run: the run (:class:`diptych.training.run.Run`), or what stands in its place: dense rows that were
-            given, a head, a search.
-        collection: all splits (:class:`diptych.data.collection.Collection`).
-        features: folder of cached features.
-        positives: further judgements to measure by, as ``NAME:PATH``.
-        begun_with: where the encoder that training began with is today; where the run's recipe says, when
-            not given.
-        measuring: what a person set about measuring (``--set measure.words=FILE``).
-    """
-
-    run: Any
-    collection: Any
-    features: Any
-    positives: str | None = None
-    begun_with: str | None = None
-    measuring: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Measuring(Protocol):
-    """How a study's columns are measured."""
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the run; JSON-able."""
-
-    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Measure one run: on its collection's own pairs first, then by further judgements."""
-
-
-SettingName = Literal["paper", "data", "quick"]
+SettingName = Literal["published", "paper", "data", "quick"]
+AS_PAPER: tuple[SettingName, ...] = ("published", "paper")
+"""Settings whose numbers can get a verdict."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One training of a study, or what is made of another's rows without one.
+    """One thing whose numbers a table holds.
 
     Attributes:
         name: of its folder, and what ``--rows`` calls it besides the paper's numbers.
         label: what reports call it.
-        model: which of a setting's recipe files it starts from.
-        changes: dotted keys and values that set it apart from its study's other rows.
-        base: another row whose trained weights it starts from; the base is trained once, with seed 0.
-        home: the study whose folder its runs are in, when that is another one.
-        takes_regions: whether it takes region features instead of pictures.
-        extra: why it is there although the paper does not print it.
+        kind: how it is made: a name of :data:`diptych.studies.sources.SOURCES`.
+        options: what sets it apart: dotted keys of its recipe, head, search or adaptation.
+        recipe: which of a setting's recipes it is trained by.
+        base: another row that it starts from, made once, with seed 0.
         given: the key by which a person may give it instead of having it trained (``--set KEY=…``).
-        sparsify: dotted options that set it apart where it is a head on its base's dense rows; then it has no
-            recipe.
-        search: dotted options that set it apart where it is a way of searching its base's rows.
-        adapt: dotted options that set it apart where it is its base adapted to each collection.
-        pretrained: whether nothing is trained, in the paper: the row is a published encoder, which a person
-            gives or which the setting names, and its numbers are held against those printed of it.
-        captions_alone: whether there is nothing to make: what is measured are the captions themselves.
-        log_alone: whether there is nothing to make and no collection: what is measured is a shop's log.
-        catalogue_alone: whether it is a number of models of a shop's catalogue, which are made for all rows together.
+        regions: whether it takes region features instead of pictures.
+        extra: why it is there although the paper does not print it.
+        home: the study in whose folder it is made: the first of the paper that has it.
     """
 
     name: str
     label: str
-    model: str = "model"
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = "recipe"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    recipe: str = "model"
     base: str | None = None
-    home: str | None = None
-    takes_regions: bool = False
-    extra: str = ""
     given: str = ""
-    sparsify: Mapping[str, Any] | None = None
-    search: Mapping[str, Any] | None = None
-    adapt: Mapping[str, Any] | None = None
-    pretrained: bool = False
-    captions_alone: bool = False
-    log_alone: bool = False
-    catalogue_alone: bool = False
+    regions: bool = False
+    extra: str = ""
+    home: str = ""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How all rows of a study are trained.
+    """How all rows of a study are made and measured.
 
     Attributes:
         description: one line.
-        recipes: model → name of a file in ``studies/recipes``.
-        changes: row → dotted keys and values that only this setting needs, e.g. a longer schedule.
-        left_out: row → why it cannot be run like this.
-        seeds: run when nobody says which.
         time: how long all of it takes: a few words, and after a semicolon on what, and of what.
+        recipes: a row's ``recipe`` → a recipe of the paper's file.
+        options: kind of row → dotted options of all of its kind.
+        changes: pattern of rows' names → dotted keys and values that only this setting needs.
+        left_out: pattern of rows' names → why they cannot be run like this.
+        seeds: run when nobody says which.
         rows: run when nobody says which; all when empty.
-        fine_tunes: models whose rows start from a pretrained encoder that the person who runs it may give
+        fine_tunes: recipes whose rows start from a pretrained encoder that a person may give
             (``--set fine_tune=ENCODER``); where the setting has no recipe for their base, must give.
-        sparsify: dotted options of all heads.
-        search: dotted options of all searches.
-        adapt: dotted options of all adaptations.
         given: what is taken for a row that a person may give and has not given: its key → an encoder.
-        collections: what is measured on when nobody says: a name → a recipe's data section, for studies of
-            several collections.
-        measure: how it is measured when nobody says (``--set measure.KEY=VALUE``), for studies of several
-            collections and of logs; of catalogues, whatever can be set, by its whole key.
-        log: options of the shop's log that is generated when nobody gives one, for studies of logs.
-        products: options of the shop's products that are generated when nobody gives any, for studies of catalogues.
+        collections: what is measured on when nobody says: a name → a recipe's data section.
+        measure: how it is measured when nobody says (``--set measure.KEY=VALUE``).
+        generated: options of the log or the products that are generated when nobody gives any.
+        deviations: what is not as the paper says it, for ``published``.
     """
 
-    description: str
-    recipes: Mapping[str, str]
+    description: str = ""
+    time: str = ""
+    recipes: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     seeds: tuple[int, ...] = (0,)
-    time: str = ""
     rows: tuple[str, ...] = ()
     fine_tunes: tuple[str, ...] = ()
-    sparsify: Mapping[str, Any] = field(default_factory=dict)
-    search: Mapping[str, Any] = field(default_factory=dict)
-    adapt: Mapping[str, Any] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
     collections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     measure: Mapping[str, Any] = field(default_factory=dict)
-    log: Mapping[str, Any] | None = None
-    products: Mapping[str, Any] | None = None
+    generated: Mapping[str, Any] | None = None
+    deviations: tuple[str, ...] = ()
 
     @property
     def duration(self) -> str:
         """How long all of it takes, in a few words."""
         return self.time.partition(";")[0]
+
+    def changes_of(self, row: str) -> dict[str, Any]:
+        """Return what it changes of a row."""
+        found: dict[str, Any] = {}
+        for pattern, values in self.changes.items():
+            if fnmatch.fnmatchcase(row, pattern):
+                found |= values
+        return found
+
+    def why_not(self, row: str) -> str | None:
+        """Return why a row cannot be run like this; None where it can."""
+        return next(
+            (why for pattern, why in self.left_out.items() if fnmatch.fnmatchcase(row, pattern)), None
+        )
 
 
 @dataclass(frozen=True)
@@ -230,47 +163,42 @@ class Study:
         name: ``paper.table``.
         asks: what it asks, in one line.
         topic: the same in a few words, for lists.
-        rows: what is trained, in the order of the table.
-        columns: what is measured.
+        rows: what is measured, in the order of the table.
+        bases: rows that are made only because others start from them.
+        columns: what is measured of them.
         published: the printed table first, then tables whose rows its claims need too.
         claims: what the paper's text says the numbers show.
-        settings: how it is trained.
-        measure: how its columns are measured.
+        settings: how it is run.
+        recipes: of the paper, by name, without what is inherited.
+        measure: ``KIND`` and options of :data:`diptych.studies.sources.MEASURES`.
         notes: where the study knowingly differs from the paper, or the paper from its code.
-        figure: what the report draws besides; None for nothing.
-        bases: rows that are trained only because others start from them.
-        remarks: what a table does not say of the numbers at hand, e.g. which of several rows was chosen.
+        further: ``MODULE:NAME`` of what makes tables and charts of the evidence besides.
+        measured_by: what a person may set about measuring (``--set measure.KEY=VALUE``).
+        paths: keys of ``--set`` whose values can be files or folders, besides those of recipes and given rows.
         several: whether its rows are measured on several collections side by side: evidence then has a
             column ``COLLECTION COLUMN`` for each, and the paper's numbers are told apart by who measured.
-        measured_by: what a person may set about measuring (``--set measure.KEY=VALUE``), of studies of several
-            collections and of logs.
-        check_measuring: sees that what is set about measuring is possible on the collections, before anything
-            is made.
-        tables: what is made of the numbers besides, for the terminal and the report.
-        without_data: of studies of logs, whether it looks at nothing but what this package declares.
-        paths: keys of ``--set`` whose values can be files or folders, besides those of recipes and of rows that a
-            person may give.
+        of: what it is run on: ``collections``, a shop's ``log`` or ``catalogue``, or ``nothing``.
+        ours: whether it is not in any paper.
     """
 
     name: str
     asks: str
+    topic: str
     rows: tuple[Row, ...]
     columns: tuple[Column, ...]
     published: tuple[PublishedTable, ...]
     claims: tuple[Claim, ...]
     settings: Mapping[SettingName, Setting]
-    measure: Measuring
-    notes: tuple[str, ...] = ()
-    figure: StudyFigure | None = None
+    recipes: Mapping[str, Mapping[str, Any]]
+    measure: Mapping[str, Any]
     bases: tuple[Row, ...] = ()
-    remarks: Callable[[Evidence], list[str]] | None = None
-    several: bool = False
+    notes: tuple[str, ...] = ()
+    further: str = ""
     measured_by: tuple[str, ...] = ()
-    check_measuring: Callable[[Mapping[str, Any], Mapping[str, Collection]], None] | None = None
-    tables: Callable[[Evidence], list[Table]] | None = None
-    without_data: bool = False
-    topic: str = ""
     paths: tuple[str, ...] = ()
+    several: bool = False
+    of: Literal["collections", "log", "catalogue", "nothing"] = "collections"
+    ours: bool = False
 
     @property
     def description(self) -> str:
@@ -278,29 +206,25 @@ class Study:
         return self.asks
 
     @property
-    def of_logs(self) -> bool:
-        """Whether it is of a shop's log instead of collections: nothing is trained on pictures or captions."""
-        return all(row.log_alone for row in self.rows)
-
-    @property
-    def of_catalogues(self) -> bool:
-        """Whether it is of a shop's catalogue: models of products and categories, trained for all rows together."""
-        return all(row.catalogue_alone for row in self.rows)
-
-    @property
     def paper(self) -> Paper:
         """Who printed it."""
         return self.published[0].paper
 
     def row(self, name: str) -> Row:
-        """A row or base by its name."""
+        """Return a row or base by its name."""
         for row in (*self.rows, *self.bases):
             if row.name == name:
                 return row
         raise UnknownNameError(f"row of {self.name}", name, [row.name for row in self.rows])
 
-    def resolve(self, names: list[str] | None) -> list[Row]:
-        """Rows by their names or the paper's numbers, in the table's order; all when not given."""
+    def setting(self, name: SettingName) -> Setting:
+        """Return a setting by its name."""
+        if name not in self.settings:
+            raise UnknownNameError(f"setting of {self.name}", name, self.settings)
+        return self.settings[name]
+
+    def resolve(self, names: Sequence[str] | None) -> list[Row]:
+        """Return rows by their names or the paper's numbers, in the table's order; all when not given."""
         if not names:
             return list(self.rows)
         # The study's own table last: its numbers go before another's.
@@ -317,20 +241,175 @@ class Study:
         return [row for row in self.rows if row.name in wanted]
 
     def printed(self, row: str, key: str) -> PublishedRow | None:
-        """What the paper prints for a row on ``key``; the study's own table goes first."""
-        for table in self.published:
-            found = table.of(row, key)
-            if found is not None:
-                return found
-        return None
+        """Return what the paper prints for a row on ``key``; the study's own table goes first."""
+        found = (table.of(row, key) for table in self.published)
+        return next((one for one in found if one is not None), None)
 
     def printed_keys(self, dataset: str | None = None) -> list[str]:
-        """What the study's own table was measured on, of several collections all its tables; of one dataset
+        """Return what the study's own table was measured on, of several collections all its tables; of one dataset
         where given."""
         tables = self.published if self.several else self.published[:1]
         on = [one for table in tables for one in table.evaluated_on]
         return [one.key for one in on if dataset is None or one.dataset == dataset.lower()]
 
 
-STUDIES: Registry[Study] = Registry("study", "diptych.studies")
-"""All studies; each is declared in the file of its paper."""
+# From a paper's file -----------------------------------------------------------------------------
+
+_CLAIM = {"check": "checks", "in": "columns", "python": "function"}
+
+
+def _filled(value: Any, values: Mapping[str, Any]) -> Any:
+    """Return a value with ``{name}`` filled in; a text that is nothing else is the value itself."""
+    if isinstance(value, str):
+        name = value[1:-1]
+        if value == f"{{{name}}}" and name in values:
+            return values[name]
+        return value.format(**values)
+    if isinstance(value, Mapping):
+        return {_filled(key, values): _filled(one, values) for key, one in value.items()}
+    return [_filled(one, values) for one in value] if isinstance(value, list) else value
+
+
+def _tuples(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of a dataclass from TOML, whose lists are tuples here."""
+    known = {one.name for one in fields(kind)}
+    for key in given:
+        if key not in known:
+            raise UnknownNameError(f"key of a {kind.__name__.lower()} of a study", key, sorted(known))
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+
+
+class _File:
+    """A paper's file, read."""
+
+    def __init__(self, paper: str) -> None:
+        self.paper, self.whole = paper, document(paper)
+        self.lists: dict[str, list[Any]] = self.whole.get("lists", {})
+        own = self.whole.get("studies", {})
+        self.rows = {
+            row.name: row
+            for name, given in self.whole.get("rows", {}).items()
+            for row in self._row(name, given)
+        }
+        homes: dict[str, str] = {}
+        for study, given in own.items():
+            for row in (*self._names(given.get("rows", [])), *self._names(given.get("bases", []))):
+                homes.setdefault(row, f"{paper}.{study}")
+        self.rows = {name: replace(row, home=homes.get(name, "")) for name, row in self.rows.items()}
+        self.studies = [self._study(name, given) for name, given in own.items()]
+
+    def _row(self, name: str, given: Mapping[str, Any]) -> Iterator[Row]:
+        for values in combinations(given.get("each", {}), self.lists):
+            own = _filled({key: value for key, value in given.items() if key != "each"}, values)
+            yield Row(**_tuples(Row, {"name": _filled(name, values), **own}))
+
+    def _names(self, patterns: Sequence[str]) -> list[str]:
+        """Return rows by their names, patterns and lists, in the order in which they are asked for."""
+        found: dict[str, None] = {}
+        for pattern in (one for text in patterns for one in members(text, self.lists)):
+            there = [name for name in self.rows if fnmatch.fnmatchcase(name, pattern)]
+            if not there:
+                raise StorageError(f"{self.paper}: no row is called {pattern}")
+            found |= dict.fromkeys(there)
+        return list(found)
+
+    def _setting(self, name: str, own: Mapping[str, Any]) -> Setting:
+        """Return a setting with what it inherits, and what a study changes of it."""
+        given: dict[str, Any] = {}
+        chain, place = [], name
+        while place:
+            values = self.whole.get("settings", {}).get(place, {})
+            chain.append(values)
+            place = values.get("like", "")
+        for values in (*reversed(chain), own):
+            for key, value in values.items():
+                before = given.get(key)
+                both = isinstance(before, Mapping) and isinstance(value, Mapping)
+                given[key] = {**before, **value} if both else value
+        given.pop("like", None)
+        if "rows" in given:
+            given["rows"] = self._names(given["rows"])
+        return Setting(**_tuples(Setting, given))
+
+    def _columns(self, given: Sequence[Any], decimals: int) -> Iterator[Column]:
+        for one in given:
+            about = {"name": one} if isinstance(one, str) else one
+            for name in members(about["name"], self.lists):
+                yield Column(**{"decimals": decimals, **about, "name": name})
+
+    def _claim(self, name: str, given: Mapping[str, Any]) -> Claim:
+        about: dict[str, Any] = {_CLAIM.get(key, key): value for key, value in given.items()}
+        for key in ("checks", "columns"):
+            if isinstance(about.get(key), str | Mapping):
+                about[key] = [about[key]]
+        return Claim(**_tuples(Claim, {"name": name, "lists": self.lists, **about}))
+
+    def _study(self, name: str, given: Mapping[str, Any]) -> Study:
+        about = dict(given)
+        own = about.pop("settings", {})
+        known = [
+            key for key in self.whole.get("settings", {}) if key in ("published", "paper", "data", "quick")
+        ]
+        shared = self.whole.get("notes", {})
+        tables = about.pop("published", [name])
+        measure, decimals = about.pop("measure"), about.pop("decimals", 1)
+        return Study(
+            **_tuples(Study, about)
+            | {
+                "name": f"{self.paper}.{name}",
+                "rows": tuple(self.rows[row] for row in self._names(about["rows"])),
+                "bases": tuple(self.rows[row] for row in self._names(about.get("bases", []))),
+                "columns": tuple(self._columns(about["columns"], decimals)),
+                "published": tuple(published_table(*self._table(table)) for table in tables),
+                "claims": tuple(self._claim(*one) for one in about.get("claims", {}).items()),
+                "settings": {
+                    key: self._setting(key, own.get(key, {})) for key in known if own.get(key) is not False
+                },
+                "recipes": self.whole.get("recipes", {}),
+                "measure": {"kind": measure} if isinstance(measure, str) else measure,
+                "notes": tuple(shared.get(note.removeprefix("$"), note) for note in about.get("notes", [])),
+            }
+        )
+
+    def _table(self, name: str) -> tuple[str, str]:
+        paper, colon, table = name.rpartition(":")
+        return (paper, table) if colon else (self.paper, table)
+
+
+@cache
+def recipe_values(study_paper: str, name: str) -> dict[str, Any]:
+    """Return a recipe of a paper's file as TOML would have it, with what it inherits."""
+    paper, _, own = name.rpartition(":")
+    recipes = document(paper or study_paper).get("recipes", {})
+    if own not in recipes:
+        raise UnknownNameError(f"recipe of {paper or study_paper}", own, recipes)
+    given = dict(recipes[own])
+    like = given.pop("like", None)
+    return given if like is None else _merged(recipe_values(paper or study_paper, like), given)
+
+
+def _merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return two tables as one: of a key that both have, tables are merged and everything else is the second's."""
+    found = dict(before)
+    for key, value in after.items():
+        both = isinstance(found.get(key), Mapping) and isinstance(value, Mapping)
+        found[key] = _merged(found[key], value) if both else value
+    return found
+
+
+def _load() -> Registry[Study]:
+    found: Registry[Study] = Registry("study", "diptych.studies")
+    for paper in published_papers():
+        for study in _File(paper).studies:
+            found.add(study)
+    return found
+
+
+STUDIES: Registry[Study] = _load()
+"""All studies, paper by paper."""
+
+
+def named_function(name: str) -> Any:
+    """Return what ``MODULE:NAME`` is."""
+    module, _, own = name.partition(":")
+    return getattr(importlib.import_module(module), own)

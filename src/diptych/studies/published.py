@@ -1,6 +1,6 @@
 """The papers' numbers as data: every printed cell with what it was measured on.
 
-One TOML file per paper in ``published/``; ``sd`` are printed deviations, ``variance`` printed variances. A
+One TOML file per paper in ``papers/``; ``sd`` are printed deviations, ``variance`` printed variances. A
 value ``"-"`` is not printed, ``"?"`` cannot be read for sure in the text the file was made from; neither
 becomes a cell. ``"<1"`` and ``">300"`` are printed bounds. A row that is quoted beside several evaluations
 has a list of them in ``on``.
@@ -222,33 +222,35 @@ class PublishedTable:
 
 def published_papers() -> list[str]:
     """Papers whose numbers are here."""
-    folder = resources.files("diptych.studies") / "published"
-    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+    folder = resources.files("diptych.studies") / "papers"
+    names = (file.name for file in folder.iterdir() if file.name.endswith(".toml"))
+    return sorted(name.removesuffix(".toml") for name in names if not name.startswith("_"))
 
 
 @cache
-def _document(paper: str) -> dict[str, Any]:
-    if paper not in published_papers():
+def document(paper: str) -> dict[str, Any]:
+    """Read a paper's file."""
+    if paper not in (*published_papers(), "_recipes"):
         raise UnknownNameError("published paper", paper, published_papers())
-    file = resources.files("diptych.studies") / "published" / f"{paper}.toml"
+    file = resources.files("diptych.studies") / "papers" / f"{paper}.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def published_tables(paper: str) -> list[str]:
     """Names of a paper's tables, in order."""
-    return [table["name"] for table in _document(paper)["tables"]]
+    return [table["name"] for table in document(paper)["tables"]]
 
 
 @cache
 def published_table(paper: str, name: str) -> PublishedTable:
     """A table of a paper."""
-    document = _document(paper)
-    tables = {table["name"]: table for table in document["tables"]}
+    whole = document(paper)
+    tables = {table["name"]: table for table in whole["tables"]}
     if name not in tables:
         raise UnknownNameError(f"table of {paper}", name, tables)
     table = tables[name]
-    evaluations = {key: _evaluation(key, values) for key, values in document["evaluations"].items()}
-    about = document["paper"]
+    evaluations = {key: _evaluation(key, values) for key, values in whole["evaluations"].items()}
+    about = whole["paper"]
     source = Paper(paper, about["title"], about["authors"], about["venue"], tuple(about.get("notes", ())))
     columns = tuple(table["columns"])
     rows = []

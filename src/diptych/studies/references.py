@@ -14,7 +14,7 @@ from diptych.data.known import known_by_name
 from diptych.evaluation.printed import Target, as_target
 from diptych.evaluation.printed.target import Printed, cell_parts
 from diptych.metrics.measuring import Measure, measure
-from diptych.studies.published.tables import (
+from diptych.studies.published import (
     Cell,
     EvaluatedOn,
     PublishedRow,
