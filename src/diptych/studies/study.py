@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import fnmatch
 import importlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -61,6 +62,7 @@ class Row:
         label: what reports call it.
         kind: how it is made: a name of :data:`diptych.studies.sources.SOURCES`.
         options: what sets it apart: dotted keys of its recipe, head, search or adaptation.
+        without: keys of its recipe that it does not have.
         recipe: which of a setting's recipes it is trained by.
         base: another row that it starts from, made once, with seed 0.
         given: the key by which a person may give it instead of having it trained (``--set KEY=…``).
@@ -73,6 +75,7 @@ class Row:
     label: str
     kind: str = "recipe"
     options: Mapping[str, Any] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
     recipe: str = "model"
     base: str | None = None
     given: str = ""
@@ -255,16 +258,17 @@ class Study:
 
 # From a paper's file -----------------------------------------------------------------------------
 
+_VARIABLE = re.compile(r"\{(\w+)(?:\.(\w+))?\}")
 _CLAIM = {"check": "checks", "in": "columns", "python": "function"}
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
     """Return a value with ``{name}`` filled in; a text that is nothing else is the value itself."""
     if isinstance(value, str):
-        name = value[1:-1]
-        if value == f"{{{name}}}" and name in values:
-            return values[name]
-        return value.format(**values)
+        whole = _VARIABLE.fullmatch(value)
+        if whole is None:
+            return value.format(**values)
+        return getattr(values[whole[1]], whole[2]) if whole[2] else values[whole[1]]
     if isinstance(value, Mapping):
         return {_filled(key, values): _filled(one, values) for key, one in value.items()}
     return [_filled(one, values) for one in value] if isinstance(value, list) else value
@@ -405,8 +409,12 @@ def _load() -> Registry[Study]:
     return found
 
 
-STUDIES: Registry[Study] = _load()
-"""All studies, paper by paper."""
+def __getattr__(name: str) -> Any:
+    """Load ``STUDIES``, all studies paper by paper, when it is first asked for."""
+    if name != "STUDIES":
+        raise AttributeError(name)
+    globals()[name] = _load()
+    return globals()[name]
 
 
 def named_function(name: str) -> Any:
