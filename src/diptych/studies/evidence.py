@@ -96,6 +96,7 @@ class Evidence:
         tasks: of several collections, each with what its rows were asked, by row: split and captions.
         fixed: rows that no seed changes: what is given, counted or declared.
         exact: whether numbers are taken as they are, as printed ones are.
+        beside: other evidence by its source; ``ROW@SOURCE`` is a row of it.
     """
 
     figures: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)
@@ -105,9 +106,13 @@ class Evidence:
     tasks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     fixed: frozenset[str] = frozenset()
     exact: bool = False
+    beside: Mapping[str, Evidence] = field(default_factory=dict)
 
     def figure(self, row: str, column: str) -> Figure | None:
         """Return the figure, or None where the row was not run or has no such column."""
+        own, _, source = row.rpartition("@")
+        if source in self.beside:
+            return self.beside[source].figure(own, column)
         return self.figures.get(row, {}).get(column)
 
     def only(self, rows: Sequence[str], column: str) -> dict[str, Figure]:
@@ -118,7 +123,7 @@ class Evidence:
     def error(self, place: Place, sampled: bool = True) -> list[Error]:
         """Return the variances of a number: of seeds, and of the queries that were asked where ``sampled``."""
         row, column = place
-        if self.exact:
+        if self.exact or row.rpartition("@")[2] in self.beside:
             return []
         low, high = (self.figure(row, column + end) for end in (LOW, HIGH))
         if low is not None and high is not None:

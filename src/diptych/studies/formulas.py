@@ -7,7 +7,7 @@ A formula is arithmetic over places, ``[row: column]``, with one comparison or a
     mean([ltd-dual: $recalls]) <= 1.02 * mean([baseline: $recalls])
 
 ``[row]`` is of the column that is asked about; ``$name`` stands for all members of a list, as arguments of a function;
-``[row: column | 640]`` is 640 where there is no such number.
+``[row: column | 640]`` is 640 where there is no such number, ``[row@source]`` a row of other evidence.
 """
 
 from __future__ import annotations
