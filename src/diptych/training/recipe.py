@@ -251,11 +251,12 @@ def parse_recipe(text: str, name: str, overrides: dict[str, Any] | None = None) 
     with file_errors(name, RecipeError, "see docs/recipes.md for the format", noun="TOML"):
         values = tomllib.loads(text)
     for key, value in (overrides or {}).items():
-        _override(values, key, value, name)
+        override(values, key, value, name)
     return Recipe.read(values, name, RecipeError)
 
 
-def _override(values: dict[str, Any], key: str, value: Any, name: str) -> None:
+def override(values: dict[str, Any], key: str, value: Any, name: str) -> None:
+    """Put a value in the place of a dotted key; ``name`` is what errors call the recipe."""
     *path, last = key.split(".")
     place: Any = values
     try:
