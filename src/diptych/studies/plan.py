@@ -142,6 +142,19 @@ def collection_key(collection: Collection) -> str:
     return fingerprint(collection.text_fingerprint, list(collection.splits), collection.centric)
 
 
+def row_folder(study: Study, row: Row, folder: Path) -> Path:
+    """Return where the runs of a row are: in the study's folder, or in the one beside it that is the row's home."""
+    if row.home not in ("", study.name):
+        beside = folder if folder.name not in ("", "..") else folder.resolve()
+        folder = beside.parent / row.home
+    return folder / "rows" / row.name
+
+
+def rows_in(study: Study, folder: Path) -> list[Path]:
+    """Return the folders of all rows of a study."""
+    return [row_folder(study, row, folder) for row in study.rows]
+
+
 @dataclass(frozen=True)
 class Unit:
     """A row and seed of a plan.
@@ -191,11 +204,7 @@ class Plan:
 
     def target(self, row: Row, seed: int = BASE_SEED) -> Path:
         """Return where a row and seed is kept: in the folder of its home, which may be the one beside."""
-        home = self.folder
-        if row.home not in ("", self.study.name):
-            beside = home if home.name not in ("", "..") else home.resolve()
-            home = beside.parent / row.home
-        return home / "rows" / row.name / f"seed-{seed}"
+        return row_folder(self.study, row, self.folder) / f"seed-{seed}"
 
     def elsewhere(self, row: Row) -> str:
         """Return what to do where what is there is another one than is wanted."""

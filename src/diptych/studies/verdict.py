@@ -11,9 +11,9 @@ A measured mean is
 ``not reproduced``
     otherwise.
 
-Only a number measured on the printed number's own dataset, split and gallery, with the paper's own
-training, gets such a verdict; any other is ``other data`` or ``other training``, or ``unchecked start``
-where training went on from an encoder that was given: whether it is the paper's nobody can tell.
+Only a number measured on the printed number's own dataset, split and gallery, in a setting of the paper's own
+training, gets such a verdict; any other is ``other data`` or ``other training``. Weights and vectors that a person
+gives are taken for what they are called: whether they are the paper's the verdict itself says.
 
 Sources: Hendriksen et al., 2023, for the 5 %; Bleeker and de Rijke, 2022, for spreads over seeds.
 """
@@ -23,22 +23,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from diptych.core.errors import NumericalError, UsageError
+from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.published import Cell, EvaluatedOn, PublishedTable, either, extent_of
 
 Verdict = Literal[
-    "reproduced",
-    "close",
-    "not reproduced",
-    "other data",
-    "other training",
-    "unchecked start",
-    "not run",
-    "not printed",
+    "reproduced", "close", "not reproduced", "other data", "other training", "not run", "not printed"
 ]
 
 CLOSE = 2.0
@@ -106,11 +100,6 @@ def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
     return differences
 
 
-def deviation(values: Sequence[float]) -> float | None:
-    """Sample standard deviation (n − 1); None of a single value."""
-    return statistics.stdev(values) if len(values) > 1 else None
-
-
 def cell_verdict(measured: Sequence[float], cell: Cell) -> Literal["reproduced", "close", "not reproduced"]:
     """Hold one value per seed against a printed cell, of which it is known that they are comparable."""
     if not measured:
@@ -122,117 +111,12 @@ def cell_verdict(measured: Sequence[float], cell: Cell) -> Literal["reproduced",
         return "reproduced"
     distance = abs(statistics.mean(measured) - cell.value)
     allowed = cell.tolerance * abs(cell.value)
-    spreads = [deviation(measured), cell.seed_sd]
+    spreads = [Figure.of(measured).sd, cell.seed_sd]
     within_spread = any(spread is not None and distance <= 2 * spread + 1e-9 for spread in spreads)
     # 1e-9: 5 % of 42.4 is 2.12, and 2.12 apart is within it whatever floats make of it.
     if within_spread or distance <= max(allowed, cell.rounding) + 1e-9:
         return "reproduced"
     return "close" if distance <= CLOSE * allowed + 1e-9 else "not reproduced"
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A number with its spread over seeds.
-
-    Attributes:
-        mean: of all seeds.
-        sd: sample standard deviation over seeds; None when there is one seed, or none was printed.
-        seeds: how many.
-    """
-
-    mean: float
-    sd: float | None = None
-    seeds: int = 1
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Figure:
-        """The figure of one value per seed."""
-        return cls(statistics.mean(values), deviation(values), len(values))
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One figure less another.
-
-    Attributes:
-        mean: difference of the means.
-        spread: standard deviation of the difference of two single runs; None where one has none.
-    """
-
-    mean: float
-    spread: float | None
-
-    @property
-    def beyond_spread(self) -> bool | None:
-        """Whether it is more than twice the spread; None where that is not known."""
-        return None if self.spread is None else abs(self.mean) > 2 * self.spread
-
-    def __str__(self) -> str:
-        digits = 1 if abs(self.mean) >= 1 else 2
-        if self.spread is None:
-            return f"{self.mean:+.{digits}f}"
-        ending = "beyond the seed spread" if self.beyond_spread else "within the seed spread"
-        return f"{self.mean:+.{digits}f} ± {self.spread:.{digits}f}, {ending}"
-
-
-def difference(first: Figure, second: Figure) -> Difference:
-    """``first`` less ``second``."""
-    spread = None
-    if first.sd is not None and second.sd is not None:
-        spread = math.hypot(first.sd, second.sd)
-    return Difference(first.mean - second.mean, spread)
-
-
-@dataclass(frozen=True)
-class Trajectory:
-    """How one training went.
-
-    Attributes:
-        steps: (n,) optimizer steps that were logged.
-        contrastive: (n,) contrastive loss.
-        reconstruction: (n,) reconstruction loss; empty without one.
-        multiplier: (n,) λ; empty without a constraint.
-        epoch_steps: (m,) steps after which the model was validated.
-        rsum: (m,) validation recall sum.
-        bound: η; None without a constraint.
-    """
-
-    steps: Sequence[int]
-    contrastive: Sequence[float]
-    reconstruction: Sequence[float] = ()
-    multiplier: Sequence[float] = ()
-    epoch_steps: Sequence[int] = ()
-    rsum: Sequence[float] = ()
-    bound: float | None = None
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Everything a claim may look at.
-
-    Attributes:
-        figures: row → column → figure.
-        trajectories: row → one per seed.
-        kept: row → a folder per seed with what is too large for figures; see :mod:`diptych.studies.results`.
-        centric: of several collections, each with what its pictures show: ``scene``, ``object``, or nothing
-            where nobody said. Columns then begin with a collection's name, and so do rows of ``kept``.
-        tasks: of several collections, each with what its rows were asked, by row: split and captions.
-    """
-
-    figures: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)
-    trajectories: Mapping[str, Sequence[Trajectory]] = field(default_factory=dict)
-    kept: Mapping[str, Sequence[Path]] = field(default_factory=dict)
-    centric: Mapping[str, str] = field(default_factory=dict)
-    tasks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-    def figure(self, row: str, column: str) -> Figure | None:
-        """The figure, or None where the row was not run or has no such column."""
-        return self.figures.get(row, {}).get(column)
-
-    def only(self, rows: Sequence[str], column: str) -> dict[str, Figure]:
-        """The figures of one column that are there."""
-        found = {row: self.figure(row, column) for row in rows}
-        return {row: figure for row, figure in found.items() if figure is not None}
 
 
 def side_by_side(each: Mapping[str, Evidence], centric: Mapping[str, str]) -> Evidence:
@@ -258,7 +142,7 @@ def printed_by(tables: Sequence[PublishedTable], by: str) -> Evidence:
             if on.dataset == dataset:
                 figures |= printed_evidence(tables, key).figures
         each[dataset] = Evidence(figures)
-    return side_by_side(each, {on.dataset: on.centric for on in keys.values()})
+    return replace(side_by_side(each, {on.dataset: on.centric for on in keys.values()}), exact=True)
 
 
 def printed_evidence(tables: Sequence[PublishedTable], key: str) -> Evidence:
@@ -276,4 +160,4 @@ def printed_evidence(tables: Sequence[PublishedTable], key: str) -> Evidence:
                 known = figures.setdefault(row.config or row.row, {})
                 if not cell.bound:
                     known.setdefault(column, Figure(cell.value, cell.seed_sd, cell.runs))
-    return Evidence(figures)
+    return Evidence(figures, exact=True)
