@@ -77,9 +77,11 @@ class Claim:
             found: list[Finding] = getattr(importlib.import_module(module), name)(evidence)
             return found
         lists = {**self.lists, **_of_evidence(evidence)}
-        asked = [
+        made = [
             one for values in self._variables(evidence, lists) for one in self._asked(values, evidence, lists)
         ]
+        # What variables do not change is asked once.
+        asked = list({one.key if isinstance(one, Formula) else str(one): one for one in made}.values())
         level = LEVEL if self.p is None else self.p / max(1, len(asked))
         return [
             one if isinstance(one, Finding) else one.judge(evidence, len(asked), level) for one in asked

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from diptych.core.table import Table
-from diptych.studies.claims import Claim, Judgement, judge, missing
+from diptych.studies.claims import Claim, Judgement, judge
+from diptych.studies.evidence import Evidence, Figure
+from diptych.studies.formulas import Finding
 from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
 from diptych.studies.results import Entry, Results
-from diptych.studies.rows import FINE_TUNE
-from diptych.studies.study import PUBLISHED, Row, Study
+from diptych.studies.study import AS_PAPER, PUBLISHED, Row, Study, named_function
 from diptych.studies.verdict import (
-    Evidence,
-    Figure,
     Measured,
     Verdict,
     cell_verdict,
@@ -24,6 +23,8 @@ from diptych.studies.verdict import (
 
 OWN = "own"
 """The key of what ours were measured on, where nothing is printed of it."""
+
+JUDGED: tuple[Verdict, ...] = ("reproduced", "close", "not reproduced")
 
 
 @dataclass(frozen=True)
@@ -39,23 +40,28 @@ class ComparedCell:
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One row."""
+    """One row: its cells, and what they depend on; ``why`` there are none."""
 
     row: Row
     printed: PublishedRow | None
     cells: tuple[ComparedCell, ...]
-    seeds: tuple[int, ...]
+    entries: tuple[Entry, ...] = ()
     why: str = ""
     protocol: str = ""
     commands: tuple[str, ...] = ()
-    cpu_seconds: float = 0.0
-    epochs: tuple[int, int] = (0, 0)
     differences: tuple[str, ...] = ()
+    stands_for: str = ""
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds that were measured."""
+        return tuple(entry.seed for entry in self.entries)
 
     @property
     def name(self) -> str:
-        """The paper's number and the label, once where they are the same."""
-        return f"{self.number}  {self.row.label}" if self.number else self.row.label
+        """The paper's number and the label, once where they are the same; of a stand-in, what it is."""
+        label = self.stands_for or self.row.label
+        return f"{self.number}  {label}" if self.number else label
 
     @property
     def number(self) -> str:
@@ -78,7 +84,7 @@ class Block:
         return self.on.key != OWN
 
     def describe(self) -> str:
-        """What the printed numbers were measured on, and by whom: in one line, with rows that differ by name."""
+        """Return what the printed numbers were measured on, and by whom: in one line, with rows that differ by name."""
         each: dict[str, list[str]] = {}
         for row in self.rows:
             if row.printed is not None:
@@ -102,6 +108,7 @@ class Comparison:
         claims: each with what our numbers say and, by dataset, what the paper's own do.
         remarks: what the table does not say of the numbers.
         tables: what the study makes of the numbers besides.
+        evidence: what claims were judged on.
     """
 
     study: Study
@@ -112,142 +119,46 @@ class Comparison:
     claims: tuple[tuple[Claim, Judgement, Mapping[str, Judgement]], ...]
     remarks: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
+    evidence: Evidence = Evidence()
 
-    def counts(self) -> dict[str, int]:
-        """How many cells have each verdict, of those that were measured, are printed and could be checked."""
-        found: dict[str, int] = {}
-        for block in self.blocks:
-            for row in block.rows:
-                for cell in row.cells:
-                    if cell.verdict not in ("not run", "not printed", "unchecked start"):
-                        found[cell.verdict] = found.get(cell.verdict, 0) + 1
-        return found
+    def counts(self) -> dict[Verdict, int]:
+        """Return how many cells have each verdict, of those that were measured and are printed."""
+        cells = [cell for block in self.blocks for row in block.rows for cell in row.cells]
+        found = {one: sum(cell.verdict == one for cell in cells) for one in JUDGED}
+        return {one: count for one, count in found.items() if count}
 
 
-_OF_THE_MACHINE = (
-    "model.image.weights",
-    "model.text.word_vectors",
-    "checkpoints.every_steps",
-    FINE_TUNE,
-    "reconstruction.targets.model",
-    "model.text.targets.model",
-    "dense",
-    "sparsify.vocabulary.source",
-    "sparsify.training.checkpoint_minutes",
-    "measure.",
-)
-"""Keys that say where things are or how often a run is saved: setting them makes no other training.
+@dataclass(frozen=True)
+class Further:
+    """What a study makes of its numbers besides: tables, charts of its page, and remarks."""
 
-What is fine-tuned from an encoder that was given, or made of its rows, is the paper's training, but no
-reproduction: whether it is the paper's encoder cannot be checked.
-"""
+    tables: Sequence[Table] = ()
+    charts: Sequence[object] = ()
+    remarks: Sequence[str] = ()
+    title: str = ""
+    note: str = ""
 
 
-def changed_training(results: Results) -> list[str]:
-    """What was set that makes it another training than the setting's, as dotted keys."""
-    keys = {key for entry in results.entries for key in entry.changed}
-    return sorted(key for key in keys if not key.startswith(_OF_THE_MACHINE))
+def further_of(study: Study, evidence: Evidence) -> Further:
+    """Return what a study makes of its numbers besides."""
+    if not study.further:
+        return Further()
+    found: Further = named_function(study.further)(study, evidence)
+    return found
 
 
-def given_start(entry: Entry) -> str:
-    """The encoder that a person gave a training to go on from; empty for none."""
-    return entry.fine_tuned_from or ("an encoder without a name" if FINE_TUNE in entry.changed else "")
-
-
-def label_of(study: Study, results: Results, block: Block, changed: list[str], is_the_papers: bool) -> str:
-    """The sentence."""
-    if not results.entries:
-        return "Nothing has been run."
-    data = results.entries[0].data
-    setting = study.settings[results.entries[0].setting].description
-    how = f"trained as the setting {results.setting!r} says ({setting})"
-    if changed:
-        how += f", with changes of {', '.join(changed)}"
-    given = ", ".join(dict.fromkeys(start for entry in results.entries if (start := given_start(entry))))
-    begun = "on rows of" if any(row.given for row in (*study.rows, *study.bases)) else "fine-tuned from"
-    if given and is_the_papers:
-        whole = all(given_start(entry) for entry in results.entries)
-        first = "The" if whole else "A reproduction where trained from scratch, else the"
-        return (
-            f"{first} paper's training, {begun} {given}: on {data}; {how}. Whether that is the paper's "
-            "encoder cannot be checked: its cells have no verdict."
-        )
-    if is_the_papers:
-        return f"A reproduction: on {data}; {how}."
-    if given:
-        how += f", {begun} {given}"
-    if not study.printed_keys():
-        return f"Not in the paper: on {data}, {how}."
-    if block.differences:
-        return (
-            f"Not a reproduction: on {data}, {how}. The paper's numbers are of {block.on.describe()}; "
-            "they stand beside ours for orientation, and only the claims are judged."
-        )
-    return (
-        f"Not a reproduction: on the paper's data, but {how}. The paper's numbers stand beside ours for "
-        "orientation, and only the claims are judged."
-    )
-
-
-def label_of_log(study: Study, results: Results, block: Block, is_the_papers: bool) -> str:
-    """The sentence for a study of a log, for which nothing is trained but what predicts."""
-    if not results.entries:
-        return "Nothing has been run."
-    entry = results.entries[0]
-    how = f"on {entry.data}; as the setting {entry.setting!r} says ({study.settings[entry.setting].description})"
-    changed = sorted({key for one in results.entries for key in one.changed})
-    if changed:
-        how += f", with changes of {', '.join(changed)}"
-    if study.without_data:
-        return f"Held against the paper: {study.settings[entry.setting].description}."
-    if is_the_papers:
-        return f"A reproduction: {how}."
-    return (
-        f"Not a reproduction: {how}. The paper's numbers are of {block.on.describe()}; they stand beside ours for "
-        "orientation, and only the claims are judged."
-    )
-
-
-def label_of_several(study: Study, results: Results, changed: list[str], reproduces: bool) -> str:
-    """The sentence for a study of several collections: what stands for its rows, on what it was measured."""
-    if not results.entries:
-        return "Nothing has been run."
-    stands = {}
-    for entry in results.entries:
-        if study.row(entry.row).adapt is not None:
-            continue  # it is its base's
-        row = study.row(entry.row)
-        made = (
-            "nothing is trained" if row.captions_alone else f"trained as the setting {results.setting!r} says"
-        )
-        stands[row.label] = entry.fine_tuned_from or made
-    who = "; ".join(f"{label}: {what}" for label, what in stands.items())
-    data = "; ".join(dict.fromkeys(entry.data for entry in results.entries))
-    how = f" With changes of {', '.join(changed)}." if changed else ""
-    alone = all(row.captions_alone for row in study.rows)
-    if alone and reproduces:
-        verdicts = "Cells have a verdict where collection and captions are those of the printed number."
-    elif alone:
-        verdicts = (
-            "Not a reproduction: the paper's numbers are of other captions. They stand beside ours for "
-            "orientation, and only claims are judged."
-        )
-    elif reproduces:
-        verdicts = (
-            "Cells have a verdict where collection, captions and candidates are those of the printed number; "
-            "whether these are the paper's weights cannot be checked."
-        )
-    else:
-        verdicts = (
-            "Not a reproduction: the paper's numbers are of other data, or of other models. They stand beside "
-            "ours for orientation, and only orders and claims are judged."
-        )
-    return f"{who}. On {data}.{how} {verdicts}"
+def printed_sources(study: Study) -> dict[str, Evidence]:
+    """Return what the paper prints: per dataset, or of a study of several collections per who measured."""
+    on = [one for table in study.published for one in table.evaluated_on]
+    if study.several:
+        found = {by: printed_by(study.published, by) for by in dict.fromkeys(one.by for one in on)}
+        return {by: replace(one, beside=found) for by, one in found.items()}
+    own = [one.key for one in study.published[0].evaluated_on if one.positives == "own"]
+    return {key: printed_evidence(study.published, key) for key in own}
 
 
 def judged_in_the_paper(study: Study) -> list[tuple[Claim, dict[str, Judgement]]]:
-    """Do the paper's own numbers support its text? Per claim and dataset; of a study of several, per claim and
-    who measured."""
+    """Do the paper's own numbers support its text? Per claim and dataset, or per claim and who measured."""
     evidence = printed_sources(study)
     return [
         (claim, {key: _judged(claim, [key], given) for key, given in evidence.items()})
@@ -255,64 +166,93 @@ def judged_in_the_paper(study: Study) -> list[tuple[Claim, dict[str, Judgement]]
     ]
 
 
-def printed_sources(study: Study) -> dict[str, Evidence]:
-    """What the paper prints: per dataset, or of a study of several collections per who measured."""
-    on = [one for table in study.published for one in table.evaluated_on]
-    if study.several:
-        return {by: printed_by(study.published, by) for by in dict.fromkeys(one.by for one in on)}
-    own = [one.key for one in study.published[0].evaluated_on if one.positives == "own"]
-    return {key: printed_evidence(study.published, key) for key in own}
-
-
-def _judged(claim: Claim, keys: list[str], evidence: Evidence) -> Judgement:
-    """Judge a claim on what the paper calls ``keys``; one that is about none of them is not run."""
+def _judged(claim: Claim, keys: Sequence[str], evidence: Evidence) -> Judgement:
+    """Judge a claim on what the paper calls ``keys``; one that is about none of them is not tested."""
     if claim.on and not set(keys) & set(claim.on):
-        return Judgement("not run", (missing(claim.text, ", ".join(claim.on)),))
+        return Judgement("not tested", (Finding.missing(claim.text, ", ".join(claim.on)),))
     return judge(claim, evidence)
 
 
 def compare(study: Study, results: Results) -> Comparison:
     """Hold results against what is printed, and claims against both."""
-    withhold = getattr(study.measure, "withhold", None)  # of people's counts not all may be printed
+    from diptych.studies.runner import measure_of
+
+    withhold = getattr(measure_of(study), "withhold", None)  # of people's counts not all may be printed
     results = results if withhold is None else withhold(results)
-    return _compare_several(study, results) if study.several else _compare_one(study, results)
-
-
-def _compare_one(study: Study, results: Results) -> Comparison:
-    first = next((entry for entry in results.entries), None)
-    own = first.measurements[0].on if first is not None else None
-    keys = study.printed_keys(own.dataset) if own is not None else []
-    is_the_papers = bool(keys)
-    if not keys:
-        keys = study.printed_keys()[:1]
-    changed = changed_training(results)
-    on = {one.key: one for one in study.published[0].evaluated_on}
-    # Where nothing is printed, ours stand alone.
-    held_on = [on[key] for key in keys] or [_as_printed(own)]
-    blocks = tuple(_block(study, results, [one], changed) for one in held_on)
-    as_published = is_the_papers and not blocks[0].differences and not changed and results.setting == "paper"
-    reproduces = as_published and not all(given_start(entry) for entry in results.entries)
-    printed = judged_in_the_paper(study)
+    keys, blocks = _several_blocks(study, results) if study.several else _blocks(study, results)
     evidence = results.evidence()
-    if is_the_papers and not blocks[0].differences:
+    printed = judged_in_the_paper(study)
+    if study.several:
+        evidence = replace(evidence, beside=printed_sources(study))
+    elif keys and not blocks[0].differences:
         evidence = _with_quoted(evidence, study, keys[0])
-    # On other data than the paper's a claim is judged whatever it is about.
     claims = tuple(
-        (claim, _judged(claim, keys, evidence) if is_the_papers else judge(claim, evidence), in_paper)
+        # On other data than the paper's a claim is judged whatever it is about.
+        (
+            claim,
+            _judged(claim, keys, evidence)
+            if keys and not study.several
+            else judge(claim, evidence, list(results.stand_ins)),
+            in_paper,
+        )
         for claim, in_paper in printed
     )
-    if study.of_logs:
-        label = label_of_log(study, results, blocks[0], as_published)
-    else:
-        label = label_of(study, results, blocks[0], changed, as_published)
-    remarks = () if study.remarks is None else tuple(study.remarks(evidence))
-    tables = () if study.tables is None else tuple(study.tables(evidence))
-    return Comparison(study, results, label, reproduces, blocks, claims, remarks, tables)
+    cells = [cell for block in blocks for row in block.rows for cell in row.cells]
+    reproduces = any(cell.verdict in JUDGED for cell in cells)
+    further = further_of(study, evidence)
+    return Comparison(
+        study,
+        results,
+        label_of(study, results, blocks, reproduces),
+        reproduces,
+        tuple(blocks),
+        claims,
+        tuple(further.remarks),
+        tuple(further.tables),
+        evidence,
+    )
 
 
-def _compare_several(study: Study, results: Results) -> Comparison:
-    """A block per collection and who measured it: what was measured here first, then the rest of the table."""
-    changed = changed_training(results)
+def label_of(study: Study, results: Results, blocks: Sequence[Block], reproduces: bool) -> str:
+    """Return in one sentence what the numbers are and are not."""
+    if not results.entries:
+        return "Nothing has been run."
+    entries, name = results.entries, results.entries[0].setting
+    setting = study.settings[name]
+    data = "; ".join(dict.fromkeys(entry.data for entry in entries))
+    parts = [f"on {data}", f"as the setting {name!r} says ({setting.description})"]
+    if changed := sorted({key for entry in entries for key in entry.changed}):
+        parts.append(f"with changes of {', '.join(changed)}")
+    if given := dict.fromkeys(entry.given for entry in entries if entry.given):
+        parts.append(f"with what was given: {', '.join(given)}")
+    if stand_ins := results.stand_ins:
+        each = (f"{what} for {study.row(row).label}" for row, what in stand_ins.items())
+        parts.append(f"with stand-ins: {', '.join(each)}")
+    how = ", ".join(parts)
+    if study.of == "nothing":
+        return f"Held against the paper: {setting.description}."
+    if reproduces:
+        ending = "" if not given else " Weights and vectors are taken for what they were given as."
+        return f"A reproduction: {how}.{ending}"
+    if study.ours or not study.printed_keys():
+        return f"Not in the paper: {how}."
+    of = f" The paper's numbers are of {blocks[0].describe()}." if blocks and blocks[0].is_printed else ""
+    return (
+        f"Not a reproduction: {how}.{of} They stand beside ours for orientation, and only claims are judged."
+    )
+
+
+def _blocks(study: Study, results: Results) -> tuple[list[str], list[Block]]:
+    """Return the paper's keys for what was measured here, and a block for each; without any, ours stand alone."""
+    own = results.entries[0].measurements[0].on if results.entries else None
+    keys = study.printed_keys(own.dataset) if own is not None else []
+    on = {one.key: one for one in study.published[0].evaluated_on}
+    held_on = [on[key] for key in keys or study.printed_keys()[:1]] or [_as_printed(own)]
+    return keys, [_block(study, results, [one]) for one in held_on]
+
+
+def _several_blocks(study: Study, results: Results) -> tuple[list[str], list[Block]]:
+    """Return a block per collection and who measured it: what was measured here first, then the rest of the table."""
     printed: dict[tuple[str, str], list[EvaluatedOn]] = {}
     for table in study.published:
         for on in table.evaluated_on:
@@ -322,31 +262,16 @@ def _compare_several(study: Study, results: Results) -> Comparison:
         ours = results.on(name)
         held_on = [on for (of, _), on in printed.items() if of == name.lower()]
         alone = [[_as_printed(ours.entries[0].measurements[0].on)]]
-        blocks += [_block(study, ours, on, changed) for on in held_on or alone]
-    nothing = Results(study.name, (), results.left_out)
-    rest = {on.dataset for on in study.published[0].evaluated_on} - {
-        name.lower() for name in results.datasets
-    }
-    blocks += [_block(study, nothing, on, changed) for (of, _), on in printed.items() if of in rest]
-    reproduces = any(
-        cell.verdict in ("reproduced", "close", "not reproduced")
-        for block in blocks
-        for row in block.rows
-        for cell in row.cells
-    )
-    evidence = results.evidence()
-    claims = tuple((claim, judge(claim, evidence), said) for claim, said in judged_in_the_paper(study))
-    remarks = () if study.remarks is None else tuple(study.remarks(evidence))
-    label = label_of_several(study, results, changed, reproduces)
-    tables = () if study.tables is None else tuple(study.tables(evidence))
-    return Comparison(study, results, label, reproduces, tuple(blocks), claims, remarks, tables)
+        blocks += [_block(study, ours, on) for on in held_on or alone]
+    nothing, here = Results(study.name, (), results.left_out), {name.lower() for name in results.datasets}
+    own = {on.dataset for on in study.published[0].evaluated_on}
+    return [], blocks + [_block(study, nothing, on) for (of, _), on in printed.items() if of in own - here]
 
 
 def _as_printed(own: Measured | None) -> EvaluatedOn:
-    """What ours were measured on, in the words of printed numbers."""
+    """Return what ours were measured on, in the words of printed numbers."""
     if own is None:
         return EvaluatedOn(OWN, "nothing", "none", 0, (0,))
-    sessions = (own.sessions,) if own.sessions else ()
     return EvaluatedOn(
         OWN,
         own.dataset,
@@ -355,30 +280,27 @@ def _as_printed(own: Measured | None) -> EvaluatedOn:
         (own.captions,),
         own.protocol,
         chosen=own.chosen,
-        sessions=sessions,
+        sessions=(own.sessions,) if own.sessions else (),
         products=own.products,
         categories=(own.categories,) if own.categories else (),
     )
 
 
 def _with_quoted(evidence: Evidence, study: Study, key: str) -> Evidence:
-    """Ours beside the rows that the paper itself quotes from elsewhere, measured on the same thing."""
+    """Return ours beside the rows that the paper itself quotes from elsewhere, measured on the same thing."""
     quoted = {row.row for table in study.published for row in table.rows if row.config is None}
     printed = printed_evidence(study.published, key).figures
     beside = {name: printed[name] for name in printed if name in quoted}
-    return Evidence({**beside, **evidence.figures}, evidence.trajectories, evidence.kept)
+    return replace(evidence, figures={**beside, **evidence.figures}, fixed=evidence.fixed | frozenset(beside))
 
 
-def _block(study: Study, results: Results, on: Sequence[EvaluatedOn], changed: list[str]) -> Block:
-    """Rows beside what is printed of them on one of ``on``, which differ where a paper gives rows other tasks."""
+def _block(study: Study, results: Results, on: Sequence[EvaluatedOn]) -> Block:
+    """Return rows beside what is printed of them on one of ``on``, which differ where rows have other tasks."""
     rows = []
     for row in study.rows:
         own = next((one for one in on if study.printed(row.name, one.key) is not None), None)
         if own is not None or (on[0].positives == "own" and results.of(row.name)):
-            touched = {key for entry in results.of(row.name) for key in entry.changed}
-            # Rows of several collections are models of their own: what changed one leaves the others alone.
-            another = bool(touched & set(changed) if study.several else changed)
-            rows.append(_row(study, results, row, own or on[0], another))
+            rows.append(_row(study, results, row, own or on[0]))
     found = [row for row in rows if row.seeds]
     if len(on) == 1:
         differences = found[0].differences if found else ()
@@ -388,11 +310,12 @@ def _block(study: Study, results: Results, on: Sequence[EvaluatedOn], changed: l
     return Block(on[0], differences, tuple(rows))
 
 
-def _row(study: Study, results: Results, row: Row, on: EvaluatedOn, changed: bool) -> ComparedRow:
+def _row(study: Study, results: Results, row: Row, on: EvaluatedOn) -> ComparedRow:
     entries = results.of(row.name)
     measured = [one for entry in entries if (one := entry.measured(on.positives)) is not None]
     printed = study.printed(row.name, on.key)
     differences = same_evaluation(measured[0].on, on) if measured and on.key != OWN else []
+    another = any(entry.changed or entry.stands_for for entry in entries) or results.setting not in AS_PAPER
     cells = []
     for column in study.columns:
         plain = results.values(row.name, column.name, on.positives)
@@ -406,36 +329,20 @@ def _row(study: Study, results: Results, row: Row, on: EvaluatedOn, changed: boo
             verdict = "not printed"
         elif differences:
             verdict = "other data"
-        elif changed or results.setting != "paper":
-            verdict = "other training"
-        elif not row.pretrained and any(given_start(entry) for entry in entries):
-            verdict = "unchecked start"
         else:
-            verdict = cell_verdict(held, cell)
-        cells.append(
-            ComparedCell(
-                column.name,
-                cell,
-                Figure.of(held) if held else None,
-                Figure.of(plain) if as_published and plain else None,
-                verdict,
-            )
-        )
-    why = ""
-    if not measured:
-        why = results.left_out.get(
-            row.name, "" if on.positives == "own" else f"needs --positives {on.positives}:PATH"
-        )
-        why = why or "not run"
+            verdict = "other training" if another else cell_verdict(held, cell)
+        figure = Figure.of(held) if held else None
+        right = Figure.of(plain) if as_published and plain else None
+        cells.append(ComparedCell(column.name, cell, figure, right, verdict))
+    needs = "" if on.positives == "own" else f"needs --positives {on.positives}:PATH"
     return ComparedRow(
-        row=row,
-        printed=printed,
-        cells=tuple(cells),
-        seeds=tuple(entry.seed for entry in entries) if measured else (),
-        why=why,
-        protocol=measured[0].protocol if measured else "",
-        commands=tuple(text.format(run=entries[0].run) for text in measured[0].commands) if measured else (),
-        cpu_seconds=sum(entry.cpu_seconds for entry in entries),
-        epochs=entries[0].epochs if entries else (0, 0),
-        differences=tuple(differences),
+        row,
+        printed,
+        tuple(cells),
+        tuple(entries) if measured else (),
+        "" if measured else results.left_out.get(row.name, needs) or "not run",
+        measured[0].protocol if measured else "",
+        tuple(text.format(run=entries[0].run) for text in measured[0].commands) if measured else (),
+        tuple(differences),
+        results.stand_ins.get(row.name, ""),
     )

@@ -116,6 +116,11 @@ class Formula:
         return cls(text, tuple(places), tree, otherwise)
 
     @property
+    def key(self) -> tuple[str, tuple[Place, ...]]:
+        """What tells it from others."""
+        return ast.unparse(self.tree), self.places
+
+    @property
     def what(self) -> str:
         """The formula with the column that it is asked of."""
         columns = list(dict.fromkeys(column for _, column in self.places))
