@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from diptych.core.table import Table
 from diptych.studies.claims import Claim, Judgement, judge
@@ -119,7 +119,7 @@ class Comparison:
     claims: tuple[tuple[Claim, Judgement, Mapping[str, Judgement]], ...]
     remarks: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
-    evidence: Evidence = Evidence()
+    evidence: Evidence = field(default_factory=Evidence)
 
     def counts(self) -> dict[Verdict, int]:
         """Return how many cells have each verdict, of those that were measured and are printed."""

@@ -260,13 +260,13 @@ class Plan:
             )
         return None
 
-    def units(self, rows: Sequence[Row], seeds: Sequence[int], once: Iterable[str]) -> list[Unit]:
-        """Return what to make, a row's base before the row, each once; ``once`` are kinds that no seed changes."""
+    def units(self, rows: Sequence[Row], seeds: Sequence[int], once: Sequence[str]) -> list[Unit]:
+        """Return what to make, a row's base before the row, each once; ``once`` are rows that no seed changes."""
         shown: dict[tuple[str, int], bool] = {}
         for row in rows:
             for base in self.bases_of(row):
                 shown.setdefault((base.name, BASE_SEED), False)
-            fixed = row.kind in once or self.is_given(row)
+            fixed = row.name in once or self.is_given(row)
             shown |= {(row.name, seed): True for seed in ([BASE_SEED] if fixed else seeds)}
         names = list(dict.fromkeys(name for name, _ in shown))
         units = []

@@ -1,81 +1,85 @@
-"""Run a study: its rows and seeds are units, each made (trained, opened, or nothing), then measured.
+"""Run a study: its rows and seeds are units of a job, each made (trained, opened, or nothing), then measured.
 
 ::
 
     OUT/
       study.json           which study and setting, and the command
-      rows/ROW/seed-N/     a run folder, or a head's; its studies/STUDY.json is what it gave to each study,
-                           studies/STUDY@NAME.json on one of several collections
+      units/ROW-seed-N.json  what a row and seed gave, …@NAME.json on one of several collections
+      rows/ROW/seed-N/     a run folder, or a head's, in the folder of the first study of the paper that has the row
       results.json         all of it for this study
       report.html          published and measured side by side
 
-What is made and measured is kept with its state: a unit of the same state is not measured again. An interrupted
-training resumes; one of another recipe or other data, or that another process trains, is an error.
-Rows of a log and of a catalogue come from :mod:`diptych.studies.logs` and :mod:`diptych.studies.catalogues`.
+A unit that is there, made and measured as it would be now, is not measured again. An interrupted training
+resumes; one of another recipe or other data, or that another process trains, is an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 from diptych.core.context import check_stop, stopping, task
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import cache_root
 from diptych.core.fingerprint import fingerprint
-from diptych.studies.making import (
-    Collections,
-    Machine,
-    Made,
-    Unit,
-    Wanted,
-    check,
-    collection_key,
-    cost_of,
-    cpu_seconds,
-    logger,
-    make,
-)
-from diptych.studies.results import Entry, Results, claim_folder, entries_of, entry_file, is_kept
-from diptych.studies.rows import (
-    BASE_SEED,
-    DEFAULT,
+from diptych.studies.plan import (
     MEASURE,
     Choices,
-    base_of,
-    measuring_of,
-    rows_of,
-    run_folder,
-    setting_for,
-    usable_rows,
-    way_of,
-    why_left_out,
+    Collections,
+    Plan,
+    Unit,
+    collection_key,
+    rows_in,
 )
-from diptych.studies.study import Row, SettingName, Study
+from diptych.studies.results import Entry, Measurement, Results, claim_folder, entries_in, entry_file
+from diptych.studies.sources import SOURCES, Made, Source, Subject, cost_of, cpu_seconds, logger
+from diptych.studies.study import SettingName, Study, named_function
 
-if TYPE_CHECKING:
-    from diptych.data.collection import Collection
+DEFAULT = Choices()
+"""Nothing chosen: the setting that fits, on its own data."""
+
+MEASURES = {
+    "retrieval": "diptych.studies.retrieval:Retrieval",
+    "counting": "diptych.studies.retrieval:Counting",
+    "shortcuts": "diptych.studies.shortcuts:ShortcutRetrieval",
+    "information": "diptych.studies.shortcuts:Information",
+    "zero-shot": "diptych.studies.zero_shot:ZeroShot",
+    "sparse": "diptych.studies.sparse:SparseRetrieval",
+    "searching": "diptych.studies.searched:Searching",
+    "granularity": "diptych.studies.brittleness:Granularity",
+    "clean": "diptych.studies.brittleness:Clean",
+    "suite": "diptych.studies.brittleness:Suite",
+    "counted": "diptych.studies.logs:Counted",
+    "predicted": "diptych.studies.logs:Predicted",
+    "importance": "diptych.studies.logs:Importance",
+    "declared": "diptych.studies.logs:Declared",
+    "retrieved": "diptych.studies.catalogues:Retrieved",
+    "seen": "diptych.studies.catalogues:Seen",
+    "error-trees": "diptych.studies.catalogues:ErrorTrees",
+    "error-depths": "diptych.studies.catalogues:ErrorDepths",
+}
+"""Ways of measuring, by the names that studies have in papers' files."""
 
 
-class RowSource(Protocol):
-    """Where a study's rows come from."""
+class Measuring(Protocol):
+    """How a study's columns are measured."""
 
-    setting: SettingName
-    left_out: dict[str, str]
-    nothing: str
-    """Why a row without any measurement is left out; empty where that is not said."""
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the measurement depends on besides the run; JSON-able."""
 
-    def units(self) -> list[Unit]:
-        """Return rows and seeds in order, after seeing that they can be made; nothing is made yet."""
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Measure one run: on its collection's own pairs first, then by further judgements; nothing where it cannot."""
 
-    def made(self, unit: Unit) -> Iterator[Made]:
-        """Make a unit and yield what is to be measured of it."""
 
-    def hint(self) -> tuple[str, str]:
-        """Return what was measured, in one line, and what to do where it gave nothing at all."""
+def measure_of(study: Study) -> Measuring:
+    """Return how a study's columns are measured."""
+    options = {key: value for key, value in study.measure.items() if key != "kind"}
+    found: Measuring = named_function(MEASURES[study.measure["kind"]])(**options)
+    return found
 
 
 def run_study(
@@ -83,10 +87,11 @@ def run_study(
     folder: Path | str,
     choices: Choices = DEFAULT,
     *,
-    rows: list[str] | None = None,
+    rows: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
     features_root: Path | None = None,
     accelerator: str = "auto",
+    devices: int = 1,
     command: str = "",
 ) -> Results:
     """Make and measure a study's rows; what is there already is used.
@@ -99,6 +104,7 @@ def run_study(
         seeds: the setting's own when not given.
         features_root: where cached features live, shared by all rows; the cache folder when not given.
         accelerator: as for training.
+        devices: how many of them train.
         command: what a person types to have the same; kept for reports.
 
     Returns:
@@ -108,233 +114,164 @@ def run_study(
         Interrupted: a stop was asked for; the same call resumes.
         UsageError: the folder holds another study, or runs of other recipes; no row can be run.
     """
-    folder = Path(folder)
-    machine = Machine(features_root or cache_root() / "features", accelerator)
-    source = _source(study, folder, choices, rows, seeds, machine)
-    units = source.units()
-    claim_folder(folder, study, source.setting, command)
-    states: set[str] = set()
-    measured: dict[str, bool] = {}
+    features = features_root or cache_root() / "features"
+    plan = plan_of(study, Path(folder), choices, features, accelerator, devices)
+    sources: dict[str, Source] = {
+        kind: named_function(SOURCES[kind])()
+        for kind in dict.fromkeys(row.kind for row in (*study.rows, *study.bases))
+    }
+    asked = study.resolve(rows or plan.setting.rows)
+    left_out = {row.name: why for row in asked if (why := plan.why_not(row))}
+    seeds = tuple(plan.setting.seeds if seeds is None else seeds)
+    for kind, source in sources.items():
+        of_kind = [row for row in asked if row.kind == kind and row.name not in left_out]
+        left_out |= source.begin(plan, of_kind, seeds) if of_kind else {}
+    usable = [row for row in asked if row.name not in left_out]
+    if not usable:
+        row, why = next(iter(left_out.items()))
+        raise UsageError(f"no row of {study.name} can be run: {row} {why}", "choose other rows with --rows")
+    units = plan.units(usable, seeds, [row.name for row in usable if sources[row.kind].is_fixed(row)])
     for unit in units:
+        sources[unit.row.kind].check(plan, unit.row)
+    claim_folder(plan.folder, study, plan.name, command)
+    measure, states = measure_of(study), set[str]()
+    for unit in units:
+        source, there = sources[unit.row.kind], False
         with task(f"{unit.place}: {unit.row.name}", 1, "rows") as bar:
-            for made in source.made(unit):
-                state = fingerprint(study.measure.about, *made.state)
+            made = source.make(plan, unit.row, unit.seed, f"{unit.place}: {unit.row.label}")
+            for one in _on_each(plan, made):
+                state = fingerprint(measure.about, *one.state)
                 states.add(state)
-                there = unit.shown and _measured(study, unit, made, state, source, folder)
-                measured[unit.row.name] = there or measured.get(unit.row.name, False)
+                there |= unit.shown and _measured(plan, unit, one, state, source, measure)
                 if stopping():
                     break
             bar.advance(1)
+        if unit.shown and not there and source.nothing:
+            left_out.setdefault(unit.row.name, source.nothing)
         check_stop(f"stopped after {unit.place} of {study.name}; nothing is lost")
-    if source.nothing:
-        source.left_out |= {row: source.nothing for row, there in measured.items() if not there}
-        _remove_others(study, folder, states)
-    results = Results(study.name, tuple(entries_of(study, folder)), source.left_out, study.several)
-    if source.nothing and not results.entries:
-        data, fix = source.hint()
-        raise DataError(f"{data}: nothing of {study.name} can be measured ({study.asks})", fix)
-    results.save(folder / "results.json")
+    found = list(entries_in(study, rows_in(study, plan.folder)))
+    if study.of != "collections":  # rows of earlier calls on other data: no table can hold both
+        for entry in found:
+            if entry.key not in states:
+                entry_file(Path(entry.run), study.name).unlink(missing_ok=True)
+        found = [entry for entry in found if entry.key in states]
+        if not found:
+            data, fix = sources[usable[0].kind].hint()
+            raise DataError(f"{data}: nothing of {study.name} can be measured ({study.asks})", fix)
+    results = Results(study.name, tuple(found), left_out, study.several)
+    results.save(plan.folder / "results.json")
     return results
 
 
-def _source(
-    study: Study,
-    folder: Path,
-    choices: Choices,
-    rows: list[str] | None,
-    seeds: Sequence[int] | None,
-    machine: Machine,
-) -> RowSource:
-    if study.of_logs or study.of_catalogues:
-        kind = "log" if study.of_logs else "catalogue"
-        for flag in ("targets", "regions", "positives"):
-            if (value := getattr(choices, flag)) is not None:
-                raise UsageError(
-                    f"--{flag} {value}: {study.name} is of a shop's {kind}", f"leave --{flag} out"
-                )
-    if study.of_logs:
-        from diptych.studies.logs import LogRows
-
-        return LogRows.of(study, folder, choices, rows)
-    if study.of_catalogues:
-        from diptych.studies.catalogues import CatalogueRows
-
-        return CatalogueRows.of(study, folder, choices, rows, seeds, machine)
-    return _TrainedRows.of(study, folder, choices, rows, seeds, machine)
+def _on_each(plan: Plan, made: Made) -> Iterator[Made]:
+    """Yield what is to be measured of a row: once, or on each of several collections."""
+    if plan.study.of != "collections":
+        yield made
+        return
+    state = (*made.state, plan.choices.positives)
+    if not plan.study.several:
+        yield _described(made, state)
+        return
+    measuring = plan.measuring(plan.study.measured_by)
+    for name, collection in plan.several.items():
+        subject = replace(made.subject, collection=collection, measuring=measuring)
+        yield _described(replace(made, subject=subject, dataset=name), (*state, collection_key(collection)))
 
 
-def _measured(study: Study, unit: Unit, made: Made, state: str, source: RowSource, folder: Path) -> bool:
+def _described(made: Made, state: tuple[object, ...]) -> Made:
+    measuring = [dict(made.subject.measuring)] if made.subject.measuring else []
+    return replace(made, state=(*state, *measuring), data=made.subject.collection.describe())
+
+
+def _measured(plan: Plan, unit: Unit, made: Made, state: str, source: Source, measure: Measuring) -> bool:
     """Return whether a unit has numbers, of this state already or measured now."""
-    target = run_folder(study, unit.row, unit.seed, folder)
-    file = entry_file(target, study.name, made.dataset)
+    target = plan.target(unit.row, unit.seed)
+    file = entry_file(target, plan.study.name, made.dataset)
     there = None if made.again else Entry.kept_at(file, state)
-    if there is not None and _is_whole(there, target, study):
+    if there is not None and all((target / one.kept).is_dir() for one in there.measurements if one.kept):
         return True
-    what = f"{unit.place}: {unit.row.label}"
+    on = f" on {made.dataset}" if made.dataset else ""
     if not source.nothing:
-        logger.info(f"{what}: measuring{f' on {made.dataset}' if made.dataset else ''}")
+        logger.info(f"{unit.place}: {unit.row.label}: measuring{on}")
     with cost_of(target) if made.costs else nullcontext():
-        measurements = study.measure(made.subject)
+        measurements = measure(made.subject)
     if not measurements:
         if not source.nothing:
-            logger.info(f"{what}: cannot be measured on {made.dataset}")
+            logger.info(f"{unit.place}: {unit.row.label}: cannot be measured{on}")
         file.unlink(missing_ok=True)  # of an earlier call, on other data
         return False
     Entry(
-        study=study.name,
+        study=plan.study.name,
         row=unit.row.name,
         seed=unit.seed,
-        setting=source.setting,
+        setting=plan.name,
         measurements=measurements,
         key=state,
         run=str(target),
         data=made.data,
         epochs=made.epochs,
         cpu_seconds=cpu_seconds(target) if made.seconds is None else made.seconds,
-        changed=made.changed,
-        fine_tuned_from=made.given,
+        changed=plan.changed(unit.row),
+        given=made.given,
+        stands_for=made.stands_for,
+        fixed=source.is_fixed(unit.row) or plan.is_given(unit.row),
     ).save(file, of=state)
     return True
 
 
-def _is_whole(entry: Entry, target: Path, study: Study) -> bool:
-    """Return whether all that an entry keeps is still there."""
-    from diptych.evaluation import Result
-
-    kept = [target / one.kept for one in entry.measurements if one.kept]
-    if study.of_logs or study.of_catalogues:
-        return all(folder.is_dir() for folder in kept)
-    # Of an encoder as it is the whole evaluation is kept.
-    return all(is_kept(folder) or (folder / Result.marker()).is_file() for folder in kept)
-
-
-def _remove_others(study: Study, folder: Path, states: set[str]) -> None:
-    """Remove rows of earlier calls that are of other data, or were measured otherwise: no table can hold both."""
-    for entry in list(entries_of(study, folder)):
-        if entry.key not in states:
-            entry_file(Path(entry.run), study.name).unlink(missing_ok=True)
-
-
-@dataclass
-class _TrainedRows:
-    """Rows that are trained, or given, on collections of pictures and captions."""
-
-    study: Study
-    folder: Path
-    choices: Choices
-    setting: SettingName
-    collections: Collections
-    machine: Machine
-    left_out: dict[str, str]
-    plan: list[Unit]
-    nothing: str = ""
-
-    @classmethod
-    def of(
-        cls,
-        study: Study,
-        folder: Path,
-        choices: Choices,
-        rows: list[str] | None,
-        seeds: Sequence[int] | None,
-        machine: Machine,
-    ) -> _TrainedRows:
-        choices, setting, named = chosen_for(study, choices)
-        asked = rows_of(study, setting, rows)
-        left_out = {row.name: why for row in asked if (why := why_left_out(study, row, setting, choices))}
-        usable = usable_rows(study, asked, left_out)
-        seeds = study.settings[setting].seeds if seeds is None else seeds
-        plan = plan_of(study, usable, seeds, setting, choices)
-        if study.check_measuring is not None:
-            study.check_measuring(measuring_of(choices.values, study.measured_by), named)
-        return cls(study, folder, choices, setting, Collections(choices, named), machine, left_out, plan)
-
-    def units(self) -> list[Unit]:
-        for unit in self.plan:
-            check(self._wanted(unit))
-        return self.plan
-
-    def _wanted(self, unit: Unit) -> Wanted:
-        what = f"{unit.place}: {unit.row.label}"
-        return Wanted(self.study, unit.row, unit.seed, self.setting, self.choices, self.folder, what)
-
-    def made(self, unit: Unit) -> Iterator[Made]:
-        made = make(self._wanted(unit), self.collections, self.machine)
-        state = (*made.state, self.choices.positives)
-        if not self.study.several:
-            yield self._described(made, made.subject.collection, state, None)
-            return
-        measuring = measuring_of(self.choices.values, self.study.measured_by)
-        for name, collection in self.collections.several.items():
-            subject = replace(made.subject, collection=collection, measuring=measuring)
-            yield self._described(
-                replace(made, subject=subject), collection, (*state, collection_key(collection)), name
-            )
-
-    @staticmethod
-    def _described(made: Made, collection: Collection, state: tuple[object, ...], name: str | None) -> Made:
-        measuring = [dict(made.subject.measuring)] if made.subject.measuring else []
-        return replace(made, state=(*state, *measuring), data=collection.describe(), dataset=name)
-
-    def hint(self) -> tuple[str, str]:
-        return "", ""
-
-
 def plan_of(
-    study: Study, rows: Sequence[Row], seeds: Sequence[int], setting: SettingName, choices: Choices = DEFAULT
-) -> list[Unit]:
-    """What to train, a row's base before the row; each once."""
-    jobs: dict[tuple[str, int], Unit] = {}
-    for row in rows:
-        for base in _bases(study, row, setting, choices):
-            jobs.setdefault((base.name, BASE_SEED), Unit(base, BASE_SEED, shown=False))
-        # What is given is the same with every seed, and so are captions.
-        once = way_of(row, choices.values) in ("given", "captions")
-        for seed in [BASE_SEED] if once else seeds:
-            jobs[row.name, seed] = Unit(row, seed)
-    names = list(dict.fromkeys(name for name, _ in jobs))
-    placed = []
-    for job in jobs.values():
-        of_row = [seed for name, seed in jobs if name == job.row.name]
-        place = f"row {names.index(job.row.name) + 1} of {len(names)}"
-        if len(of_row) > 1:
-            place += f", seed {of_row.index(job.seed) + 1} of {len(of_row)}"
-        placed.append(Unit(job.row, job.seed, job.shown, place))
-    return placed
+    study: Study,
+    folder: Path,
+    choices: Choices,
+    features: Path,
+    accelerator: str = "auto",
+    devices: int = 1,
+) -> Plan:
+    """Choose the setting that fits, and fill in what it gives where nothing was chosen."""
+    collections = Collections()
+    several: dict[str, Any] = {}
+    if study.of != "collections":
+        for flag in ("targets", "regions", "positives"):
+            if (value := getattr(choices, flag)) is not None:
+                raise UsageError(
+                    f"--{flag} {value}: {study.name} is of a shop's {study.of}", f"leave --{flag} out"
+                )
+    if study.several:
+        choices, name, several = _several(study, choices, collections)
+    elif choices.collections:
+        raise UsageError(f"{study.name} is of one collection", "give one --data")
+    else:
+        given = None if choices.data is None else collections.of(choices.data)
+        name = setting_for(study, None if given is None else given.name, choices.setting)
+    return Plan(study, folder, name, choices, several, collections, features, accelerator, devices)
 
 
-def _bases(study: Study, row: Row, setting: SettingName, choices: Choices) -> Iterator[Row]:
-    """The rows that ``row`` starts from, the first of them first."""
-    base = base_of(study, row, setting, choices)
-    if base is not None:
-        yield from _bases(study, base, setting, choices)
-        yield base
+def setting_for(study: Study, dataset: str | None, asked: SettingName | None = None) -> SettingName:
+    """Return the setting asked for, else ``paper`` on the paper's datasets, ``data`` on others, ``quick`` on none."""
+    fits: SettingName = "quick"
+    if dataset is not None:
+        fits = "paper" if study.printed_keys(dataset) else "data"
+    study.setting(asked or fits)
+    return asked or fits
 
 
-def chosen_for(study: Study, choices: Choices) -> tuple[Choices, SettingName, dict[str, Collection]]:
-    """The choices with what the setting gives where nothing was chosen, the setting, and the collections of
-    a study of several.
-    """
-    if not study.several:
-        if choices.collections:
-            raise UsageError(f"{study.name} is of one collection", "give one --data")
-        given = Collections(choices).given
-        return choices, setting_for(study, None if given is None else given.name, choices.setting), {}
-    asked = choices.setting
-    if asked is None and not choices.collections:
-        asked = "quick"
+def _several(
+    study: Study, choices: Choices, collections: Collections
+) -> tuple[Choices, SettingName, dict[str, Any]]:
+    """Return the choices with what the setting gives, the setting, and the collections that are measured on."""
+    asked = choices.setting or (None if choices.collections else "quick")
     sections = choices.collections
     if not sections and asked is not None:
-        sections = tuple(study.settings[setting_for(study, None, asked)].collections.items())
+        sections = tuple(study.setting(asked).collections.items())
     if not sections:
         raise UsageError(
             f"no data given for {study.name}", "give collections: --data NAME=DATASET, repeatable"
         )
-    named = Collections(choices).named(sections)
+    named = collections.named(sections)
     # The paper's own setting where one of them is the paper's.
     printed = [name for name in named if study.printed_keys(name)]
-    setting = setting_for(study, next(iter([*printed, *named])), asked)
-    own = study.settings[setting]
+    name = setting_for(study, next(iter([*printed, *named])), asked)
+    own = study.setting(name)
     measured = {f"{MEASURE}.{key}": value for key, value in own.measure.items()}
-    values = {**own.given, **measured, **choices.values}
-    return replace(choices, values=values, collections=sections), setting, named
+    values: Mapping[str, Any] = {**own.given, **measured, **choices.values}
+    return replace(choices, values=values, collections=sections), name, named

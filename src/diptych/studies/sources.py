@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import write_json
@@ -73,6 +73,7 @@ class Made:
         state: what it is, JSON-able: with the way of measuring, the name of a measurement.
         epochs: how many were trained, and the best; 0 where nothing was.
         given: the encoder that the person gave, to measure or to go on from, with its fingerprint.
+        stands_for: of a published encoder's row, what was made in its place.
         data: what it is measured on, in one line.
         dataset: which of several collections that is.
         seconds: processor time of making it; what its folder says when not given.
@@ -84,6 +85,7 @@ class Made:
     state: tuple[Any, ...]
     epochs: tuple[int, int] = (0, 0)
     given: str = ""
+    stands_for: str = ""
     data: str = ""
     dataset: str | None = None
     seconds: float | None = None
@@ -91,17 +93,30 @@ class Made:
     again: bool = False
 
 
-class Source(Protocol):
-    """A kind of row."""
+class Source:
+    """A kind of row. There is one per call of a study, which may keep what its rows share."""
 
-    once: bool
-    """Whether no seed changes it."""
+    nothing = ""
+    """Why a row without any measurement is left out; empty where that is not said."""
+
+    def begin(self, plan: Plan, rows: Sequence[Row], seeds: Sequence[int]) -> dict[str, str]:
+        """Open what the rows share; return those that cannot be made, and why."""
+        return {}
+
+    def is_fixed(self, row: Row) -> bool:
+        """Return whether no seed changes a row."""
+        return False
 
     def check(self, plan: Plan, row: Row) -> None:
         """See that a row can be made and measured as asked, before its base is made for it."""
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
         """Make a row, go on with it, or find it there; its base is there already. ``what``: how lines begin."""
+        raise NotImplementedError
+
+    def hint(self) -> tuple[str, str]:
+        """Return what was measured, in one line, and what to do where it gave nothing at all."""
+        return "", ""
 
 
 @contextmanager
@@ -123,10 +138,8 @@ def cpu_seconds(folder: Path) -> float:
 # What is trained -----------------------------------------------------------------------------------
 
 
-class Recipes:
+class Recipes(Source):
     """A training of a recipe, or dense rows that a person gives in its place."""
-
-    once = False
 
     def check(self, plan: Plan, row: Row) -> None:
         """See that what is given has a name."""
@@ -332,7 +345,8 @@ class Pretrained(Recipes):
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
         """Take the encoder, or train what stands for it."""
         if not plan.is_given(row):
-            return super().make(plan, row, seed, what)
+            made = super().make(plan, row, seed, what)
+            return replace(made, stands_for=str(made.subject.run.recipe.description))
         given = given_encoder(plan, row)
         mark = given.encoder.fingerprint
         mark_given(plan, row, given.source, {"fingerprint": mark}, what)
@@ -340,10 +354,12 @@ class Pretrained(Recipes):
         return Made(subject, ("given", mark), given=f"{given.source} (fingerprint {mark})")
 
 
-class Captions:
+class Captions(Source):
     """Nothing is made: what is measured are the captions themselves."""
 
-    once = True
+    def is_fixed(self, row: Row) -> bool:
+        """Return that captions are the same with every seed."""
+        return True
 
     def check(self, plan: Plan, row: Row) -> None:
         """See that nothing is set about a training."""
