@@ -82,10 +82,10 @@ class Claim:
         ]
         # What variables do not change is asked once.
         asked = list({one.key if isinstance(one, Formula) else str(one): one for one in made}.values())
-        level = LEVEL if self.p is None else self.p / max(1, len(asked))
-        return [
-            one if isinstance(one, Finding) else one.judge(evidence, len(asked), level) for one in asked
-        ] or [Finding.missing(self.text, "what it is about")]
+        # A claim fails when one comparison does: so many of them are corrected for, where tests are not already.
+        level, of = (LEVEL, len(asked)) if self.p is None else (self.p / max(1, len(asked)), 1)
+        found = [one if isinstance(one, Finding) else one.judge(evidence, of, level) for one in asked]
+        return found or [Finding.missing(self.text, "what it is about")]
 
     def _variables(self, evidence: Evidence, lists: Lists) -> Iterator[dict[str, Any]]:
         """Yield the values of variables, one combination after the other."""

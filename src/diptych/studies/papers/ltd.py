@@ -1,0 +1,123 @@
+"""What figure 2 of Bleeker, Yates and de Rijke (2022) shows while training goes on, as findings on trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from diptych.studies.evidence import Evidence, Figure, Trajectory
+from diptych.studies.formulas import Finding, Formula
+
+BOUNDED = {0.05: "ltd-eta-0.05", 0.1: "ltd-eta-0.1", 0.2: "ltd-constraint", 0.3: "ltd-eta-0.3"}
+"""The row of each η."""
+
+_LOOK_BACK = 10  # steps: momentum 0.9 forgets in about ten
+_ZERO = 0.05  # of its peak: what counts as having fallen to zero
+
+
+def smoothed(values: Sequence[float]) -> np.ndarray:
+    """Return a centred running mean over a fiftieth of the values, an odd number of them."""
+    from diptych.report.run import running_mean  # pages are heavy
+
+    array = np.asarray(values, dtype=np.float64)
+    return running_mean(array, max(1, len(array) // 50) // 2 * 2 + 1)
+
+
+def rises_then_falls(evidence: Evidence) -> list[Finding]:
+    """Judge observation (1)."""
+    return _of_each(evidence, _rise_and_fall)
+
+
+def rises_again(evidence: Evidence) -> list[Finding]:
+    """Judge observation (2)."""
+    return _of_each(evidence, _again)
+
+
+def converges(evidence: Evidence) -> list[Finding]:
+    """Judge observation (3); what has converged to a bound is at most a tenth away."""
+    lowest, *others = BOUNDED.items()
+    checks = [f"0.9 <= [{row}: reconstruction] / {eta} <= 1.1" for eta, row in others]
+    return _judged(_ends(evidence), f"[{lowest[1]}: reconstruction] / {lowest[0]} > 1.1", *checks)
+
+
+def lower_loss_no_better(evidence: Evidence) -> list[Finding]:
+    """Judge observation (4), of the rows that reconstruct better than η = 0.2 does."""
+    ends, found, others = _ends(evidence), [], []
+    for row in (BOUNDED[0.1], BOUNDED[0.05], "ltd-dual"):
+        (lower,) = _judged(ends, f"[{row}: reconstruction] < [ltd-constraint: reconstruction]")
+        if lower.status == "holds":
+            found += _judged(ends, f"[{row}: rsum] <= [ltd-constraint: rsum]")
+        elif lower.status == "fails":
+            others.append(Finding.missing(lower.what, f"a lower loss: {lower.detail}"))
+        else:
+            found.append(lower)
+    return found or others
+
+
+def contrastive_alike(evidence: Evidence) -> list[Finding]:
+    """Judge observation (5); alike is at most a tenth away from the baseline."""
+    checks = [f"0.9 <= [{row}: contrastive] / [baseline: contrastive] <= 1.1" for row in BOUNDED.values()]
+    return _judged(_ends(evidence), *checks)
+
+
+def _judged(evidence: Evidence, *checks: str) -> list[Finding]:
+    return [Formula.parse(check).judge(evidence, len(checks)) for check in checks]
+
+
+def _final(loss: Sequence[float]) -> float:
+    return float(np.mean(loss[-max(1, len(loss) // 20) :]))
+
+
+_ENDS: dict[str, Callable[..., float]] = {"contrastive": _final, "reconstruction": _final, "rsum": max}
+
+
+def _ends(evidence: Evidence) -> Evidence:
+    """Return where trainings ended as numbers: losses over the last twentieth, the best validation."""
+    found = {}
+    for row, runs in evidence.trajectories.items():
+        there = [name for name in _ENDS if runs and all(getattr(run, name) for run in runs)]
+        found[row] = {name: Figure.of([_ENDS[name](getattr(run, name)) for run in runs]) for name in there}
+    return Evidence(found)
+
+
+def _of_each(evidence: Evidence, judge: Callable[[str, Trajectory, float], list[Finding]]) -> list[Finding]:
+    """Return the findings on every run with a constraint, and which of the rows was not run."""
+    found, absent = [], []
+    for eta, row in BOUNDED.items():
+        runs = evidence.trajectories.get(row, ())
+        absent += [] if runs else [Finding.missing(f"η = {eta}", f"a run of {row}")]
+        for number, run in enumerate(runs, 1):
+            found += judge(f"η = {eta}" + (f", run {number}" if len(runs) > 1 else ""), run, eta)
+    return [*found, *absent] or [Finding.missing("λ while training goes on", "a longer training")]
+
+
+def _rise_and_fall(name: str, run: Trajectory, eta: float) -> list[Finding]:
+    found = []
+    multiplier = np.asarray(run.multiplier)
+    inside = np.flatnonzero(smoothed(run.reconstruction) <= eta)
+    met = int(inside[0]) if len(inside) else None
+    end = len(multiplier) - 1 if met is None else met
+    if end >= 2 * _LOOK_BACK:
+        first, middle, last = (float(multiplier[step]) for step in (0, end // 2, end))
+        what, detail = f"{name}: λ rises until the bound is met", f"from {first:.2f} to {last:.2f}"
+        found.append(Finding.of(what, last > first, f"{detail} at step {run.steps[end]}", last - first))
+        early, late = (middle - first) / (end // 2), (last - middle) / (end - end // 2)
+        what, detail = f"{name}: λ rises ever more slowly", f"{early:.2g} per step, then {late:.2g}"
+        found.append(Finding.of(what, early > late, detail, early - late))
+    # It needs time to fall: as many steps as it took to be met, at least.
+    if met is not None and len(multiplier) - met > max(met, _LOOK_BACK):
+        peak, low = float(multiplier[: met + 1].max()), float(multiplier[met:].min())
+        what, near = f"{name}: λ falls to 0 when the bound is met", _ZERO * peak
+        found.append(Finding.of(what, low <= near, f"from {peak:.2f} to {low:.2f}", near - low))
+    return found
+
+
+def _again(name: str, run: Trajectory, eta: float) -> list[Finding]:
+    multiplier, loss = np.asarray(run.multiplier), np.asarray(run.reconstruction)
+    again = np.flatnonzero((multiplier[1:] > 0) & (multiplier[:-1] <= 0)) + 1
+    if not len(again):
+        return []
+    above = sum(bool((loss[max(0, step - _LOOK_BACK) : step] > eta).any()) for step in again.tolist())
+    what, share = f"{name}: λ becomes positive again when the loss has gone above η", above / len(again)
+    return [Finding.of(what, share >= 0.9, f"{above} of {len(again)} times", share - 0.9)]
