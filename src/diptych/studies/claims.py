@@ -49,6 +49,7 @@ class Claim:
         each: variable → the name of a list, or its members.
         given: a formula that has to hold before anything is judged.
         more: the share of comparisons that have to hold, more than it; all of them when not given.
+        less: the share that must not all hold, less than it.
         p: level of tests that are corrected for their number (Bonferroni).
         choose: variable → ``of`` a list of rows, ``by`` a column: the row with the highest number.
         function: what makes findings of evidence instead, ``MODULE:NAME``.
@@ -65,6 +66,7 @@ class Claim:
     each: Mapping[str, Any] = field(default_factory=dict)
     given: str = ""
     more: float | None = None
+    less: float | None = None
     p: float | None = None
     choose: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     function: str = ""
@@ -84,7 +86,8 @@ class Claim:
         asked = list({one.key if isinstance(one, Formula) else str(one): one for one in made}.values())
         # A claim fails when one comparison does: so many of them are corrected for, where tests are not already.
         level, of = (LEVEL, len(asked)) if self.p is None else (self.p / max(1, len(asked)), 1)
-        found = [one if isinstance(one, Finding) else one.judge(evidence, of, level) for one in asked]
+        seeded = self.p is None  # a test over queries is one of queries alone
+        found = [one if isinstance(one, Finding) else one.judge(evidence, of, level, seeded) for one in asked]
         return found or [Finding.missing(self.text, "what it is about")]
 
     def _variables(self, evidence: Evidence, lists: Lists) -> Iterator[dict[str, Any]]:
@@ -107,7 +110,7 @@ class Claim:
             if self.given:
                 first = Formula.parse(self.given.format(**values), column, lists).judge(evidence)
                 if first.status != "holds":
-                    yield Finding.missing(f"{self.text} ({first.what})", f"{first.what}: {first.detail}")
+                    yield Finding.missing(self.text, str(first))
                     continue
             for check in self.checks:
                 texts = (
@@ -163,7 +166,8 @@ def _several(
         raise StorageError(f"no check is called {', '.join(check)}: {', '.join(_CHECKS)}")
     given = numbers(check[kind])
     if kind == "similar":
-        yield _similar(*(Formula.parse(f"{one} > 0", column, lists).places[0] for one in given), evidence)
+        one, other = (Formula.parse(f"{text} > 0", column, lists).places[0] for text in given)
+        yield _similar(one, other, evidence)
         return
     if kind in ("best", "least"):
         others = [one for one in numbers(check["of"]) if one not in given]
@@ -245,9 +249,11 @@ def judge(claim: Claim, evidence: Evidence, stand_ins: Sequence[str] = ()) -> Ju
         )
     findings = tuple(claim.findings(evidence))
     statuses = [one.status for one in findings]
-    if claim.more is not None and "not tested" not in statuses:
+    if (claim.more is not None or claim.less is not None) and "not tested" not in statuses:
         least, most = statuses.count("holds"), len(statuses) - statuses.count("fails")
-        limit = claim.more * len(statuses)
-        return Judgement("holds" if least > limit else "fails" if most <= limit else "undecided", findings)
+        low = -1 if claim.more is None else claim.more * len(statuses)
+        high = len(statuses) + 1 if claim.less is None else claim.less * len(statuses)
+        share: Status = "holds" if low < least and most < high else "undecided"
+        return Judgement("fails" if most <= low or least >= high else share, findings)
     order: tuple[Status, ...] = ("fails", "not tested", "undecided")
     return Judgement(next((status for status in order if status in statuses), "holds"), findings)

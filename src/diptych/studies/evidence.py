@@ -35,6 +35,9 @@ LOW, HIGH = " low", " high"
 
 _HALF_WIDTH = 1.96
 _ASSUMED = {"rsum": 3.0, "R@": 1.0, "P@": 1.0, "mAP": 1.0, "R-precision": 0.01}
+_FIXED = ("chance", "zero-shot")
+"""Begin the names of columns that no seed changes."""
+
 _OTHERWISE = 0.02
 """Standard deviation over seeds that is assumed where one seed was run: points, or a share of the number."""
 
@@ -120,15 +123,16 @@ class Evidence:
         found = {row: self.figure(row, column) for row in rows}
         return {row: figure for row, figure in found.items() if figure is not None}
 
-    def error(self, place: Place, sampled: bool = True) -> list[Error]:
-        """Return the variances of a number: of seeds, and of the queries that were asked where ``sampled``."""
+    def error(self, place: Place, seeded: bool = True, sampled: bool = True) -> list[Error]:
+        """Return the variances of a number: of seeds, and of the queries that were asked, as far as wanted."""
         row, column = place
         if self.exact or row.rpartition("@")[2] in self.beside:
             return []
         low, high = (self.figure(row, column + end) for end in (LOW, HIGH))
         if low is not None and high is not None:
             return [Error(((high.mean - low.mean) / (2 * _HALF_WIDTH)) ** 2)]
-        errors = [] if row in self.fixed else [self._of_seeds(place)]
+        fixed = row in self.fixed or column.split(" ")[0] in _FIXED or not seeded
+        errors = [] if fixed else [self._of_seeds(place)]
         queries = self.queries(place) if sampled else []
         return [*errors, *([_spread(queries)] if queries else [])]
 

@@ -152,8 +152,14 @@ class Formula:
         )
         return (self.places[0], self.places[1]) if plain else None
 
-    def judge(self, evidence: Evidence, of: int = 1, level: float = LEVEL) -> Finding:
-        """Decide the formula; ``of`` how many comparisons a claim has, any of which may fail by chance."""
+    def judge(self, evidence: Evidence, of: int = 1, level: float = LEVEL, seeded: bool = True) -> Finding:
+        """Decide the formula.
+
+        Args:
+            of: how many comparisons a claim has, any of which may fail by chance.
+            level: p-values below it decide.
+            seeded: whether seeds are part of the error, besides queries.
+        """
         figures = {place: evidence.figure(*place) for place in self.places}
         if absent := [one for one in figures if figures[one] is None and one not in self.otherwise]:
             return Finding.missing(self.what, *(f"{column} of {row}" for row, column in absent))
@@ -161,7 +167,7 @@ class Formula:
         sides, margin = self.sides(numbers), self.margin(numbers)
         if math.isnan(margin):
             return Finding.missing(self.what, "numbers above 0")
-        p = self._p(evidence, numbers, margin)
+        p = self._p(evidence, numbers, margin, seeded)
         status: Status = "holds" if margin > 0 else "fails"
         ending = ""
         if margin == 0:
@@ -175,7 +181,9 @@ class Formula:
         scale = max(map(abs, sides), default=0.0) or 1.0
         return Finding(self.what, status, " against ".join(shown) + ending, margin / scale)
 
-    def _p(self, evidence: Evidence, numbers: dict[Place, float], margin: float) -> float | None:
+    def _p(
+        self, evidence: Evidence, numbers: dict[Place, float], margin: float, seeded: bool
+    ) -> float | None:
         """Return the two-sided p-value of the margin by its numbers' errors; None where they have none."""
         from scipy.stats import t
 
@@ -187,7 +195,7 @@ class Formula:
             ends = [self.margin({**numbers, place: numbers[place] + sign * step}) for sign in (1, -1)]
             slope = (ends[0] - ends[1]) / (2 * step)
             if evidence.figure(*place) is not None:
-                errors += [(slope, error) for error in evidence.error(place, sampled=paired is None)]
+                errors += [(slope, error) for error in evidence.error(place, seeded, paired is None)]
         for number, (slope, error) in enumerate(errors):
             key = error.shared or f" {number}"
             before = parts.get(key, Error(0.0))
@@ -203,7 +211,9 @@ class Formula:
 def members(part: str, lists: Mapping[str, Sequence[str]]) -> list[str]:
     """Return a text once for each member of the list that it names by ``$name``, or as it is."""
     found = _LIST.search(part)
-    return [part] if found is None else [part.replace(found.group(), one) for one in lists[found.group(1)]]
+    return (
+        [part] if found is None else [part.replace(found.group(), str(one)) for one in lists[found.group(1)]]
+    )
 
 
 def _value(node: ast.expr, number: Callable[[int], float]) -> float:

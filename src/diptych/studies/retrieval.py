@@ -1,17 +1,20 @@
-"""Measuring a study's columns by retrieval on the test split."""
+"""Measuring trained rows: retrieval on the test split, and which candidates move a query in training."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
-from diptych.studies.claims import RECALLS
-from diptych.studies.given import encoded_split
-from diptych.studies.study import PUBLISHED, Measurement, Subject
-from diptych.studies.verdict import Measured, Trajectory
+from diptych.studies.dense import encoded_split
+from diptych.studies.evidence import Trajectory
+from diptych.studies.results import Measurement
+from diptych.studies.sources import Subject
+from diptych.studies.study import PUBLISHED
+from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.encoders.embeddings import EncodedCollection
@@ -39,6 +42,7 @@ def trajectory_of(run: Run) -> Trajectory:
     )
 
 
+RECALLS = ("R@1", "R@5", "R@10")
 _DIRECTIONS = ("i2t", "t2i")
 
 
@@ -46,7 +50,7 @@ _DIRECTIONS = ("i2t", "t2i")
 class Retrieval:
     """Recall and its relatives of a run's best encoder, in both directions."""
 
-    measures: tuple[str, ...] = ()
+    measures: Sequence[str] = ()
     protocols: Mapping[str, str] = field(default_factory=dict)
     published: Mapping[str, str] = field(default_factory=dict)
     trajectory: bool = False
@@ -103,6 +107,7 @@ class Retrieval:
             protocol=result.protocol_line(),
             commands=(command,),
             trajectory=trajectory_of(run) if self.trajectory and source is None else None,
+            kept=f"evaluation/{name}",
         )
 
 
@@ -121,3 +126,87 @@ def columns_of(result: Result, published: Mapping[str, str] | None = None) -> di
                 values[f"{direction} {name}{PUBLISHED}"] = values.pop(f"{direction} {printed}")
     values["rsum"] = result.value("rsum")
     return values
+
+
+_COUNTS = {
+    "in_batch": "C^B",
+    "without_gradient": "C^0",
+    "negatives_weight": "W^qv-",
+    "positives_weight": "W^qv+",
+}
+
+
+@dataclass(frozen=True)
+class Counting:
+    """C^q, C^B, C^0, W^- and W^+ of a run's objective at its best epoch, per direction.
+
+    C^q is the mean over queries that have a gradient, as tables 2 and 4 print it; C^qv- the mean over
+    all queries, as table 3 does. Everything is counted twice: rightly, and as the published code
+    counts. ``queries`` is how many a batch has.
+
+    Attributes:
+        epsilon: ε; a candidate counts when its weight is above it.
+    """
+
+    epsilon: float = 0.01
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the measurement depends on besides the run."""
+        return {"kind": "cocos", "epsilon": self.epsilon}
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Count in the batches of one epoch, without dropout or augmentation."""
+        from diptych.analysis import cocos_over
+        from diptych.data.batches import BatchPlan
+        from diptych.objectives import OBJECTIVES
+
+        run, recipe = subject.run, subject.run.recipe
+        split = recipe.data.train
+        encoded = encoded_split(subject, split)
+        batches = recipe.batches
+        plan = BatchPlan(
+            encoded.caption_image,
+            len(encoded.images),
+            batches.size,
+            batches.plan,
+            batches.captions_per_image,
+            recipe.seed,
+        ).epoch(0)
+        options = {key: value for key, value in recipe.objective.items() if key != "name"}
+        objective = OBJECTIVES.get(recipe.objective["name"])(**options)
+        values: dict[str, float] = {
+            "i2t queries": statistics.mean(len(batch.images) for batch in plan),
+            "t2i queries": statistics.mean(len(batch.captions) for batch in plan),
+        }
+        line = ""
+        for compat in ("none", "published"):
+            found = cocos_over(
+                encoded.images.rows,
+                encoded.texts.rows,
+                plan,
+                objective,
+                self.epsilon,
+                compat=compat,
+                about={
+                    "dataset": subject.collection.name,
+                    "split": split,
+                    "encoder": encoded.images.encoder,
+                    "plan": batches.plan,
+                    "seed": recipe.seed,
+                },
+            )
+            found.save(
+                run.folder / "cocos" / f"{safe_name(f'{subject.collection.name}-{split}-{compat}')}.json"
+            )
+            ending = "" if compat == "none" else PUBLISHED
+            line = line or found.protocol.line()
+            for direction, counts in found.counts.items():
+                for name, spread in counts.items():
+                    if name in _COUNTS:
+                        values[f"{direction} {_COUNTS[name]}{ending}"] = spread.mean
+                for name, symbol in (("per_active_query", "C^q"), ("per_query", "C^qv-")):
+                    # Defined in no batch: no query has a gradient any more.
+                    values[f"{direction} {symbol}{ending}"] = counts[name].mean if name in counts else 0.0
+        measured = Measured(subject.collection.name, split, len(encoded.images), len(encoded.texts))
+        return (Measurement(values, measured, line, ("diptych analyse cocos {run}",)),)

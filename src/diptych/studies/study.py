@@ -4,7 +4,7 @@ A paper's file holds what it prints (:mod:`diptych.studies.published`), and what
 
     [lists]                          names for ``$name`` in rows, columns and formulas
     [notes]                          notes that several studies share, by name
-    [recipes.NAME]                   a recipe, ``like`` another one and with what is changed
+    [recipes.NAME]                   a recipe, ``like`` another one ``without`` some keys, and what is changed
     [settings.NAME]                  how all rows are trained and measured
     [rows.NAME]                      one thing that is trained, given or counted
     [studies.NAME]                   which rows are measured how, and held against which printed tables
@@ -305,6 +305,7 @@ class _File:
     def _row(self, name: str, given: Mapping[str, Any]) -> Iterator[Row]:
         for values in combinations(given.get("each", {}), self.lists):
             own = _filled({key: value for key, value in given.items() if key != "each"}, values)
+            own["base"] = own.get("base") or None
             yield Row(**_tuples(Row, {"name": _filled(name, values), **own}))
 
     def _names(self, patterns: Sequence[str]) -> list[str]:
@@ -388,8 +389,9 @@ def recipe_values(study_paper: str, name: str) -> dict[str, Any]:
     if own not in recipes:
         raise UnknownNameError(f"recipe of {paper or study_paper}", own, recipes)
     given = dict(recipes[own])
-    like = given.pop("like", None)
-    return given if like is None else _merged(recipe_values(paper or study_paper, like), given)
+    like, without = given.pop("like", None), given.pop("without", [])
+    before = {} if like is None else recipe_values(paper or study_paper, like)
+    return _merged({key: value for key, value in before.items() if key not in without}, given)
 
 
 def _merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

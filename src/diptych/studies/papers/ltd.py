@@ -13,15 +13,13 @@ BOUNDED = {0.05: "ltd-eta-0.05", 0.1: "ltd-eta-0.1", 0.2: "ltd-constraint", 0.3:
 """The row of each η."""
 
 _LOOK_BACK = 10  # steps: momentum 0.9 forgets in about ten
-_ZERO = 0.05  # of its peak: what counts as having fallen to zero
 
 
 def smoothed(values: Sequence[float]) -> np.ndarray:
     """Return a centred running mean over a fiftieth of the values, an odd number of them."""
     from diptych.report.run import running_mean  # pages are heavy
 
-    array = np.asarray(values, dtype=np.float64)
-    return running_mean(array, max(1, len(array) // 50) // 2 * 2 + 1)
+    return running_mean(np.asarray(values), max(1, len(values) // 50) // 2 * 2 + 1)
 
 
 def rises_then_falls(evidence: Evidence) -> list[Finding]:
@@ -96,19 +94,18 @@ def _rise_and_fall(name: str, run: Trajectory, eta: float) -> list[Finding]:
     found = []
     multiplier = np.asarray(run.multiplier)
     inside = np.flatnonzero(smoothed(run.reconstruction) <= eta)
-    met = int(inside[0]) if len(inside) else None
-    end = len(multiplier) - 1 if met is None else met
-    if end >= 2 * _LOOK_BACK:
-        first, middle, last = (float(multiplier[step]) for step in (0, end // 2, end))
+    met = int(inside[0]) if len(inside) else len(multiplier) - 1
+    if met >= 2 * _LOOK_BACK:
+        first, middle, last = (float(multiplier[step]) for step in (0, met // 2, met))
         what, detail = f"{name}: λ rises until the bound is met", f"from {first:.2f} to {last:.2f}"
-        found.append(Finding.of(what, last > first, f"{detail} at step {run.steps[end]}", last - first))
-        early, late = (middle - first) / (end // 2), (last - middle) / (end - end // 2)
+        found.append(Finding.of(what, last > first, f"{detail} at step {run.steps[met]}", last - first))
+        early, late = (middle - first) / (met // 2), (last - middle) / (met - met // 2)
         what, detail = f"{name}: λ rises ever more slowly", f"{early:.2g} per step, then {late:.2g}"
         found.append(Finding.of(what, early > late, detail, early - late))
     # It needs time to fall: as many steps as it took to be met, at least.
-    if met is not None and len(multiplier) - met > max(met, _LOOK_BACK):
+    if len(multiplier) - met > max(met, _LOOK_BACK):
         peak, low = float(multiplier[: met + 1].max()), float(multiplier[met:].min())
-        what, near = f"{name}: λ falls to 0 when the bound is met", _ZERO * peak
+        what, near = f"{name}: λ falls to 0 when the bound is met", 0.05 * peak
         found.append(Finding.of(what, low <= near, f"from {peak:.2f} to {low:.2f}", near - low))
     return found
 

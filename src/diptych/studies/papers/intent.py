@@ -1,0 +1,120 @@
+"""What Hendriksen et al. (2020) say of Figure 6.7 that formulas of single steps cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from diptych.studies.evidence import HIGH, LOW, Evidence
+from diptych.studies.formulas import Finding, Formula
+
+_STEPS = [str(step) for step in range(11)]
+_SETS = ("baseline", "extended")
+_BEST = ("random-forest", "gradient-boosting", "neural-network")
+_OTHERS = ("svm", "logistic-regression", "k-nearest")
+_MODELS = (*_BEST, *_OTHERS)
+
+
+def added_features(evidence: Evidence, measure: str = "") -> list[Finding]:
+    """Judge whether every model gains by the extended set at every step."""
+    places = product(_MODELS, [measure + step for step in _steps(evidence)])
+    return _judged(evidence, [f"{_gain(model, 'anonymous', column)} > 0" for model, column in places])
+
+
+def added_features_by_precision(evidence: Evidence) -> list[Finding]:
+    """Judge the same by average precision."""
+    return added_features(evidence, "AP ")
+
+
+def step_0(evidence: Evidence, measure: str = "") -> list[Finding]:
+    """Judge whether every model gains most at step 0."""
+    later = [step for step in _steps(evidence) if step != "0"]
+    gains = [[_gain(model, "anonymous", measure + step) for step in ("0", *later)] for model in _MODELS]
+    return _judged(evidence, [f"{first} > max({', '.join(others)})" for first, *others in gains])
+
+
+def step_0_by_precision(evidence: Evidence) -> list[Finding]:
+    """Judge the same by average precision."""
+    return step_0(evidence, "AP ")
+
+
+def largest_gain(evidence: Evidence) -> list[Finding]:
+    """Judge whether the largest gain is 12 to 22 % of the baseline's F1."""
+    shares = [_share(model, "anonymous", step) for model, step in product(_MODELS, _steps(evidence))]
+    return _judged(evidence, [f"0.12 <= max({', '.join(shares)}) <= 0.22"])
+
+
+def extended_at_step_1(evidence: Evidence) -> list[Finding]:
+    """Judge whether intervals of steps 0 and 1 overlap, or F1 rises by less than 5 % where there are none."""
+    texts = []
+    for row in (f"{model}-extended-anonymous" for model in _MODELS):
+        known = evidence.figure(row, f"1{LOW}") and evidence.figure(row, f"0{HIGH}")
+        texts.append(f"[{row}: 1{LOW}] <= [{row}: 0{HIGH}]" if known else f"[{row}: 1] <= 1.05 * [{row}: 0]")
+    return _judged(evidence, texts)
+
+
+def plateau(evidence: Evidence) -> list[Finding]:
+    """Judge whether F1 is level from step 1 on."""
+    steps = [step for step in _steps(evidence) if step != "0"]
+    return _judged(evidence, [_level(f"{row}-anonymous", steps) for row in _rows()])
+
+
+def trees_and_networks(evidence: Evidence) -> list[Finding]:
+    """Judge whether three models beat the others, by the mean over steps."""
+    steps = _steps(evidence)
+    rows = [(f"{a}-{s}-anonymous", f"{b}-{s}-anonymous") for s, a, b in product(_SETS, _BEST, _OTHERS)]
+    return _judged(evidence, [f"mean({_all(a, steps)}) > mean({_all(b, steps)})" for a, b in rows])
+
+
+def identified(evidence: Evidence) -> list[Finding]:
+    """Judge whether every model is better where visitors are known, with each set and at every step."""
+    places = product(_rows(), _steps(evidence))
+    return _judged(evidence, [f"[{row}-identified: {n}] > [{row}-anonymous: {n}]" for row, n in places])
+
+
+def identified_plateau(evidence: Evidence) -> list[Finding]:
+    """Judge whether F1 is level, but for nearest neighbours with the baseline set at step 0."""
+    steps = _steps(evidence)
+    kept = {"k-nearest-baseline": [step for step in steps if step != "0"]}
+    return _judged(evidence, [_level(f"{row}-identified", kept.get(row, steps)) for row in _rows()])
+
+
+def nearest_neighbours(evidence: Evidence) -> list[Finding]:
+    """Judge whether nearest neighbours gain at step 0, less at step 1, and other models nowhere more than 2 %."""
+    first, second = (_share("k-nearest", "identified", step) for step in ("0", "1"))
+    texts = [f"{first} > 0.02", f"{second} < {first}"]
+    for model, step in product(_MODELS, _steps(evidence)):
+        low = evidence.figure(f"{model}-extended-identified", f"gain {step}{LOW}")
+        if model != "k-nearest" and (low is None or low.mean > 0):
+            texts.append(f"{_share(model, 'identified', step)} <= 0.02")
+    return _judged(evidence, texts)
+
+
+def _steps(evidence: Evidence) -> list[str]:
+    """Return the steps that were measured; all where none was."""
+    return [one for one in _STEPS if any(one in columns for columns in evidence.figures.values())] or _STEPS
+
+
+def _rows() -> Iterator[str]:
+    return (f"{model}-{which}" for model, which in product(_MODELS, _SETS))
+
+
+def _gain(model: str, who: str, column: str) -> str:
+    """Return the extended set's gain, as it was measured: with an interval of its own."""
+    return f"[{model}-extended-{who}: gain {column}]"
+
+
+def _share(model: str, who: str, step: str) -> str:
+    return f"{_gain(model, who, step)} / [{model}-baseline-{who}: {step}]"
+
+
+def _all(row: str, steps: Sequence[str]) -> str:
+    return ", ".join(f"[{row}: {step}]" for step in steps)
+
+
+def _level(row: str, steps: Sequence[str]) -> str:
+    return f"max({_all(row, steps)}) <= 1.1 * min({_all(row, steps)})"
+
+
+def _judged(evidence: Evidence, texts: Sequence[str]) -> list[Finding]:
+    return [Formula.parse(text).judge(evidence, len(texts)) for text in texts]
