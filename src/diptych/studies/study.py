@@ -7,7 +7,9 @@ A paper's file holds what it prints (:mod:`diptych.studies.published`), and what
     [recipes.NAME]                   a recipe, ``like`` another one ``without`` some keys, and what is changed
     [settings.NAME]                  how all rows are trained and measured
     [rows.NAME]                      one thing that is trained, given or counted
-    [studies.NAME]                   which rows are measured how, and held against which printed tables
+    [defaults]                       what all studies of the file have
+    [studies.NAME]                   which rows are measured how, and held against which printed tables; ``on`` and
+                                     ``about`` are those of its claims
     [studies.NAME.claims.NAME]       what the text says the numbers show
 
 ``each = { v = [...] }`` makes one row or claim of every combination; ``{v}`` in its texts is the value. Settings are
@@ -305,8 +307,8 @@ class _File:
     def _row(self, name: str, given: Mapping[str, Any]) -> Iterator[Row]:
         for values in combinations(given.get("each", {}), self.lists):
             own = _filled({key: value for key, value in given.items() if key != "each"}, values)
-            own["base"] = own.get("base") or None
-            yield Row(**_tuples(Row, {"name": _filled(name, values), **own}))
+            named: dict[str, Any] = {"name": _filled(name, values), **own}
+            yield Row(**_tuples(Row, {**named, "base": named.get("base") or None}))
 
     def _names(self, patterns: Sequence[str]) -> list[str]:
         """Return rows by their names, patterns and lists, in the order in which they are asked for."""
@@ -320,18 +322,11 @@ class _File:
 
     def _setting(self, name: str, own: Mapping[str, Any]) -> Setting:
         """Return a setting with what it inherits, and what a study changes of it."""
-        given: dict[str, Any] = {}
-        chain, place = [], name
-        while place:
-            values = self.whole.get("settings", {}).get(place, {})
-            chain.append(values)
-            place = values.get("like", "")
-        for values in (*reversed(chain), own):
-            for key, value in values.items():
-                before = given.get(key)
-                both = isinstance(before, Mapping) and isinstance(value, Mapping)
-                given[key] = {**before, **value} if both else value
-        given.pop("like", None)
+        given, like = dict(own), own.get("like", name)
+        while like:
+            values = self.whole.get("settings", {}).get(like, {})
+            given, like = _merged(values, given), values.get("like")
+        given = {key: value for key, value in given.items() if key != "like" and value is not False}
         if "rows" in given:
             given["rows"] = self._names(given["rows"])
         return Setting(**_tuples(Setting, given))
@@ -350,8 +345,9 @@ class _File:
         return Claim(**_tuples(Claim, {"name": name, "lists": self.lists, **about}))
 
     def _study(self, name: str, given: Mapping[str, Any]) -> Study:
-        about = dict(given)
+        about = {**self.whole.get("defaults", {}), **given}
         own = about.pop("settings", {})
+        of_claims = {key: about.pop(key) for key in ("on", "about") if key in about}
         known = [
             key for key in self.whole.get("settings", {}) if key in ("published", "paper", "data", "quick")
         ]
@@ -366,7 +362,10 @@ class _File:
                 "bases": tuple(self.rows[row] for row in self._names(about.get("bases", []))),
                 "columns": tuple(self._columns(about["columns"], decimals)),
                 "published": tuple(published_table(*self._table(table)) for table in tables),
-                "claims": tuple(self._claim(*one) for one in about.get("claims", {}).items()),
+                "claims": tuple(
+                    self._claim(name, {**of_claims, **claim})
+                    for name, claim in about.get("claims", {}).items()
+                ),
                 "settings": {
                     key: self._setting(key, own.get(key, {})) for key in known if own.get(key) is not False
                 },

@@ -5,8 +5,9 @@ What has no numbers is left out; the bag of words is a control, and no encoder t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from diptych.studies.claims import FINER
 from diptych.studies.evidence import Evidence
@@ -14,93 +15,7 @@ from diptych.studies.formulas import Finding, Formula
 from diptych.studies.published import document
 
 _LISTS = document("brittleness")["lists"]
-_KINDS: list[str] = _LISTS["kinds"]
-
-
-def finer_raises(evidence: Evidence) -> list[Finding]:
-    """Judge whether finer captions raise R@1, of each encoder in each direction."""
-    gains = [one for column in _LISTS["r@1"] for one in _finer(evidence, column)]
-    return _judged(evidence, [f"[{row}: {fine}] > [{row}: {coarse}]" for row, fine, coarse in gains])
-
-
-def text_gains_more(evidence: Evidence) -> list[Finding]:
-    """Judge whether the mean relative gain in R@1 by finer captions is larger from text than from images."""
-    text, images = (_mean(evidence, _finer(evidence, column)) for column in ("t2i R@1", "i2t R@1"))
-    return _judged(evidence, [f"{text} > {images}"], "finer captions raise R@1 more from text, on average")
-
-
-def mean_gains(evidence: Evidence) -> list[Finding]:
-    """Judge the printed gains in R@1 over both collections."""
-    printed = {"t2i R@1": 0.1623, "i2t R@1": 0.0644}
-    return [_gain(evidence, column, share, "coco", "flickr30k") for column, share in printed.items()]
-
-
-def collections_gains(evidence: Evidence) -> list[Finding]:
-    """Judge the printed gains in R@1 on each collection."""
-    coco, flickr30k = {"i2t R@1": 0.0814, "t2i R@1": 0.1711}, {"i2t R@1": 0.0475, "t2i R@1": 0.1535}
-    return [
-        _gain(evidence, column, share, name)
-        for name, printed in (("coco", coco), ("flickr30k", flickr30k))
-        for column, share in printed.items()
-    ]
-
-
-def drops(evidence: Evidence) -> list[Finding]:
-    """Judge whether each kind of perturbation lowers the sum of each encoder."""
-    return _lowered(evidence, _KINDS)
-
-
-def shuffles_drop(evidence: Evidence) -> list[Finding]:
-    """Judge whether each shuffle lowers the sum of each encoder."""
-    return _lowered(evidence, _LISTS["shuffles"])
-
-
-def shuffling_costs_most(evidence: Evidence) -> list[Finding]:
-    """Judge whether the mean relative drop is the largest where all words are shuffled."""
-    return _extreme_mean(evidence, "shuffle-all-words", "<")
-
-
-def synonyms_cost_least(evidence: Evidence) -> list[Finding]:
-    """Judge whether the mean relative drop is the smallest with synonyms."""
-    return _extreme_mean(evidence, "synonyms", ">")
-
-
-def shuffling_costs_most_everywhere(evidence: Evidence) -> list[Finding]:
-    """Judge whether each encoder has its lowest sum on each collection where all words are shuffled."""
-    return _extreme(evidence, "shuffle-all-words", "< min", _KINDS)
-
-
-def synonyms_cost_least_everywhere(evidence: Evidence) -> list[Finding]:
-    """Judge whether each encoder has its highest perturbed sum on each collection with synonyms."""
-    return _extreme(evidence, "synonyms", "> max", _KINDS)
-
-
-def finer_drops_less(evidence: Evidence) -> list[Finding]:
-    """Judge whether drops are smaller with finer captions, but for Flickr30k's, perturbation by perturbation."""
-    return _compared_drops(evidence, [one for one in _pairs(evidence) if one[0].lower() != "flickr30k"], ">")
-
-
-def finer_drops_no_less(evidence: Evidence) -> list[Finding]:
-    """Judge whether drops are not smaller with Flickr30k's finer captions, perturbation by perturbation."""
-    return _compared_drops(evidence, [one for one in _pairs(evidence) if one[0].lower() == "flickr30k"], "<=")
-
-
-def unchanged_agree_most(evidence: Evidence) -> list[Finding]:
-    """Judge whether the unchanged queries are the most similar, of each encoder on each collection."""
-    return _extreme(evidence, "unchanged", "> max", _LISTS["groups"])
-
-
-def increased_agree_least(evidence: Evidence) -> list[Finding]:
-    """Judge whether the queries that gain are the least similar, of each encoder on each collection."""
-    return _extreme(evidence, "increased", "< min", _LISTS["groups"])
-
-
-Ratio = tuple[str, str, str]
-"""A row, and the columns that are above and below the line."""
-
-
-def _encoders(evidence: Evidence) -> list[str]:
-    return [row for row in evidence.figures if row != "bag"]
+_KINDS, _GROUPS = _LISTS["kinds"], _LISTS["groups"]
 
 
 def _pairs(evidence: Evidence) -> list[tuple[str, str]]:
@@ -109,19 +24,109 @@ def _pairs(evidence: Evidence) -> list[tuple[str, str]]:
     return [(name, known[low + FINER]) for low, name in known.items() if low + FINER in known]
 
 
-def _there(evidence: Evidence, row: str, columns: Iterable[str]) -> bool:
-    return all(evidence.figure(row, column) is not None for column in columns)
-
-
-def _finer(evidence: Evidence, column: str) -> list[Ratio]:
-    """Return what finer captions make of a column, where it is known with both."""
-    found = [
-        (row, f"{fine} {column}", f"{coarse} {column}")
-        for row in _encoders(evidence)
-        for coarse, fine in _pairs(evidence)
+def _cases(evidence: Evidence, columns: Sequence[str]) -> list[tuple[str, str]]:
+    """Return encoders and collections that have all of some columns."""
+    return [
+        (row, name)
+        for row in evidence.figures
+        for name in evidence.centric
+        if row != "bag" and all(evidence.figure(row, f"{name} {column}") is not None for column in columns)
     ]
-    return [one for one in found if _there(evidence, one[0], one[1:])]
 
 
-def _mean(ratios: Sequence[Ratio]) -> str:
-    return f"mean({', '.join(f'[{row}: {above}] / [{row}: {below}]' for row, above, below in ratios)})"
+def _judged(evidence: Evidence, formulas: Sequence[str], what: str = "") -> list[Finding]:
+    """Judge formulas, which ``what`` says in words."""
+    found = [Formula.parse(one).judge(evidence, len(formulas)) for one in formulas]
+    needed = "numbers of an encoder on every collection that is compared"
+    return [replace(one, what=what or one.what) for one in found] or [Finding.missing(what, needed)]
+
+
+def _ratio(row: str, above: str, below: str) -> str:
+    return f"[{row}: {above}] / [{row}: {below}]"
+
+
+# Table 5.2 --------------------------------------------------------------------------------------------
+
+
+def _gains(evidence: Evidence, column: str, *names: str) -> list[str]:
+    """Return what finer captions multiply a column by: encoder by encoder, on ``names``, else on all."""
+    pairs = {coarse.lower(): (coarse, fine) for coarse, fine in _pairs(evidence)}
+    if not pairs.keys() >= set(names):
+        return []
+    cases = _cases(evidence, [column])
+    return [
+        _ratio(row, f"{fine} {column}", f"{coarse} {column}")
+        for row in evidence.figures
+        for coarse, fine in map(pairs.get, names or pairs)
+        if (row, coarse) in cases and (row, fine) in cases
+    ]
+
+
+def finer_raises(evidence: Evidence) -> list[Finding]:
+    """Judge whether finer captions raise R@1, of each encoder in each direction."""
+    gains = [one for column in _LISTS["r@1"] for one in _gains(evidence, column)]
+    return _judged(evidence, [f"{one} > 1" for one in gains])
+
+
+def text_gains_more(evidence: Evidence) -> list[Finding]:
+    """Judge whether the mean relative gain in R@1 by finer captions is larger from text than from images."""
+    text, images = (", ".join(_gains(evidence, column)) for column in ("t2i R@1", "i2t R@1"))
+    formulas = [f"mean({text}) > mean({images})"] if text and images else []
+    return _judged(evidence, formulas, "finer captions raise R@1 more from text than from images, on average")
+
+
+def _mean_gains(evidence: Evidence, printed: Sequence[tuple[str, float, str]]) -> list[Finding]:
+    """Judge mean gains as the text has them, to half a per cent: column, share and collections."""
+    findings = []
+    for column, share, names in printed:
+        gains = ", ".join(_gains(evidence, column, *names.split(" and ")))
+        formulas = [f"{share - 0.005:.4f} <= mean({gains}) - 1 <= {share + 0.005:.4f}"] if gains else []
+        what = f"finer captions raise {column} on {names} by {100 * share:.2f} % on average"
+        findings += _judged(evidence, formulas, what)
+    return findings
+
+
+_BOTH = [("t2i R@1", 0.1623, "coco and flickr30k"), ("i2t R@1", 0.0644, "coco and flickr30k")]
+_COCO = [("i2t R@1", 0.0814, "coco"), ("t2i R@1", 0.1711, "coco")]
+_FLICKR30K = [("i2t R@1", 0.0475, "flickr30k"), ("t2i R@1", 0.1535, "flickr30k")]
+mean_gains = partial(_mean_gains, printed=_BOTH)
+collections_gains = partial(_mean_gains, printed=_COCO + _FLICKR30K)
+
+# Tables 5.3 and 5.4 -----------------------------------------------------------------------------------
+
+
+def _drops(evidence: Evidence, kinds: Sequence[str]) -> list[Finding]:
+    """Judge whether perturbations lower the sum, one by one."""
+    cases = [(row, f"{name} ", kind) for kind in kinds for row, name in _cases(evidence, ["none", kind])]
+    return _judged(evidence, [f"[{row}: {on}{kind}] < [{row}: {on}none]" for row, on, kind in cases])
+
+
+def _extreme(evidence: Evidence, column: str, sign: str, of: Sequence[str]) -> list[Finding]:
+    """Judge whether a column is below (``< min``) or above (``> max``) others, of each encoder on each collection."""
+    others = [one for one in of if one != column]
+    return _judged(
+        evidence,
+        [
+            f"[{row}: {name} {column}] {sign}({', '.join(f'[{row}: {name} {one}]' for one in others)})"
+            for row, name in _cases(evidence, of)
+        ],
+    )
+
+
+def _extreme_drop(evidence: Evidence, kind: str, sign: str) -> list[Finding]:
+    """Judge whether the mean relative drop of a kind is larger (``<``) or smaller (``>``) than those of all others."""
+    cases = _cases(evidence, ["none", *_KINDS])
+    shares = {
+        one: ", ".join(_ratio(row, f"{name} {one}", f"{name} none") for row, name in cases) for one in _KINDS
+    }
+    word = "more" if sign == "<" else "less"
+    return [
+        finding
+        for other in _KINDS
+        if other != kind
+        for finding in _judged(
+            evidence,
+            [f"mean({shares[kind]}) {sign} mean({shares[other]})"] if cases else [],
+            f"{kind} costs {word} than {other}, on average",
+        )
+    ]
