@@ -1,33 +1,25 @@
-"""Measuring an encoder as it is on the test split of a collection, re-ranked where it has a matching head.
-
-What a person may choose (``--set measure.KEY=VALUE``), and what is taken when nobody does:
-
-============ ========== ==================================================================================
-``captions`` ``all``    ``all`` captions of each image, the ``first``, or one at ``random``
-``seed``     0          of the random captions
-``k_test``   128, 256   candidates per query that a matching head scores again: 256 for MS COCO; 0 for none
-``unranked`` ``miss``   what becomes of the others; ``published``: they tie at −100
-``split``    ``test``   which part is measured on
-============ ========== ==================================================================================
-"""
+"""Measuring an encoder as it is on the test split of a collection, re-ranked where it has a matching head."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
-from diptych.studies.claims import RECALLS
-from diptych.studies.given import encoder_of, given_encoder
-from diptych.studies.making import Collections, Machine, Made, Wanted, cost_of, logger
-from diptych.studies.retrieval import columns_of
-from diptych.studies.rows import section_of
-from diptych.studies.study import Measurement, Subject
+from diptych.core.options import Options
+from diptych.studies.dense import taken
+from diptych.studies.plan import Plan
+from diptych.studies.results import Measurement
+from diptych.studies.retrieval import RECALLS, columns_of
+from diptych.studies.sources import Made, Source, Subject, cost_of, encoder_of, given_encoder, logger
+from diptych.studies.study import Row
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
@@ -39,46 +31,18 @@ if TYPE_CHECKING:
     from diptych.evaluation import Result
 
 
-MEASURED_BY = ("captions", "seed", "k_test", "unranked", "split")
-"""What a person may choose."""
-
-_CAPTIONS = ("all", "first", "random")
 _CANDIDATES = 128
 _MEASURES = (*RECALLS, "rsum")
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """What a person chose about measuring."""
+class Chosen(Options):
+    """What a person chose about measuring (``--set measure.KEY=VALUE``)."""
 
-    captions: str = "all"
-    seed: int = 0
-    k_test: int | None = None
-    unranked: str = "miss"
+    captions: Literal["all", "first", "random"] = "all"
+    seed: int = Field(0, ge=0)  # of the random captions
+    k_test: int | None = Field(None, ge=0)  # candidates that a matching head scores again; 0 for none
+    unranked: Literal["miss", "published"] = "miss"  # what becomes of the others; published: they tie at −100
     split: str = "test"
-
-
-def chosen_of(values: Mapping[str, Any]) -> Chosen:
-    """The choices that were made, checked."""
-    from diptych.evaluation.reranking import check_unranked
-
-    chosen = Chosen(**values)
-    if chosen.captions not in _CAPTIONS:
-        raise UsageError(f"measure.captions is {chosen.captions!r}", f"give one of {', '.join(_CAPTIONS)}")
-    for name, least in (("seed", 0), ("k_test", 0)):
-        value = getattr(chosen, name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-            raise UsageError(f"measure.{name} is {value!r}", f"give a whole number from {least}")
-    check_unranked(chosen.unranked)
-    return chosen
-
-
-def check_zero_shot(values: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
-    """See that the choices are possible, and that every collection has the part that is measured on."""
-    chosen = chosen_of(values)
-    for name, collection in collections.items():
-        if not collection.split_sizes.get(chosen.split):
-            raise UnknownNameError(f"split of {name}", chosen.split, collection.split_sizes)
 
 
 @dataclass(frozen=True)
@@ -100,7 +64,7 @@ class ZeroShot:
         from diptych.encoders.encode import encode_collection
         from diptych.evaluation.evaluate_encoder import evaluate_encoded
 
-        chosen = chosen_of(subject.measuring)
+        chosen = Chosen.read(subject.measuring, "measure")
         if isinstance(subject.run, Adapted) and not subject.run.possible_on(subject.collection):
             return ()
         part, folder = subject.collection.split(chosen.split), subject.run.folder
@@ -172,22 +136,14 @@ def _shown(part: Collection, how: str, seed: int) -> Collection:
 
 
 def with_captions(encoded: EncodedCollection, part: Collection) -> EncodedCollection:
-    """The rows of a part with fewer captions than were embedded."""
+    """Return the rows of a part with fewer captions than were embedded."""
     from diptych.encoders.embeddings import EncodedCollection
 
     if len(part.captions) == len(encoded.texts):
         return encoded
-    places = {name: place for place, name in enumerate(encoded.texts.ids)}
-    texts = _taken(encoded.texts, [places[name] for name in part.caption_ids])
+    texts = taken(encoded.texts, part.caption_ids)
     about = {**encoded.about, "data": fingerprint(encoded.about["data"], part.text_fingerprint)}
     return EncodedCollection(encoded.images, texts, part.caption_image, about)
-
-
-def _taken(texts: Embeddings, places: list[int]) -> Embeddings:
-    import numpy as np
-
-    rows: np.ndarray = np.asarray(texts.rows)[np.array(places, dtype=np.int64)]
-    return replace(texts, ids=[texts.ids[place] for place in places], rows=rows)
 
 
 def _reranked(
@@ -274,44 +230,53 @@ def _mapped(
     )
 
 
-def options_of_adaptation(wanted: Wanted) -> dict[str, Any]:
-    """What a row is adapted with."""
+class Adaptations(Source):
+    """A base that is adapted to each collection anew, when it is measured."""
+
+    def check(self, plan: Plan, row: Row) -> None:
+        """See that the options exist, and that nothing is measured on what it is adapted on."""
+        if plan.choices.values.get("measure.split") == _TRAIN:
+            raise UsageError(
+                f"{row.name} is adapted on the training split, and would be measured on it",
+                "measure another split, or leave the row out: --rows",
+            )
+        _options(plan, row)
+
+    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
+        """Say what is adapted."""
+        from diptych.training.run import Run
+
+        base = plan.base_of(row)
+        assert base is not None  # what is adapted has a base, or its row is wrong
+        run: Any
+        stands_for = source = ""
+        if plan.is_given(base):
+            run = given_encoder(plan, base)
+            state: tuple[Any, ...] = (run.encoder.fingerprint,)
+            source = f"{run.source} (fingerprint {run.encoder.fingerprint})"
+        else:
+            run = Run.open(plan.target(base))
+            state, stands_for = (
+                (run.numbers["step"], run.numbers["best"]),
+                f"{run.recipe.description}, adapted",
+            )
+        options = _options(plan, row)
+        adapted = Adapted(plan.target(row, seed), run, seed, options)
+        return Made(
+            Subject(adapted, None, plan.features),
+            ("adapted", *state, seed, options),
+            given=source,
+            stands_for=stands_for,
+        )
+
+
+def _options(plan: Plan, row: Row) -> dict[str, Any]:
+    """Return what a row is adapted with."""
     from diptych.training.adaptation import adapt_linear
 
-    if wanted.choices.values.get("measure.split") == _TRAIN:
-        raise UsageError(
-            f"{wanted.row.name} is adapted on the training split, and would be measured on it",
-            "measure another split, or leave the row out: --rows",
-        )
-    chosen = wanted.study.settings[wanted.setting]
-    options = section_of(wanted.row, chosen, wanted.choices.values, "adapt")
+    options = plan.options_of(row)
     known = [name for name in inspect.signature(adapt_linear).parameters if name not in _NOT_OPTIONS]
     for key in options:
         if key not in known:
             raise UnknownNameError("option of adaptations", key, known)
     return options
-
-
-def make_adapted(wanted: Wanted, collections: Collections, machine: Machine) -> Made:
-    """Say what is adapted; it is adapted when it is measured, to each collection anew."""
-    base = wanted.base
-    assert base is not None  # what is adapted has a base, or its row is wrong
-    run: Any
-    if base.way == "given":
-        run = given_encoder(base, machine.accelerator)
-        state: tuple[Any, ...] = (run.encoder.fingerprint,)
-        source = f"{run.source} (fingerprint {run.encoder.fingerprint})"
-    else:
-        from diptych.training.run import Run
-
-        run = Run.open(base.target)
-        state, source = (run.numbers["step"], run.numbers["best"]), ""
-    options = options_of_adaptation(wanted)
-    adapted = Adapted(wanted.target, run, wanted.seed, options)
-    changed = tuple(sorted(key for key in wanted.choices.values if key.startswith("adapt.")))
-    return Made(
-        Subject(adapted, None, machine.features_root),
-        ("adapted", *state, wanted.seed, options),
-        changed=changed,
-        given=source,
-    )
