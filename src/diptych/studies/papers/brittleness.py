@@ -5,128 +5,120 @@ What has no numbers is left out; the bag of words is a control, and no encoder t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
+from typing import Any
 
-from diptych.studies.claims import FINER
+from diptych.studies.claims import FINER, combinations
 from diptych.studies.evidence import Evidence
 from diptych.studies.formulas import Finding, Formula
 from diptych.studies.published import document
 
 _LISTS = document("brittleness")["lists"]
 _KINDS, _GROUPS = _LISTS["kinds"], _LISTS["groups"]
+_GAIN = "[{row}: {pair.fine} {column}] / [{row}: {pair.coarse} {column}]"
+_NEEDED = "an encoder measured on every collection that is compared"
 
 
-def _pairs(evidence: Evidence) -> list[tuple[str, str]]:
+def _pairs(evidence: Evidence) -> list[dict[str, str]]:
     """Return collections with their finer ones."""
     known = {name.lower(): name for name in evidence.centric}
-    return [(name, known[low + FINER]) for low, name in known.items() if low + FINER in known]
+    return [{"coarse": known[low], "fine": known[low + FINER]} for low in known if low + FINER in known]
 
 
-def _cases(evidence: Evidence, columns: Sequence[str]) -> list[tuple[str, str]]:
-    """Return encoders and collections that have all of some columns."""
-    return [
-        (row, name)
-        for row in evidence.figures
-        for name in evidence.centric
-        if row != "bag" and all(evidence.figure(row, f"{name} {column}") is not None for column in columns)
-    ]
+def _there(evidence: Evidence, text: str, **each: Sequence[Any]) -> list[str]:
+    """Return a text for each encoder and combination of variables that has numbers for all its places."""
+    rows = [row for row in evidence.figures if row != "bag"]
+    texts = [text.format(**values) for values in combinations({"row": rows, **each}, {})]
+    places = {one: Formula.parse(f"{one} > 0").places for one in texts}
+    return [one for one in texts if all(evidence.figure(*place) is not None for place in places[one])]
 
 
-def _judged(evidence: Evidence, formulas: Sequence[str], what: str = "") -> list[Finding]:
-    """Judge formulas, which ``what`` says in words."""
-    found = [Formula.parse(one).judge(evidence, len(formulas)) for one in formulas]
-    needed = "numbers of an encoder on every collection that is compared"
-    return [replace(one, what=what or one.what) for one in found] or [Finding.missing(what, needed)]
+def _judged(evidence: Evidence, formulas: Iterable[str]) -> list[Finding]:
+    asked = [Formula.parse(one) for one in formulas]
+    found = [one.judge(evidence, len(asked)) for one in asked]
+    return found or [Finding.missing("comparisons of encoders", _NEEDED)]
 
 
-def _ratio(row: str, above: str, below: str) -> str:
-    return f"[{row}: {above}] / [{row}: {below}]"
-
-
-# Table 5.2 --------------------------------------------------------------------------------------------
-
-
-def _gains(evidence: Evidence, column: str, *names: str) -> list[str]:
-    """Return what finer captions multiply a column by: encoder by encoder, on ``names``, else on all."""
-    pairs = {coarse.lower(): (coarse, fine) for coarse, fine in _pairs(evidence)}
-    if not pairs.keys() >= set(names):
-        return []
-    cases = _cases(evidence, [column])
-    return [
-        _ratio(row, f"{fine} {column}", f"{coarse} {column}")
-        for row in evidence.figures
-        for coarse, fine in map(pairs.get, names or pairs)
-        if (row, coarse) in cases and (row, fine) in cases
-    ]
+def _means(evidence: Evidence, terms: Mapping[str, Sequence[str]], sign: str) -> list[Finding]:
+    """Judge whether means of terms are above or below 0, by what that says in words."""
+    formulas = {what: f"mean({', '.join(of)}) {sign} 0" for what, of in terms.items() if of}
+    found = [replace(_judged(evidence, [one])[0], what=what) for what, one in formulas.items()]
+    return [*found, *(Finding.missing(what, _NEEDED) for what in terms if what not in formulas)]
 
 
 def finer_raises(evidence: Evidence) -> list[Finding]:
     """Judge whether finer captions raise R@1, of each encoder in each direction."""
-    gains = [one for column in _LISTS["r@1"] for one in _gains(evidence, column)]
-    return _judged(evidence, [f"{one} > 1" for one in gains])
+    return _judged(evidence, _there(evidence, f"{_GAIN} > 1", pair=_pairs(evidence), column=_LISTS["r@1"]))
 
 
 def text_gains_more(evidence: Evidence) -> list[Finding]:
     """Judge whether the mean relative gain in R@1 by finer captions is larger from text than from images."""
-    text, images = (", ".join(_gains(evidence, column)) for column in ("t2i R@1", "i2t R@1"))
-    formulas = [f"mean({text}) > mean({images})"] if text and images else []
-    return _judged(evidence, formulas, "finer captions raise R@1 more from text than from images, on average")
+    term = " - ".join(_GAIN.replace("{column}", column) for column in ("t2i R@1", "i2t R@1"))
+    what = "finer captions raise R@1 more from text than from images, on average"
+    return _means(evidence, {what: _there(evidence, term, pair=_pairs(evidence))}, ">")
 
 
-def _mean_gains(evidence: Evidence, printed: Sequence[tuple[str, float, str]]) -> list[Finding]:
-    """Judge mean gains as the text has them, to half a per cent: column, share and collections."""
+def _named_gains(evidence: Evidence, printed: str) -> list[Finding]:
+    """Judge mean gains as the text has them, to half a per cent."""
     findings = []
-    for column, share, names in printed:
-        gains = ", ".join(_gains(evidence, column, *names.split(" and ")))
-        formulas = [f"{share - 0.005:.4f} <= mean({gains}) - 1 <= {share + 0.005:.4f}"] if gains else []
-        what = f"finer captions raise {column} on {names} by {100 * share:.2f} % on average"
-        findings += _judged(evidence, formulas, what)
+    for column, gain, names in _LISTS[printed]:
+        pairs = [{"coarse": name, "fine": name + FINER} for name in names]
+        each = combinations({"model": "models", "pair": pairs}, _LISTS)
+        gains = [_GAIN.format(row=one["model"].key, column=column, **one) for one in each]
+        what = f"finer captions raise {column} on {' and '.join(names)} by {100 * gain:.2f} % on average"
+        formula = f"{1 + gain - 0.005:.4f} <= mean({', '.join(gains)}) <= {1 + gain + 0.005:.4f}"
+        findings.append(replace(_judged(evidence, [formula])[0], what=what))
     return findings
 
 
-_BOTH = [("t2i R@1", 0.1623, "coco and flickr30k"), ("i2t R@1", 0.0644, "coco and flickr30k")]
-_COCO = [("i2t R@1", 0.0814, "coco"), ("t2i R@1", 0.1711, "coco")]
-_FLICKR30K = [("i2t R@1", 0.0475, "flickr30k"), ("t2i R@1", 0.1535, "flickr30k")]
-mean_gains = partial(_mean_gains, printed=_BOTH)
-collections_gains = partial(_mean_gains, printed=_COCO + _FLICKR30K)
-
-# Tables 5.3 and 5.4 -----------------------------------------------------------------------------------
-
-
-def _drops(evidence: Evidence, kinds: Sequence[str]) -> list[Finding]:
-    """Judge whether perturbations lower the sum, one by one."""
-    cases = [(row, f"{name} ", kind) for kind in kinds for row, name in _cases(evidence, ["none", kind])]
-    return _judged(evidence, [f"[{row}: {on}{kind}] < [{row}: {on}none]" for row, on, kind in cases])
-
-
-def _extreme(evidence: Evidence, column: str, sign: str, of: Sequence[str]) -> list[Finding]:
-    """Judge whether a column is below (``< min``) or above (``> max``) others, of each encoder on each collection."""
-    others = [one for one in of if one != column]
-    return _judged(
-        evidence,
-        [
-            f"[{row}: {name} {column}] {sign}({', '.join(f'[{row}: {name} {one}]' for one in others)})"
-            for row, name in _cases(evidence, of)
-        ],
-    )
-
-
-def _extreme_drop(evidence: Evidence, kind: str, sign: str) -> list[Finding]:
-    """Judge whether the mean relative drop of a kind is larger (``<``) or smaller (``>``) than those of all others."""
-    cases = _cases(evidence, ["none", *_KINDS])
-    shares = {
-        one: ", ".join(_ratio(row, f"{name} {one}", f"{name} none") for row, name in cases) for one in _KINDS
-    }
-    word = "more" if sign == "<" else "less"
-    return [
-        finding
-        for other in _KINDS
-        if other != kind
-        for finding in _judged(
-            evidence,
-            [f"mean({shares[kind]}) {sign} mean({shares[other]})"] if cases else [],
-            f"{kind} costs {word} than {other}, on average",
+def _lower(
+    evidence: Evidence, lower: Sequence[str], higher: Sequence[str], mean: bool = False
+) -> list[Finding]:
+    """Judge whether columns are below others: on each collection, or in the mean share of clean sums."""
+    text = "[{row}: {name} {low}] < [{row}: {name} {high}]"
+    if mean:
+        text = "([{row}: {name} {low}] - [{row}: {name} {high}]) / [{row}: {name} none]"
+    there = {
+        f"{low} is below {high}, on average": _there(
+            evidence, text, name=[*evidence.centric], low=[low], high=[high]
         )
-    ]
+        for low in lower
+        for high in higher
+        if low != high
+    }
+    return _means(evidence, there, "<") if mean else _judged(evidence, chain(*there.values()))
+
+
+def _finer_drops(evidence: Evidence, flickr30k: bool) -> list[Finding]:
+    """Judge whether mean relative drops are smaller with finer captions: Flickr30k's, or all others.
+
+    All thirteen perturbations are compared where they were run, else the kinds that are printed.
+    """
+    term = "[{row}: {pair.fine} {kind}] / [{row}: {pair.fine} none]"
+    term += f" - {term.replace('fine', 'coarse')}"
+    pairs = [one for one in _pairs(evidence) if (one["coarse"].lower() == "flickr30k") == flickr30k]
+    thirteen, kinds = (
+        {
+            f"{one} costs less with finer captions": _there(evidence, term, pair=pairs, kind=[one])
+            for one in of
+        }
+        for of in (_LISTS["perturbations"], _KINDS)
+    )
+    return _means(evidence, thirteen if all(thirteen.values()) else kinds, ">")
+
+
+mean_gains = partial(_named_gains, printed="mean-gains")
+collections_gains = partial(_named_gains, printed="collections-gains")
+drops = partial(_lower, lower=_KINDS, higher=["none"])
+shuffles_drop = partial(_lower, lower=_LISTS["shuffles"], higher=["none"])
+shuffling_costs_most = partial(_lower, lower=["shuffle-all-words"], higher=_KINDS, mean=True)
+shuffling_costs_most_everywhere = partial(_lower, lower=["shuffle-all-words"], higher=_KINDS)
+synonyms_cost_least = partial(_lower, lower=_KINDS, higher=["synonyms"], mean=True)
+synonyms_cost_least_everywhere = partial(_lower, lower=_KINDS, higher=["synonyms"])
+finer_drops = partial(_finer_drops, flickr30k=False)
+finer_drops_flickr30k = partial(_finer_drops, flickr30k=True)
+unchanged_agree_most = partial(_lower, lower=_GROUPS, higher=["unchanged"])
+increased_agree_least = partial(_lower, lower=["increased"], higher=_GROUPS)
