@@ -45,7 +45,8 @@ def _judged(evidence: Evidence, formulas: Iterable[str]) -> list[Finding]:
 def _means(evidence: Evidence, terms: Mapping[str, Sequence[str]], sign: str) -> list[Finding]:
     """Judge whether means of terms are above or below 0, by what that says in words."""
     formulas = {what: f"mean({', '.join(of)}) {sign} 0" for what, of in terms.items() if of}
-    found = [replace(_judged(evidence, [one])[0], what=what) for what, one in formulas.items()]
+    judged = {what: Formula.parse(one).judge(evidence, len(terms)) for what, one in formulas.items()}
+    found = [replace(one, what=what) for what, one in judged.items()]
     return [*found, *(Finding.missing(what, _NEEDED) for what in terms if what not in formulas)]
 
 
@@ -62,8 +63,7 @@ def text_gains_more(evidence: Evidence) -> list[Finding]:
 
 
 def _named_gains(evidence: Evidence, printed: str) -> list[Finding]:
-    """Judge mean gains as the text has them, to half a per cent."""
-    findings = []
+    findings = []  # to half a per cent
     for column, gain, names in _LISTS[printed]:
         pairs = [{"coarse": name, "fine": name + FINER} for name in names]
         each = combinations({"model": "models", "pair": pairs}, _LISTS)
@@ -78,13 +78,12 @@ def _lower(
     evidence: Evidence, lower: Sequence[str], higher: Sequence[str], mean: bool = False
 ) -> list[Finding]:
     """Judge whether columns are below others: on each collection, or in the mean share of clean sums."""
+    on = [*evidence.centric]
     text = "[{row}: {name} {low}] < [{row}: {name} {high}]"
     if mean:
         text = "([{row}: {name} {low}] - [{row}: {name} {high}]) / [{row}: {name} none]"
     there = {
-        f"{low} is below {high}, on average": _there(
-            evidence, text, name=[*evidence.centric], low=[low], high=[high]
-        )
+        f"{low} is below {high}, on average": _there(evidence, text, name=on, low=[low], high=[high])
         for low in lower
         for high in higher
         if low != high
@@ -101,10 +100,7 @@ def _finer_drops(evidence: Evidence, flickr30k: bool) -> list[Finding]:
     term += f" - {term.replace('fine', 'coarse')}"
     pairs = [one for one in _pairs(evidence) if (one["coarse"].lower() == "flickr30k") == flickr30k]
     thirteen, kinds = (
-        {
-            f"{one} costs less with finer captions": _there(evidence, term, pair=pairs, kind=[one])
-            for one in of
-        }
+        {f"{one} costs less if finer": _there(evidence, term, pair=pairs, kind=[one]) for one in of}
         for of in (_LISTS["perturbations"], _KINDS)
     )
     return _means(evidence, thirteen if all(thirteen.values()) else kinds, ">")
