@@ -130,8 +130,9 @@ def test_a_series_has_the_same_decimals_everywhere() -> None:
     for y, high, log, expected in (
         ([16.0, 9.118, 12.7], [], "", ["16.00", "9.12", "12.70"]),
         ([3.0, 12.0, 1.0], [3.25, 12.5, 1.0], "", ["3.00", "12.00", "1.00"]),
-        ([1e-6, 12.5, 1e3], [], "y", ["1e-06", "12.5", "1,000"]),
-        ([0.00012, 0, None], [], "", ["0.00012", "0.00000", "–"]),
+        ([1e-6, 12.5, 2e4], [], "x", ["1e-06", "12.5", "20,000"]),
+        ([0.012, 0, None], [], "", ["0.012", "0.000", "–"]),
+        ([1.25e-8, 0.0, 2e-9], [], "", ["1.25e-08", "0", "2e-09"]),
     ):
         table = Chart("", [Series("a", y, low=high, high=high)], categories="pqr", log=log).table()
         assert [row[1].text for row in table.rows] == expected

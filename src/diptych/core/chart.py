@@ -13,6 +13,7 @@ from diptych.core.table import Cell, Table
 Mark = Literal["line", "step", "bar", "point", "dash", "level"]
 
 _MOST_ROWS = 60  # of the table behind a chart
+_MOST_DECIMALS = 6
 _MOST_WORDS = 12  # values of a series that its alternative text reads out
 
 
@@ -125,15 +126,14 @@ class Chart:
 
 
 def _cells(one: Series, log: str) -> Iterator[Cell]:
-    """Yield a cell for each value; all with the same decimals, unless the axis is logarithmic."""
+    """Yield a cell for each value; all with the same decimals, unless an axis is logarithmic."""
     known = [y for y in (*one.y, *one.low, *one.high) if y is not None and math.isfinite(y)]
-    largest = max(map(abs, known), default=0)
-    most = max(0, 3 - math.floor(math.log10(largest or 1)))
+    most = max(0, 3 - math.floor(math.log10(max(map(abs, known), default=0) or 1)))
     decimals = next(n for n in range(most + 1) if all(round(y, n) == round(y, most) for y in known))
-    form = ",.4g" if "y" in log and largest < 10_000 else f",.{decimals}f"
+    show = _number if log or most > _MOST_DECIMALS else f"{{:,.{decimals}f}}".format
     for y, low, high in zip_longest(one.y, one.low, one.high):
-        note = "" if low is None or high is None else f"{low:{form}} to {high:{form}}"
-        yield Cell("–") if y is None or math.isnan(y) else Cell(f"{y:{form}}", note, value=y)
+        note = "" if low is None or high is None else f"{show(low)} to {show(high)}"
+        yield Cell("–") if y is None or math.isnan(y) else Cell(show(y), note, value=y)
 
 
 def _number(value: float) -> str:

@@ -83,7 +83,7 @@ def in_processes(
                             future.cancel()
             except BaseException:
                 stop.set()
-                pool.shutdown(wait=False, cancel_futures=True)
+                pool.shutdown(cancel_futures=True)  # nobody writes any more when the folder is given back
                 raise
     except BrokenProcessPool:
         raise DiptychError(
