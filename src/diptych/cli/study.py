@@ -11,22 +11,27 @@ from diptych.cli.console import messages, next_step, stop_on_signal
 from diptych.cli.console import show as say
 from diptych.cli.verbs import completion
 from diptych.commerce.purchase_intent.shown import Discretion, showing
-from diptych.core.errors import UsageError
+from diptych.core.errors import DiptychError, Interrupted, UsageError
+from diptych.core.files import write_json
 from diptych.data.source import OutOption
 from diptych.studies import STUDIES, Results, collect, compare, judged_in_the_paper
 from diptych.studies.choices import RunOptions, StudyData, run_chosen
+from diptych.studies.compare import Comparison
+from diptych.studies.matrix import content_of, matrix_page, matrix_table, relative
 from diptych.studies.page import notes_of, study_page
-from diptych.studies.results import STUDY, StudyFolder
+from diptych.studies.results import StudyFolder
 from diptych.studies.tables import (
     claims_tables,
     comparison_shown,
     papers_tables,
     published_tables,
     rows_table,
+    settings_table,
 )
 
 _NAMES = completion("diptych.studies:STUDIES")
 Name = Annotated[str, typer.Argument(help="diptych study list names them.", autocompletion=_NAMES)]
+_SOME = typer.Argument(help="diptych study list names them.", autocompletion=_NAMES, show_default=False)
 _RUNS = typer.Argument(help="Folders of studies, or of runs in them.", metavar="FOLDER", show_default=False)
 
 
@@ -49,14 +54,20 @@ def show(name: Name) -> None:
     """
     one = STUDIES.get(name)
     say(f"{one.paper.authors}, “{one.paper.title}”, {one.paper.venue}", one.asks, *published_tables(one))
-    say(*(f"setting {key}: {setting.description}; {setting.time}" for key, setting in one.settings.items()))
     judged = [(claim, None, printed) for claim, printed in judged_in_the_paper(one)]
-    say(rows_table(one), *claims_tables(judged), *(f"note: {note}" for note in notes_of(one)))
+    say(settings_table(one), rows_table(one), *claims_tables(judged))
+    say(*(f"note: {note}" for note in notes_of(one)))
     run = ["diptych", "study", "run", name]
-    next_step([*run, "--quick"], *([run] if one.without_data else []))
+    next_step([*run, "--quick"], *([run] if one.of == "nothing" else []))
 
 
-def run(name: Name, data: StudyData, out: OutOption, options: RunOptions, discretion: Discretion) -> None:
+def run(
+    data: StudyData,
+    out: OutOption,
+    options: RunOptions,
+    discretion: Discretion,
+    name: Annotated[str | None, _SOME] = None,
+) -> None:
     """Train and measure a study's rows; finished ones are used as they are, interrupted ones resume.
 
     Examples:
@@ -65,38 +76,90 @@ def run(name: Name, data: StudyData, out: OutOption, options: RunOptions, discre
         diptych study run ltd.table-1 --data flickr30k --targets all-MiniLM-L6-v2
         diptych study run intent.table-6.4 --data log
         diptych study run reproducibility.table-2.1 --data coco=coco -o table
+        diptych study run --all --quick
     """
+    if name is None or options.all_:
+        _run_all(name, data, out.out or Path("studies"), options, discretion)
+        return
     folder = out.out or Path("studies") / name
     with stop_on_signal(), messages():
         results = run_chosen(STUDIES.get(name), folder, data, options)
-    page = _report(results, folder, folder / "report.html", discretion)
+    _, page = _report(results, folder, folder / "report.html", discretion)
     next_step(["diptych", "study", "verdict", folder], ["open", page])
+
+
+def _run_all(
+    name: str | None, data: StudyData, folder: Path, options: RunOptions, discretion: Discretion
+) -> None:
+    """Run every study on generated data, and write the page over all of them."""
+    if name is not None or not options.all_:
+        wrong = "no study given" if name is None else f"--all and {name}"
+        raise UsageError(wrong, "name a study of diptych study list, or give --all alone")
+    if data.data or not (options.quick or options.setting == "quick") or options.rows:
+        raise UsageError("--all runs every study as --quick does", "diptych study run --all --quick")
+    compared: list[tuple[Comparison, Path | None]] = []
+    failed: dict[str, str] = {}
+    with stop_on_signal(), messages():
+        for study in STUDIES:
+            own = folder / study.name
+            say(f"{study.name}: {study.topic}")
+            try:
+                results = run_chosen(study, own, data, options)
+                comparison, page = _report(results, own, own / "report.html", discretion, quiet=True)
+                compared.append((comparison, relative(page, folder)))
+            except Interrupted:
+                raise
+            except DiptychError as error:
+                failed[study.name] = str(error)
+    page = _matrix(compared, failed, folder / "matrix.html")
+    next_step(["open", page])
+    if failed:
+        raise UsageError(f"{len(failed)} studies failed: {', '.join(failed)}", "run each alone to see why")
 
 
 def verdict(runs: Annotated[list[Path], _RUNS], out: OutOption, discretion: Discretion) -> None:
     """Compare what studies measured with what the papers print, cell by cell and claim by claim.
 
-    The report is report.html in the first folder, or --out.
+    The report is report.html in the first folder, or --out; of several studies --out is the page over all.
 
     Examples:
         diptych study verdict studies/metric-learning.table-1
+        diptych study verdict studies/* --out studies/matrix.html
     """
     found = collect(runs)
-    if out.out is not None and len(found) > 1:
-        names = ", ".join(results.study for results in found)
-        raise UsageError(f"one report of {len(found)} studies ({names})", "leave out --out")
-    folders = {StudyFolder.open(one / STUDY).study: one for one in runs[::-1] if (one / STUDY).is_file()}
+    marker = StudyFolder.marker()
+    folders = {StudyFolder.open(one / marker).study: one for one in runs[::-1] if (one / marker).is_file()}
+    several, compared = out.out if len(found) > 1 else None, []
     for results in found:
         folder = folders.get(results.study)
         # A run can belong to several studies: its reports are told apart by their names.
         usual = runs[0] / f"{results.study}.html" if folder is None else folder / "report.html"
-        next_step(["open", _report(results, folder, out.out or usual, discretion)])
+        page = usual if several is not None else out.out or usual
+        comparison, page = _report(results, folder, page, discretion, quiet=several is not None)
+        compared.append((comparison, page if several is None else relative(page, several.parent)))
+        if several is None:
+            next_step(["open", page])
+    if several is not None:
+        next_step(["open", _matrix(compared, {}, several)])
 
 
-def _report(results: Results, folder: Path | None, page: Path, discretion: Discretion) -> Path:
-    """Print a study's comparison, and write its page, with the command that its folder was begun with."""
-    command = "" if folder is None else StudyFolder.open(folder / STUDY).command
+def _matrix(compared: list[tuple[Comparison, Path | None]], failed: dict[str, str], page: Path) -> Path:
+    """Print and write the page over several studies."""
+    table = matrix_table(compared, failed)
+    say(table)
+    write_json(page.with_suffix(".json"), table.content())
+    commands = [f"diptych study verdict {page.parent}/* --out {page}"]
+    return matrix_page(compared, failed, commands).save(page)
+
+
+def _report(
+    results: Results, folder: Path | None, page: Path, discretion: Discretion, quiet: bool = False
+) -> tuple[Comparison, Path]:
+    """Print a study's comparison, and write it: its page, with the command that its folder was begun with, and JSON."""
+    command = "" if folder is None else StudyFolder.open(folder / StudyFolder.marker()).command
     with showing(discretion):
         comparison = compare(STUDIES.get(results.study), results)
-        say(*comparison_shown(comparison))
-        return study_page(comparison, command).save(page)
+        if not quiet:
+            say(*comparison_shown(comparison))
+        write_json(page.with_suffix(".json"), content_of(comparison))
+        return comparison, study_page(comparison, command).save(page)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import field_validator, model_validator
 
 from diptych.core.errors import UsageError
 from diptych.core.options import Options, command_line, parameter, parse_values
 from diptych.data.several import DataChoices
+from diptych.studies.plan import Choices, LogData
 from diptych.studies.results import Results
-from diptych.studies.rows import Choices, LogSource, path_keys
 from diptych.studies.runner import run_study
-from diptych.studies.study import Study
-from diptych.training.recipe import whole_paths
+from diptych.studies.study import SettingName, Study
+from diptych.training.recipe import PATHS, whole_paths
 
 
 class StudyData(DataChoices):
@@ -24,15 +24,15 @@ class StudyData(DataChoices):
         """Return what these are among the choices of who runs a study."""
         if study.several:
             return {"collections": self.several()}
-        return {"log": self._log(study.name)} if study.of_logs else {"data": self.one()}
+        return {"log": self._log(study.name)} if study.of == "log" else {"data": self.one()}
 
-    def _log(self, name: str) -> LogSource | None:
+    def _log(self, name: str) -> LogData | None:
         if self.images or self.skip_bad_images:
             flag = "--images" if self.images else "--skip-bad-images"
             raise UsageError(f"{flag}: {name} is of a shop's log", f"leave {flag} out")
         self.check_one(f"{name} is of one log")
         options = parse_values(self.reader_option, "--reader-option")
-        return LogSource(Path(self.data[0]), next(iter(self.reader), None), options) if self.data else None
+        return LogData(Path(self.data[0]), next(iter(self.reader), None), options) if self.data else None
 
 
 class RunOptions(Options):
@@ -41,8 +41,11 @@ class RunOptions(Options):
     rows: str | None = parameter(None, "Names or the paper's numbers, with commas: 1.1,1.2.")
     seeds: str | None = parameter(None, "With commas: 0,1,2.", default="the setting's own")
     quick: bool = parameter(False, "On generated data, in minutes.")
-    setting: Literal["paper", "data", "quick"] | None = parameter(
-        None, "How rows are trained.", default="paper on the paper's datasets, data on others"
+    all_: bool = parameter(False, "Every study, and one page over all of them.", "--all")
+    setting: SettingName | None = parameter(
+        None,
+        "How rows are trained: published is as the authors' code does it, where the paper says otherwise.",
+        default="paper on the paper's datasets, data on others",
     )
     targets: str | None = parameter(
         None, "Latent targets: a sentence-transformers model's folder or name, or lsa."
@@ -57,6 +60,7 @@ class RunOptions(Options):
     )
     features: Path | None = parameter(None, "Folder of cached backbone features.")
     accelerator: str = parameter("auto", "cpu, cuda, mps or auto.")
+    devices: int = parameter(1, "Processes that share each batch of a training.", ge=1)
 
     @field_validator("seeds")
     @classmethod
@@ -75,18 +79,20 @@ class RunOptions(Options):
 def run_chosen(study: Study, folder: Path, data: StudyData, options: RunOptions) -> Results:
     """Run a study as :func:`~diptych.studies.runner.run_study` does; reports have the command that repeats it."""
     setting = "quick" if options.quick else options.setting
-    if not data.data and setting != "quick" and not study.without_data:
-        fix = f"give a {'log' if study.of_logs else 'dataset'} with --data, or --quick for generated data"
+    if not data.data and setting != "quick" and study.of != "nothing":
+        what = "log" if study.of == "log" else "dataset"
+        fix = f"give a {what} with --data, or --quick for generated data"
         raise UsageError(f"no data given for {study.name}", fix)
+    given = {row.given for row in (*study.rows, *study.bases) if row.given}
     choices = Choices(
         setting=setting,
         regions=None if options.regions is None else str(options.regions.resolve()),
-        values=whole_paths(parse_values(options.set_, "--set"), path_keys(study)),
+        values=whole_paths(parse_values(options.set_, "--set"), {*PATHS, *given, *study.paths}),
         targets=options.targets,
         positives=options.positives,
         **data.choices(study),
     )
-    words, beside = ("diptych", "study", "run", study.name), ("features", "accelerator")
+    words, apart = ("diptych", "study", "run", study.name), ("features", "accelerator", "devices")
     rows = [part.strip() for part in (options.rows or "").split(",") if part.strip()]
     return run_study(
         study,
@@ -96,5 +102,6 @@ def run_chosen(study: Study, folder: Path, data: StudyData, options: RunOptions)
         seeds=None if options.seeds is None else [int(part) for part in options.seeds.split(",")],
         features_root=options.features,
         accelerator=options.accelerator,
-        command=command_line(words, data, options, left_out=beside),
+        devices=options.devices,
+        command=command_line(words, data, options, left_out=apart),
     )

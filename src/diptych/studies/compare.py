@@ -58,6 +58,16 @@ class ComparedRow:
         return tuple(entry.seed for entry in self.entries)
 
     @property
+    def epochs(self) -> tuple[int, int]:
+        """How many were trained, and the best; 0 where nothing was."""
+        return self.entries[0].epochs if self.entries else (0, 0)
+
+    @property
+    def cpu_seconds(self) -> float:
+        """The processor time of all seeds."""
+        return sum(entry.cpu_seconds for entry in self.entries)
+
+    @property
     def name(self) -> str:
         """The paper's number and the label, once where they are the same; of a stand-in, what it is."""
         label = self.stands_for or self.row.label
@@ -96,6 +106,17 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Further:
+    """What a study makes of its numbers besides: tables, charts of its page, and remarks."""
+
+    tables: Sequence[Table] = ()
+    charts: Sequence[object] = ()
+    remarks: Sequence[str] = ()
+    title: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A study's verdict.
 
@@ -106,8 +127,7 @@ class Comparison:
         reproduces: whether cells get verdicts.
         blocks: tables; the first is on the collection's own pairs.
         claims: each with what our numbers say and, by dataset, what the paper's own do.
-        remarks: what the table does not say of the numbers.
-        tables: what the study makes of the numbers besides.
+        further: what the study makes of the numbers besides.
         evidence: what claims were judged on.
     """
 
@@ -117,26 +137,19 @@ class Comparison:
     reproduces: bool
     blocks: tuple[Block, ...]
     claims: tuple[tuple[Claim, Judgement, Mapping[str, Judgement]], ...]
-    remarks: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
+    further: Further = field(default_factory=Further)
     evidence: Evidence = field(default_factory=Evidence)
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether the data was generated: effects were planted, and no claim about the world is tested."""
+        return self.results.setting == "quick"
 
     def counts(self) -> dict[Verdict, int]:
         """Return how many cells have each verdict, of those that were measured and are printed."""
         cells = [cell for block in self.blocks for row in block.rows for cell in row.cells]
         found = {one: sum(cell.verdict == one for cell in cells) for one in JUDGED}
         return {one: count for one, count in found.items() if count}
-
-
-@dataclass(frozen=True)
-class Further:
-    """What a study makes of its numbers besides: tables, charts of its page, and remarks."""
-
-    tables: Sequence[Table] = ()
-    charts: Sequence[object] = ()
-    remarks: Sequence[str] = ()
-    title: str = ""
-    note: str = ""
 
 
 def further_of(study: Study, evidence: Evidence) -> Further:
@@ -166,11 +179,13 @@ def judged_in_the_paper(study: Study) -> list[tuple[Claim, dict[str, Judgement]]
     ]
 
 
-def _judged(claim: Claim, keys: Sequence[str], evidence: Evidence) -> Judgement:
-    """Judge a claim on what the paper calls ``keys``; one that is about none of them is not tested."""
-    if claim.on and not set(keys) & set(claim.on):
+def _judged(
+    claim: Claim, keys: Sequence[str], evidence: Evidence, stand_ins: Sequence[str] = ()
+) -> Judgement:
+    """Judge a claim on what the paper calls ``keys``; one that is about others is not tested."""
+    if claim.on and keys and not set(keys) & set(claim.on):
         return Judgement("not tested", (Finding.missing(claim.text, ", ".join(claim.on)),))
-    return judge(claim, evidence)
+    return judge(claim, evidence, stand_ins)
 
 
 def compare(study: Study, results: Results) -> Comparison:
@@ -181,25 +196,17 @@ def compare(study: Study, results: Results) -> Comparison:
     results = results if withhold is None else withhold(results)
     keys, blocks = _several_blocks(study, results) if study.several else _blocks(study, results)
     evidence = results.evidence()
-    printed = judged_in_the_paper(study)
+    in_paper = judged_in_the_paper(study)
     if study.several:
         evidence = replace(evidence, beside=printed_sources(study))
     elif keys and not blocks[0].differences:
         evidence = _with_quoted(evidence, study, keys[0])
-    claims = tuple(
-        # On other data than the paper's a claim is judged whatever it is about.
-        (
-            claim,
-            _judged(claim, keys, evidence)
-            if keys and not study.several
-            else judge(claim, evidence, list(results.stand_ins)),
-            in_paper,
-        )
-        for claim, in_paper in printed
-    )
+    # On other data than the paper's a claim is judged whatever it is about.
+    asked = () if study.several else keys
+    stand_ins = list(results.stand_ins)
+    claims = tuple((claim, _judged(claim, asked, evidence, stand_ins), printed) for claim, printed in in_paper)
     cells = [cell for block in blocks for row in block.rows for cell in row.cells]
     reproduces = any(cell.verdict in JUDGED for cell in cells)
-    further = further_of(study, evidence)
     return Comparison(
         study,
         results,
@@ -207,8 +214,7 @@ def compare(study: Study, results: Results) -> Comparison:
         reproduces,
         tuple(blocks),
         claims,
-        tuple(further.remarks),
-        tuple(further.tables),
+        further_of(study, evidence),
         evidence,
     )
 

@@ -7,6 +7,7 @@ from diptych.studies.compare import Comparison
 from diptych.studies.figures import comparison_chart
 from diptych.studies.study import Study
 from diptych.studies.tables import (
+    PLANTED,
     claims_tables,
     compared_tables,
     findings_table,
@@ -17,30 +18,26 @@ from diptych.studies.tables import (
 
 def study_page(comparison: Comparison, command: str = "") -> Page:
     """Return a study's page; ``command`` is what repeats it."""
-    study, evidence = comparison.study, comparison.results.evidence()
-    alone = study.several or study.of_logs or study.of_catalogues  # they have figures of their own
+    study, further = comparison.study, comparison.further
+    alone = study.several or study.of != "collections"  # they have figures of their own
     chart = None if alone else comparison_chart(comparison.blocks[0], study.columns)
     sections = [
         Section(
             "Published and measured",
             [*compared_tables(comparison), *([chart] if chart else [])],
             comparison.label,
-            notes=comparison.remarks,
+            notes=further.remarks,
         )
     ]
     if comparison.claims:
-        judged = "on the numbers measured here" + (
-            " and on the paper's own" if comparison.claims[0][2] else ""
-        )
+        judged = "What the paper's text says, judged on the numbers measured here"
+        judged += " and on the paper's own." if comparison.claims[0][2] else "."
         tables = [*claims_tables(comparison.claims), findings_table(comparison)]
-        sections.append(Section("Claims", tables, f"What the paper's text says, judged {judged}."))
-    if comparison.tables:
-        sections.append(Section("Further tables", comparison.tables))
-    if study.figure is not None:
-        labels = {row.name: row.label for row in study.rows}
-        drawn = list(study.figure.draw(evidence, labels))
-        if drawn:
-            sections.append(Section(study.figure.title, drawn, study.figure.note))
+        sections.append(Section("Claims", tables, f"{judged} {PLANTED if comparison.is_generated else ''}"))
+    if further.tables:
+        sections.append(Section("Further tables", further.tables))
+    if further.charts:
+        sections.append(Section(further.title, further.charts, further.note))
     rows = measured_rows(comparison)
     if rows:
         sections.append(Section("Rows", [protocols_table(comparison)]))
@@ -80,9 +77,9 @@ def _headlines(comparison: Comparison) -> list[Headline]:
         others = ", ".join(f"{count} {name}" for name, count in counts.items() if name != "reproduced")
         share = f"{counts.get('reproduced', 0)} of {sum(counts.values())}"
         headlines.append(Headline("cells reproduced", share, others))
-    judged = [judgement.status for _, judgement, _ in comparison.claims if judgement.status != "not run"]
-    if judged:
-        waiting = len(comparison.claims) - len(judged)
-        note = f"{waiting} could not be judged" if waiting else ""
-        headlines.append(Headline("claims that hold", f"{judged.count('holds')} of {len(judged)}", note))
+    if comparison.claims and not comparison.is_generated:
+        found = [judgement.status for _, judgement, _ in comparison.claims]
+        others = dict.fromkeys(one for one in found if one != "holds")
+        note = ", ".join(f"{found.count(one)} {one}" for one in others)
+        headlines.append(Headline("claims that hold", f"{found.count('holds')} of {len(found)}", note))
     return headlines

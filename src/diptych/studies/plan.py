@@ -376,6 +376,22 @@ def _has(study: Study, name: SettingName, row: Row, key: str, value: Any) -> boo
     return bool(have == value)
 
 
+def needs_of(study: Study, row: Row) -> str:
+    """Return what a person gives for a row, besides data, to have it as the paper has it."""
+    if "paper" not in study.settings:
+        return ""
+    plan = Plan(study, Path(), "paper", Choices(), {}, Collections(), Path())
+    needs = [plan.why_not(row) or ""]
+    if row.kind in ("recipe", "pretrained") and row.recipe in plan.setting.recipes:
+        recipe = plan.recipe_of(row)
+        image, text, latent = recipe.model.image, recipe.model.text, recipe.reconstruction
+        if getattr(image, "pretrained", False) and recipe.fine_tune is None and plan.base_of(row) is None:
+            needs.append(f"weights of {image.backbone}, from the hub or --set model.image.weights=FILE")
+        if (latent is not None and latent.kind == "latent") or text.kind == "targets":
+            needs.append("a sentence encoder for targets: --targets MODEL")
+    return "; ".join(filter(None, needs))
+
+
 def missing_engine(row: Row) -> str:
     """Return what a way of searching needs and is not installed, with its pip line; empty when nothing is."""
     from importlib.util import find_spec

@@ -13,6 +13,10 @@ it or finding it there (``make``). :data:`SOURCES` has them by the names that ro
 from __future__ import annotations
 
 import logging
+import shlex
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +25,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.core.context import check_stop, stopping
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
@@ -190,8 +195,27 @@ def _trained(plan: Plan, row: Row, seed: int, recipe: Recipe, collection: Collec
         run = Run.prepare(folder, recipe)
         logger.info(f"{what}: training")
     with cost_of(folder):
+        if plan.devices > 1:
+            _fit_on_devices(run, plan)
+            return Run.open(folder)
         fit(run, collection, accelerator=plan.accelerator, features_root=plan.features)
     return run
+
+
+def _fit_on_devices(run: Run, plan: Plan) -> None:
+    """Train a run in a command of its own, which its further processes can repeat."""
+    words = ["train", "--resume", run.folder, "--devices", plan.devices, "--accelerator", plan.accelerator]
+    command = [sys.executable, "-m", "diptych", *map(str, words), "--features", str(plan.features)]
+    process = subprocess.Popen(command, start_new_session=True)  # it is told to stop here alone
+    while process.poll() is None:
+        if stopping():
+            process.send_signal(signal.SIGINT)
+            process.wait()
+        time.sleep(0.2)
+    check_stop(f"stopped while {run.folder} was training; nothing is lost")
+    if process.returncode:
+        fix = f"see what it says above, or run it alone: {shlex.join(['diptych', *map(str, words)])}"
+        raise UsageError(f"{run.folder} was not trained (exit code {process.returncode})", fix)
 
 
 def _differences(run: Run, recipe: Recipe, collection: Collection) -> Iterator[str]:

@@ -93,6 +93,7 @@ class Setting:
     Attributes:
         description: one line.
         time: how long all of it takes: a few words, and after a semicolon on what, and of what.
+        memory: of a GPU that it needs; empty where none is used.
         recipes: a row's ``recipe`` → a recipe of the paper's file.
         options: kind of row → dotted options of all of its kind.
         changes: pattern of rows' names → dotted keys and values that only this setting needs.
@@ -110,6 +111,7 @@ class Setting:
 
     description: str = ""
     time: str = ""
+    memory: str = ""
     recipes: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -403,7 +405,7 @@ def _merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
 
 
 def _load() -> Registry[Study]:
-    found: Registry[Study] = Registry("study", "diptych.studies")
+    found: Registry[Study] = Registry("study", __name__)  # it holds them itself
     for paper in published_papers():
         for study in _File(paper).studies:
             found.add(study)

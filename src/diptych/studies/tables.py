@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from diptych.core.table import Cell, Table
 from diptych.studies.claims import Claim, Judgement
 from diptych.studies.compare import OWN, Block, ComparedCell, ComparedRow, Comparison
+from diptych.studies.evidence import Figure
+from diptych.studies.plan import needs_of
 from diptych.studies.published import EvaluatedOn
 from diptych.studies.study import Column, SettingName, Study
-from diptych.studies.verdict import Figure
 
 MARKS = {
     "reproduced": "✓",
@@ -17,11 +18,12 @@ MARKS = {
     "not reproduced": "✗",
     "other data": "",
     "other training": "",
-    "unchecked start": "",
     "not run": "·",
     "not printed": "",
     "holds": "✓",
     "fails": "✗",
+    "undecided": "?",
+    "not tested": "·",
 }
 """One sign per verdict and status."""
 
@@ -31,7 +33,15 @@ _COLOURS = {
     "close": "orange",
     "not reproduced": "wrong",
     "fails": "wrong",
+    "undecided": "orange",
 }
+_SHARES = {"log": "Shares are in per cent", "catalogue": "Measures and shares are in per cent"}
+PLANTED = (
+    "On generated data claims say nothing about the world: what holds here was planted by the generator, and what is "
+    "counted is whether the code finds it."
+)
+"""Stands where claims were judged on generated data."""
+
 _WAYS: tuple[SettingName, ...] = ("quick", "paper")
 _MILLION = 1_000_000  # from here on digits are grouped: a log has that many
 _SEVERAL = 2  # evaluations of the paper beyond which claims have one column for all
@@ -56,22 +66,31 @@ def papers_tables(studies: Iterable[Study]) -> list[Table]:
 
 
 def rows_table(study: Study) -> Table:
-    """Return the rows of a study: what sets each apart, of its recipe or of what stands in a recipe's place."""
+    """Return the rows of a study: what sets each apart, and what a person has to give for it."""
     rows = []
     for row in (*study.bases, *study.rows):
-        changes = dict(row.changes)
-        for name, keys in (("sparsify", row.sparsify), ("search", row.search), ("adapt", row.adapt)):
-            changes |= {f"{name}.{key}": value for key, value in (keys or {}).items()}
         apart = (
             f"{key}: {', '.join(f'{inner} {text}' for inner, text in value.items())}"
-            if isinstance(value, dict)
-            else f"{key} = {'none' if value is None else value}"
-            for key, value in changes.items()
+            if isinstance(value, Mapping)
+            else f"{key} = {value}"
+            for key, value in {**row.options, **dict.fromkeys(row.without, "none")}.items()
         )
-        told = (row.label, "; ".join(apart), row.base or row.home or "")
+        home = "" if row.home == study.name else row.home
+        told = (row.label, "; ".join(apart), row.base or home, needs_of(study, row))
         rows.append([Cell(row.name), *(Cell(text, words=True) for text in told)])
-    columns = ("name", "label", "what sets it apart", "starts from, or runs in")
+    columns = ("name", "label", "what sets it apart", "starts from, or runs in", "needs, besides data")
     return Table("Rows (--rows)", columns, rows)
+
+
+def settings_table(study: Study) -> Table:
+    """Return how a study can be run: how long all rows and seeds take, and on what."""
+    rows = []
+    for name, setting in study.settings.items():
+        total, _, on = setting.time.partition("; ")
+        texts = (setting.description, total, on, setting.memory or "–", "; ".join(setting.deviations))
+        rows.append([Cell(name), *(Cell(text, words=True) for text in texts)])
+    heads = ("--setting", "what it is", "time", "of what", "GPU memory", "differs from the paper in")
+    return Table("Settings", heads, rows)
 
 
 def published_tables(study: Study) -> list[Table]:
@@ -148,8 +167,8 @@ def _after(comparison: Comparison, blocks: Sequence[Block]) -> str:
     """How the numbers are to be read."""
     study, cells = comparison.study, [cell for block in blocks for row in block.rows for cell in row.cells]
     prints, parts = any(cell.published for cell in cells), []
-    if study.of_logs or study.of_catalogues:
-        parts.append("Shares are in per cent" if study.of_logs else "Measures and shares are in per cent")
+    if study.of in _SHARES:
+        parts.append(_SHARES[study.of])
     elif any("R@" in cell.column for cell in cells):
         parts.append("Recalls are in per cent")
     if any(cell.measured and cell.measured.sd is not None for cell in cells):
@@ -161,16 +180,11 @@ def _after(comparison: Comparison, blocks: Sequence[Block]) -> str:
     if prints:
         parts.append("In brackets or below: as printed")
     if comparison.reproduces:
-        near = "" if study.of_logs else " or two standard deviations over seeds"
+        near = "" if study.of == "log" else " or two standard deviations over seeds"
         parts.append(f"✓ within 5 % of it{near}, ≈ within 10 %, ✗ not reproduced")
     elif prints:
-        other = "of another log, or measured otherwise than the paper's"
-        training = (
-            "of other data, of another training than the paper's, or start from an encoder that cannot be"
-        )
-        parts.append(
-            f"Cells have no verdict: these numbers are {other if study.of_logs else f'{training} checked'}"
-        )
+        other = "log, or measured otherwise than" if study.of == "log" else "data, or of another training than"
+        parts.append(f"Cells have no verdict: these numbers are of other {other} the paper's")
     else:
         parts.append("The paper prints nothing of it")
     if len(blocks) == 1:
@@ -247,8 +261,7 @@ def findings_table(comparison: Comparison) -> Table:
     rows = []
     for claim, judgement, _ in comparison.claims:
         for one in judgement.findings:
-            status = "not run" if one.holds is None else "holds" if one.holds else "fails"
-            rows.append([Cell(claim.name), Cell(str(one), words=True), _status(status)])
+            rows.append([Cell(claim.name), Cell(str(one), words=True), _status(one.status)])
     return Table("All comparisons", ("claim", "comparison", "here"), rows, folded=True)
 
 
@@ -259,7 +272,7 @@ def _status(status: str) -> Cell:
 
 def _in_papers(printed: Mapping[str, Judgement], keys: Sequence[str]) -> list[Cell]:
     """A cell per evaluation, or of many one cell that names those with each outcome."""
-    found = {key: printed[key].status.replace("not run", "not printed") for key in keys}
+    found = {key: printed[key].status for key in keys}
     if len(keys) <= _SEVERAL:
         return [_status(status) for status in found.values()]
     outcomes = list(dict.fromkeys(found.values()))
@@ -276,7 +289,7 @@ def measured_rows(comparison: Comparison) -> list[tuple[str, ComparedRow]]:
     """Return names and rows that were measured: once each, of several collections once per collection, of a log or a
     catalogue once per command."""
     study = comparison.study
-    alone = study.of_logs or study.of_catalogues
+    alone = study.of != "collections"
     found: dict[object, tuple[str, ComparedRow]] = {}
     for block in comparison.blocks if study.several else comparison.blocks[:1]:
         for row in block.rows:
@@ -295,14 +308,15 @@ def comparison_shown(comparison: Comparison) -> list[Table | str]:
     """Return a comparison as it is printed: its tables, then what the numbers depend on, verdicts and claims."""
     measured, lines = measured_rows(comparison), []
     for name, row in measured:
-        facts = [] if comparison.study.of_logs else [f"seeds {', '.join(map(str, row.seeds))}"]
+        facts = [] if comparison.study.of == "log" else [f"seeds {', '.join(map(str, row.seeds))}"]
         facts += [f"{row.cpu_seconds / 60:.1f} CPU minutes"] if row.cpu_seconds else []
         lines.append(f"{name}: {'; '.join([*facts, *row.commands])}")
     lines += dict.fromkeys(f"protocol: {row.protocol}" for _, row in measured)
-    lines += comparison.remarks
+    lines += comparison.further.remarks
     if comparison.reproduces and (counts := comparison.counts()):
         lines.append("cells: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-    tables = [*compared_tables(comparison, measured_alone=True), *comparison.tables]
+    lines += [PLANTED] if comparison.is_generated and comparison.claims else []
+    tables = [*compared_tables(comparison, measured_alone=True), *comparison.further.tables]
     return [comparison.label, *tables, *lines, *claims_tables(comparison.claims)]
 
 

@@ -1,0 +1,88 @@
+"""A run that measures what is printed is a reproduction in every table; one that is further off than allowed is in none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from diptych.studies import STUDIES, Entry, Measurement, Results, Study, compare
+from diptych.studies.published import Cell, EvaluatedOn
+from diptych.studies.study import AS_PAPER
+from diptych.studies.verdict import Measured
+
+NAMES = [study.name for study in STUDIES]
+
+
+def _measured(on: EvaluatedOn) -> Measured:
+    return Measured(
+        on.dataset,
+        on.split,
+        on.images,
+        next(iter(on.captions), 0),
+        on.protocol,
+        on.positives,
+        on.chosen,
+        next(iter(on.reranked), 0),
+        on.unranked,
+        on.centric,
+        next(iter(on.sessions), 0),
+        on.products,
+        next(iter(on.categories), 0),
+    )
+
+
+def _off(cell: Cell, by: float) -> float:
+    """Return a value that is off by so many times what is allowed; of a bound, on the other side."""
+    if cell.bound:
+        return cell.value + (1 if cell.bound == "<" else -1) * (-1 if not by else 1) * 1e-3
+    allowed = max(cell.tolerance * abs(cell.value), 2 * (cell.seed_sd or 0.0), cell.rounding)
+    return cell.value + by * allowed
+
+
+def _mock(study: Study, on: EvaluatedOn, by: float) -> Results:
+    """Return results of one seed of all rows that are printed of ``on``: the printed cells, or off."""
+    entries = []
+    for row in study.rows:
+        printed = study.printed(row.name, on.key)
+        if printed is None or not printed.cells:
+            continue
+        own = _measured(replace(on, positives="own"))
+        values = {name: _off(cell, by) for name, cell in printed.cells.items()}
+        measurements = [Measurement(values, own, "mock")]
+        if on.positives != "own":
+            measurements = [Measurement({}, own, "mock"), Measurement(values, _measured(printed.on), "mock")]
+        else:
+            measurements = [Measurement(values, _measured(printed.on), "mock")]
+        entries.append(
+            Entry(study.name, row.name, 0, "published", tuple(measurements), "", "", on.dataset, (0, 0), 0.0)
+        )
+    return Results(study.name, tuple(entries), several=study.several)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_printed_cells_are_reproduced_and_others_are_not(name: str) -> None:
+    study = STUDIES.get(name)
+    if study.ours:
+        pytest.skip("prints nothing")
+    assert "published" in study.settings
+    for on in [one for table in study.published for one in table.evaluated_on]:
+        for by, right in ((0.0, True), (2.0, False)):
+            results = _mock(study, on, by)
+            if not results.entries:
+                continue
+            blocks = [block for block in compare(study, results).blocks if block.on.key == on.key]
+            verdicts = [
+                (row.row.name, cell.column, cell.verdict)
+                for block in blocks
+                for row in block.rows
+                if row.printed is not None and row.seeds
+                for cell in row.cells
+                if cell.published is not None and cell.measured is not None
+            ]
+            assert all((verdict == "reproduced") is right for *_, verdict in verdicts), verdicts
+            assert verdicts or on.positives != "own", on.key
+
+
+def test_only_settings_of_the_paper_have_verdicts() -> None:
+    assert AS_PAPER == ("published", "paper")
