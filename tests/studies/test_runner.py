@@ -1,4 +1,4 @@
-"""Running a study: rows, recipes, the plan, what is used again, what is refused, what is kept."""
+"""Running a study: what is made, used again, refused and kept; recipes of every row; what a person sets."""
 
 from __future__ import annotations
 
@@ -6,79 +6,76 @@ import json
 import shutil
 import tomllib
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from PIL import Image
 from study_runs import run_study
 
-from diptych.core.errors import (
-    Interrupted,
-    RecipeError,
-    StorageError,
-    UnknownNameError,
-    UsageError,
-)
+from diptych.core.errors import Interrupted, RecipeError, StorageError, UnknownNameError, UsageError
 from diptych.core.locking import exclusive_folder
 from diptych.data import read_collection
-from diptych.data.collection import Collection
-from diptych.data.images import FolderSource
 from diptych.data.scenes import make_scenes
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.evaluation.evaluate_encoder import evaluate_encoder
-from diptych.evaluation.stress.queries import part_of
-from diptych.studies.brittleness_measuring import BESIDE, with_whole_folder
-from diptych.studies.results import Results, StudyFolder, collect, entries_of
-from diptych.studies.rows import Choices, recipe_of, setting_for, way_of, why_left_out
-from diptych.studies.runner import plan_of
-from diptych.studies.study import PUBLISHED, STUDIES, SettingName, Study
+from diptych.studies import STUDIES, Choices, Results, Study, collect
+from diptych.studies.plan import Plan, needs_of
+from diptych.studies.results import StudyFolder, entries_in
+from diptych.studies.runner import plan_of, setting_for
+from diptych.studies.study import PUBLISHED, SettingName
 from diptych.training.recipe import Recipe
+from diptych.training.run import Run
+
+TRIPLET: dict[str, Any] = {"rows": ["1.1"], "seeds": [0]}
 
 
-def test_a_base_is_planned_once_and_first(small_study: Study) -> None:
-    plan = plan_of(small_study, [small_study.row("onwards")], [1, 2], "quick")
-    jobs = [("vsepp-triplet", 0, False), ("onwards", 1, True), ("onwards", 2, True)]
-    assert [(job.row.name, job.seed, job.shown) for job in plan] == jobs
-    assert [job.place for job in plan] == ["row 1 of 2", "row 2 of 2, seed 1 of 2", "row 2 of 2, seed 2 of 2"]
-    both = plan_of(small_study, [small_study.row("onwards"), small_study.row("vsepp-triplet")], [0], "quick")
-    assert [(job.row.name, job.shown) for job in both] == [("vsepp-triplet", True), ("onwards", True)]
+def test_a_base_is_planned_once_and_first(small_study: Study, tmp_path: Path) -> None:
+    plan = plan_of(small_study, tmp_path, Choices(setting="quick"), tmp_path)
+    first, _, onwards = small_study.rows
+    units = plan.units([onwards], [1, 2], [])
+    found = [(unit.row.name, unit.seed, unit.shown) for unit in units]
+    assert found == [("vsepp-triplet", 0, False), ("onwards", 1, True), ("onwards", 2, True)]
+    places = ["row 1 of 2", "row 2 of 2, seed 1 of 2", "row 2 of 2, seed 2 of 2"]
+    assert [unit.place for unit in units] == places
+    both = [(unit.row.name, unit.seed, unit.shown) for unit in plan.units([onwards, first], [3], [])]
+    assert both == [("vsepp-triplet", 0, False), ("onwards", 3, True), ("vsepp-triplet", 3, True)]
+    assert [unit.seed for unit in plan.units([first], [1, 2], ["vsepp-triplet"])] == [0]  # no seed changes it
+
+
+Made = tuple[Path, Results, list[str]]
 
 
 @pytest.fixture(scope="module")
-def made(
-    small_study: Study, choices: Choices, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, Results, list[str]]:
+def made(small_study: Study, choices: Choices, tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Two rows of two seeds, and what was told meanwhile."""
     folder, told = tmp_path_factory.mktemp("made") / "out", []
     some: dict[str, Any] = {"rows": ["onwards", "1.1"], "seeds": [0, 1], "tell": told.append}
-    results = run_study(small_study, folder, choices, command="diptych study run made-up.table-1", **some)
-    return folder, results, told
+    return folder, run_study(small_study, folder, choices, command="diptych study run x", **some), told
 
 
 @pytest.fixture
-def copied(made: tuple[Path, Results, list[str]], tmp_path: Path) -> Path:
+def copied(made: Made, tmp_path: Path) -> Path:
     """The folder, for tests that change it."""
     return Path(shutil.copytree(made[0], tmp_path / "out"))
 
 
-def test_a_study_is_run_and_kept(made: tuple[Path, Results, list[str]]) -> None:
+def test_a_study_is_run_and_kept(made: Made) -> None:
     folder, results, told = made
     rows = [("vsepp-triplet", 0), ("vsepp-triplet", 1), ("onwards", 0), ("onwards", 1)]
     assert [(entry.row, entry.seed) for entry in results.entries] == rows
+    assert Results.open(folder / "results.json") == results
     about = StudyFolder.open(folder / "study.json")
-    assert (about.study, about.command) == ("made-up.table-1", "diptych study run made-up.table-1")
+    assert (about.study, about.setting, about.command) == ("made-up.table-1", "quick", "diptych study run x")
     assert told[0] == "row 1 of 2, seed 1 of 2: Triplet: training"
     # The third row has gone on from the first row's weights.
     recipe = (folder / "rows" / "onwards" / "seed-1" / "recipe.toml").read_text()
     assert f'warm_start = "{folder / "rows" / "vsepp-triplet" / "seed-0"}"' in recipe
     entry = results.of("vsepp-triplet")[0]
-    measured = entry.measured()
-    assert measured is not None
+    (measured,) = entry.measurements
     assert (measured.on.dataset, measured.on.split, measured.on.images) == ("scenes", "test", 16)
     assert "i2t mAP@5" + PUBLISHED in measured.values
-    recalls = [measured.values[f"{d} R@{k}"] for d in ("i2t", "t2i") for k in (1, 5, 10)]
+    recalls = [measured.values[f"{way} R@{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)]
     assert measured.values["rsum"] == pytest.approx(sum(recalls))
     assert measured.values["i2t average recall"] == pytest.approx(sum(recalls[:3]) / 3)
     assert measured.trajectory is not None
@@ -89,22 +86,32 @@ def test_a_study_is_run_and_kept(made: tuple[Path, Results, list[str]]) -> None:
     assert "batches.size" in entry.changed
 
 
-def test_what_is_there_is_used_again(
-    small_study: Study, choices: Choices, made: tuple[Path, Results, list[str]]
-) -> None:
+def test_what_is_there_is_used_again(small_study: Study, choices: Choices, made: Made) -> None:
     told: list[str] = []
-    again = run_study(small_study, made[0], choices, rows=["1.1"], seeds=[0], tell=told.append)
+    again = run_study(small_study, made[0], choices, tell=told.append, **TRIPLET)
     assert told == ["row 1 of 1: Triplet: there already"]
     assert again == made[1]  # what earlier calls gave is there too
     assert again.evidence().figures["onwards"]["rsum"].seeds == 2
 
 
-def test_the_measured_number_is_that_of_evaluate(
-    choices: Choices, made: tuple[Path, Results, list[str]], tmp_path: Path
+def test_what_was_measured_otherwise_is_measured_again(
+    small_study: Study, choices: Choices, copied: Path
 ) -> None:
+    """Another way of measuring, a changed evaluation and a spoiled entry: none stands for a measurement."""
+    told: list[str] = []
+    run = copied / "rows" / "vsepp-triplet" / "seed-0"
+    plain = replace(small_study, measure={"kind": "retrieval"})
+    run_study(plain, copied, choices, tell=told.append, **TRIPLET)
+    (run / "studies" / "made-up.table-1.json").write_text("{")
+    run_study(plain, copied, choices, rows=["1.1"], seeds=[0], tell=told.append)
+    shutil.rmtree(run / "evaluation")
+    run_study(plain, copied, choices, rows=["1.1"], seeds=[0], tell=told.append)
+    assert told == ["row 1 of 1: Triplet: there already", "row 1 of 1: Triplet: measuring"] * 3
+
+
+def test_the_measured_number_is_that_of_evaluate(choices: Choices, made: Made, tmp_path: Path) -> None:
     """Features cached for the whole study give the rows that the encoder gives for the pictures."""
-    measured = made[1].of("vsepp-triplet")[0].measured()
-    assert measured is not None
+    (measured,) = made[1].of("vsepp-triplet")[0].measurements
     assert choices.data is not None
     part = read_collection(choices.data["path"]).split("test")
     encoder = DualEncoder.load(made[0] / "rows" / "vsepp-triplet" / "seed-0" / "best")
@@ -115,11 +122,10 @@ def test_the_measured_number_is_that_of_evaluate(
 
 
 def test_interrupted_it_goes_on_to_the_same_numbers_and_no_other_process_trains_it(
-    small_study: Study, choices: Choices, made: tuple[Path, Results, list[str]], tmp_path: Path
+    small_study: Study, choices: Choices, made: Made, tmp_path: Path
 ) -> None:
     """The folder of a run that another process trains is refused; one that is finished is free to use."""
     folder = tmp_path / "rows" / "vsepp-triplet" / "seed-0"
-    some: dict[str, Any] = {"rows": ["1.1"], "seeds": [0]}
     steps = iter([False] * 5 + [True] * 100)
 
     def should_stop() -> bool:
@@ -128,39 +134,63 @@ def test_interrupted_it_goes_on_to_the_same_numbers_and_no_other_process_trains_
         return next(steps)
 
     with pytest.raises(Interrupted):
-        run_study(small_study, tmp_path, choices, should_stop=should_stop, **some)
-    assert not list(entries_of(small_study, tmp_path))
+        run_study(small_study, tmp_path, choices, should_stop=should_stop, **TRIPLET)
+    assert not list(entries_in(small_study, [folder.parent]))
     with exclusive_folder(folder), pytest.raises(StorageError, match="another process is working in"):
-        run_study(small_study, tmp_path, choices, **some)
+        run_study(small_study, tmp_path, choices, **TRIPLET)
     told: list[str] = []
-    resumed = run_study(small_study, tmp_path, choices, tell=told.append, **some)
+    resumed = run_study(small_study, tmp_path, choices, tell=told.append, **TRIPLET)
     assert told[0] == "row 1 of 1: Triplet: goes on"
     assert resumed.values("vsepp-triplet", "rsum") == made[1].values("vsepp-triplet", "rsum")[:1]
     with exclusive_folder(folder):
-        assert run_study(small_study, tmp_path, choices, **some) == resumed
+        assert run_study(small_study, tmp_path, choices, **TRIPLET) == resumed
+
+
+def test_several_devices_train_a_row_as_one_does(
+    small_study: Study, choices: Choices, made: Made, tmp_path: Path
+) -> None:
+    """Stopped after a step it goes on, and what it leaves is a run as any other."""
+    folder = tmp_path / "rows" / "vsepp-triplet" / "seed-0"
+    log = folder / "metrics.jsonl"
+    some: dict[str, Any] = {**TRIPLET, "devices": 2}
+    with pytest.raises(Interrupted, match="nothing is lost"):
+        run_study(small_study, tmp_path, choices, should_stop=lambda: log.is_file(), **some)
+    assert not Run.open(folder).finished
+    told: list[str] = []
+    results = run_study(small_study, tmp_path, choices, tell=told.append, **some)
+    assert told == ["row 1 of 1: Triplet: goes on", "row 1 of 1: Triplet: measuring"]
+    one, both = Run.open(made[0] / folder.relative_to(tmp_path)), Run.open(folder)
+    assert both.recipe == one.recipe
+    assert both.finished
+    assert [line.get("step") for line in both.metrics()] == [line.get("step") for line in one.metrics()]
+    (entry,), first = results.entries, made[1].entries[0]
+    assert entry.measurements[0].values.keys() == first.measurements[0].values.keys()
+    assert (entry.epochs, entry.changed) == (first.epochs, first.changed)
 
 
 def test_nothing_is_overwritten(small_study: Study, choices: Choices, copied: Path) -> None:
     def refused(study: Study, folder: Path, chosen: Choices, said: str) -> str:
         with pytest.raises(UsageError, match=said) as caught:
-            run_study(study, folder, chosen, rows=["1.1"], seeds=[0])
+            run_study(study, folder, chosen, **TRIPLET)
         return caught.value.fix
 
     wider = replace(choices, values={**choices.values, "model.width": 32})
-    fix = refused(small_study, copied, wider, "was trained with model")
-    assert fix == "choose another folder with --out"
+    assert refused(small_study, copied, wider, "was trained with model") == "choose another folder with --out"
     # A run in the home of another study: another folder beside it would have the same home.
     other = replace(small_study, name="made-up.table-2")
     guest = replace(other, rows=tuple(replace(row, home=copied.name) for row in small_study.rows))
     fix = refused(guest, copied.parent / "guest", wider, "was trained with model")
     assert fix == f"its runs are in {copied}: choose a folder in another parent folder with --out"
     refused(other, copied, choices, "holds study 'made-up.table-1'")
+    more = replace(small_study, settings={name: small_study.settings["quick"] for name in ("quick", "data")})
+    fix = refused(more, copied, replace(choices, setting="data"), "holds setting 'quick', not 'data'")
+    assert fix.endswith("or stay with --setting quick")
     pictures = make_scenes(copied.parent / "other", 48, 16, 16, size=32, seed=1, workers=1)
     refused(small_study, copied, replace(choices, data={"path": str(pictures)}), "was trained on captions")
 
 
 def test_a_study_without_a_row_that_can_run(small_study: Study, choices: Choices, tmp_path: Path) -> None:
-    setting = replace(small_study.settings["quick"], left_out={"vsepp-triplet": "it is Sunday"})
+    setting = replace(small_study.settings["quick"], left_out={"vsepp-*": "it is Sunday"})
     sunday = replace(small_study, settings={"quick": setting})
     with pytest.raises(UsageError, match="vsepp-triplet it is Sunday"):
         run_study(sunday, tmp_path / "out", choices, rows=["1.1"])
@@ -168,10 +198,7 @@ def test_a_study_without_a_row_that_can_run(small_study: Study, choices: Choices
 
 
 def test_results_are_found_again(
-    small_study: Study,
-    made: tuple[Path, Results, list[str]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    small_study: Study, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, results, _ = made
     runs = sorted((folder / "rows").glob("*/seed-*"))
@@ -179,9 +206,12 @@ def test_results_are_found_again(
     (found,) = collect(runs)
     every = {(one.row, one.seed): one for one in results.entries}
     assert {(one.row, one.seed): one for one in found.entries} == every
-    monkeypatch.setattr(STUDIES, "get", lambda name: {"made-up.table-1": small_study}[name])
-    (of_folder,) = collect([folder])
-    assert of_folder == results
+    monkeypatch.setattr(STUDIES, "get", {"made-up.table-1": small_study}.__getitem__)
+    assert collect([folder]) == [results]
+    moved = shutil.copytree(folder, tmp_path / "moved")
+    assert {entry.run for entry in collect([moved])[0].entries} == {
+        str(tmp_path / "moved" / run.relative_to(folder)) for run in runs
+    }
     with pytest.raises(UsageError, match="holds nothing that a study has measured"):
         collect([tmp_path])
     first, second, *_ = results.entries
@@ -199,7 +229,7 @@ def test_further_judgements_are_measured_beside_the_own_ones(
     file.write_text(json.dumps({"i2t": {image: list(part.caption_ids) for image in part.image_ids}}))
     told: list[str] = []
     judged = replace(choices, positives=f"pairs:{file}")
-    results = run_study(small_study, copied, judged, rows=["1.1"], seeds=[0], tell=told.append)
+    results = run_study(small_study, copied, judged, tell=told.append, **TRIPLET)
     assert told[-1].endswith("Triplet: measuring")  # the run is there, its measurement was another
     own, further = results.of("vsepp-triplet")[0].measurements
     assert (own.on.positives, further.on.positives) == ("own", "pairs")
@@ -208,107 +238,165 @@ def test_further_judgements_are_measured_beside_the_own_ones(
     assert f"--positives pairs:{file}" in further.commands[0]
 
 
+# Recipes -----------------------------------------------------------------------------------------------
+
 GLOVE = {"model.text.word_vectors": "glove.npz"}
 
-ALL = [
-    (study.name, row.name, setting)
-    for study in STUDIES
-    for setting in study.settings
-    for row in (*study.rows, *study.bases)
-    if way_of(row, GLOVE) == "recipe"
-    and why_left_out(study, row, setting, Choices(regions="regions.npy", values=GLOVE)) is None
+
+def planned(study: str, setting: SettingName = "paper", **choices: Any) -> Plan:
+    return plan_of(STUDIES.get(study), Path(), Choices(**{"setting": setting, **choices}), Path())
+
+
+def of(study: str, row: str, setting: SettingName = "paper", **choices: Any) -> Any:
+    """Return the recipe; tests read its optional parts as if they were there."""
+    plan = planned(study, setting, **{"regions": "regions.npy", **choices})
+    return plan.recipe_of(plan.study.row(row))
+
+
+def at(recipe: Any, key: str) -> Any:
+    """Return what a recipe has under a dotted key."""
+    parts = (int(part) if part.isdigit() else part for part in key.split("."))
+    return reduce(lambda have, part: have[part], parts, recipe.model_dump(mode="json"))
+
+
+@pytest.mark.parametrize("name", [study.name for study in STUDIES])
+def test_every_row_is_a_recipe_in_every_setting(name: str) -> None:
+    """Trained ones: it is of the row, on generated data where it is quick, and says what a person changes."""
+    study = STUDIES.get(name)
+    for setting in study.settings:
+        chosen = Choices(setting, regions="regions.npy", values=GLOVE) if study.of == "collections" else None
+        if chosen is None or study.several:
+            continue
+        plan = plan_of(study, Path(), chosen, Path())
+        for row in (*study.rows, *study.bases):
+            if row.kind != "recipe" or plan.is_given(row) or plan.why_not(row) is not None:
+                continue
+            recipe = plan.recipe_of(row)
+            assert recipe.name == f"{study.paper.key}.{row.name}"
+            assert (recipe.data.scenes is not None) == (setting == "quick")
+            if setting == "quick":  # everything a run keeps: the recipe survives the way through TOML
+                assert Recipe.model_validate(tomllib.loads(recipe.to_toml())) == recipe
+            keys = [f"stages.{place}.epochs" for place in range(len(recipe.stages))]
+            set_by_hand = replace(plan, choices=replace(chosen, values=dict.fromkeys(keys, 977)))
+            assert set_by_hand.changed(row) == tuple(keys)
+
+
+SCHEDULES: list[tuple[str, str, dict[str, Any]]] = [
+    *(
+        (
+            "metric-learning.table-1",
+            f"{method}-triplet-hardest",
+            {
+                "objective": {"name": "triplet-hardest", "margin": 0.2},
+                "batches.plan": "captions",
+                "batches.size": 128,
+                "optimizer.clip": 2.0,
+                "stages.0.epochs": 30,
+                "stages.0.learning_rate": 2e-4,
+                "stages.0.schedule": "step",
+                "stages.0.step_epochs": 15,
+            },
+        )
+        for method in ("vsepp", "vsrn")
+    ),
+    # Five captions per image in one batch: five times as many epochs.
+    (
+        "metric-learning.table-1",
+        "vsrn-smoothap",
+        {
+            "objective": {"name": "smoothap", "temperature": 0.01},
+            "batches.plan": "grouped",
+            "batches.captions_per_image": 5,
+            "stages.0.epochs": 150,
+            "stages.0.step_epochs": 75,
+        },
+    ),
+    ("metric-learning.table-1", "vsepp-nt-xent", {"objective": {"name": "nt-xent", "temperature": 0.1}}),
+    ("convse.table-3", "vse++", {"stages.1.epochs": 15, "stages.1.learning_rate": 2e-5}),
+    (
+        "convse.table-3",
+        "convse++",
+        {
+            "model.projection.base": 1024,
+            "model.projection.hidden": 2048,
+            "model.width": 1024,
+            "stages.0.epochs": 30,
+            "stages.0.learning_rate": 2e-5,
+            "stages.0.schedule": "constant",
+            "batches.size": 256,
+        },
+    ),
+    ("convse.table-2", "convse++-d64", {"model.width": 64}),
+    ("convse.table-2", "convse++-t0.5", {"objective.temperature": 0.5}),
+    ("convse.table-3", "mvn", {"model.projection": None}),
+    (
+        "ltd.table-1",
+        "baseline",
+        {
+            "optimizer.name": "adamp",
+            "stages.0.epochs": 30,
+            "stages.0.learning_rate": 2e-4,
+            "stages.1.epochs": 30,
+            "stages.1.learning_rate": 2e-5,
+            "stages.1.schedule": "cosine",
+            "stages.1.per": "epoch",
+            "objective": {"name": "infonce", "temperature": 0.05},
+            "averaging.share": 0.1,
+            "averaging.checkpoints": 5,
+            "reconstruction": None,
+        },
+    ),
+    (
+        "ltd.table-1",
+        "ltd-constraint",
+        {"reconstruction.kind": "latent", "reconstruction.constraint.bound": 0.2},
+    ),
+    (
+        "ltd.table-1",
+        "itd-constraint",
+        {
+            "reconstruction.kind": "input",
+            "reconstruction.constraint.bound": 6.0,
+            "reconstruction.compat": "time-axis",
+        },
+    ),
+    (
+        "ltd.table-2",
+        "triplet-ltd-constraint",
+        {"averaging": None, "model.image.batch_norm": True, "model.text.batch_norm": True},
+    ),
+    ("ltd.table-2", "targets-fixed", {"objective": {"name": "cosine-distance"}}),
+    ("ltd.table-2", "targets-fine-tuned", {"stages.0.scales": {"text.*": 0.1}}),
+    *(
+        ("ltd.figure-2", f"ltd-eta-{eta}", {"reconstruction.constraint.bound": eta})
+        for eta in (0.05, 0.1, 0.3)
+    ),
 ]
 
 
-def of(study: str, row: str, setting: SettingName = "paper", **choices: object) -> Any:
-    """The recipe; tests read its optional parts as if they were there."""
-    found = STUDIES.get(study)
-    chosen = Choices(regions="regions.npy", **choices)  # type: ignore[arg-type]
-    return recipe_of(found, found.row(row), setting, chosen)
+@pytest.mark.parametrize(("study", "row", "said"), SCHEDULES, ids=[f"{one[0]}-{one[1]}" for one in SCHEDULES])
+def test_the_papers_schedules(study: str, row: str, said: dict[str, Any]) -> None:
+    recipe = of(study, row)
+    assert {key: at(recipe, key) for key in said} == said
 
 
-def test_every_row_is_a_recipe_in_every_setting() -> None:
-    for study, row, setting in ALL:
-        recipe = of(study, row, setting)
-        assert recipe.name == f"{STUDIES.get(study).paper.key}.{row}"
-        assert (recipe.data.scenes is not None) == (setting == "quick")
-        if setting == "quick":  # everything a run keeps: the recipe survives the way through TOML
-            assert Recipe.model_validate(tomllib.loads(recipe.to_toml())) == recipe
-
-
-@pytest.mark.parametrize("method", ["vsepp", "vsrn"])
-def test_the_schedule_of_metric_learning(method: str) -> None:
-    """30 epochs of 128 pairs, 2e-4 and a tenth of it after 15; SmoothAP five times as long, grouped."""
-    study = "metric-learning.table-1"
-    hardest = of(study, f"{method}-triplet-hardest")
-    assert (hardest.batches.plan, hardest.batches.size, hardest.optimizer.clip) == ("captions", 128, 2.0)
-    assert [(s.epochs, s.learning_rate, s.schedule, s.step_epochs) for s in hardest.stages] == [
-        (30, 2e-4, "step", 15)
-    ]
-    smooth = of(study, f"{method}-smoothap")
-    assert (smooth.batches.plan, smooth.batches.captions_per_image) == ("grouped", 5)
-    assert (smooth.stages[0].epochs, smooth.stages[0].step_epochs) == (150, 75)
-    losses = {row: of(study, f"{method}-{row}").objective for row in ("triplet", "nt-xent", "smoothap")}
-    assert losses == {
-        "triplet": {"name": "triplet", "margin": 0.2},
-        "nt-xent": {"name": "nt-xent", "temperature": 0.1},
-        "smoothap": {"name": "smoothap", "temperature": 0.01},
-    }
-
-
-def test_the_tables_of_one_study_share_their_recipes() -> None:
+def test_the_tables_of_one_paper_share_their_recipes() -> None:
     for row in ("vsepp-triplet", "vsepp-triplet-hardest"):
         assert of("metric-learning.table-1", row) == of("metric-learning.table-2", row)
     assert of("ltd.table-1", "ltd-constraint") == of("ltd.figure-2", "ltd-constraint")
     assert of("convse.table-3", "convse++") == of("convse.table-2", "convse++")
 
 
-def test_the_schedule_of_convse() -> None:
-    base = of("convse.table-3", "vse++")
-    assert [(s.epochs, s.learning_rate, s.train) for s in base.stages][1] == (15, 2e-5, ("*",))
-    assert base.objective == {"name": "triplet-hardest", "margin": 0.2}
-    head = of("convse.table-3", "convse++")
-    assert (head.model.projection.base, head.model.projection.hidden, head.model.width) == (1024, 2048, 1024)
-    assert [(s.epochs, s.learning_rate, s.schedule) for s in head.stages] == [(30, 2e-5, "constant")]
-    assert head.batches.size == 256
-    assert of("convse.table-2", "convse++-d64").model.width == 64
-    assert of("convse.table-2", "convse++-t0.5").objective["temperature"] == 0.5
-    assert of("convse.table-3", "mvn").model.projection is None
-
-
-def test_the_schedule_of_ltd() -> None:
-    baseline = of("ltd.table-1", "baseline")
-    assert baseline.optimizer.name == "adamp"
-    assert [(s.epochs, s.learning_rate, s.schedule, s.per) for s in baseline.stages] == [
-        (30, 2e-4, "cosine", "epoch"),
-        (30, 2e-5, "cosine", "epoch"),
-    ]
-    assert baseline.objective == {"name": "infonce", "temperature": 0.05}
-    assert (baseline.averaging.share, baseline.averaging.checkpoints) == (0.1, 5)
-    assert baseline.reconstruction is None
-    constraint = of("ltd.table-1", "ltd-constraint").reconstruction
-    assert (constraint.kind, constraint.constraint.bound) == ("latent", 0.2)
-    words = of("ltd.table-1", "itd-constraint").reconstruction
-    assert (words.kind, words.constraint.bound, words.compat) == ("input", 6.0, "time-axis")
-    triplet = of("ltd.table-2", "triplet-ltd-constraint")
-    assert triplet.averaging is None
-    assert triplet.model.image.batch_norm
-    assert triplet.model.text.batch_norm
-    assert of("ltd.table-2", "targets-fixed").objective == {"name": "cosine-distance"}
-    tuned = of("ltd.table-2", "targets-fine-tuned")
-    assert tuned.stages[0].scales == {"text.*": 0.1}
-    etas = [of("ltd.figure-2", f"ltd-eta-{eta}").reconstruction for eta in (0.05, 0.1, 0.3)]
-    assert [one.constraint.bound for one in etas] == [0.05, 0.1, 0.3]
-
-
 def test_what_a_person_sets_reaches_the_rows_that_have_it() -> None:
     values = {"batches.size": 32, "reconstruction.beta": 2.0}
-    assert of("ltd.table-1", "baseline", values=values).reconstruction is None
-    assert of("ltd.table-1", "baseline", values=values).batches.size == 32
-    dual = of("ltd.table-1", "ltd-dual", values=values).reconstruction
-    assert dual.beta == 2.0
-    with pytest.raises(RecipeError, match="nonsense"):
-        of("ltd.table-1", "baseline", values={"nonsense": 1})
+    baseline = of("ltd.table-1", "baseline", values=values)
+    assert (baseline.reconstruction, baseline.batches.size) == (None, 32)
+    assert of("ltd.table-1", "ltd-dual", values=values).reconstruction.beta == 2.0
+    # A section that is there to be added is added.
+    assert of("metric-learning.table-1", "vsepp-triplet", values={"averaging.share": 0.2}).averaging
+    for study, key in (("ltd.table-1", "nonsense"), ("ltd.table-2", "model.text.nonsense")):
+        with pytest.raises(RecipeError, match="nonsense"):
+            of(study, "baseline", values={key: 1})
 
 
 @pytest.mark.parametrize(
@@ -328,20 +416,11 @@ def test_what_is_of_other_rows_leaves_a_row_alone(study: str, row: str, values: 
     assert of(study, row, values=values) == of(study, row)
 
 
-def test_what_no_row_has_is_an_error() -> None:
-    with pytest.raises(RecipeError, match=r"model\.text\.nonsense"):
-        of("ltd.table-2", "targets-fixed", values={"model.text.nonsense": 1})
-    # A section that is there to be added is added.
-    assert of("metric-learning.table-1", "vsepp-triplet", values={"averaging.share": 0.2}).averaging
-
-
 def test_targets_reach_latent_rows_only() -> None:
-    latent = of("ltd.table-1", "ltd-dual", targets="folder").reconstruction
-    assert (latent.targets.kind, latent.targets.model) == ("sentence", "folder")
-    lsa = of("ltd.table-1", "ltd-dual", targets="lsa").reconstruction
-    assert lsa.targets.kind == "lsa"
-    words = of("ltd.table-1", "itd-dual", targets="folder").reconstruction
-    assert words == of("ltd.table-1", "itd-dual").reconstruction
+    latent = of("ltd.table-1", "ltd-dual", targets="folder").reconstruction.targets
+    assert (latent.kind, latent.model) == ("sentence", "folder")
+    assert of("ltd.table-1", "ltd-dual", targets="lsa").reconstruction.targets.kind == "lsa"
+    assert of("ltd.table-1", "itd-dual", targets="folder") == of("ltd.table-1", "itd-dual")
     assert of("ltd.table-2", "targets-fixed", targets="folder").model.text.targets.model == "folder"
 
 
@@ -357,19 +436,62 @@ def test_the_setting_follows_the_data() -> None:
 
 
 def test_rows_without_what_they_need_are_left_out() -> None:
-    study = STUDIES.get("metric-learning.table-1")
-    row = study.row("vsrn-triplet")
-    assert "--regions" in str(why_left_out(study, row, "paper", Choices()))
-    assert why_left_out(study, row, "paper", Choices(regions="r.npy")) is None
-    assert "scenes" in str(why_left_out(study, row, "quick", Choices(regions="r.npy")))
-    ltd = STUDIES.get("ltd.table-2")
-    for name in ("baseline", "triplet"):
-        assert "word vectors" in str(why_left_out(ltd, ltd.row(name), "paper", Choices()))
-        assert why_left_out(ltd, ltd.row(name), "paper", Choices(values=GLOVE)) is None
-        assert why_left_out(ltd, ltd.row(name), "data", Choices()) is None
-    assert why_left_out(ltd, ltd.row("targets-fixed"), "paper", Choices()) is None
-    recipe = recipe_of(study, row, "paper", Choices(data={"path": "f30k"}, regions="r.npy"))
-    assert recipe.data.options == {"regions": "r.npy"}
+    def why(study: str, row: str, setting: SettingName = "paper", **choices: Any) -> str:
+        plan = planned(study, setting, **choices)
+        return plan.why_not(plan.study.row(row)) or ""
+
+    assert "--regions" in why("metric-learning.table-1", "vsrn-triplet")
+    assert not why("metric-learning.table-1", "vsrn-triplet", regions="r.npy")
+    assert "scenes" in why("metric-learning.table-1", "vsrn-triplet", "quick", regions="r.npy")
+    for row in ("baseline", "triplet"):
+        assert "word vectors" in why("ltd.table-2", row)
+        assert not why("ltd.table-2", row, values=GLOVE)
+        assert not why("ltd.table-2", row, "data")
+    assert not why("ltd.table-2", "targets-fixed")
+    assert of("metric-learning.table-1", "vsrn-triplet").data.options == {"regions": "regions.npy"}
+
+
+@pytest.mark.parametrize(
+    ("study", "row", "needs"),
+    [
+        ("metric-learning.table-1", "vsepp-triplet", ["weights of resnet50.tv_in1k"]),
+        ("metric-learning.table-1", "vsrn-triplet", ["region features"]),
+        ("ltd.table-1", "baseline", ["word vectors", "weights of resnet50.tv_in1k"]),
+        ("ltd.table-1", "ltd-dual", ["word vectors", "weights of", "--targets MODEL"]),
+        ("ltd.table-2", "targets-fixed", ["weights of", "--targets MODEL"]),
+        ("ltd.table-3", "vsepp-like", ["word vectors", "weights of resnet152.tv_in1k"]),
+    ],
+)
+def test_what_a_row_needs_is_said(study: str, row: str, needs: list[str]) -> None:
+    said = needs_of(STUDIES.get(study), STUDIES.get(study).row(row)).split("; ")
+    assert len(said) == len(needs)
+    for part, word in zip(said, needs, strict=True):
+        assert word in part
+
+
+def test_a_study_without_the_papers_setting_needs_nothing(small_study: Study) -> None:
+    assert {needs_of(small_study, row) for row in small_study.rows} == {""}
+
+
+@pytest.mark.parametrize(
+    ("study", "row", "chosen", "changed"),
+    [
+        ("metric-learning.table-1", "vsepp-triplet", {"model.image.weights": "w.safetensors"}, ()),
+        ("svl.table-4.1", "vse-unique", {"shortcuts.digits": "mnist", "model.image.weights": "w"}, ()),
+        ("ltd.table-1", "baseline", {"model.text.word_vectors": "g.npz", "checkpoints.every_steps": 9}, ()),
+        ("ltd.table-1", "baseline", {"stages.0.epochs": 30, "batches.size": 128}, ()),  # as the paper has it
+        ("ltd.table-1", "baseline", {"stages.0.epochs": 3, "batches.size": 128}, ("stages.0.epochs",)),
+        ("ltd.table-1", "baseline", {"stages.1.epochs": 3}, ("stages.1.epochs",)),
+    ],
+)
+def test_only_what_is_trained_is_changed(
+    study: str, row: str, chosen: dict[str, Any], changed: tuple[str, ...]
+) -> None:
+    """Where something is, or a value that the paper has anyway, makes no other training."""
+    plan = planned(study, regions="r.npy", values=chosen)
+    assert plan.changed(plan.study.row(row)) == changed
+    lsa = planned(study, targets="lsa", values=chosen)
+    assert lsa.changed(lsa.study.row(row)) == tuple(sorted([*changed, "targets"]))
 
 
 def test_rows_are_called_by_name_or_by_the_papers_number() -> None:
@@ -381,39 +503,10 @@ def test_rows_are_called_by_name_or_by_the_papers_number() -> None:
         study.resolve(["1.9"])
 
 
-def collection(root: Path) -> Collection:
-    """Two pictures in one folder and one in another; beside them two more, a text and a subfolder's."""
-    names = ["val/b.jpg", "val/a.jpg", "other/c.jpg"]
-    for name in (*names, "val/e.JPG", "other/d.jpg", "val/deep/f.jpg", "train/g.jpg"):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (4, 4)).save(root / name)
-    (root / "val" / "notes.txt").write_text("no picture")
-    return Collection(
-        name="shop",
-        image_ids=["two", "one", "three"],
-        captions=["a", "b", "c", "d"],
-        caption_ids=["c1", "c2", "c3", "c4"],
-        caption_image=np.array([0, 0, 1, 2]),
-        splits=["test", "test", "val"],
-        source=FolderSource(root, names),
-        source_rows=np.arange(3),
-        records=[{"x": 1}, {}, {}],
-    )
-
-
-def test_every_jpg_beside_the_parts_pictures(tmp_path: Path) -> None:
-    whole = with_whole_folder(collection(tmp_path).split("test"))
-    assert list(whole.image_ids) == ["two", "one", "val/e.JPG"]
-    assert list(whole.splits) == ["test", "test", BESIDE]
-    assert list(whole.captions) == ["a", "b", "c"]
-    assert whole.captions_per_image.tolist() == [2, 1, 0]
-    assert whole.image(2).size == (4, 4)
-    assert whole.records == [{"x": 1}, {}, {}]
-    assert "1 more pictures of its folder are searched" in whole.notes
-    everything = with_whole_folder(collection(tmp_path))
-    assert list(everything.image_ids) == ["two", "one", "three", "other/d.jpg", "val/e.JPG"]
-    # The part asks, and all are searched.
-    part = part_of(whole, "test", "all")
-    assert part.encoded.n_images == 3
-    assert list(part.asking.image_ids) == ["two", "one"]
-    assert part.rows.tolist() == [0, 1]
+def test_a_row_is_at_home_in_the_first_study_of_its_paper(tmp_path: Path) -> None:
+    """Tables that share a row share its runs, in folders side by side."""
+    plan = replace(planned("ltd.figure-2"), folder=tmp_path / "ltd.figure-2")
+    home = plan.target(plan.study.row("ltd-constraint"), 3)
+    assert home == tmp_path / "ltd.table-1" / "rows" / "ltd-constraint" / "seed-3"
+    own = plan.target(plan.study.row("ltd-eta-0.3"))
+    assert own == tmp_path / "ltd.figure-2" / "rows" / "ltd-eta-0.3" / "seed-0"

@@ -141,14 +141,16 @@ def chosen_of(evidence: Evidence, rows: Sequence[str], by: str) -> str | None:
 
 
 def _of_evidence(evidence: Evidence) -> dict[str, list[Any]]:
-    """Return lists of what was measured: collections, by what their pictures show, and pairs of coarse and finer."""
+    """Return lists of what was measured: columns, collections, by what their pictures show, and pairs of coarse and
+    finer ones."""
     names = list(evidence.centric)
     known = {name.lower(): name for name in names}
     pairs = [
         {"coarse": name, "fine": known[low + FINER]} for low, name in known.items() if low + FINER in known
     ]
     kinds = {kind: [name for name in names if evidence.centric[name] == kind] for kind in ("scene", "object")}
-    return {"collections": names, "pairs": pairs, **kinds}
+    columns = dict.fromkeys(column for of_row in evidence.figures.values() for column in of_row)
+    return {"collections": names, "columns": list(columns), "pairs": pairs, **kinds}
 
 
 def _several(

@@ -305,7 +305,8 @@ def _block(study: Study, results: Results, on: Sequence[EvaluatedOn]) -> Block:
     rows = []
     for row in study.rows:
         own = next((one for one in on if study.printed(row.name, one.key) is not None), None)
-        if own is not None or (on[0].positives == "own" and results.of(row.name)):
+        known = results.of(row.name) or row.name in results.left_out
+        if own is not None or (on[0].positives == "own" and known):
             rows.append(_row(study, results, row, own or on[0]))
     found = [row for row in rows if row.seeds]
     if len(on) == 1:

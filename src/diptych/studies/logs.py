@@ -1,345 +1,96 @@
-"""Studies of a shop's log: how it is measured, what is made of it once, and its rows.
-
-::
-
-    studies/
-      intent.table-6.2/              a study's folder
-      intent.logs/                   beside it, shared by the studies of the paper
-        NAME-KEY/                    one log; KEY says which: another log, or other raw files, is another folder
-          scenes/                    raw events that were generated, where nobody gave a log
-          log/                       canonical events, where raw ones were given
-          description-KEY/           statistics
-          features-KEY/
-          MODEL-KEY/                 an evaluation
-
-What is there is opened; what is missing is made, whole or not at all, by one process at a time: another that wants
-it meanwhile waits and finds it there.
-
-What may be chosen about measuring a log (``--set measure.KEY=VALUE``) are the fields of :class:`LogOptions`; settings
-have other defaults for some of them, which ``diptych study show`` names.
-"""
+"""Rows of a shop's log: what is counted in it, what is predicted from it, and tables and charts of both."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+import math
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field
-
-from diptych.commerce.purchase_intent.options import Compat, SessionKey
-from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.core.files import safe_name
-from diptych.core.fingerprint import fingerprint
-from diptych.core.locking import taking_turns
-from diptych.core.options import Options
-from diptych.studies.making import Made, Unit, logger
-from diptych.studies.rows import MEASURE, Choices, LogSource, measuring_of, run_folder, setting_for
-from diptych.studies.study import Row, SettingName, Study, Subject
+from diptych.core.errors import DataError, UsageError
+from diptych.data.logs.schema import THESIS_DEVICES
+from diptych.studies.evidence import HIGH, LOW
+from diptych.studies.plan import MEASURE, Plan
+from diptych.studies.predicting import (
+    SETTINGS,
+    Statistics,
+    Values,
+    description_of,
+    importances,
+    numbers,
+    predictions,
+)
+from diptych.studies.results import Measurement, Results
+from diptych.studies.runner import setting_for
+from diptych.studies.sources import Made, Source, Subject
+from diptych.studies.study import PUBLISHED, Row
+from diptych.studies.verdict import Measured
+from diptych.studies.workshop import FOREST, LogOptions, Workshop, command, open_log
 
 if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.evaluation import Evaluation
-    from diptych.commerce.purchase_intent.features.table import FeatureTable
-    from diptych.commerce.purchase_intent.sessions import SessionTables
-    from diptych.commerce.purchase_intent.statistics import Description
-    from diptych.data.logs.log import Log
-
-
-def _as_steps(given: Any) -> Any:
-    return tuple(given) if isinstance(given, list) else (given,) if isinstance(given, int) else given
-
-
-class LogOptions(Options):
-    """How a log is measured."""
-
-    model_config = ConfigDict(strict=True)
-
-    gap: int | float = Field(30.0, gt=0, allow_inf_nan=False)  # idle minutes after which a session has ended
-    by: SessionKey = "client"  # whose events make a session
-    ddof: int = Field(0, ge=0)  # of standardised rates: divide by n − ddof
-    journey: Literal["pair", "journey"] = (
-        "pair"  # transitions into a purchase session, or all since the one before
-    )
-    compat: Compat = "none"  # published: populations of a step as the thesis describes them
-    split: Literal["random", "grouped", "time"] = "grouped"  # training and test sessions
-    folds: int = Field(10, ge=2)
-    # pages that are open, e.g. [0, 1, 5, 10]; all when not given
-    steps: Annotated[tuple[int, ...] | None, BeforeValidator(_as_steps)] = Field(None, min_length=1)
-    sessions: int | None = Field(None, ge=1)  # at most so many are predicted on, of persons drawn at random
-    seed: int = Field(0, ge=0)  # of draws, splits and models
-    jobs: int = Field(1, ge=1)
-
-    def only(self, keys: tuple[str, ...]) -> dict[str, Any]:
-        """Some of them, JSON-able, for fingerprints."""
-        return self.model_dump(mode="json", include=set(keys))
-
-    def sessions_are(self) -> str:
-        """What a session is, in the words of printed numbers."""
-        if self.by == "given":
-            return "as the log gives them"
-        return f"by {self.by}, ended by {self.gap:g} minutes without an event"
-
-
-T = TypeVar("T")
-
-KEY = 8
-"""Characters of a fingerprint that tell folders apart."""
-
-
-@dataclass
-class Workshop:
-    """A log and what is made of it, each when it is first asked for."""
-
-    folder: Path
-    log: Log
-    options: LogOptions
-    _kept: dict[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def tables(self) -> SessionTables:
-        """Its sessions; in the log's own folder, where every command finds them."""
-        from diptych.commerce.purchase_intent.options import SessionOptions
-        from diptych.commerce.purchase_intent.sessions import sessionise
-
-        options = SessionOptions.read({"gap_minutes": self.options.gap, "by": self.options.by}, "sessions")
-        return sessionise(self.log, options)
-
-    @property
-    def described_in(self) -> Path:
-        """Where its statistics are."""
-        return self._place("description", self.tables.fingerprint, "ddof", "journey")
-
-    @cached_property
-    def description(self) -> Description:
-        """All statistics."""
-        from diptych.commerce.purchase_intent.statistics import DescribeOptions, Description, describe
-
-        with taking_turns(self.described_in):
-            if not self.described_in.is_dir():
-                logger.info(f"{self.log.name}: statistics")
-                options = DescribeOptions.read(
-                    {"ddof": self.options.ddof, "journey": self.options.journey}, "describe"
-                )
-                describe(self.tables, options=options).save(self.described_in)
-        return Description.open(self.described_in)
-
-    @cached_property
-    def _all_features(self) -> FeatureTable:
-        from diptych.commerce.purchase_intent.features import FeatureOptions, make_features, open_features
-
-        folder = self._place("features", self.tables.fingerprint, "compat")
-        with taking_turns(folder):
-            if not folder.is_dir():
-                logger.info(f"{self.log.name}: features")
-                options = FeatureOptions.read({"compat": self.options.compat}, "features")
-                make_features(self.tables, folder=folder, options=options)
-        return open_features(folder)
-
-    @cached_property
-    def features(self) -> FeatureTable:
-        """What is known of sessions at every step; of a sample of persons where fewer sessions are asked for."""
-        wanted = self.options.sessions
-        return (
-            self._all_features if wanted is None else sampled(self._all_features, wanted, self.options.seed)
-        )
-
-    def evaluation(self, model: str) -> Evaluation:
-        """One model on all steps, settings and feature sets; what was fitted before is not fitted again."""
-        return self.once(f"evaluation of {model}", lambda: self._evaluated(model))
-
-    def _evaluated(self, model: str) -> Evaluation:
-        from diptych.commerce.purchase_intent.evaluation import evaluate
-        from diptych.studies.intent_predicting import FOREST
-
-        options, features = self.options, self.features
-        folder = self._place(model, features.fingerprint, "split", "folds", "steps", "seed")
-        if not (folder / "results.npz").is_file():
-            logger.info(f"{features.describe()}: {model}")
-        with taking_turns(folder):
-            return evaluate(
-                features,
-                folder,
-                preset="paper",
-                models=[model],
-                steps=options.steps,
-                split=options.split,
-                folds=1 if options.split == "time" else options.folds,
-                inner=False,
-                importance=model == FOREST,
-                seed=options.seed,
-                jobs=options.jobs,
-            )
-
-    def once(self, what: str, make: Callable[[], T]) -> T:
-        """What several rows are measured from: made for the first of them, kept for the others."""
-        if what not in self._kept:
-            self._kept[what] = make()
-        found: T = self._kept[what]
-        return found
-
-    def evaluated_by(self, model: str) -> tuple[str, ...]:
-        """The command that evaluates a model by hand; none where only a sample was taken."""
-        if self.features.fingerprint != self._all_features.fingerprint:
-            return ()
-        options = self.options
-        steps = [part for step in options.steps or () for part in ("--step", str(step))]
-        how = ["--model", model, "--split", options.split, *steps, "--seed", str(options.seed), "--no-inner"]
-        folds = [] if options.split == "time" else ["--folds", str(options.folds)]
-        return (self.command("evaluate", self._all_features.folder, *how, *folds, "--out", "evaluation"),)
-
-    def command(self, verb: str, *arguments: object) -> str:
-        """What a person types to make the like of it by hand."""
-        return (
-            shlex.join(["diptych", "intent", verb, *map(str, arguments)])
-            .replace("{", "{{")
-            .replace("}", "}}")
-        )
-
-    def _place(self, name: str, of: str, *keys: str) -> Path:
-        return self.folder / f"{name}-{fingerprint(of, self.options.only(keys))[:KEY]}"
 
 
 @dataclass(frozen=True)
 class LogRow:
-    """A row that is measured on a log."""
+    """A row that is measured on a log, and the folder where it is kept."""
 
-    row: Row
+    name: str
     folder: Path
     workshop: Workshop
 
-
-@dataclass(frozen=True)
-class DeclaredRow:
-    """A row of a study that needs no log."""
-
-    row: Row
+    def beside(self, folder: Path) -> str:
+        """Return where a folder is, seen from the row's: both can be moved together."""
+        return os.path.relpath(folder.resolve(), self.folder.resolve())
 
 
-_LOG, _SCENES = "log", "scenes"
-_OPTIONS = ("name", "zone", "times_in", "memory_limit")
-"""What ``--reader-option`` takes; who has more to say imports first: ``diptych intent ingest``."""
+class LogRows(Source):
+    """Rows of a log, each measured once; of a study of nothing, rows of what this package declares."""
 
+    nothing = "the log has nothing of it, or too little"
+    workshop: Workshop | None = None
 
-def open_log(
-    beside: Path,
-    source: LogSource | None,
-    scenes: Mapping[str, Any] | None,
-) -> tuple[Path, Log]:
-    """The log, and the folder for what is made of it; events are imported, or generated too, where they are not
-    there yet.
-    """
-    from diptych.data.logs.log import Log
-
-    if source is None:
-        options = dict(scenes or {})
-        folder = beside / f"scenes-{fingerprint(options)[:KEY]}"
-        return folder, _generated(folder, options)
-    if source.is_imported:
-        log = Log.open(source.path)
-        return beside / f"{safe_name(log.name)}-{fingerprint(log.fingerprint)[:KEY]}", log
-    if not source.path.exists():
-        raise DataError(
-            f"{source.path} is not there", "give a folder that diptych intent ingest wrote, or raw events"
-        )
-    folder = beside / f"{safe_name(source.path.name.partition('.')[0])}-{_key(source)}"
-    return folder, _imported(folder, source)
-
-
-def _key(source: LogSource) -> str:
-    """Of raw events and how they are read: files that have changed are another log."""
-    files = sorted(file for file in source.path.rglob("*") if file.is_file()) or [source.path]
-    found = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    return fingerprint(found, source.importer, dict(source.options))[:KEY]
-
-
-def _generated(folder: Path, options: dict[str, Any]) -> Log:
-    """A log of scenes with planted effects, imported; opened when it is there."""
-    from diptych.data.logs.log import Log
-    from diptych.data.scenes import make_shop_log
-
-    if Log.is_at(folder / _LOG):
-        return Log.open(folder / _LOG)
-    logger.info(f"{_SCENES}: generating a shop log")
-    return _imported(folder, LogSource(make_shop_log(**options), options={"name": _SCENES}))
-
-
-def _imported(folder: Path, source: LogSource) -> Log:
-    """Raw events as a log, opened when they are there: the folder's name stands for what they were read from."""
-    from diptych.data.logs.ingest import ingest
-    from diptych.data.logs.log import Log
-
-    for key in source.options:
-        if key not in _OPTIONS:
-            raise UnknownNameError("option of an import", key, _OPTIONS)
-    target = folder / _LOG
-    with taking_turns(target):
-        if not Log.is_at(target):
-            logger.info(f"{source.options.get('name', source.path.name)}: importing events")
-            ingest(source.path, target, format=source.importer, **source.options)
-    return Log.open(target)
-
-
-_NOT_STATE = ("jobs",)
-_NOTHING = "the log has nothing of it, or too little"
-
-
-@dataclass
-class LogRows:
-    """The rows of a study of a shop's log: nothing is trained but what predicts, and each is measured once.
-
-    A row of which the log has nothing is left out, and the table says so.
-    """
-
-    study: Study
-    folder: Path
-    setting: SettingName
-    rows: list[Row]
-    changed: tuple[str, ...]
-    workshop: Workshop | None
-    left_out: dict[str, str] = field(default_factory=dict)
-    nothing: str = _NOTHING
-
-    @classmethod
-    def of(cls, study: Study, folder: Path, choices: Choices, rows: list[str] | None) -> LogRows:
-        """Open the log and choose setting and options: it is recognised as the paper's by its name."""
-        for key in choices.values:
+    def begin(self, plan: Plan, rows: Sequence[Row], seeds: Sequence[int]) -> dict[str, str]:
+        """Open the log and choose the setting: the paper's log is recognised by its name."""
+        study, given = plan.study, plan.choices.log
+        for key in plan.choices.values:
             if key.partition(".")[0] != MEASURE:
                 known = ", ".join(f"{MEASURE}.{one}" for one in study.measured_by) or "nothing"
                 raise UsageError(
                     f"{key} is about a training, and {study.name} is of a shop's log",
                     f"what can be set: {known}",
                 )
-        asked = study.resolve(rows)
-        given = measuring_of(choices.values, study.measured_by)
-        changed = tuple(sorted(choices.values))
-        if study.without_data:
-            return cls(study, folder, "paper", asked, changed, None)
-        name = choices.setting or ("quick" if choices.log is None else None)
-        scenes = None if name is None else study.settings[setting_for(study, None, name)].log
-        if choices.log is None and scenes is None:
+        chosen = plan.measuring(study.measured_by)
+        LogOptions.read(chosen, MEASURE)
+        if study.of == "nothing":
+            plan.name = "paper"
+            return {}
+        generated = study.setting(plan.name).generated
+        if given is None and generated is None:
             raise DataError(f"no log given for {study.name}", "--data LOG, or --quick for a generated one")
-        kept, log = open_log(folder.resolve().parent / f"{study.paper.key}.logs", choices.log, scenes)
-        setting = setting_for(study, log.name, name)
-        options = LogOptions.read({**study.settings[setting].measure, **given}, "measure")
-        return cls(study, folder, setting, asked, changed, Workshop(kept, log, options))
+        beside = plan.folder.resolve().parent / f"{study.paper.key}.logs"
+        folder, log = open_log(beside, given, generated or {})
+        if given is not None:
+            plan.name = setting_for(study, log.name, plan.choices.setting)
+        options = LogOptions.read({**study.setting(plan.name).measure, **chosen}, MEASURE)
+        self.workshop = Workshop(folder, log, options)
+        return {}
 
-    def units(self) -> list[Unit]:
-        """Return a unit per row."""
-        return [Unit(row, 0, place=f"row {n} of {len(self.rows)}") for n, row in enumerate(self.rows, 1)]
+    def is_fixed(self, row: Row) -> bool:
+        """Return that no seed changes a row."""
+        return True
 
-    def made(self, unit: Unit) -> Iterator[Made]:
-        """Yield the row: it is made while it is measured."""
-        if self.workshop is None:
-            run: DeclaredRow | LogRow = DeclaredRow(unit.row)
-            state: tuple[Any, ...] = ()
-        else:
-            run = LogRow(unit.row, run_folder(self.study, unit.row, 0, self.folder), self.workshop)
-            chosen = tuple(key for key in self.study.measured_by if key not in _NOT_STATE)
-            state = (self.workshop.log.fingerprint, self.workshop.options.only(chosen))
-        yield Made(Subject(run, None, None), state, changed=self.changed, data=self.hint()[0], costs=True)
+    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
+        """Say what is measured: it is made meanwhile."""
+        shop, data = self.workshop, self.hint()[0]
+        if shop is None:
+            return Made(Subject(row, None, plan.features), (), data=data, costs=True)
+        state = shop.options.only(*(key for key in plan.study.measured_by if key != "jobs"))
+        run = LogRow(row.name, plan.target(row, seed), shop)
+        return Made(Subject(run, None, plan.features), (shop.log.fingerprint, state), data=data, costs=True)
 
     def hint(self) -> tuple[str, str]:
         """Return what was measured, and how to see what there is."""
@@ -347,27 +98,250 @@ class LogRows:
         return data, "diptych intent describe LOG shows what a log has"
 
 
-def sampled(features: FeatureTable, sessions: int, seed: int) -> FeatureTable:
-    """The sessions of persons drawn at random, until there are ``sessions`` of them or a few more; all where there
-    are no more. It is the table's own folder: nothing is written."""
-    import numpy as np
+# What is counted -----------------------------------------------------------------------------------
 
-    if len(features) <= sessions:
-        return features
-    persons, inverse = np.unique(features.persons, return_inverse=True)
-    order = np.random.default_rng(seed).permutation(len(persons))
-    counts = np.bincount(inverse, minlength=len(persons))[order]
-    chosen = np.zeros(len(persons), dtype=bool)
-    chosen[order[: int(np.searchsorted(np.cumsum(counts), sessions)) + 1]] = True
-    rows = np.flatnonzero(chosen[inverse])
-    about = {**features.about, "fingerprint": fingerprint(features.fingerprint, "sampled", sessions, seed)}
-    return replace(
-        features,
-        about=about,
-        view=features.view.take(rows),
-        session_ids=features.session_ids[rows],
-        persons=features.persons[rows],
-        start_us=features.start_us[rows],
-        end_us=features.end_us[rows],
-        pages_before_identified=features.pages_before_identified[rows],
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_DEVICES = {"> 1": "several", "1": "one", "2": "two", "3": "three", "4": "four", "5": "five"}
+_LENGTHS = "session-length"
+_WITH_ENDS = ("per_session", "rate", "share")  # whose interval a statistic's row has: the first that is there
+_SHARES = ("share", "purchase_share", "other_share", "unique_share", "rate")
+_COUNTS = ("total", "count", "sessions", "transitions")  # end the names of columns that are counts
+_FEWEST = 5  # sessions or transitions of a distribution: fewer say nothing, and may be known people
+_MOST = 3
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Rows and columns of a log's statistic, by templates.
+
+    Attributes:
+        statistic: its name.
+        row: what a row of the study is called.
+        columns: what a column is called → the statistic's column.
+    """
+
+    statistic: str
+    row: str
+    columns: Mapping[str, str]
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the measurement depends on besides the log and what a person chooses."""
+        return {"kind": "counted", "of": self.statistic, "row": self.row, "columns": dict(self.columns)}
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Count one row; nothing where the log has nothing of it."""
+        row: LogRow = subject.run
+        shop = row.workshop
+        of = shop.description.rows
+        values = shop.once(f"counting of {self.statistic}", lambda: self.counted(of)).get(row.name)
+        if not values:
+            return ()
+        totals = {one["what"]: int(one["total"]) for one in of("overview")}
+        on = Measured(shop.log.name, "all", sessions=totals["sessions"], protocol=shop.options.protocol)
+        by, kept = command("describe", shop.log.folder), row.beside(shop.described_in)
+        return (Measurement(values, on, shop.description.line(), (by,), kept=kept),)
+
+    def counted(self, of: Statistics) -> Values:
+        """Return all numbers: those of the statistic, shares in per cent, and what follows from them."""
+        values: Values = {}
+        rows = [row for row in of(self.statistic) if row.get("to_device", "tv") in THESIS_DEVICES]
+        for row in rows:
+            columns = values.setdefault(self._row(row), {})
+            with_ends = next((one for one in _WITH_ENDS if one in row), None)
+            for column, key in self.columns.items():
+                name, scale = column.format(**_names(row)), 100.0 if key in _SHARES else 1.0
+                ends = (row.get("low"), row.get("high")) if key == with_ends else (None, None)
+                columns |= numbers(name, row[key], *ends, scale)
+        self._derive(values, rows, of)
+        return {name: found for name, found in values.items() if found}
+
+    def _row(self, row: Mapping[str, Any]) -> str:
+        return self.row.format(**_names(row)).replace(" ", "-")
+
+    def _derive(self, values: Values, rows: Sequence[Mapping[str, Any]], of: Statistics) -> None:
+        """Add what follows from several rows; leave out what has too few sessions."""
+        match self.statistic:
+            case "session-length-quantiles":
+                lengths: dict[str, Counter[int]] = {}
+                for row in of(_LENGTHS):
+                    lengths.setdefault(self._row(row), Counter())[int(row["length"])] += int(row["sessions"])
+                for name, columns in values.items():
+                    if columns.get("sessions", 0) < _FEWEST:
+                        values[name] = {}
+                    else:
+                        columns["P50 to P90"] = middle(lengths[name])
+            case "week-days" | "hours":
+                sessions = Counter[str]()
+                for row in rows:
+                    sessions[_names(row)["time"]] += row["sessions"]
+                times = _DAYS if self.statistic == "week-days" else [f"{hour} h" for hour in range(24)]
+                if sessions.total():
+                    values["either"] = {one: 100 * sessions[one] / sessions.total() for one in times}
+                for shares in values.values():
+                    if shares and self.statistic == "week-days":
+                        days = sorted((shares.get(day, 0.0) for day in _DAYS), reverse=True)
+                        most, least = sum(days[:_MOST]), sum(days[_MOST:])
+                        shares |= {"three most": most, "four least": least, "difference": abs(most - least)}
+            case "channels":  # the thesis divides by n − 1
+                groups = sum(row["standardised"] is not None for row in rows)
+                for columns in values.values():
+                    if "standardised" in columns and groups > 1:
+                        rate = columns["standardised"] * math.sqrt((groups - 1) / groups)
+                        columns[f"standardised{PUBLISHED}"] = rate
+            case "device-transitions":
+                for name, columns in values.items():
+                    own = [row for row in rows if self._row(row) == name]
+                    nowhere = set(THESIS_DEVICES) - {row["to_device"] for row in own}
+                    columns |= {f"to {device}": 0.0 for device in nowhere}
+                    columns["transitions"] = float(sum(row["transitions"] for row in own))
+                    if columns["transitions"] < _FEWEST:
+                        values[name] = {}
+            case "unique-queries":  # totals of the thesis are sums, which count some queries twice
+                for non in ("", "non-"):
+                    own = [row for row in rows if _names(row)["non"] == non and row["device"] != "all"]
+                    if own and "all" in values:
+                        total = float(sum(row["unique"] or 0 for row in own))
+                        values["all"] |= {f"{non}purchase %": 100.0, f"{non}purchase count{PUBLISHED}": total}
+
+    def withhold(self, results: Results) -> Results:
+        """Return results as they may be printed: without numbers that give a small count away, or hidden rates."""
+        from diptych.commerce.purchase_intent.shown import Discretion
+
+        description, discretion = description_of(results.evidence()), Discretion.current()
+        if description is None:
+            return results
+        of, small = description.rows, discretion.model_copy(update={"hide_rates": False})
+        every = self.counted(of)
+        # Of lengths themselves nothing is hidden: their mean between quantiles needs them all.
+        masked = self.counted(lambda name: of(name) if name == _LENGTHS else small.rows(name, of(name)))
+
+        def is_shown(row: str, column: str, value: float) -> bool:
+            if column.endswith(_COUNTS) and discretion.small(int(value)):
+                return False
+            if discretion.hide_rates and (column.startswith("rate") or column.endswith((LOW, HIGH))):
+                return False
+            return column in masked.get(row, {}) or column not in every.get(row, {})
+
+        def shown(one: Measurement, row: str) -> Measurement:
+            kept = {column: value for column, value in one.values.items() if is_shown(row, column, value)}
+            return replace(one, values=kept)
+
+        entries = (
+            replace(entry, measurements=tuple(shown(one, entry.row) for one in entry.measurements))
+            for entry in results.entries
+        )
+        return replace(results, entries=tuple(entries))
+
+
+def _names(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what templates may name of a statistic's row."""
+    buys = bool(row.get("purchase", row.get("purchaser")))
+    day, hour = row.get("week_day"), row.get("hour")
+    return {
+        **row,
+        "non": "" if buys else "non-",
+        "kind": "purchase" if buys else "other",
+        "any": "any" if row.get("device") == "all" else row.get("device"),
+        "count": _DEVICES.get(row.get("devices", "")),
+        "time": f"{hour} h" if day is None else _DAYS[day],
+    }
+
+
+def middle(counts: Mapping[int, int], low: float = 0.5, high: float = 0.9) -> float:
+    """Return the mean of lengths between two quantiles, on which sessions count with what lies inside."""
+    n, total, seen = sum(counts.values()), 0.0, 0
+    for length, sessions in sorted(counts.items()):
+        inside = min(seen + sessions, high * n) - max(seen, low * n)
+        total += length * max(0.0, inside)
+        seen += sessions
+    return total / ((high - low) * n)
+
+
+# What is predicted ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A model with a feature set in a setting: F1 in per cent at each step, and what else is known of it."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the measurement depends on besides the log and what a person chooses."""
+        return {"kind": "prediction", "version": 2}
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Evaluate a model for all of its rows; nothing where a setting has too few sessions of either kind."""
+        row: LogRow = subject.run
+        model, _, setting = row.name.rsplit("-", 2)
+        evaluation = row.workshop.once(model, lambda: row.workshop.evaluation(model))
+        values = row.workshop.once(f"rows of {model}", lambda: predictions(evaluation, model))
+        return _measured(row, evaluation, values.get(row.name), (setting,))
+
+
+@dataclass(frozen=True)
+class Importance:
+    """What each feature is worth to the random forest, per setting; and what static ones are, step by step."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the measurement depends on besides the log and what a person chooses."""
+        return {"kind": "importance", "version": 2}
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Measure one feature, or all static ones; nothing where no model had it."""
+        row: LogRow = subject.run
+        evaluation = row.workshop.once(FOREST, lambda: row.workshop.evaluation(FOREST))
+        values = importances(evaluation.importance).get(row.name)
+        return _measured(row, evaluation, values, SETTINGS, "importance by impurity of a random forest")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Whether a feature may change during a session, is in the baseline, and is of the visitor's history."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the measurement depends on."""
+        return {"kind": "features", "declared": _declared()}
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Return one feature as it is declared."""
+        protocol = "what may change during a session, and what the baseline has"
+        on = Measured("features", "declared", protocol=protocol)
+        values = _declared().get(subject.run.name)
+        return (Measurement(values, on, "diptych.commerce.purchase_intent.features"),) if values else ()
+
+
+def _declared() -> Values:
+    from diptych.commerce.purchase_intent.features import FEATURES
+
+    marks = {one.name: (one.dynamic, one.baseline, one.group == "history") for one in FEATURES if one.default}
+    columns = ("dynamic", "baseline", "history")
+    return {name: dict(zip(columns, map(float, own), strict=True)) for name, own in marks.items()}
+
+
+def _measured(
+    row: LogRow,
+    evaluation: Evaluation,
+    values: Mapping[str, float] | None,
+    settings: Sequence[str],
+    protocol: str = "",
+) -> tuple[Measurement, ...]:
+    """Return what an evaluation gives for a row: nothing where there are no values."""
+    if not values:
+        return ()
+    cells, how = [cell for cell in evaluation.cells if cell["setting"] in settings], evaluation.protocol
+    first = min(cell["step"] for cell in cells)
+    sessions = {cell["setting"]: int(cell["sessions"]) for cell in cells if cell["step"] == first}
+    folds = f"{how.folds}-fold cross-validation" if how.folds > 1 else "one split"
+    way = "" if how.split == "random" else f" by {how.split}"
+    of = f"{settings[0]} sessions" if len(settings) == 1 else "sessions"
+    on = Measured(
+        row.workshop.log.name,
+        f"{of} of 12 pages and more",
+        sessions=sum(sessions.values()),
+        protocol=protocol or f"{folds}{way}, {'balanced' if how.balanced else 'unbalanced'} classes",
     )
+    by = row.workshop.evaluated_by(how.models[0])
+    return (Measurement(values, on, evaluation.line(), by, kept=row.beside(evaluation.folder)),)

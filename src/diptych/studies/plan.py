@@ -10,7 +10,6 @@ import copy
 import fnmatch
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -197,7 +196,7 @@ class Plan:
     accelerator: str = "auto"
     devices: int = 1
 
-    @cached_property
+    @property
     def setting(self) -> Setting:
         """How all rows are made."""
         return self.study.setting(self.name)
@@ -335,7 +334,8 @@ class Plan:
         """
         found = []
         for key, value in self.choices.values.items():
-            if is_place(key) or key in {one.given for one in (*self.study.rows, *self.study.bases)}:
+            measured = self.study.of == "log" and key.startswith(f"{MEASURE}.") and key != f"{MEASURE}.jobs"
+            if (is_place(key) and not measured) or key in {one.given for one in (*self.study.rows, *self.study.bases)}:
                 continue
             if not any(_has(self.study, name, row, key, value) for name in ("paper", "published")):
                 found.append(key)
@@ -386,7 +386,8 @@ def needs_of(study: Study, row: Row) -> str:
         recipe = plan.recipe_of(row)
         image, text, latent = recipe.model.image, recipe.model.text, recipe.reconstruction
         if getattr(image, "pretrained", False) and recipe.fine_tune is None and plan.base_of(row) is None:
-            needs.append(f"weights of {image.backbone}, from the hub or --set model.image.weights=FILE")
+            backbone = getattr(image, "backbone", "")
+            needs.append(f"weights of {backbone}, from the hub or --set model.image.weights=FILE")
         if (latent is not None and latent.kind == "latent") or text.kind == "targets":
             needs.append("a sentence encoder for targets: --targets MODEL")
     return "; ".join(filter(None, needs))

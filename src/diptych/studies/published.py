@@ -256,7 +256,8 @@ def published_table(paper: str, name: str) -> PublishedTable:
     rows = []
     for given in table["rows"]:
         label = f"{paper} {name}, row {given['row']}"
-        is_variance = table["spread"] == "variance"
+        spread_kind = table.get("spread", "none")
+        is_variance = spread_kind == "variance"
         values = given["values"]
         spreads = given.get("variance" if is_variance else "sd", [None] * len(columns))
         if len(values) != len(columns) or len(spreads) != len(columns):
@@ -276,7 +277,7 @@ def published_table(paper: str, name: str) -> PublishedTable:
                     on=on,
                     value=_number(value),
                     sd=None if spread is None else math.sqrt(spread) if is_variance else float(spread),
-                    spread=table["spread"],
+                    spread=spread_kind,
                     runs=table.get("runs", 1),
                     tolerance=table.get("tolerance", TOLERANCE),
                     printed_spread=None if spread is None else float(spread),
@@ -286,7 +287,8 @@ def published_table(paper: str, name: str) -> PublishedTable:
                 for column, value, spread in zip(columns, values, spreads, strict=True)
                 if value not in _ABSENT
             }
-            rows.append(PublishedRow(given["row"], given.get("config"), given["label"], on, cells, each))
+            text = given.get("label", "")
+            rows.append(PublishedRow(given["row"], given.get("config"), text, on, cells, each))
     return PublishedTable(
         paper=source,
         name=name,
@@ -296,7 +298,7 @@ def published_table(paper: str, name: str) -> PublishedTable:
         rows=tuple(rows),
         notes=tuple(table.get("notes", ())),
         inconsistent=tuple((one["row"], one["column"], one["note"]) for one in table.get("inconsistent", ())),
-        spread=table["spread"],
+        spread=table.get("spread", "none"),
     )
 
 

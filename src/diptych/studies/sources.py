@@ -13,6 +13,7 @@ it or finding it there (``make``). :data:`SOURCES` has them by the names that ro
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 import signal
 import subprocess
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.core.context import check_stop, stopping
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.files import write_json
+from diptych.core.files import write_json, write_text
 from diptych.core.reading import read_json
 from diptych.studies.plan import FINE_TUNE, Plan
 from diptych.studies.study import Row
@@ -127,11 +128,16 @@ class Source:
 @contextmanager
 def cost_of(folder: Path) -> Iterator[None]:
     """Add the block's processor time to what a run has taken."""
-    begun, before = time.process_time(), cpu_seconds(folder)
+    begun, before = _processor_time(), cpu_seconds(folder)
     try:
         yield
     finally:
-        write_json(folder / _COST, {"cpu_seconds": before + time.process_time() - begun})
+        write_json(folder / _COST, {"cpu_seconds": before + _processor_time() - begun})
+
+
+def _processor_time() -> float:
+    """Return that of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
 
 
 def cpu_seconds(folder: Path) -> float:
@@ -204,7 +210,12 @@ def _trained(plan: Plan, row: Row, seed: int, recipe: Recipe, collection: Collec
 
 def _fit_on_devices(run: Run, plan: Plan) -> None:
     """Train a run in a command of its own, which its further processes can repeat."""
-    words = ["train", "--resume", run.folder, "--devices", plan.devices, "--accelerator", plan.accelerator]
+    recipe = run.folder.with_name(f"recipe-{run.folder.name}.toml")
+    words: list[object] = ["train", "--resume", run.folder]
+    if not run.begun:  # nothing is in its folder before its first step
+        write_text(recipe, run.recipe.to_toml())
+        words = ["train", recipe, "--out", run.folder]
+    words += ["--devices", plan.devices, "--accelerator", plan.accelerator]
     command = [sys.executable, "-m", "diptych", *map(str, words), "--features", str(plan.features)]
     process = subprocess.Popen(command, start_new_session=True)  # it is told to stop here alone
     while process.poll() is None:
@@ -212,6 +223,8 @@ def _fit_on_devices(run: Run, plan: Plan) -> None:
             process.send_signal(signal.SIGINT)
             process.wait()
         time.sleep(0.2)
+    if run.begun:
+        recipe.unlink(missing_ok=True)
     check_stop(f"stopped while {run.folder} was training; nothing is lost")
     if process.returncode:
         fix = f"see what it says above, or run it alone: {shlex.join(['diptych', *map(str, words)])}"

@@ -8,8 +8,8 @@ A paper's file holds what it prints (:mod:`diptych.studies.published`), and what
     [settings.NAME]                  how all rows are trained and measured
     [rows.NAME]                      one thing that is trained, given or counted
     [defaults]                       what all studies of the file have
-    [studies.NAME]                   which rows are measured how, and held against which printed tables; ``on`` and
-                                     ``about`` are those of its claims
+    [studies.NAME]                   which rows are measured how, and held against which printed tables; ``on``,
+                                     ``about`` and ``where`` are those of its claims
     [studies.NAME.claims.NAME]       what the text says the numbers show
 
 ``each = { v = [...] }`` makes one row or claim of every combination; ``{v}`` in its texts is the value. Settings are
@@ -303,7 +303,10 @@ class _File:
         for study, given in own.items():
             for row in (*self._names(given.get("rows", [])), *self._names(given.get("bases", []))):
                 homes.setdefault(row, f"{paper}.{study}")
-        self.rows = {name: replace(row, home=homes.get(name, "")) for name, row in self.rows.items()}
+        self.rows = {  # counts of a log are kept by each study
+            name: replace(row, home="" if row.kind == "log" else homes.get(name, ""))
+            for name, row in self.rows.items()
+        }
         self.studies = [self._study(name, given) for name, given in own.items()]
 
     def _row(self, name: str, given: Mapping[str, Any]) -> Iterator[Row]:
@@ -349,7 +352,7 @@ class _File:
     def _study(self, name: str, given: Mapping[str, Any]) -> Study:
         about = {**self.whole.get("defaults", {}), **given}
         own = about.pop("settings", {})
-        of_claims = {key: about.pop(key) for key in ("on", "about") if key in about}
+        of_claims = {key: about.pop(key) for key in ("on", "about", "where") if key in about}
         known = [
             key for key in self.whole.get("settings", {}) if key in ("published", "paper", "data", "quick")
         ]

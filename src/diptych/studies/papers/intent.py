@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from diptych.studies.evidence import HIGH, LOW, Evidence
+from diptych.studies.evidence import LOW, Evidence
 from diptych.studies.formulas import Finding, Formula
 
 _STEPS = [str(step) for step in range(11)]
@@ -42,15 +42,6 @@ def largest_gain(evidence: Evidence) -> list[Finding]:
     """Judge whether the largest gain is 12 to 22 % of the baseline's F1."""
     shares = [_share(model, "anonymous", step) for model, step in product(_MODELS, _steps(evidence))]
     return _judged(evidence, [f"0.12 <= max({', '.join(shares)}) <= 0.22"])
-
-
-def extended_at_step_1(evidence: Evidence) -> list[Finding]:
-    """Judge whether intervals of steps 0 and 1 overlap, or F1 rises by less than 5 % where there are none."""
-    texts = []
-    for row in (f"{model}-extended-anonymous" for model in _MODELS):
-        known = evidence.figure(row, f"1{LOW}") and evidence.figure(row, f"0{HIGH}")
-        texts.append(f"[{row}: 1{LOW}] <= [{row}: 0{HIGH}]" if known else f"[{row}: 1] <= 1.05 * [{row}: 0]")
-    return _judged(evidence, texts)
 
 
 def plateau(evidence: Evidence) -> list[Finding]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from diptych.studies.evidence import Evidence, Figure, Trajectory
+from diptych.studies.figures import smoothed
 from diptych.studies.formulas import Finding, Formula
 
 BOUNDED = {0.05: "ltd-eta-0.05", 0.1: "ltd-eta-0.1", 0.2: "ltd-constraint", 0.3: "ltd-eta-0.3"}
@@ -15,15 +16,10 @@ BOUNDED = {0.05: "ltd-eta-0.05", 0.1: "ltd-eta-0.1", 0.2: "ltd-constraint", 0.3:
 _LOOK_BACK = 10  # steps: momentum 0.9 forgets in about ten
 
 
-def smoothed(values: Sequence[float]) -> np.ndarray:
-    """Return a centred running mean over a fiftieth of the values, an odd number of them."""
-    from diptych.report.run import running_mean  # pages are heavy
-
-    return running_mean(np.asarray(values), max(1, len(values) // 50) // 2 * 2 + 1)
-
-
 def rises_then_falls(evidence: Evidence) -> list[Finding]:
-    """Judge observation (1)."""
+    """Judge observation (1); of the paper there are ends of one curve."""
+    if evidence.exact:
+        return _judged(evidence, "[ltd-eta-0.1: lowest λ afterwards] <= 0.05 * [ltd-eta-0.1: highest λ]")
     return _of_each(evidence, _rise_and_fall)
 
 
@@ -72,6 +68,8 @@ _ENDS: dict[str, Callable[..., float]] = {"contrastive": _final, "reconstruction
 
 def _ends(evidence: Evidence) -> Evidence:
     """Return where trainings ended as numbers: losses over the last twentieth, the best validation."""
+    if evidence.exact:
+        return evidence
     found = {}
     for row, runs in evidence.trajectories.items():
         there = [name for name in _ENDS if runs and all(getattr(run, name) for run in runs)]
