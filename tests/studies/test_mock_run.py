@@ -37,7 +37,7 @@ def _off(cell: Cell, by: float) -> float:
     if cell.bound:
         return cell.value + (1 if cell.bound == "<" else -1) * (-1 if not by else 1) * 1e-3
     allowed = max(cell.tolerance * abs(cell.value), 2 * (cell.seed_sd or 0.0), cell.rounding)
-    return cell.value + by * allowed
+    return cell.value + by * (allowed or 1e-3)
 
 
 def _mock(study: Study, on: EvaluatedOn, by: float) -> Results:
@@ -71,12 +71,11 @@ def test_printed_cells_are_reproduced_and_others_are_not(name: str) -> None:
             results = _mock(study, on, by)
             if not results.entries:
                 continue
-            blocks = [block for block in compare(study, results).blocks if block.on.key == on.key]
             verdicts = [
                 (row.row.name, cell.column, cell.verdict)
-                for block in blocks
+                for block in compare(study, results).blocks
                 for row in block.rows
-                if row.printed is not None and row.seeds
+                if row.printed is not None and row.printed.on.key == on.key and row.seeds
                 for cell in row.cells
                 if cell.published is not None and cell.measured is not None
             ]

@@ -84,7 +84,9 @@ def test_every_printed_row_has_a_row_that_trains_it_and_the_other_way_round() ->
     printed = {(table.paper.key, row.config) for table in TABLES for row in table.rows if row.config}
     assert printed <= trained
     for study in STUDIES:
-        others = {row.name for row in study.rows if not row.extra and (study.paper.key, row.name) not in printed}
+        others = {
+            row.name for row in study.rows if not row.extra and (study.paper.key, row.name) not in printed
+        }
         grid = {name for name in others if study.paper.key == "svl" and re.search(r"-(ltd|ifm)-", name)}
         assert others == grid or ".figure-" in study.name, study.name
 

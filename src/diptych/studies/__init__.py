@@ -23,12 +23,14 @@ __getattr__, __dir__ = lazy_names(
     },
 )
 
+# A module has the same name: whoever imports that first would get it instead.
+from diptych.studies.compare import compare as compare  # noqa: E402
+
 if TYPE_CHECKING:
     from diptych.studies.claims import Claim as Claim
     from diptych.studies.claims import Judgement as Judgement
     from diptych.studies.claims import judge as judge
     from diptych.studies.compare import Comparison as Comparison
-    from diptych.studies.compare import compare as compare
     from diptych.studies.compare import judged_in_the_paper as judged_in_the_paper
     from diptych.studies.evidence import Evidence as Evidence
     from diptych.studies.evidence import Figure as Figure

@@ -166,8 +166,12 @@ def printed_sources(study: Study) -> dict[str, Evidence]:
     if study.several:
         found = {by: printed_by(study.published, by) for by in dict.fromkeys(one.by for one in on)}
         return {by: replace(one, beside=found) for by, one in found.items()}
+    found = {}
+    for one in on:  # with what is printed of the dataset's other splits
+        others = [two.key for two in on if two.dataset == one.dataset and two.split != one.split]
+        found[one.key] = printed_evidence(study.published, one.key, *others)
     own = [one.key for one in study.published[0].evaluated_on if one.positives == "own"]
-    return {key: printed_evidence(study.published, key) for key in own}
+    return {key: replace(found[key], beside=found) for key in own}
 
 
 def judged_in_the_paper(study: Study) -> list[tuple[Claim, dict[str, Judgement]]]:
@@ -199,8 +203,12 @@ def compare(study: Study, results: Results) -> Comparison:
     in_paper = judged_in_the_paper(study)
     if study.several:
         evidence = replace(evidence, beside=printed_sources(study))
-    elif keys and not blocks[0].differences:
-        evidence = _with_quoted(evidence, study, keys[0])
+    elif keys:
+        ours = evidence
+        if not blocks[0].differences:
+            evidence = _with_quoted(evidence, study, keys[0])
+        other = {key: results.evidence(one.positives) for key, one in _evaluations(study, keys).items()}
+        evidence = replace(evidence, beside={**other, keys[0]: ours})
     # On other data than the paper's a claim is judged whatever it is about.
     asked = () if study.several else keys
     stand_ins = list(results.stand_ins)
@@ -272,6 +280,12 @@ def _several_blocks(study: Study, results: Results) -> tuple[list[str], list[Blo
     nothing, here = Results(study.name, (), results.left_out), {name.lower() for name in results.datasets}
     own = {on.dataset for on in study.published[0].evaluated_on}
     return [], blocks + [_block(study, nothing, on) for (of, _), on in printed.items() if of in own - here]
+
+
+def _evaluations(study: Study, keys: Sequence[str]) -> dict[str, EvaluatedOn]:
+    """Return what keys of printed numbers mean."""
+    known = {one.key: one for table in study.published for one in table.evaluated_on}
+    return {key: known[key] for key in keys}
 
 
 def _as_printed(own: Measured | None) -> EvaluatedOn:

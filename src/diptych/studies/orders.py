@@ -135,13 +135,9 @@ def _relative(sources: Mapping[str, Orders], names: Sequence[str]) -> Table:
             if order is None:
                 cells.append("–")
                 continue
-            mark = (
-                ""
-                if before is None or source == "original"
-                else " ✓"
-                if order.ahead == before.ahead
-                else " ✗"
-            )
+            mark = ""
+            if before is not None and source != "original":
+                mark = " ✓" if order.ahead == before.ahead else " ✗"
             cells.append(f"{order.ahead} {'~' if order.near else ''}{abs(order.apart):.2f}{mark}")
         if set(cells) != {"–"}:
             rows.append((name, source, *cells))
@@ -190,9 +186,9 @@ def _nodes(original: Orders, shows: Mapping[str, str]) -> Iterator[tuple[str, st
             number = str(7 + 5 * (place // 2) + known.index(low)) if low in known else ""
             has_own = (low, f"{way} R@1") in original.found
             others = [low] if has_own else original.on("scene")
-            question = (
-                "the original's order" if has_own else "the originals' orders on scene-centric collections"
-            )
+            question = "the original's order"
+            if not has_own:
+                question = "the originals' orders on scene-centric collections"
             yield number, f"{PAPERS.get(low, name)} ({way})", question, again(low, others, way)
     for place, (way, kind) in enumerate(product(WAYS, KINDS)):
         question = "one order, from collection to collection"

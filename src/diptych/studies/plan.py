@@ -201,6 +201,16 @@ class Plan:
         """How all rows are made."""
         return self.study.setting(self.name)
 
+    @property
+    def dataset(self) -> str:
+        """The name of the one collection that is given; empty where the setting's own are taken."""
+        return "" if self.choices.data is None else self.collections.of(self.choices.data).name
+
+    @property
+    def _holds_regions(self) -> bool:
+        given = self.choices.data
+        return given is not None and self.collections.of(given).holds == "regions"
+
     def target(self, row: Row, seed: int = BASE_SEED) -> Path:
         """Return where a row and seed is kept: in the folder of its home, which may be the one beside."""
         return row_folder(self.study, row, self.folder) / f"seed-{seed}"
@@ -250,7 +260,7 @@ class Plan:
             return f"the setting {self.name!r} has no recipe for {row.recipe}"
         if row.base is not None and not self.starts_from_given(row) and self.base_of(row) is None:
             return f"starts from a pretrained encoder: give one with --set {FINE_TUNE}=ENCODER"
-        if row.regions and self.choices.regions is None:
+        if row.regions and self.choices.regions is None and not self._holds_regions:
             return "needs region features: give them with --regions FILE.npy"
         if _stays_without_words(self.recipe_of(row)):
             return (
@@ -299,7 +309,8 @@ class Plan:
         if base is not None:
             base = base.resolve()
             changes |= {FINE_TUNE: str(base / "best")} if fine_tuned else {"warm_start": str(base)}
-        plain = plain_recipe(self.study, self.setting, row, changes, self.choices.regions)
+        where = self.choices.regions, self.dataset
+        plain = plain_recipe(self.study, self.setting, row, changes, *where)
         if self.choices.targets is not None:
             changes |= _targets(plain, self.choices.targets)
         for key, value in self.choices.values.items():
@@ -309,7 +320,7 @@ class Plan:
                 continue  # it brings its own model
             if not _leaves_alone(plain, row.without, key):
                 changes[key] = value
-        return plain_recipe(self.study, self.setting, row, changes, self.choices.regions)
+        return plain_recipe(self.study, self.setting, row, changes, *where)
 
     def not_of_recipes(self, key: str) -> bool:
         """Return whether a key is about rows that have no recipe."""
@@ -337,7 +348,7 @@ class Plan:
             measured = self.study.of == "log" and key.startswith(f"{MEASURE}.") and key != f"{MEASURE}.jobs"
             if (is_place(key) and not measured) or key in {one.given for one in (*self.study.rows, *self.study.bases)}:
                 continue
-            if not any(_has(self.study, name, row, key, value) for name in ("paper", "published")):
+            if not any(_has(self, name, row, key, value) for name in ("paper", "published")):
                 found.append(key)
         if self.choices.targets == "lsa":
             found.append("targets")
@@ -350,14 +361,20 @@ def is_place(key: str) -> bool:
 
 
 def plain_recipe(
-    study: Study, setting: Setting, row: Row, changes: Mapping[str, Any], regions: str | None = None
+    study: Study,
+    setting: Setting,
+    row: Row,
+    changes: Mapping[str, Any],
+    regions: str | None = None,
+    dataset: str = "",
 ) -> Recipe:
-    """Return a row's recipe in a setting, with changes."""
+    """Return a row's recipe in a setting on a dataset, with changes."""
     from diptych.training.recipe import Recipe, override
 
     values = copy.deepcopy(recipe_values(study.paper.key, setting.recipes[row.recipe]))
-    own = {**row.options, **dict.fromkeys(row.without), **setting.changes_of(row.name), **changes}
-    if row.regions:
+    of_setting = setting.changes_of(row.name, dataset)
+    own = {**row.options, **dict.fromkeys(row.without), **of_setting, **changes}
+    if row.regions and regions is not None:
         options = dict(own.get("data", {}).get("options", {}))
         own["data.options"] = {**options, "regions": regions}
     for key, value in copy.deepcopy(own).items():
@@ -365,12 +382,13 @@ def plain_recipe(
     return Recipe.read(values, f"{study.name}, {row.name}", RecipeError)
 
 
-def _has(study: Study, name: SettingName, row: Row, key: str, value: Any) -> bool:
+def _has(plan: Plan, name: SettingName, row: Row, key: str, value: Any) -> bool:
     """Return whether a row's recipe has a value in a setting anyway."""
-    setting = study.settings.get(name)
+    setting = plan.study.settings.get(name)
     if setting is None or row.recipe not in setting.recipes or row.kind != "recipe":
         return False
-    have: Any = plain_recipe(study, setting, row, {"name": row.name}).model_dump(mode="json")
+    recipe = plain_recipe(plan.study, setting, row, {"name": row.name}, dataset=plan.dataset)
+    have: Any = recipe.model_dump(mode="json")
     for part in key.split("."):
         have = have[int(part)] if isinstance(have, list) else (have or {}).get(part)
     return bool(have == value)

@@ -1,22 +1,26 @@
-"""Heads that make bags of terms of dense rows: trained, and measured by what they keep, cost and say.
-
-Several studies measure the same heads: what one has measured lies in the row's folder, ``measured/``, and the next one
-takes it from there.
-"""
+"""Heads that make bags of terms of dense rows: trained, and measured by what they keep, cost and say."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diptych.core.errors import ImageError, MismatchError, StorageError, UsageError
+import numpy as np
+
+from diptych.core.errors import ImageError, MismatchError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
+from diptych.evaluation import Result
+from diptych.evaluation.evaluate_encoder import evaluate_encoded
+from diptych.sparse.initialise import term_vectors
+from diptych.sparse.measures import exact_at
+from diptych.sparse.options import SparsifyOptions, sparsify_options
+from diptych.sparse.static import StaticEmbedding
 from diptych.studies.dense import DenseRows, dense_of, dense_rows
 from diptych.studies.evidence import keep
 from diptych.studies.plan import BASE_SEED, MEASURE, Plan
@@ -26,17 +30,12 @@ from diptych.studies.study import Row
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from diptych.evaluation import Result
-    from diptych.sparse.evaluate import SparseMeasures
-    from diptych.sparse.options import SparsifyOptions
+    from diptych.data.collection import Collection
     from diptych.sparse.sparsified import SparsifiedCollection
     from diptych.sparse.sparsifier import Sparsifier
-    from diptych.sparse.static import StaticEmbedding
 
 _MEASURES = ("R@1", "R@5", "R@10", "MRR@10")
-_KEPT = ("R@1", "R@5", "MRR@10")  # per caption
+_PER_CAPTION = ("R@1", "R@5", "MRR@10")
 _FOLDER = "measured"
 _WIDTH = 100  # of static embeddings that are made of captions
 _EXAMPLES, _TERMS, _SIDE = 6, 10, 112
@@ -72,39 +71,31 @@ def dense_base(plan: Plan, row: Row) -> DenseRows:
     return dense_rows(plan, base)
 
 
-def head_of(plan: Plan, row: Row, seed: int = BASE_SEED, dense: DenseRows | None = None) -> Head:
+def head_of(plan: Plan, row: Row, seed: int = BASE_SEED) -> Head:
     """Return the head of a row that is there."""
     from diptych.sparse.sparsifier import Sparsifier
-    from diptych.sparse.task import HeadFolder
 
     folder = plan.target(row, seed)
-    return Head(folder, dense or dense_base(plan, row), Sparsifier.load(HeadFolder(folder / "training").head))
+    return Head(folder, dense_base(plan, row), Sparsifier.load(folder / "training" / "head"))
 
 
 def refuse_positives(named: str | None) -> None:
     """See that no further judgements are asked for."""
     if named is not None:
-        raise UsageError(
-            f"--positives {named}: heads are measured on the collection's own pairs", "leave --positives out"
-        )
+        what = f"--positives {named}: heads are measured on the collection's own pairs"
+        raise UsageError(what, "leave --positives out")
 
 
 class Heads(Source):
     """A head that is trained on the dense rows of its base."""
 
-    def begin(self, plan: Plan, rows: Sequence[Row], seeds: Sequence[int]) -> dict[str, str]:
-        """See that word vectors can be opened: heads are trained before they are measured by them."""
-        if (words := _chosen(plan).words) is not None:
-            from diptych.sparse.static import StaticEmbedding
-
-            StaticEmbedding.open(words)
-        return {}
-
     def check(self, plan: Plan, row: Row) -> None:
-        """See that the options exist."""
+        """See that the options exist, and that word vectors can be opened."""
         refuse_positives(plan.choices.positives)
-        _chosen(plan)
         _options(plan, row)
+        words = Chosen.read(plan.choices.below(MEASURE), MEASURE).words
+        if words is not None:
+            _embedding(words)
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
         """Train it, go on with it, or find it there."""
@@ -112,54 +103,42 @@ class Heads(Source):
         from diptych.sparse.task import HeadFolder
         from diptych.sparse.training import train_sparsifier
 
-        options, target, dense = _options(plan, row, seed), plan.target(row, seed), dense_base(plan, row)
-        folder = HeadFolder(target / "training")
-        logger.info(
-            f"{what}: {'there already' if folder.finished else 'goes on' if folder.begun else 'training'}"
-        )
-        # Embedding is no part of a head's cost.
-        train, validation = (
+        target, dense = plan.target(row, seed), dense_base(plan, row)
+        folder, options = HeadFolder(target / "training"), _options(plan, row, seed)
+        doing = "there already" if folder.finished else "goes on" if folder.begun else "training"
+        logger.info(f"{what}: {doing}")
+        train, validation = (  # embedding them is no part of the head's cost
             PairedRows.of(dense.encoded(split), dense.collection.split(split).captions)
-            for split in (dense.data.train, dense.data.validation)
+            for split in dense.splits[:2]
         )
         try:
-            with (
-                nullcontext() if folder.finished else cost_of(target)
-            ):  # of a finished one it sees that it is the same
+            with nullcontext() if folder.finished else cost_of(target):
+                # Of a finished one it sees that it is the same.
                 train_sparsifier(
                     train, options, folder.folder, validation=validation, accelerator=plan.accelerator
                 )
         except MismatchError as error:
             raise UsageError(error.message, plan.elsewhere(row)) from None
-        head, epochs = head_of(plan, row, seed, dense), options.training.epochs
+        head, epochs = head_of(plan, row, seed), options.training.epochs
         best = int(folder.numbers.get("best_epoch", epochs)) if options.training.select == "best" else epochs
         measuring = plan.choices.below(MEASURE)
-        return Made(
-            Subject(head, dense.collection, plan.features, plan.choices.positives, measuring=measuring),
-            (head.sparsifier.fingerprint,),
-            (epochs, best),
-            dense.source,
-        )
-
-
-def _chosen(plan: Plan) -> Chosen:
-    return Chosen.read(plan.choices.below(MEASURE), MEASURE)
+        subject = Subject(head, dense.collection, plan.features, measuring=measuring)
+        return Made(subject, (head.sparsifier.fingerprint,), (epochs, best), dense.source)
 
 
 def _options(plan: Plan, row: Row, seed: int = BASE_SEED) -> SparsifyOptions:
-    from diptych.sparse.options import sparsify_options
-
     return sparsify_options({**plan.options_of(row), "seed": seed})
+
+
+@lru_cache(1)
+def _embedding(source: str) -> StaticEmbedding:
+    return StaticEmbedding.open(source)
 
 
 @dataclass(frozen=True)
 class SparseRetrieval:
-    """Captions asking for images, on the test split: by dense rows, or by a head's.
-
-    A head has ``FLOPs``, ``terms per image`` and ``terms per caption``, ``Exact@10``, ``Exact@20`` and
-    ``Semantic@20``, and ``ρ-R@1`` and its like, ``overlap@10`` and ``Kendall τ`` against its dense rows. Shares and
-    correlations are in per cent, τ is not.
-    """
+    """Captions asking for images of the test split, by dense rows or by a head's; of a head also what it costs and
+    says, and how far it agrees with its dense rows. Shares and correlations are in per cent, Kendall's τ is not."""
 
     @property
     def about(self) -> dict[str, Any]:
@@ -169,20 +148,12 @@ class SparseRetrieval:
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Measure; values per caption are kept in the row's folder."""
         refuse_positives(subject.positives)
-        if not isinstance(subject.run, Head):
-            return (_of_dense(subject),)
-        head, words = subject.run, Chosen.read(subject.measuring, MEASURE).words
-        # Other words are another measurement, and studies may differ in them.
-        kept = _FOLDER if words is None else f"{_FOLDER}/{fingerprint(words)}"
-        found = _measured(head, words, head.folder / kept, self.about)
-        part = head.dense.collection.split(head.dense.data.test)
-        on = Measured(part.name, head.dense.data.test, part.n_images, part.n_captions)
-        return (Measurement(_values(found), on, found.line(), kept=kept),)
+        if isinstance(subject.run, Head):
+            return (_of_head(subject.run, Chosen.read(subject.measuring, MEASURE).words),)
+        return (_of_dense(subject),)
 
 
 def _of_dense(subject: Subject) -> Measurement:
-    from diptych.evaluation.evaluate_encoder import evaluate_encoded
-
     run, is_given = subject.run, isinstance(subject.run, DenseRows)
     split = (run if is_given else run.recipe).data.test
     encoded = dense_of(subject, split)
@@ -193,46 +164,43 @@ def _of_dense(subject: Subject) -> Measurement:
     return Measurement(_retrieval(result), on, result.protocol_line(), commands, kept=_FOLDER)
 
 
-def _measured(head: Head, words: str | None, folder: Path, about: dict[str, Any]) -> SparseMeasures:
-    """Return what is measured of a head; what is there already is opened."""
-    from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
-    from diptych.sparse.measures import exact_at
+def _of_head(head: Head, words: str | None) -> Measurement:
+    from diptych.sparse.evaluate import measure_sparsified
 
     split, vocabulary = head.dense.data.test, head.sparsifier.vocabulary
-    encoded, file = head.dense.encoded(split), folder / "measures.npz"
-    key = fingerprint(about, head.sparsifier.fingerprint, encoded.about["data"], words)
-    try:
-        return SparseMeasures.open(file, of=key)
-    except StorageError:
-        pass
-    rows, captions = head.sparsified(split), head.dense.collection.split(split).captions
-    embedding = static_embedding(head, words)
-    found = measure_sparsified(encoded, rows, vocabulary, captions, embedding=embedding)
+    part, encoded, rows = (
+        head.dense.collection.split(split),
+        head.dense.encoded(split),
+        head.sparsified(split),
+    )
+    embedding = _static_embedding(head, words)
+    found = measure_sparsified(encoded, rows, vocabulary, part.captions, embedding=embedding)
     exact = exact_at(rows.texts.rows, rows.caption_terms, _TERMS, left_out=vocabulary.special)
-    found = replace(found, values={**found.values, "exact of 10": exact})
-    columns = {"exact": "Exact@20", "semantic": "Semantic@20", "overlap t2i": "overlap@10"}
-    values = {column: 100 * found.values[name] for name, column in columns.items() if name in found.values}
-    keep(folder, _per_caption(found.sparse) | values, encoded.caption_image, _examples(head, rows, split))
-    found.save(file, of=key)  # last: a folder with it is complete
-    return found
-
-
-def _values(found: SparseMeasures) -> dict[str, float]:
     faithful, deviation = found.faithful["t2i"], found.deviation
+    assert deviation.semantic is not None  # there is an embedding
     values = {
         **_retrieval(found.sparse),
         "FLOPs": found.flops,
         "terms per image": found.nonzeros["images"],
         "terms per caption": found.nonzeros["texts"],
-        "Exact@10": 100 * float(found.values["exact of 10"].mean()),
+        "Exact@10": 100 * float(exact.mean()),
         "Exact@20": 100 * deviation.exact,
-        "Semantic@20": math.nan if deviation.semantic is None else 100 * deviation.semantic,
+        "Semantic@20": 100 * deviation.semantic,
         **{f"ρ-{name}": 100 * value for name, value in faithful.pearson.items()},
         "overlap@10": 100 * faithful.overlap,
         "Kendall τ": faithful.kendall,
     }
     # What is not defined, as the correlation with a constant, is no value.
-    return {name: value for name, value in values.items() if not math.isnan(value)}
+    values = {name: value for name, value in values.items() if not math.isnan(value)}
+    columns = {"Exact@20": "exact", "Semantic@20": "semantic", "overlap@10": "overlap t2i"}
+    of_captions = {column: 100 * found.values[name] for column, name in columns.items()}
+    # Other words are another measurement, and studies may differ in them.
+    kept = _FOLDER if words is None else f"{_FOLDER}/{fingerprint(words)}"
+    places = np.linspace(0, part.n_images - 1, min(_EXAMPLES, part.n_images)).round().astype(int)
+    examples = [_example(head, rows, part, place) for place in places.tolist()]
+    keep(head.folder / kept, _per_caption(found.sparse) | of_captions, encoded.caption_image, examples)
+    on = Measured(part.name, split, part.n_images, part.n_captions)
+    return Measurement(values, on, found.line(), kept=kept)
 
 
 def _retrieval(result: Result) -> dict[str, float]:
@@ -240,21 +208,14 @@ def _retrieval(result: Result) -> dict[str, float]:
 
 
 def _per_caption(result: Result) -> dict[str, np.ndarray]:
-    return {f"t2i {name}": 100 * result.per_query["t2i"][name] for name in _KEPT}
+    return {f"t2i {name}": 100 * result.per_query["t2i"][name] for name in _PER_CAPTION}
 
 
-def static_embedding(head: Head, named: str | None) -> StaticEmbedding:
-    """Return what Semantic@k holds terms against.
-
-    That is a file or model that is named, else the model whose vocabulary the head has, else vectors made of which
-    terms stand together in the training captions.
-    """
-    from diptych.sparse.initialise import term_vectors
-    from diptych.sparse.static import StaticEmbedding
-
+def _static_embedding(head: Head, named: str | None) -> StaticEmbedding:
+    """Return what is named, else the model whose terms the head has, else terms' co-occurrence in training captions."""
     source = named or head.sparsifier.options.vocabulary.source
     if source is not None:
-        return StaticEmbedding.open(source)
+        return _embedding(source)
     vocabulary = head.sparsifier.vocabulary
     captions = head.dense.collection.split(head.dense.data.train).captions
     vectors = term_vectors(vocabulary.caption_terms(captions), _WIDTH, seed=0)
@@ -263,25 +224,19 @@ def static_embedding(head: Head, named: str | None) -> StaticEmbedding:
     return StaticEmbedding(name, rows, vectors, of_pieces=True)
 
 
-def _examples(head: Head, rows: SparsifiedCollection, split: str) -> list[dict[str, Any]]:
-    """Return the heaviest terms of evenly spaced images and of the first caption of each, whatever the head."""
-    import numpy as np
-
+def _example(head: Head, rows: SparsifiedCollection, part: Collection, place: int) -> dict[str, Any]:
+    """Return the heaviest terms of an image and of its first caption, and a small picture for pages."""
     from diptych.report.pictures import Thumbnail, read_picture
     from diptych.sparse.explain import Bag
 
-    part, vocabulary, shown = head.dense.collection.split(split), head.sparsifier.vocabulary, []
-    places = np.linspace(0, part.n_images - 1, min(_EXAMPLES, part.n_images)).round().astype(int)
-    for place in places.tolist():
-        image = Bag.of(rows, part, "images", place)
-        caption = Bag.of(rows, part, "texts", int(part.caption_start[place]))
-        try:
-            picture = str(Thumbnail.of(read_picture(image.picture, image.name), _SIDE))  # type: ignore[arg-type]
-        except ImageError:  # region features alone, or embeddings of images that are not here
-            picture = ""
-        terms = {
-            f"{kind} terms": [[term, is_own] for term, _, is_own in bag.top(vocabulary, _TERMS)]
-            for kind, bag in (("caption", caption), ("image", image))
-        }
-        shown.append({"image": image.name, "picture": picture, "caption": caption.captions[0], **terms})
-    return shown
+    caption = Bag.of(rows, part, "texts", int(part.caption_start[place]))
+    image = Bag.of(rows, part, "images", place)
+    try:
+        picture = str(Thumbnail.of(read_picture(lambda: part.image(place), image.name), _SIDE))
+    except ImageError:  # region features alone, or embeddings of images that are not here
+        picture = ""
+    terms = {
+        f"{kind} terms": [[term, is_own] for term, _, is_own in bag.top(head.sparsifier.vocabulary, _TERMS)]
+        for kind, bag in (("caption", caption), ("image", image))
+    }
+    return {"image": image.name, "picture": picture, "caption": caption.captions[0], **terms}

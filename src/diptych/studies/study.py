@@ -96,7 +96,8 @@ class Setting:
         memory: of a GPU that it needs; empty where none is used.
         recipes: a row's ``recipe`` → a recipe of the paper's file.
         options: kind of row → dotted options of all of its kind.
-        changes: pattern of rows' names → dotted keys and values that only this setting needs.
+        changes: pattern of rows' names, or of ``ROW@DATASET`` → dotted keys and values that only this setting
+            needs.
         left_out: pattern of rows' names → why they cannot be run like this.
         seeds: run when nobody says which.
         rows: run when nobody says which; all when empty.
@@ -130,11 +131,11 @@ class Setting:
         """How long all of it takes, in a few words."""
         return self.time.partition(";")[0]
 
-    def changes_of(self, row: str) -> dict[str, Any]:
-        """Return what it changes of a row."""
+    def changes_of(self, row: str, dataset: str = "") -> dict[str, Any]:
+        """Return what it changes of a row, on any data and on a dataset."""
         found: dict[str, Any] = {}
         for pattern, values in self.changes.items():
-            if fnmatch.fnmatchcase(row, pattern):
+            if any(fnmatch.fnmatchcase(name, pattern) for name in (row, f"{row}@{dataset.lower()}")):
                 found |= values
         return found
 

@@ -145,19 +145,17 @@ def printed_by(tables: Sequence[PublishedTable], by: str) -> Evidence:
     return replace(side_by_side(each, {on.dataset: on.centric for on in keys.values()}), exact=True)
 
 
-def printed_evidence(tables: Sequence[PublishedTable], key: str) -> Evidence:
-    """The numbers that tables print for one dataset; where two print the same cell, the first.
+def printed_evidence(tables: Sequence[PublishedTable], *keys: str) -> Evidence:
+    """The numbers that tables print for some evaluations; where two print the same cell, the first.
 
     A printed bound is no number: its distance from others is not known.
     """
     figures: dict[str, dict[str, Figure]] = {}
-    for table in tables:
-        for row in table.rows:
-            if row.on.key != key:
-                continue
-            for column, cell in row.cells.items():
-                # A row quoted from elsewhere is known by its printed name.
-                known = figures.setdefault(row.config or row.row, {})
-                if not cell.bound:
-                    known.setdefault(column, Figure(cell.value, cell.seed_sd, cell.runs))
+    rows = [row for table in tables for row in table.rows]
+    for row in [row for key in keys for row in rows if row.on.key == key]:
+        for column, cell in row.cells.items():
+            # A row quoted from elsewhere is known by its printed name.
+            known = figures.setdefault(row.config or row.row, {})
+            if not cell.bound:
+                known.setdefault(column, Figure(cell.value, cell.seed_sd, cell.runs))
     return Evidence(figures, exact=True)

@@ -15,7 +15,7 @@ from diptych.core.context import task
 from diptych.core.errors import DataError
 from diptych.core.reading import read_text
 from diptych.data.collection import Centric, Collection
-from diptych.data.known import centric_of
+from diptych.data.known import centric_of, known_by_name
 from diptych.data.readers.declaration import READERS, Reader
 from diptych.data.readers.gathering import Gathering
 from diptych.data.regions import RegionSource, open_regions
@@ -90,7 +90,8 @@ def read_precomp(
                 if (text := gathered.checked(texts[line], f"{where} {line + 1}")) is not None
             }
             gathered.add(image, _NAMES.get(name, name), kept.values(), ids=kept)
-    dataset = folder.resolve().name
+    known = known_by_name(folder.resolve().name)  # f30k_precomp
+    dataset = folder.resolve().name if known is None else known.name
     source = RegionSource(arrays, folder.name)
     return gathered.collection(
         dataset, source, centric_of(centric, dataset), notes, np.concatenate(source_rows)
