@@ -165,6 +165,7 @@ def test_several_devices_train_a_row_as_one_does(
     (entry,), first = results.entries, made[1].entries[0]
     assert entry.measurements[0].values.keys() == first.measurements[0].values.keys()
     assert (entry.epochs, entry.changed) == (first.epochs, first.changed)
+    assert entry.cpu_seconds > first.cpu_seconds  # that of the processes, each of which begins by itself
 
 
 def test_nothing_is_overwritten(small_study: Study, choices: Choices, copied: Path) -> None:
@@ -412,6 +413,7 @@ def test_a_study_without_the_papers_setting_needs_nothing(small_study: Study) ->
     [
         ("metric-learning.table-1", "vsepp-triplet", {"model.image.weights": "w.safetensors"}, ()),
         ("svl.table-4.1", "vse-unique", {"shortcuts.digits": "mnist", "model.image.weights": "w"}, ()),
+        ("svl.table-4.1", "clip-unique", {"fine_tune": "open_clip:RN50/openai"}, ()),
         ("ltd.table-1", "baseline", {"model.text.word_vectors": "g.npz", "checkpoints.every_steps": 9}, ()),
         ("ltd.table-1", "baseline", {"stages.0.epochs": 30, "batches.size": 128}, ()),  # as the paper has it
         ("ltd.table-1", "baseline", {"stages.0.epochs": 3, "batches.size": 128}, ("stages.0.epochs",)),
@@ -426,6 +428,11 @@ def test_only_what_is_trained_is_changed(
     assert plan.changed(plan.study.row(row)) == changed
     lsa = planned(study, targets="lsa", values=chosen)
     assert lsa.changed(lsa.study.row(row)) == tuple(sorted([*changed, "targets"]))
+
+
+def test_how_a_log_is_measured_makes_other_numbers() -> None:
+    plan = planned("intent.table-6.1", "data", values={"measure.gap": 20, "measure.jobs": 2})
+    assert plan.changed(plan.study.rows[0]) == ("measure.gap",)
 
 
 def test_rows_are_called_by_name_or_by_the_papers_number() -> None:

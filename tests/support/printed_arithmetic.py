@@ -1,4 +1,4 @@
-"""Whether printed numbers of a log agree with each other: shares, standardised rates, queries, what a text derives.
+"""Whether printed numbers agree with each other: recalls and their sums, what is counted of a log and of a catalogue.
 
 Every printed number stands for an interval of half a unit of its last digit; what follows from several is an
 interval too, and a number that lies outside of it does not follow.
@@ -16,7 +16,7 @@ from diptych.studies.published import PublishedRow, PublishedTable, published_ta
 
 Interval = tuple[float, float]
 
-_PAPER = "intent"
+_LOG = "intent"
 _HALF = 0.005
 _FLOAT = 1e-9
 _BASE_RATES = [step / 1000 for step in range(1, 301)]
@@ -25,7 +25,7 @@ _NEAR = 0.02  # shares that do not add up to 100 leave standardised rates uncert
 
 def log_faults(table: PublishedTable) -> list[tuple[str, str]]:
     """(row, column) of cells of a log's table that contradict others; nothing of other papers."""
-    if table.paper.key != _PAPER:
+    if table.paper.key != _LOG:
         return []
     faults = []
     for rule in (_text_is_another, _rate_is_off, _share_is_off, _queries_are_off, _does_not_follow):
@@ -73,7 +73,7 @@ def _shares_of(row: PublishedRow) -> tuple[float, float]:
         return own, other
     less = next(
         one
-        for one in published_table(_PAPER, "text-table-6.4").rows
+        for one in published_table(_LOG, "text-table-6.4").rows
         if one.row.lower().startswith(row.row.lower())
     )
     return 1 - less.cells["stated"].value / 100, 1.0
@@ -100,7 +100,7 @@ def _queries_are_off(table: PublishedTable) -> list[tuple[str, str]]:
     average = table.of("all", "thesis")
     if average is None or "purchase per session" not in table.columns:
         return []
-    devices = published_table(_PAPER, "table-6.4")
+    devices = published_table(_LOG, "table-6.4")
     faults = []
     for kind in ("purchase", "non-purchase"):
         column = f"{kind} per session"
@@ -180,7 +180,7 @@ def _derived() -> Mapping[str, Interval]:
     """What the printed cells say about each number that the text derives, in per cent."""
 
     def cell(table: str, config: str, column: str) -> float:
-        row = published_table(_PAPER, table).of(config, "thesis")
+        row = published_table(_LOG, table).of(config, "thesis")
         assert row is not None, (table, config)
         return row.cells[column].value
 
@@ -227,8 +227,7 @@ def _derived() -> Mapping[str, Interval]:
     }
 
 
-_CTI_ARITHMETIC_PAPER = "cti"
-_FLOAT = 1e-9
+_CATALOGUE = "cti"
 _CUTS = {"P@1": 1, "P@5": 5, "P@10": 10}
 _QUERIES = {"all": 5471, "most-general": 34, "most-specific": 4100}
 """Categories of each setting, as the headings of table 7.1 count them."""
@@ -239,7 +238,7 @@ _MODELS |= {"CLIP-ITA": "clip-ita"}
 
 def cti_faults(table: PublishedTable) -> list[tuple[str, str]]:
     """(row, column) of cells of a table of chapter 7 that contradict others; nothing of other papers."""
-    if table.paper.key != _CTI_ARITHMETIC_PAPER:
+    if table.paper.key != _CATALOGUE:
         return []
     rules: dict[str, Callable[[PublishedTable], list[tuple[str, str]]]] = {
         "table-7.1": _no_share_of_queries,
@@ -247,7 +246,7 @@ def cti_faults(table: PublishedTable) -> list[tuple[str, str]]:
         "table-7.3": _parts_are_off,
         "figure-7.2": _distances_are_off,
     }
-    return rules.get(table.name, _cti_arithmetic_does_not_follow)(table)
+    return rules.get(table.name, _gain_does_not_follow)(table)
 
 
 # What is possible ---------------------------------------------------------------------------------------
@@ -271,8 +270,7 @@ def shares_of_count(shares: Sequence[float], count: int) -> bool:
 def gain(one: Sequence[float], other: Sequence[float]) -> Interval:
     """By how many per cent the mean of some printed numbers is above the mean of others."""
     low, high = (
-        [statistics.fmean(end) for end in zip(*map(_cti_arithmetic_of, values), strict=True)]
-        for values in (one, other)
+        [statistics.fmean(end) for end in zip(*map(_printed, values), strict=True)] for values in (one, other)
     )
     return 100 * (low[0] / high[1] - 1), 100 * (low[1] / high[0] - 1)
 
@@ -315,10 +313,7 @@ def _parts_are_off(table: PublishedTable) -> list[tuple[str, str]]:
             other = _cell("table-7.3", f"unseen-{setting}", column)
             low, high = sorted([cell.value, other])
             whole = _cell("table-7.1", f"clip-ita-{setting}", column)
-            if (
-                _cti_arithmetic_of(whole)[1] < _cti_arithmetic_of(low)[0]
-                or _cti_arithmetic_of(whole)[0] > _cti_arithmetic_of(high)[1]
-            ):
+            if _printed(whole)[1] < _printed(low)[0] or _printed(whole)[0] > _printed(high)[1]:
                 faults.append((row.row, column))
     return faults
 
@@ -338,7 +333,7 @@ def _distances_are_off(table: PublishedTable) -> list[tuple[str, str]]:
     return faults
 
 
-def _cti_arithmetic_does_not_follow(table: PublishedTable) -> list[tuple[str, str]]:
+def _gain_does_not_follow(table: PublishedTable) -> list[tuple[str, str]]:
     """Numbers of the text that do not follow from the cells, or are not the most or the least as it says."""
     faults = []
     for row in table.rows:
@@ -388,7 +383,7 @@ def _both(who: str, setting: str) -> tuple[dict[str, float], dict[str, float]]:
     names = who.split(" over ")
     table = "table-7.1" if names[0] in _MODELS else "table-7.3"
     rows = [f"{_MODELS.get(name, name)}-{setting}" for name in names]
-    columns = published_table(_CTI_ARITHMETIC_PAPER, table).columns
+    columns = published_table(_CATALOGUE, table).columns
     one, other = ({column: _cell(table, row, column) for column in columns} for row in rows)
     return one, other
 
@@ -397,7 +392,7 @@ def _both(who: str, setting: str) -> tuple[dict[str, float], dict[str, float]]:
 
 
 def _cell(table: str, config: str, column: str) -> float:
-    row = published_table(_CTI_ARITHMETIC_PAPER, table).of(config, "thesis")
+    row = published_table(_CATALOGUE, table).of(config, "thesis")
     assert row is not None, (table, config)
     return row.cells[column].value
 
@@ -411,7 +406,7 @@ def _unit(value: float) -> float:
     return next(10.0**-digits for digits in (0, 1, 2) if round(value, digits) == value)
 
 
-def _cti_arithmetic_of(value: float) -> Interval:
+def _printed(value: float) -> Interval:
     unit = min(_unit(value), 0.1)
     return value - unit / 2, value + unit
 
@@ -422,7 +417,7 @@ def _prints(exact: float, printed: float) -> bool:
     return printed - unit / 2 - _FLOAT <= exact < printed + unit - _FLOAT
 
 
-_ARITHMETIC_HALF = 0.05  # half a unit of the one decimal that recalls are printed with
+_HALF_DIGIT = 0.05  # half a unit of the one decimal that recalls are printed with
 
 
 def arithmetic_faults(table: PublishedTable) -> list[tuple[str, str]]:
@@ -430,8 +425,7 @@ def arithmetic_faults(table: PublishedTable) -> list[tuple[str, str]]:
 
     Recalls must not fall with k, averages and sums (of a direction or both) must be those of their recalls,
     means and sample deviations those of the printed runs, mean reciprocal ranks what their recalls allow, and
-    a latency the reciprocal of its throughput. Tables of a log and of a catalogue have rules of their own
-    (:mod:`printed_arithmetic`, :mod:`diptych.studies.log_arithmetic`).
+    a latency the reciprocal of its throughput. Tables of a log and of a catalogue have rules of their own.
     """
     faults: list[tuple[str, str]] = []
     for row in table.rows:
@@ -441,14 +435,14 @@ def arithmetic_faults(table: PublishedTable) -> list[tuple[str, str]]:
             faults += [(row.row, f"{direction} MRR@10")] * _reciprocal_rank_is_off(direction, values)
         faults += [(row.row, column) for column in _latency_faults(row)]
         # Each recall and their sum is rounded.
-        half = max((cell.rounding for cell in row.cells.values()), default=0.0) or _ARITHMETIC_HALF
+        half = max((cell.rounding for cell in row.cells.values()), default=0.0) or _HALF_DIGIT
         for direction in ("i2t", "t2i"):
             own = {column: value for column, value in values.items() if column.startswith(f"{direction} ")}
             faults += [(row.row, f"{direction} rsum")] * _sum_is_off(own, 4 * half, f"{direction} rsum", 3)
         faults += [(row.row, "rsum")] * _sum_is_off(values, 7 * half)
         for run in row.each:
             # One run's recalls are multiples of 0.02 or 0.1: only the sum of their rounding is left.
-            faults += [(row.row, "rsum")] * _sum_is_off(run, _ARITHMETIC_HALF)
+            faults += [(row.row, "rsum")] * _sum_is_off(run, _HALF_DIGIT)
         faults += [(row.row, column) for column in _spread_faults(row)]
     return [*faults, *log_faults(table), *cti_faults(table)]
 
@@ -460,7 +454,7 @@ def _recall_faults(direction: str, values: dict[str, float]) -> list[str]:
     faults = [after for before, after in pairwise(names) if values[after] < values[before]]
     average = values.get(f"{direction} average recall")
     mean = statistics.mean(values[name] for name in names)
-    if average is not None and abs(mean - average) > 2 * _ARITHMETIC_HALF + _FLOAT:
+    if average is not None and abs(mean - average) > 2 * _HALF_DIGIT + _FLOAT:
         faults.append(f"{direction} average recall")
     return faults
 
@@ -476,9 +470,9 @@ def _spread_faults(row: PublishedRow) -> list[str]:
     faults = []
     for column, cell in row.cells.items() if row.each else ():
         runs = [run[column] for run in row.each]
-        mean_is_off = abs(statistics.mean(runs) - cell.value) > _ARITHMETIC_HALF + _FLOAT
+        mean_is_off = abs(statistics.mean(runs) - cell.value) > _HALF_DIGIT + _FLOAT
         spread_is_off = (
-            cell.sd is not None and abs(statistics.stdev(runs) - cell.sd) > _ARITHMETIC_HALF / 10 + _FLOAT
+            cell.sd is not None and abs(statistics.stdev(runs) - cell.sd) > _HALF_DIGIT / 10 + _FLOAT
         )
         if mean_is_off or spread_is_off:
             faults.append(column)
@@ -493,7 +487,7 @@ def _reciprocal_rank_is_off(direction: str, values: dict[str, float]) -> bool:
     # Those between the first and the fifth place have 1/2 to 1/5, those behind at most 1/6.
     most = first + (fifth - first) / 2 + (100 - fifth) / 6
     least = first + (fifth - first) / 5
-    return not least - 2 * _ARITHMETIC_HALF <= found <= most + 2 * _ARITHMETIC_HALF
+    return not least - 2 * _HALF_DIGIT <= found <= most + 2 * _HALF_DIGIT
 
 
 def _latency_faults(row: PublishedRow) -> list[str]:
@@ -504,6 +498,6 @@ def _latency_faults(row: PublishedRow) -> list[str]:
             continue
         # Milliseconds have two decimals; queries per second none, whether rounded or cut off.
         least, most = 1000 / (rate.value + 1), 1000 / (rate.value - 0.5)
-        if not least - _ARITHMETIC_HALF / 10 - _FLOAT <= cell.value <= most + _ARITHMETIC_HALF / 10 + _FLOAT:
+        if not least - _HALF_DIGIT / 10 - _FLOAT <= cell.value <= most + _HALF_DIGIT / 10 + _FLOAT:
             faults.append(column)
     return faults

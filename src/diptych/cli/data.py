@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +23,9 @@ from diptych.data.scenes.make import SceneOptions
 from diptych.data.scenes.products import TRUTH, truth
 from diptych.data.scenes.products.make import ProductOptions
 from diptych.data.scenes.shop_log import make as shop_logs
-from diptych.data.source import DataSource, OutOption
+from diptych.data.source import DataSource, DataSpec, OutOption, TargetOption
+from diptych.data.vocabulary import words
+from diptych.data.word_vectors import convert_word_vectors, stripped
 
 _OWN = "own"
 _NAMES = completion("diptych.data.known:KNOWN")
@@ -169,3 +172,33 @@ def resources(options: ResourceOptions) -> None:
         next_step(command_line(words, options, left_out=("check", "out")))
     if options.check and (found.tagger is None or found.wordnet is None):
         raise typer.Exit(1)
+
+
+class VectorOptions(DataSpec, TargetOption):
+    """Which vectors are kept."""
+
+    file: Path = parameter(..., "The text file, plain or .gz.", argument=True, metavar="FILE")
+
+
+def vectors(options: VectorOptions) -> None:
+    """Convert a text file of word vectors (GloVe, word2vec) into what training reads, in bounded memory.
+
+    With --data only the words of its captions are kept.
+
+    Examples:
+        diptych data vectors glove.840B.300d.txt --data flickr30k -o words.npz
+    """
+    from diptych.training.recipe import collection_of
+    from diptych.training.sections import Data
+
+    keep: set[str] = set()
+    if options.data is not None:
+        found = Counter(
+            word
+            for caption in collection_of(Data.model_validate(options.section())).captions
+            for word in words(caption)
+        )
+        keep = {*found, *map(stripped, found)}
+    count = convert_word_vectors(options.file, options.out, keep)
+    show(f"{count:,} words{f' of {len(keep):,} wanted' if keep else ''} in {options.out}")
+    next_step(["diptych", "train", "vsepp", "--set", f"model.text.word_vectors={options.out}"])

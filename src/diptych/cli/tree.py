@@ -21,6 +21,7 @@ _DATA = group(
         "shortcuts": "diptych.cli.perturb:shortcuts",
         "perturb": "diptych.cli.perturb:perturb",
         "resources": "diptych.cli.data:resources",
+        "vectors": "diptych.cli.data:vectors",
     },
 )
 _ANALYSE = group(

@@ -1,13 +1,21 @@
-"""Word vectors that somebody else learned (GloVe, word2vec), read from an .npz file."""
+"""Word vectors that somebody else learned (GloVe, word2vec): an .npz file, made of their text files."""
 
 from __future__ import annotations
 
+import tempfile
+import zipfile
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
-from diptych.core.errors import StorageError
-from diptych.core.reading import file_errors, read_arrays
+from diptych.core.context import task
+from diptych.core.errors import DataError, StorageError
+from diptych.core.files import atomic_path, create_array
+from diptych.core.reading import file_errors, read_arrays, read_lines
+
+_LONGEST = 64  # characters of a word; longer ones are addresses and noise
+_FIX = "give a text file with a word and its numbers on each line, e.g. glove.840B.300d.txt"
 
 
 def read_word_vectors(path: Path | str, setting: str) -> tuple[dict[str, int], np.ndarray]:
@@ -27,3 +35,74 @@ def read_word_vectors(path: Path | str, setting: str) -> tuple[dict[str, int], n
             "an .npz with as many rows in 'vectors' as there are 'words'",
         )
     return rows, vectors
+
+
+def row_of(word: str, rows: Mapping[str, int], published: bool = False) -> int | None:
+    """Return the row of a word; None for an unknown one.
+
+    Args:
+        published: look again without hyphens, dots and apostrophes, and before a slash, as published code does.
+    """
+    return rows.get(stripped(word) if published and word not in rows else word)
+
+
+def stripped(word: str) -> str:
+    """Return a word without hyphens, dots and apostrophes, and before a slash."""
+    return word.replace("-", "").replace(".", "").replace("'", "").partition("/")[0]
+
+
+def convert_word_vectors(source: Path | str, target: Path | str, keep: Collection[str] = ()) -> int:
+    """Write the .npz that :func:`read_word_vectors` reads, of a text file of any size, in bounded memory.
+
+    Args:
+        source: GloVe's or word2vec's text form, plain or ``.gz``: a word and its numbers per line.
+        target: the .npz.
+        keep: the words that are wanted; all that have at most 64 characters when empty.
+
+    Returns:
+        How many words were written.
+
+    Raises:
+        DataError: a line has another number of numbers than the first, or no word is one of ``keep``.
+    """
+    found = [word for word, _ in _vectors(source, keep, "counting words")]
+    if not found:
+        raise DataError(f"{source} has none of the {len(keep):,} words that are wanted", _FIX)
+    width = len(next(_vectors(source, keep, ""))[1])
+    with tempfile.TemporaryDirectory(dir=Path(target).resolve().parent) as folder:
+        files = {name: Path(folder) / f"{name}.npy" for name in ("words", "vectors")}
+        words = create_array(files["words"], f"<U{max(map(len, found))}", (len(found),))
+        vectors = create_array(files["vectors"], "<f4", (len(found), width))
+        for row, (word, numbers) in enumerate(_vectors(source, keep, "converting")):
+            words[row], vectors[row] = word, numbers
+        del words, vectors
+        with atomic_path(target) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+            for file in files.values():
+                archive.write(file, file.name)
+    return len(found)
+
+
+def _vectors(source: Path | str, keep: Collection[str], doing: str) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield words and their vectors; a word may have spaces in it, and occur once."""
+    wanted, seen, width = frozenset(keep), set[str](), 0
+    with task(doing, None, "lines") as bar:
+        for number, line in read_lines(source, error=DataError, fix=_FIX):
+            bar.advance(1)
+            parts = line.rstrip(" ").split(" ")
+            if number == 1 and len(parts) == 2 and all(part.isdecimal() for part in parts):
+                continue  # word2vec's first line: how many words, how many numbers
+            width = width or len(parts) - 1
+            wrong = DataError(f"{source}, line {number} is no word with {width or 'its'} numbers", _FIX)
+            if not 0 < width < len(parts):
+                raise wrong
+            word = " ".join(parts[:-width])
+            if word in seen or (word not in wanted if wanted else len(word) > _LONGEST):
+                continue
+            try:
+                vector = np.array(parts[-width:], dtype=np.float32)
+            except ValueError:
+                raise wrong from None
+            if not np.isfinite(vector).all():
+                raise wrong
+            seen.add(word)
+            yield word, vector

@@ -34,11 +34,14 @@ class WordTowerConfig(Options):
     Attributes:
         word_vector_scale: ``matched`` scales the file as a whole to the spread of fresh embeddings;
             ``given`` takes it as it is and draws all other words from N(0, 1), as published.
+        word_vector_lookup: ``published`` looks for a word that is not in the file without hyphens, dots and
+            apostrophes, and before a slash.
         head: ``none`` takes the state as it is (VSE++), ``linear`` and ``mlp`` put a head on it.
     """
 
     word_vectors: str | None = None  # an .npz file with words and vectors that word embeddings start from
     word_vector_scale: Literal["matched", "given"] = "matched"
+    word_vector_lookup: Literal["exact", "published"] = "exact"
     head: Literal["none", "linear", "mlp"] = "none"
     hidden: int = Field(1024, ge=1)  # width of the MLP head's hidden layer
     bias: bool = True  # whether the head's layers have one

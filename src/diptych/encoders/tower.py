@@ -22,7 +22,7 @@ from diptych.core.draws import draw_uniform
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.options import Options
 from diptych.data.vocabulary import END, PADDING, START, UNKNOWN, Vocabulary
-from diptych.data.word_vectors import read_word_vectors
+from diptych.data.word_vectors import read_word_vectors, row_of
 
 
 def unit_rows(rows: Tensor) -> Tensor:
@@ -298,6 +298,7 @@ def word_embedding(vocabulary: Vocabulary, width: int, config: Any, load_weights
             nn.init.normal_(embed.weight)
             spread = 1.0
         for number, word in enumerate(vocabulary.entries):
-            if word in known:
-                embed.weight[number, : vectors.shape[1]] = torch.from_numpy(vectors[known[word]] * spread)
+            row = row_of(word, known, config.word_vector_lookup == "published")
+            if row is not None:
+                embed.weight[number, : vectors.shape[1]] = torch.from_numpy(vectors[row] * spread)
     return embed

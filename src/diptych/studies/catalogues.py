@@ -1,461 +1,412 @@
-"""Studies of a catalogue: how it is measured, what is made of it once, and its rows.
+"""Rows of a catalogue: models of categories and products are trained and evaluated together, rows are read from that.
 
 ::
 
     studies/
-      cti.table-7.1/                 a study's folder
-      cti.catalogues/                beside it, shared by the studies of the paper
-        NAME-KEY/                    one catalogue, measured in one way; KEY says which
-          evaluation/                as ``diptych categories evaluate`` writes it
+      cti.table-7.1/             a study's folder
+      cti.catalogues/            beside it, shared by the studies of the paper
+        NAME-KEY/                one catalogue, measured in one way; KEY says which
+          evaluation/            as ``diptych categories evaluate`` writes it; it grows by models, settings and seeds
+          rows/ROW-seed-N/       a row's values per category
 
-An evaluation grows by models, settings and seeds: what another study made is not made again.
-
-What a person may choose about models of a catalogue (``--set KEY=VALUE``) are ``features.image``, ``features.text``,
-``features.KEY`` of the image encoder, ``train.KEY`` of training, and ``measure.KEY``: see :class:`CatalogueOptions`.
-Settings have other defaults for some of them, which ``diptych study show`` names.
+A person may set (``--set KEY=VALUE``) ``features.image``, ``features.text``, ``features.KEY`` of the image encoder,
+``train.KEY`` of training, and ``measure.KEY``: see :class:`MeasureOptions`.
 """
 
 from __future__ import annotations
 
 import json
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+import numpy as np
+from pydantic import ConfigDict, Field
 
-from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
+from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
-from diptych.core.options import Options
-from diptych.studies.making import Collections, Machine, Made, Unit, logger
-from diptych.studies.rows import BASE_SEED, Choices, rows_of, run_folder, setting_for, usable_rows
-from diptych.studies.study import Measuring, Row, SettingName, Study, Subject
+from diptych.core.options import Options, command_line
+from diptych.studies.evidence import Evidence, keep
+from diptych.studies.plan import MEASURE, Plan
+from diptych.studies.results import Measurement
+from diptych.studies.sources import Made, Source, Subject, logger
+from diptych.studies.study import PUBLISHED, Row
+from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.commerce.catalogue import Catalogue
+    from diptych.commerce.category_to_image.errors import ErrorCounts
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
-    from diptych.commerce.category_to_image.features import FeatureMaker
+    from diptych.commerce.category_to_image.evaluation.grid import Cell
     from diptych.commerce.category_to_image.options import TrainOptions
-    from diptych.data.collection import Collection
 
-
-MEASURED_BY = ("relevance", "query", "split", "attributes", "missing", "draw", "jobs")
-"""Keys of ``measure``."""
-
-_SECTIONS = ("features", "train", "measure")
-_OWN = ("modalities", "setting", "seed", "query", "resample")
+_SECTIONS = ("features", "train", MEASURE)
+_OF_ROWS = ("modalities", "setting", "seed", "query", "resample")
 """Options of training that rows, seeds and ``measure.query`` set; ``resample`` would see other categories per epoch."""
 
+_COLUMNS = {name: name for name in ("P@1", "P@5", "P@10", "mAP@5", "mAP@10", "R-precision")}
+_COLUMNS |= {f"mAP@{k}{PUBLISHED}": f"mAP-hits@{k}" for k in (5, 10)}
+"""Columns and their measures: mAP@k of the chapter looks divided by the hits among the first k."""
 
-class CatalogueOptions(Options):
-    """How a catalogue is measured."""
+_DEPTHS = range(-4, 5)  # differences of depth that have a column
+_KEY = 8  # characters of a fingerprint that tell folders apart
+
+
+class MeasureOptions(Options):
+    """How a catalogue is measured (``--set measure.KEY=VALUE``)."""
 
     model_config = ConfigDict(strict=True)
 
-    image: str | None = Field(
-        "grid", min_length=1
-    )  # encoder of images: grid, backbone:NAME, a dual encoder; or none
-    text: str = Field("lsa", min_length=1)  # encoder of titles, attributes, categories: lsa, sentence:MODEL
-    image_options: dict[str, Any] = Field(default_factory=dict)  # e.g. weights, size, timm.pad_type
-    train: dict[str, Any] = Field(default_factory=dict)  # see diptych categories train --help
-    published: bool = False
-    relevance: Literal["label", "path"] = (
-        "label"  # path: relevant to the ancestors of a product's category too
-    )
+    relevance: Literal["label", "path"] = "label"  # path: to the ancestors of a product's category too
     query: Literal["name", "path"] = "name"  # what stands for a category
     # without it the data's own test split where it has one, else by product
     split: Literal["given", "product", "category"] | None = None
     attributes: Literal["named", "values"] = "named"  # values: an attribute's text without its name
-    missing: Literal["error", "none"] = (
-        "none"  # error: no product may lack an image, or have one that cannot be read
-    )
+    missing: Literal["error", "none"] = "none"  # error: no image may be missing or corrupt
     draw: int = Field(0, ge=0)  # seed of the categories that the setting all draws for test products
     jobs: int = Field(1, ge=1)
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any], *, published: bool = False) -> CatalogueOptions:
-        """From dotted keys and values, as settings have them and as a person sets them."""
-        sections: dict[str, dict[str, Any]] = {name: {} for name in _SECTIONS}
-        for key, value in values.items():
-            name, point, rest = key.partition(".")
-            if name not in sections:
-                raise UnknownNameError("section of a study of a catalogue", name, _SECTIONS)
-            if not point or not rest:
-                raise UsageError(f"{name} is a section, not a value", f"set its keys: --set {name}.KEY=VALUE")
-            _put(sections[name], rest.split("."), value)
-        features = sections["features"]
-        encoders = {side: features.pop(side) for side in ("image", "text") if side in features}
-        if encoders.get("image") == "none":
-            encoders["image"] = None
-        for key in sections["measure"]:
-            if key not in MEASURED_BY:
-                raise UnknownNameError("key of measure", key, MEASURED_BY)
-        others = {"image_options": features, "train": sections["train"], "published": published}
-        return cls.read({**encoders, **sections["measure"], **others}, "measuring a catalogue")
-
-    @model_validator(mode="after")
-    def _of_training(self) -> Self:
-        if self.published and self.train:
-            raise UsageError(
-                f"train.{next(iter(self.train))} is set, and the setting 'paper' trains as the thesis says",
-                "choose --setting data, or leave it out",
-            )
-        self.training()
-        return self
-
-    def training(self) -> TrainOptions | None:
-        """Options of training; None for the thesis's."""
-        from diptych.commerce.category_to_image.options import TrainOptions
-
-        if self.published:
-            return None
-        known = [key for key in TrainOptions.model_fields if key not in _OWN]
-        for key in self.train:
-            if key not in known:
-                raise UnknownNameError("key of train", key, known)
-        return TrainOptions.read(self.train, "train")
-
+    @property
     def protocol(self) -> str:
         """How is measured, in the words of printed numbers."""
-        return f"by {self.relevance}" + (
-            "" if self.query == "name" else f", categories by their {self.query}"
+        query = "" if self.query == "name" else f", categories by their {self.query}"
+        return f"by {self.relevance}{query}"
+
+
+class CatalogueRows(Source):
+    """Rows of a catalogue. One that the products or their encoders cannot give is left out."""
+
+    nothing = "nothing of it can be counted here: no categories of the kind, or no errors"
+
+    def begin(self, plan: Plan, rows: Sequence[Row], seeds: Sequence[int]) -> dict[str, str]:
+        """Read what was set, split the products and load the encoders."""
+        from diptych.commerce.catalogue.source import training_part
+        from diptych.commerce.category_to_image.features.maker import FeatureMaker, learning_texts
+
+        values = {**plan.setting.measure, **plan.choices.values}
+        self.chosen = replace(plan.choices, values=values)
+        for section in (key.partition(".")[0] for key in values):
+            if section not in _SECTIONS:
+                raise UnknownNameError("section of a study of a catalogue", section, _SECTIONS)
+        features = {"image": "grid", "text": "lsa", **self.chosen.below("features")}
+        image, self.text = features.pop("image"), str(features.pop("text"))
+        self.options = MeasureOptions.read(self.chosen.below(MEASURE), MEASURE)
+        self.training = _training(self.chosen.below("train"), published=plan.name == "paper")
+        self.catalogue = _catalogue(plan, self.options)
+        self.maker = FeatureMaker.of(
+            None if image == "none" else image,
+            self.text,
+            learn_from=learning_texts(training_part(self.catalogue)[0]),
+            cache=plan.features,
+            image_options=features,
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that numbers depend on besides the encoders, which have fingerprints; JSON-able."""
-        return self.model_dump(exclude={"image", "text", "image_options", "jobs"})
-
-
-def _put(section: dict[str, Any], keys: list[str], value: Any) -> None:
-    """``timm.pad_type`` is a key of the table ``timm``."""
-    for key in keys[:-1]:
-        section = section.setdefault(key, {})
-    section[keys[-1]] = value
-
-
-KEY = 8
-"""Characters of a fingerprint that tell folders apart."""
-
-_VALIDATION = ("val", "validation", "valid", "dev")
-
-
-@dataclass
-class CatalogueWorkshop:
-    """A catalogue and what is made of it, each when it is first asked for."""
-
-    beside: Path
-    catalogue: Catalogue
-    options: CatalogueOptions
-    features_root: Path | None = None
-
-    @cached_property
-    def maker(self) -> FeatureMaker:
-        """The frozen encoders; ``lsa`` learns from the training products."""
-        from diptych.commerce.category_to_image.features import FeatureMaker, learning_texts
-
-        return FeatureMaker.of(
-            self.options.image,
-            self.options.text,
-            learn_from=learning_texts(self.catalogue.split("train")),
-            cache=self.features_root,
-            image_options=dict(self.options.image_options) or None,
+        left_out = {row.name: why for row in rows if (why := self._why_not(row.options["model"]))}
+        there = [row for row in rows if row.name not in left_out]
+        self.grid: dict[str, Sequence[Any]] = {
+            "models": list(dict.fromkeys(row.options["model"] for row in there)),
+            "settings": list(dict.fromkeys(setting for row in there for setting in _settings_of(row))),
+            "seeds": list(seeds),
+        }
+        how = (
+            self.options.model_dump(exclude={"jobs"}),
+            self.training and self.training.model_dump(mode="json"),
         )
+        products = self.catalogue.fingerprint, list(self.catalogue.splits)
+        key = fingerprint(*products, self.maker.fingerprint, *how)[:_KEY]
+        beside = plan.folder.resolve().parent / f"{plan.study.paper.key}.catalogues"
+        self.folder = beside / f"{safe_name(self.catalogue.name)}-{key}"
+        return left_out
 
-    @cached_property
-    def key(self) -> str:
-        """Of products, splits, encoders and how it is measured; which models and seeds plays no part."""
-        splits = list(self.catalogue.splits)
-        return fingerprint(self.catalogue.fingerprint, splits, self.maker.fingerprint, self.options.to_dict())
-
-    @property
-    def folder(self) -> Path:
-        """Where its evaluation is."""
-        return self.beside / f"{safe_name(self.catalogue.name)}-{self.key[:KEY]}" / "evaluation"
-
-    def why_not(self, model: str) -> str | None:
-        """Why a model cannot be had of this catalogue with these encoders; None where it can."""
+    def _why_not(self, model: str) -> str:
+        """Return why a model cannot be had with these products and encoders; empty where it can."""
         from diptych.commerce.category_to_image.evaluation import modalities_of
 
-        if model == "clip" and (self.maker.image is None or self.maker.image.texts is None):
-            return (
-                f"needs an encoder of pictures that reads texts too, which {self.options.image} does not: give one "
-                "with --set features.image=MODEL"
-            )
-        products = self.catalogue.split("test")
+        images, products = self.maker.image, self.catalogue.split("test")
+        if model == "clip":
+            fix = "give one with --set features.image=MODEL"
+            reads = images is not None and images.texts is not None
+            return "" if reads else f"needs an encoder of pictures that reads texts too: {fix}"
         has = {
-            "image": self.maker.image is not None and bool(products.pictured.any()),
+            "image": images is not None and bool(products.pictured.any()),
             "title": any(title.strip() for title in products.titles),
-            "attributes": any(any(text.strip() for text in given) for given in products.attributes),
+            "attributes": any(text.strip() for given in products.attributes for text in given),
         }
-        lacks = [one for one in modalities_of(model) or ("title",) if not has[one] and model != "clip"]
-        return f"needs {' and '.join(lacks)}, which no product has" if lacks else None
-
-    def evaluation(
-        self, models: Sequence[str], settings: Sequence[str], seeds: Sequence[int]
-    ) -> ModelsEvaluation:
-        """Models in settings, each trained with every seed; what was made before is used."""
-        from diptych.commerce.category_to_image.evaluation import ModelsEvaluation, evaluate_models
-        from diptych.commerce.category_to_image.evaluation.grid import RESULTS
-
-        there = self._there()
-        wanted = {
-            name: list(dict.fromkeys([*there.get(name, []), *given]))
-            for name, given in (("models", models), ("settings", settings), ("seeds", seeds))
-        }
-        grows = not there or any(set(wanted[name]) != set(there[name]) for name in wanted)
-        if not grows and (self.folder / RESULTS).is_file():
-            return ModelsEvaluation.open(self.folder)
-        logger.info(
-            f"{self.catalogue.name}: {len(wanted['models'])} models in {len(wanted['settings'])} settings, "
-            f"seeds {', '.join(map(str, wanted['seeds']))}"
-        )
-        options = self.options
-        try:
-            return evaluate_models(
-                self.catalogue.split("train"),
-                self._validation,
-                self.catalogue.split("test"),
-                self.maker,
-                self.folder,
-                models=wanted["models"],
-                settings=wanted["settings"],
-                relevance=options.relevance,
-                query=options.query,
-                seeds=sorted(wanted["seeds"]),
-                published=options.published,
-                options=options.training(),
-                judged_seed=options.draw,
-                missing=options.missing,
-                jobs=options.jobs,
-            )
-        except Interrupted:
-            raise Interrupted(
-                "stopped: every model that was measured is kept", "the same command goes on"
-            ) from None
-
-    @property
-    def _validation(self) -> Catalogue | None:
-        """Products that choose a training's best epoch: of the split for it, where one of them has a category."""
-        name = next((name for name in _VALIDATION if name in self.catalogue.split_sizes), None)
-        part = None if name is None else self.catalogue.split(name)
-        return None if part is None or not bool((part.place >= 0).any()) else part
-
-    def _there(self) -> dict[str, Any]:
-        """What an earlier call measured here, or began to."""
-        from diptych.commerce.category_to_image.evaluation.grid import GridHeader
-
-        return asdict(GridHeader.open(self.folder).protocol) if GridHeader.is_at(self.folder) else {}
-
-
-def catalogue_with_splits(collection: Any, options: CatalogueOptions) -> Catalogue:
-    """The products of a collection, split as asked."""
-    from diptych.commerce.catalogue import catalogue_of
-    from diptych.commerce.catalogue.making import assign_splits
-
-    catalogue = catalogue_of(collection, attribute_form=options.attributes)
-    kind = options.split
-    tested = {"train", "test"} <= set(catalogue.split_sizes)
-    if kind in (None, "category") and not tested:
-        catalogue = assign_splits(catalogue, "product")
-    if kind is not None:
-        catalogue = assign_splits(catalogue, kind)
-    for name in ("train", "test"):
-        if name not in catalogue.split_sizes:
-            has = ", ".join(catalogue.split_sizes)
-            raise DataError(
-                f"{catalogue.name} has no split {name!r}, only {has}", "--set measure.split=product"
-            )
-    return catalogue
-
-
-@dataclass(frozen=True)
-class CatalogueRow:
-    """A row and seed of a study of a catalogue."""
-
-    row: Row
-    seed: int
-    folder: Path
-    evaluation: ModelsEvaluation
-    options: CatalogueOptions
-    dataset: str
-    products: int
-    by_hand: str = ""
-
-
-class CatalogueMeasuring(Measuring, Protocol):
-    """How rows of a catalogue are read from an evaluation of models."""
-
-    def needs(self, row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Models and settings that the row is read from."""
-
-    def is_trained(self, row: Row) -> bool:
-        """Whether there is a row per seed."""
-
-    def seconds(self, made: CatalogueRow) -> float:
-        """Processor time of its models."""
-
-
-def by_hand(
-    data: Mapping[str, Any] | None,
-    options: CatalogueOptions,
-    models: Sequence[str],
-    settings: Sequence[str],
-    seeds: Sequence[int],
-) -> str:
-    """``diptych categories evaluate …``, braces doubled as commands of studies have them.
-
-    Empty where the command line cannot say it: of generated products, of seeds that do not count up from 0, where no
-    picture may be missing, or where pictures that cannot be read are left out.
-    """
-    if data is None or list(seeds) != list(range(len(seeds))):
-        return ""
-    if options.missing != "none" or data.get("skip_bad_images"):
-        return ""
-    words = ["diptych", "categories", "evaluate", str(data["path"]), "--out", "evaluation"]
-    words += ["--model", ",".join(models), "--setting", ",".join(settings), "--seeds", str(len(seeds))]
-    words += ["--image-encoder", options.image or "none", "--text-encoder", options.text]
-    words += _several("--image-option", options.image_options)
-    words += ["--published"] if options.published else _several("--set", options.train)
-    if data.get("reader"):
-        words += ["--reader", str(data["reader"])]
-    words += _several("--reader-option", data.get("options") or {})
-    for flag, value, usual in (
-        ("--relevance", options.relevance, "label"),
-        ("--query", options.query, "name"),
-        ("--judged-seed", options.draw, 0),
-        ("--split-by", options.split, None),
-        ("--attribute-form", options.attributes, "named"),
-    ):
-        words += [] if value == usual else [flag, str(value)]
-    return shlex.join(words).replace("{", "{{").replace("}", "}}")
-
-
-def _several(flag: str, values: Mapping[str, Any]) -> list[str]:
-    return [word for key, value in _flat(values) for word in (flag, f"{key}={value}")]
-
-
-def _flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """Dotted keys, and values as they are typed."""
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", value if isinstance(value, str) else json.dumps(value)
-
-
-_NOTHING = "nothing of it can be counted here: no categories of the kind, or no errors"
-
-
-@dataclass
-class CatalogueRows:
-    """The rows of a study of a catalogue: their models are trained and evaluated together, rows are read from that.
-
-    A row that the catalogue or its encoders cannot give is left out, and the table says why.
-    """
-
-    study: Study
-    folder: Path
-    setting: SettingName
-    usable: list[Row]
-    seeds: tuple[int, ...]
-    workshop: CatalogueWorkshop
-    choices: Choices
-    left_out: dict[str, str]
-    nothing: str = "nothing of it can be counted here: no categories of the kind, or no errors"
-
-    @classmethod
-    def of(
-        cls,
-        study: Study,
-        folder: Path,
-        choices: Choices,
-        rows: list[str] | None,
-        seeds: Sequence[int] | None,
-        machine: Machine,
-    ) -> CatalogueRows:
-        """Open the products and choose setting and options."""
-        collection = Collections(choices).given
-        setting = setting_for(study, None if collection is None else collection.name, choices.setting)
-        chosen = study.settings[setting]
-        options = CatalogueOptions.of({**chosen.measure, **choices.values}, published=setting == "paper")
-        asked = rows_of(study, setting, rows)
-        if collection is None:
-            collection = _generated(study, setting)
-        catalogue = catalogue_with_splits(collection, options)
-        beside = folder.resolve().parent / f"{study.paper.key}.catalogues"
-        workshop = CatalogueWorkshop(beside, catalogue, options, machine.features_root)
-        measure = cast(CatalogueMeasuring, study.measure)
-        left_out = {
-            row.name: why
-            for row in asked
-            for model in measure.needs(row)[0]
-            if (why := workshop.why_not(model))
-        }
-        usable = usable_rows(study, asked, left_out)
-        seeds = tuple(chosen.seeds if seeds is None else seeds)
-        return cls(study, folder, setting, usable, seeds, workshop, choices, left_out)
-
-    @property
-    def _measure(self) -> CatalogueMeasuring:
-        return cast(CatalogueMeasuring, self.study.measure)
-
-    def units(self) -> list[Unit]:
-        """Return a unit per row and seed; models that are not trained have one."""
-        return [
-            Unit(row, seed, place=f"row {n} of {len(self.usable)}")
-            for n, row in enumerate(self.usable, 1)
-            for seed in (self.seeds if self._measure.is_trained(row) else (BASE_SEED,))
-        ]
+        lacks = [one for one in modalities_of(model) or ("title",) if not has[one]]
+        return f"needs {' and '.join(lacks)}, which no product has" if lacks else ""
 
     @cached_property
-    def _evaluated(self) -> tuple[ModelsEvaluation, str]:
-        """The evaluation of all models, and the command that makes the like of it by hand."""
-        needs = [self._measure.needs(row) for row in self.usable]
-        models, settings = (
-            list(dict.fromkeys(name for one in needs for name in one[side])) for side in (0, 1)
-        )
-        command = by_hand(self.choices.data, self.workshop.options, models, settings, self.seeds)
-        return self.workshop.evaluation(models, settings, self.seeds), command
+    def evaluation(self) -> ModelsEvaluation:
+        """All models in all settings, each trained with every seed; what was made before is used."""
+        from diptych.commerce.catalogue.source import training_part, validation_part
+        from diptych.commerce.category_to_image.evaluation import ModelsEvaluation, evaluate_models
+        from diptych.commerce.category_to_image.evaluation.grid import RESULTS, GridHeader
 
-    def made(self, unit: Unit) -> Iterator[Made]:
-        """Yield what the evaluation has of a row and seed."""
-        evaluation, command = self._evaluated
-        catalogue, target = self.workshop.catalogue, run_folder(self.study, unit.row, unit.seed, self.folder)
-        made = CatalogueRow(
-            unit.row,
-            unit.seed,
-            target,
-            evaluation,
-            self.workshop.options,
-            catalogue.name,
-            len(catalogue),
-            command,
+        folder = self.folder / "evaluation"
+        there = asdict(GridHeader.open(folder).protocol) if GridHeader.is_at(folder) else {}
+        grid = {name: list(dict.fromkeys([*there.get(name, ()), *own])) for name, own in self.grid.items()}
+        if (folder / RESULTS).is_file() and all(len(grid[name]) == len(there[name]) for name in grid):
+            return ModelsEvaluation.open(folder)
+        sizes = ", ".join(f"{len(of)} {name}" for name, of in grid.items())
+        logger.info(f"{self.catalogue.name}: evaluating {sizes}")
+        train, test = training_part(self.catalogue, "test")
+        return evaluate_models(
+            train,
+            validation_part(self.catalogue),
+            test,
+            self.maker,
+            folder,
+            **{**grid, "seeds": sorted(grid["seeds"])},
+            **self.options.model_dump(include={"relevance", "query", "missing", "jobs"}),
+            judged_seed=self.options.draw,
+            published=self.training is None,
+            options=self.training,
         )
-        yield Made(
-            Subject(made, None, None),
-            (self.workshop.key,),
-            changed=tuple(sorted(self.choices.values)),
-            data=catalogue.describe(),
-            seconds=self._measure.seconds(made),
+
+    @cached_property
+    def commands(self) -> tuple[str, ...]:
+        """What makes the like of the evaluation by hand, braces doubled; nothing where no command can say it."""
+        from diptych.commerce.catalogue.source import ProductData
+        from diptych.commerce.category_to_image.application import EvaluateOptions
+        from diptych.commerce.category_to_image.features.maker import EncoderSpec
+
+        def typed(values: Mapping[str, Any]) -> list[str]:
+            texts = {key: one if isinstance(one, str) else json.dumps(one) for key, one in values.items()}
+            return [f"{key}={text}" for key, text in texts.items()]
+
+        data, options, count = self.chosen.data, self.options, len(self.grid["seeds"])
+        if data is None or self.grid["seeds"] != list(range(count)):
+            return ()
+        if options.missing != "none" or data.get("skip_bad_images"):
+            return ()
+        features = self.chosen.below("features")
+        products = ProductData(
+            data=Path(data["path"]),
+            reader=data.get("reader"),
+            reader_option=typed(data.get("options") or {}),
+            attribute_form=options.attributes,
+            split_by=options.split,
+        )
+        encoders = EncoderSpec(
+            image_encoder=features.pop("image", "grid") or "none",
+            text_encoder=features.pop("text", self.text),
+            image_option=typed(features),
+        )
+        how = EvaluateOptions(
+            out=Path("evaluation"),
+            model=self.grid["models"],
+            setting=self.grid["settings"],
+            seeds=count,
+            published=self.training is None,
+            set_=typed(self.chosen.below("train")),
+            judged_seed=options.draw,
+            **options.model_dump(include={"relevance", "query"}),
+        )
+        words = ("diptych", "categories", "evaluate", data["path"])
+        line = command_line(words, products, encoders, how, left_out=("data",))
+        return (line.replace("{", "{{").replace("}", "}}"),)
+
+    def line(self) -> str:
+        """Return all that numbers depend on."""
+        split, train = self.options.split, self.chosen.below("train")
+        notes = [f"split by {split}"] * bool(split) + [f"train.{key} {value}" for key, value in train.items()]
+        return self.evaluation.line() + (f"; with {', '.join(notes)}" if notes else "")
+
+    def is_fixed(self, row: Row) -> bool:
+        """Return whether a row's model is not trained."""
+        from diptych.commerce.category_to_image.evaluation import modalities_of
+
+        return modalities_of(row.options["model"]) is None
+
+    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
+        """Evaluate all models for the first row; others are read from it."""
+        run = CatalogueRow(row, seed, plan.target(row, seed), self)
+        is_lsa = row.options["model"] == "sentence" and self.text.partition(":")[0] == "lsa"
+        seconds = [float(cell.about.get("processor_seconds", 0.0)) for cell in run.cells.values()]
+        return Made(
+            Subject(run, None, plan.features),
+            (self.folder.name,),
+            stands_for="latent semantics" if is_lsa else "",
+            data=self.catalogue.describe(),
+            seconds=sum(seconds),
             again=True,
         )
 
     def hint(self) -> tuple[str, str]:
         """Return what was measured, and what to give instead."""
-        return self.workshop.catalogue.describe(), "give a catalogue with more products"
+        return self.catalogue.describe(), "give a catalogue with more products"
 
 
-def _generated(study: Study, setting: SettingName) -> Collection:
-    """The setting's own products."""
+def _settings_of(row: Row) -> list[str]:
+    settings: list[str] = row.options["setting"].split(", ")
+    return settings
+
+
+def _training(train: dict[str, Any], published: bool) -> TrainOptions | None:
+    """Return how models are trained; None as the thesis says."""
+    from diptych.commerce.category_to_image.options import TrainOptions
+
+    known = () if published else [key for key in TrainOptions.model_fields if key not in _OF_ROWS]
+    for key in train:
+        if published:
+            raise UsageError(
+                f"train.{key} is set, and the setting 'paper' trains as the thesis says",
+                "choose --setting data, or leave it out",
+            )
+        if key not in known:
+            raise UnknownNameError("key of train", key, known)
+    return None if published else TrainOptions.read(train, "train")
+
+
+def _catalogue(plan: Plan, options: MeasureOptions) -> Catalogue:
+    """Return the products that are given, else generated ones, split as asked."""
+    from diptych.commerce.catalogue.making import assign_splits, catalogue_of
     from diptych.data.scenes import product_scenes
 
-    options = study.settings[setting].products
-    if options is None:
-        raise DataError(
-            f"no products given for {study.name}", "--data DATASET, or --quick for generated ones"
+    data, generated = plan.choices.data, plan.setting.generated
+    if data is None and generated is None:
+        fix = "--data DATASET, or --quick for generated ones"
+        raise DataError(f"no products given for {plan.study.name}", fix)
+    collection = product_scenes(**(generated or {})) if data is None else plan.collections.of(data)
+    catalogue = catalogue_of(collection, attribute_form=options.attributes)
+    if options.split in (None, "category") and not {"train", "test"} <= set(catalogue.split_sizes):
+        catalogue = assign_splits(catalogue, "product")
+    if options.split is not None:
+        catalogue = assign_splits(catalogue, options.split)
+    for name in {"train", "test"} - set(catalogue.split_sizes):
+        has = ", ".join(catalogue.split_sizes)
+        raise DataError(f"{catalogue.name} has no split {name!r}, only {has}", "--set measure.split=product")
+    return catalogue
+
+
+@dataclass(frozen=True)
+class CatalogueRow:
+    """A row and seed of an evaluation; ``folder`` is the row's own."""
+
+    row: Row
+    seed: int
+    folder: Path
+    source: CatalogueRows
+
+    @cached_property
+    def cells(self) -> dict[str, Cell]:
+        """By setting, the row's model as it was trained with the row's seed."""
+        evaluation, model = self.source.evaluation, self.row.options["model"]
+        place = evaluation.protocol.seeds.index(self.seed) if evaluation.is_trained(model) else 0
+        return {one: evaluation.cells(one, model)[place] for one in _settings_of(self.row)}
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """The categories that ask, setting by setting."""
+        return np.concatenate([self.source.evaluation.judged(one).nodes for one in self.cells])
+
+    @property
+    def errors(self) -> list[ErrorCounts]:
+        """The errors of first products, setting by setting."""
+        from diptych.commerce.category_to_image.errors import count_errors
+
+        of = self.source.evaluation
+        found = {one: of.first_categories(one, cell) for one, cell in self.cells.items()}
+        return [count_errors(of.tree, of.judged(one).nodes, *pair) for one, pair in found.items()]
+
+    def retrieved(self, asked: np.ndarray, **more: float) -> tuple[Measurement, ...]:
+        """Return measures over some of the categories, (q,) booleans, and ``more`` numbers; nothing of none."""
+        if not asked.any():
+            return ()
+        (cell,) = self.cells.values()
+        per_query = cell.result.per_query["t2i"]
+        each = {column: per_query[measure][asked] for column, measure in _COLUMNS.items()}
+        means = {column: 100.0 * float(values.mean()) for column, values in each.items()}
+        return self.measured({**means, **more}, {name: 100.0 * one for name, one in each.items()}, asked)
+
+    def measured(
+        self, values: Mapping[str, float], each: Mapping[str, np.ndarray], asked: np.ndarray | None = None
+    ) -> tuple[Measurement, ...]:
+        """Return numbers of the row with all that they depend on; keep those of ``each`` category that asked."""
+        of, nodes = self.source, self.nodes if asked is None else self.nodes[asked]
+        kept = of.folder / "rows" / f"{self.row.name}-seed-{self.seed}"
+        keep(kept, each, nodes)
+        size, count = len(of.catalogue), len(nodes)
+        on = Measured(
+            of.catalogue.name, "test", protocol=of.options.protocol, products=size, categories=count
         )
-    return product_scenes(**options)
+        place = os.path.relpath(kept, self.folder.resolve())
+        return (Measurement(values, on, of.line(), of.commands, kept=place),)
+
+
+def evaluation_of(evidence: Evidence) -> ModelsEvaluation | None:
+    """Return the evaluation that rows were read from; None where it is gone, or numbers are printed ones."""
+    from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
+
+    folder = next((one for folders in evidence.kept.values() for one in folders), None)
+    try:
+        return None if folder is None else ModelsEvaluation.open(folder.resolve().parents[1] / "evaluation")
+    except (DataError, StorageError):
+        return None  # begun anew, or moved: numbers are kept with the rows
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """A model in a setting: the chapter's six measures in per cent."""
+
+    kind: str = "retrieved"
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the measurement depends on besides the catalogue and what a person chooses."""
+        return {"kind": self.kind, "version": 2}
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Measure one row and seed."""
+        run: CatalogueRow = subject.run
+        return run.retrieved(np.ones(len(run.nodes), bool))
+
+
+@dataclass(frozen=True)
+class Seen(Retrieved):
+    """CLIP-ITA on categories that training saw, or on the others, in a setting."""
+
+    kind: str = "seen"
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Measure one row and seed; nothing where no category is of the kind."""
+        run: CatalogueRow = subject.run
+        (cell,) = run.cells.values()
+        asked = cell.seen if run.row.options["group"] == "seen" else ~cell.seen
+        return run.retrieved(asked, categories=float(asked.sum()))
+
+
+@dataclass(frozen=True)
+class ErrorTrees(Retrieved):
+    """CLIP-ITA's errors in a setting, or in all together: in the tree of the target or in another."""
+
+    kind: str = "error-trees"
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Count in one row and seed."""
+        run: CatalogueRow = subject.run
+        counts = run.errors
+        same, other = sum(one.same_tree for one in counts), sum(one.other_tree for one in counts)
+        return run.measured({"same tree": float(same), "different tree": float(other)}, {})
+
+
+@dataclass(frozen=True)
+class ErrorDepths(Retrieved):
+    """CLIP-ITA's errors within the tree of the target, by d(c, c_p) = depth(c_p) − depth(c), in per cent of them."""
+
+    kind: str = "error-depths"
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Count in one row and seed; nothing without such errors."""
+        run: CatalogueRow = subject.run
+        (counts,) = run.errors
+        if not counts.same_tree:
+            return ()
+        shares = {depth: 100.0 * n / counts.same_tree for depth, n in counts.depths.items()}
+        values = {f"d = {depth}": shares.get(depth, 0.0) for depth in sorted({*_DEPTHS, *shares})}
+        values["more general"] = sum((share for depth, share in shares.items() if depth < 0), 0.0)
+        values["more specific"] = sum((share for depth, share in shares.items() if depth > 0), 0.0)
+        return run.measured(values, {})

@@ -47,8 +47,8 @@ class DenseRows:
         return self.data.train, self.data.validation, self.data.test
 
 
-def encoded_split(subject: Subject, split: str) -> EncodedCollection:
-    """Return rows of the best encoder for all pictures and captions of ``split``.
+def encoded_split(subject: Subject, split: str, encoder: DualEncoder | None = None) -> EncodedCollection:
+    """Return rows of an encoder, the best unless another is given, for all pictures and captions of ``split``.
 
     Features are those of the central crop, in single precision whatever training used, so that the
     rows are those that the encoder gives for the pictures.
@@ -56,9 +56,10 @@ def encoded_split(subject: Subject, split: str) -> EncodedCollection:
     from diptych.encoders.encode import encode_collection
 
     run, part = subject.run, subject.collection.split(split)
-    encoder = load_encoder(str(run.best))
+    kept = _embeddings(run.folder, part, split if encoder is None else f"{split}-{encoder.fingerprint}")
+    encoder = encoder or load_encoder(str(run.best))
     if run.recipe.features is None:
-        return encode_collection(encoder, part, _embeddings(run.folder, part, split), split)
+        return encode_collection(encoder, part, kept, split)
     return _from_features(encoder, subject, split)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from diptych.core.errors import RecipeError, UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
-from diptych.studies.study import Row, Setting, SettingName, Study, recipe_values
+from diptych.studies.study import AS_PAPER, Row, Setting, SettingName, Study, recipe_values
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -262,11 +262,15 @@ class Plan:
             return f"starts from a pretrained encoder: give one with --set {FINE_TUNE}=ENCODER"
         if row.regions and self.choices.regions is None and not self._holds_regions:
             return "needs region features: give them with --regions FILE.npy"
-        if _stays_without_words(self.recipe_of(row)):
+        recipe = self.recipe_of(row)
+        if _stays_without_words(recipe):
             return (
                 "needs word vectors, which its first stage does not train: give them with "
                 "--set model.text.word_vectors=FILE.npz"
             )
+        shortcuts = recipe.shortcuts
+        if self.name in AS_PAPER and shortcuts is not None and not Path(shortcuts.digits).exists():
+            return "needs MNIST's digits, as the paper has: give --set shortcuts.digits=MNIST.npz"
         return None
 
     def units(self, rows: Sequence[Row], seeds: Sequence[int], once: Sequence[str]) -> list[Unit]:

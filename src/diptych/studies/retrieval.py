@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ from diptych.studies.study import PUBLISHED
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
+    from diptych.analysis.cocos_report import CocosCompat, CocosReport
+    from diptych.data.batches import Batch
     from diptych.encoders.embeddings import EncodedCollection
     from diptych.evaluation import Result
     from diptych.training.run import Run
@@ -129,20 +131,23 @@ def columns_of(result: Result, published: Mapping[str, str] | None = None) -> di
 
 
 _COUNTS = {
+    "per_active_query": "C^q",
+    "per_query": "C^qv-",
     "in_batch": "C^B",
     "without_gradient": "C^0",
     "negatives_weight": "W^qv-",
     "positives_weight": "W^qv+",
 }
+_OTHER_EPSILONS = (0.5, 2.0)  # times ε
 
 
 @dataclass(frozen=True)
 class Counting:
-    """C^q, C^B, C^0, W^- and W^+ of a run's objective at its best epoch, per direction.
+    """C^q, C^B, C^0, W^- and W^+ of a run's objective at its best epoch, per direction, and its recall sum.
 
-    C^q is the mean over queries that have a gradient, as tables 2 and 4 print it; C^qv- the mean over
-    all queries, as table 3 does. Everything is counted twice: rightly, and as the published code
-    counts. ``queries`` is how many a batch has.
+    C^q is the mean over queries that have a gradient, as tables 2 and 4 print it; C^qv- the mean over all queries, as
+    table 3 does, of half and twice the ε too. Everything is counted twice: rightly, and as the published code counts.
+    ``queries`` is how many a batch has, ``C^q at the start`` what an untrained encoder of the recipe gives.
 
     Attributes:
         epsilon: ε; a candidate counts when its weight is above it.
@@ -153,60 +158,78 @@ class Counting:
     @property
     def about(self) -> dict[str, Any]:
         """What the measurement depends on besides the run."""
-        return {"kind": "cocos", "epsilon": self.epsilon}
+        return {"kind": "cocos", "epsilon": self.epsilon, "also": ["start", "epsilons", "rsum"]}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Count in the batches of one epoch, without dropout or augmentation."""
-        from diptych.analysis import cocos_over
-        from diptych.data.batches import BatchPlan
-        from diptych.objectives import OBJECTIVES
+        import torch
+
+        from diptych.training.fit import begin_encoder
 
         run, recipe = subject.run, subject.run.recipe
-        split = recipe.data.train
+        split, name = recipe.data.train, subject.collection.name
         encoded = encoded_split(subject, split)
-        batches = recipe.batches
-        plan = BatchPlan(
-            encoded.caption_image,
-            len(encoded.images),
-            batches.size,
-            batches.plan,
-            batches.captions_per_image,
-            recipe.seed,
-        ).epoch(0)
+        report = self._counted(subject, encoded, "none", self.epsilon)
+        published = self._counted(subject, encoded, "published", self.epsilon)
+        values = {"rsum": Retrieval()(subject)[0].values["rsum"]}
+        for compat, found in (("", report), (PUBLISHED, published)):
+            file = f"{name}-{split}-{'published' if compat else 'none'}"
+            found.save(run.folder / "cocos" / f"{safe_name(file)}.json")
+            values |= _columns(found, _COUNTS, compat)
+        for times in _OTHER_EPSILONS:
+            other = self._counted(subject, encoded, "none", times * self.epsilon)
+            values |= _columns(other, {"per_query": f"C^qv-, ε = {times * self.epsilon:g}"})
+        torch.manual_seed(recipe.seed)
+        untrained = encoded_split(subject, split, begin_encoder(run, subject.collection).encoder)
+        start = self._counted(subject, untrained, "none", self.epsilon)
+        values |= _columns(start, {"per_active_query": "C^q at the start"})
+        batches = list(_batches(subject, encoded))
+        values["i2t queries"] = statistics.mean(len(batch.images) for batch in batches)
+        values["t2i queries"] = statistics.mean(len(batch.captions) for batch in batches)
+        measured = Measured(name, split, len(encoded.images), len(encoded.texts))
+        return (Measurement(values, measured, report.protocol.line(), ("diptych analyse cocos {run}",)),)
+
+    def _counted(
+        self, subject: Subject, encoded: EncodedCollection, compat: CocosCompat, epsilon: float
+    ) -> CocosReport:
+        from diptych.analysis import cocos_over
+        from diptych.objectives import OBJECTIVES
+
+        recipe = subject.run.recipe
         options = {key: value for key, value in recipe.objective.items() if key != "name"}
-        objective = OBJECTIVES.get(recipe.objective["name"])(**options)
-        values: dict[str, float] = {
-            "i2t queries": statistics.mean(len(batch.images) for batch in plan),
-            "t2i queries": statistics.mean(len(batch.captions) for batch in plan),
+        about = {
+            "dataset": subject.collection.name,
+            "split": recipe.data.train,
+            "encoder": encoded.images.encoder,
+            "plan": recipe.batches.plan,
+            "seed": recipe.seed,
         }
-        line = ""
-        for compat in ("none", "published"):
-            found = cocos_over(
-                encoded.images.rows,
-                encoded.texts.rows,
-                plan,
-                objective,
-                self.epsilon,
-                compat=compat,
-                about={
-                    "dataset": subject.collection.name,
-                    "split": split,
-                    "encoder": encoded.images.encoder,
-                    "plan": batches.plan,
-                    "seed": recipe.seed,
-                },
-            )
-            found.save(
-                run.folder / "cocos" / f"{safe_name(f'{subject.collection.name}-{split}-{compat}')}.json"
-            )
-            ending = "" if compat == "none" else PUBLISHED
-            line = line or found.protocol.line()
-            for direction, counts in found.counts.items():
-                for name, spread in counts.items():
-                    if name in _COUNTS:
-                        values[f"{direction} {_COUNTS[name]}{ending}"] = spread.mean
-                for name, symbol in (("per_active_query", "C^q"), ("per_query", "C^qv-")):
-                    # Defined in no batch: no query has a gradient any more.
-                    values[f"{direction} {symbol}{ending}"] = counts[name].mean if name in counts else 0.0
-        measured = Measured(subject.collection.name, split, len(encoded.images), len(encoded.texts))
-        return (Measurement(values, measured, line, ("diptych analyse cocos {run}",)),)
+        return cocos_over(
+            encoded.images.rows,
+            encoded.texts.rows,
+            _batches(subject, encoded),
+            OBJECTIVES.get(recipe.objective["name"])(**options),
+            epsilon,
+            compat=compat,
+            about=about,
+        )
+
+
+def _batches(subject: Subject, encoded: EncodedCollection) -> Iterable[Batch]:
+    """Return the batches of the first epoch."""
+    from diptych.data.batches import BatchPlan
+
+    recipe = subject.run.recipe
+    one = recipe.batches
+    how = (one.size, one.plan, one.captions_per_image, recipe.seed)
+    return BatchPlan(encoded.caption_image, len(encoded.images), *how).epoch(0)
+
+
+def _columns(found: CocosReport, names: Mapping[str, str], ending: str = "") -> dict[str, float]:
+    """Return counts by their columns; C^q is 0 where no query of any batch has a gradient any more."""
+    return {
+        f"{direction} {symbol}{ending}": counts[name].mean if name in counts else 0.0
+        for direction, counts in found.counts.items()
+        for name, symbol in names.items()
+        if name in counts or name.startswith("per_")
+    }

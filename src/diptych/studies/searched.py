@@ -79,14 +79,11 @@ class Searches(Source):
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
         """Open the rows of its base."""
-        base, options = plan.base_of(row), search_options(plan, row)
-        rows: DenseRows | Head
-        if base is not None and base.kind == "head":
-            rows = head_of(plan, base)
-            dense, state = rows.dense, rows.sparsifier.fingerprint
-        else:
-            rows = dense = dense_base(plan, row)
-            state = dense.encoded(dense.data.test).images.encoder
+        base, options = plan.study.row(str(row.base)), search_options(plan, row)
+        rows = head_of(plan, base) if base.kind == "head" else dense_base(plan, row)
+        dense = rows.dense if isinstance(rows, Head) else rows
+        images = dense.encoded(dense.data.test).images
+        state = rows.sparsifier.fingerprint if isinstance(rows, Head) else images.encoder
         subject = Subject(Searched(rows, options), dense.collection, plan.features)
         return Made(subject, (state, fingerprint(options.model_dump(mode="json"))), given=dense.source)
 
@@ -132,10 +129,8 @@ def _grown(dense: DenseRows, chosen: SearchOptions, folder: Path) -> Embeddings:
         return found
     ids = [name for part in parts for name in part.ids]
     there, all_ids = len(ids), [f"{ids[at % len(ids)]}#{at // len(ids)}" for at in range(chosen.items)]
-    about = f"{chosen.items:,} of {there:,} pictures of all splits"
-    if chosen.items > there:
-        copies = f"then copies with noise of {chosen.noise:g}"
-        about = f"{chosen.items:,} items: {there:,} pictures of all splits, {copies}"
+    more = f", then copies with noise of {chosen.noise:g}" if chosen.items > there else ""
+    about = f"{chosen.items:,} items: {min(there, chosen.items):,} pictures of all splits{more}"
     blocks = with_copies(np.concatenate([part.rows for part in parts]), chosen.items, chosen.noise)
     rows = np.concatenate(list(blocks))
     replace(parts[0], ids=all_ids, rows=rows, data=data, about={"items": about}).save(folder)

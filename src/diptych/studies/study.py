@@ -9,7 +9,7 @@ A paper's file holds what it prints (:mod:`diptych.studies.published`), and what
     [rows.NAME]                      one thing that is trained, given or counted
     [defaults]                       what all studies of the file have
     [studies.NAME]                   which rows are measured how, and held against which printed tables; ``on``,
-                                     ``about`` and ``where`` are those of its claims
+                                     ``about``, ``where``, ``in`` and ``each`` are those of its claims
     [studies.NAME.claims.NAME]       what the text says the numbers show
 
 ``each = { v = [...] }`` makes one row or claim of every combination; ``{v}`` in its texts is the value. Settings are
@@ -353,7 +353,7 @@ class _File:
     def _study(self, name: str, given: Mapping[str, Any]) -> Study:
         about = {**self.whole.get("defaults", {}), **given}
         own = about.pop("settings", {})
-        of_claims = {key: about.pop(key) for key in ("on", "about", "where") if key in about}
+        of_claims = {key: about.pop(key) for key in ("on", "about", "where", "in", "each") if key in about}
         known = [
             key for key in self.whole.get("settings", {}) if key in ("published", "paper", "data", "quick")
         ]

@@ -100,21 +100,22 @@ def _said(text: TargetTowerConfig) -> str:
     return ", ".join(f"{key} = {value!r}" for key, value in text.targets.model_dump().items())
 
 
-class _Beginning(NamedTuple):
+class Beginning(NamedTuple):
     """The encoder that a run trains, on the CPU, and what the run was begun with."""
 
     encoder: TrainableEncoder
     begun_with: dict[str, str]
 
 
-def _beginning(run: Run, collection: Collection) -> _Beginning:
+def begin_encoder(run: Run, collection: Collection) -> Beginning:
+    """Return the encoder that a run trains, as it is before the first step."""
     recipe = run.recipe
     if recipe.fine_tune is not None:
         tuned = open_fine_tune(recipe.fine_tune)
         check_fine_tune(recipe, tuned)
         begun_with = {"fine_tune": tuned.fingerprint}
         torch.manual_seed(recipe.seed)  # however many draws the library took to open it
-        return _Beginning(tuned, begun_with)
+        return Beginning(tuned, begun_with)
     warm = open_warm_start(recipe.warm_start) if recipe.warm_start is not None else None
     source = warm.source if warm is not None else _caption_source(run, collection)
     model = TwoTowerModel(recipe.model, source)
@@ -123,7 +124,7 @@ def _beginning(run: Run, collection: Collection) -> _Beginning:
         check_digits_known(recipe.shortcuts, warm.source, f"warm_start {recipe.warm_start}")
         begun_with["warm_start"] = warm.fingerprint
         take_weights(model, warm.model)
-    return _Beginning(TwoTowerEncoder(model, source, name=recipe.name), begun_with)
+    return Beginning(TwoTowerEncoder(model, source, name=recipe.name), begun_with)
 
 
 def _caption_source(run: Run, collection: Collection) -> CaptionSource:
@@ -242,7 +243,7 @@ def prepared_task(
         averaged_steps(steps_per_epoch, recipe.averaging)  # refused before features are computed
     # The first process computes features and targets, the others find the stores complete.
     with fabric.rank_zero_first():
-        encoder, begun_with = _beginning(run, collection)
+        encoder, begun_with = begin_encoder(run, collection)
         encoder.to(fabric.device)
         towers = encoder.towers
         if shortcuts is not None and recipe.fine_tune is not None:

@@ -79,12 +79,19 @@ def examples(study: Study, evidence: Evidence) -> Further:
     """Return examples of Table 3.4: images with a caption, and what each row of the study makes of both."""
     from diptych.report.document import Card, Gallery
 
-    folders = {row: evidence.kept[row.name][0] for row in study.rows if evidence.kept.get(row.name)}
-    shown = {row: kept.examples for row, folder in folders.items() if (kept := kept_in(folder)) is not None}
+    shown = {}
+    for row in study.rows:
+        for folder in evidence.kept.get(row.name, ())[:1]:
+            kept = kept_in(folder)
+            shown[row.name] = [] if kept is None else kept.examples
     galleries = []
     for each in zip(*shown.values(), strict=True):
         cards = [
-            Card(row.name, label=row.label, facts={kind: _listed(one[f"{kind} terms"]) for kind in _KINDS})
+            Card(
+                row,
+                label=study.row(row).label,
+                facts={kind: _listed(one[f"{kind} terms"]) for kind in _KINDS},
+            )
             for row, one in zip(shown, each, strict=True)
         ]
         image = partial(_decoded, each[0]["picture"]) if each[0]["picture"] else None
