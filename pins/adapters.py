@@ -623,7 +623,8 @@ def study_of(folder: Path, timed: tuple[str, ...]) -> dict[str, Any]:
         for claim, judgement, _ in comparison.claims
     ]
     tables = [
-        [[row[0], *numbers_in(" | ".join(row[1:]))] for row in table.texts] for table in comparison.tables
+        [[row[0], *numbers_in(" | ".join(row[1:]))] for row in table.texts]
+        for table in comparison.further.tables
     ]
     return {
         "measured": measured,

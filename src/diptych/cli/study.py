@@ -129,7 +129,8 @@ def verdict(runs: Annotated[list[Path], _RUNS], out: OutOption, discretion: Disc
     found = collect(runs)
     marker = StudyFolder.marker()
     folders = {StudyFolder.open(one / marker).study: one for one in runs[::-1] if (one / marker).is_file()}
-    several, compared = out.out if len(found) > 1 else None, []
+    several = out.out if len(found) > 1 else None
+    compared: list[tuple[Comparison, Path | None]] = []
     for results in found:
         folder = folders.get(results.study)
         # A run can belong to several studies: its reports are told apart by their names.

@@ -1,4 +1,4 @@
-"""Measuring captions and what changes of them cost: thesis chapter 5, its tables and its heat map.
+"""Measuring captions and what changes of them cost: thesis chapter 5, tables 5.1 to 5.4.
 
 Embeddings are in the row's folder and shared by all studies, the suite's run by tables 5.3 and 5.4::
 
@@ -11,9 +11,8 @@ Embeddings are in the row's folder and shared by all studies, the suite's run by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,28 +22,25 @@ from pydantic import Field, field_validator
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
-from diptych.core.table import Cell, Table
 from diptych.data.images import FolderSource
 from diptych.data.language.open import LanguageSpec
-from diptych.studies.claims import FINER, pairs_of
-from diptych.studies.compare import Further
-from diptych.studies.evidence import Evidence, keep
+from diptych.studies.claims import FINER
+from diptych.studies.evidence import keep
 from diptych.studies.published import document
 from diptych.studies.results import Measurement
 from diptych.studies.retrieval import RECALLS
 from diptych.studies.sources import Subject, encoder_of, load_encoder
-from diptych.studies.study import PUBLISHED, Study
-from diptych.studies.verdict import Measured, printed_by
+from diptych.studies.study import PUBLISHED
+from diptych.studies.verdict import Measured
 from diptych.studies.zero_shot import with_sums
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
-    from diptych.evaluation.stress import StressResult, StressRow
+    from diptych.evaluation.stress import StressResult
     from diptych.evaluation.stress.queries import Part
 
 _LISTS = document("brittleness")["lists"]
 _PERTURBATIONS, _GROUPS = _LISTS["perturbations"], _LISTS["groups"]
-_CAPTIONS = "captions"  # the row of table 5.1
 _MEANS = ("distraction", "synonyms", "typos")  # kinds of which the mean is printed
 _SEARCHED = {"coco": 40_504, "flickr30k": 31_783}  # images in the folders that the published runs searched
 _WHOLE = "full, text queries among all pictures of the folder"
@@ -109,14 +105,8 @@ class Chosen(LanguageSpec):
             how = _WHOLE if as_printed else f"{_WHOLE}, of which there are {there:,}"
         if perturbed and self.compat == "none":
             how += ", captions perturbed with compat none"
-        return Measured(
-            asking.name,
-            self.split,
-            asking.n_images,
-            asking.n_captions,
-            protocol=how,
-            centric=asking.centric or "",
-        )
+        counts = asking.n_images, asking.n_captions
+        return Measured(asking.name, self.split, *counts, how, centric=asking.centric or "")
 
 
 def with_whole_folder(part: Collection) -> Collection:
@@ -178,8 +168,10 @@ class Granularity:
         chosen = Chosen.read(subject.measuring, "measure")
         part = subject.collection.split(chosen.split)
         kept = "granularity/" + safe_name(f"{part.name}-{chosen.split}")
-        folder, how = subject.run.folder / kept, {"language": chosen.open(part), "split": chosen.split}
-        right, published = granularity(part, folder=folder, **how), granularity(part, compat="published", **how)
+        folder = subject.run.folder / kept
+        how: dict[str, Any] = {"language": chosen.open(part), "split": chosen.split}
+        right = granularity(part, folder=folder, **how)
+        published = granularity(part, compat="published", **how)
         keep(folder, {one.name: right.column(one.name) for one in right.features}, right.caption_image)
         values = {one.name: one.mean for one in right.features}
         others = [one for one in published.features if one.compat == "published"]
@@ -232,8 +224,8 @@ class Clean(_OfEncoders):
         if chosen.relevance is not None:
             model, there = load_encoder(chosen.relevance), folder / "relevance" / place
             relevant = encode_collection(model, part.encoded, there, chosen.split)
-        as_published, values = chosen.compat == "published", dict[str, float]()
-        printed = dict[str, float]()
+        as_published = chosen.compat == "published"
+        values, printed = dict[str, float](), dict[str, float]()
         for way, side in queries_of(part, encoded, relevant).items():
             names = [*RECALLS, *([_GAIN] if encoded.similarity == "cosine" else [])]
             found = _means(replace(side, relevance=None).measured([*names, *_ROTATED.values()]))
@@ -333,6 +325,3 @@ def _similarities(result: StressResult) -> dict[str, float]:
     """Return mean similarities of who is changed; none where no two perturbations were run."""
     found = {name: getattr(result.agreement.get("t2i"), name, None) for name in _GROUPS}
     return {name: value for name, value in found.items() if value is not None}
-
-
-# Further tables ------------------------------------------------------------------------------------

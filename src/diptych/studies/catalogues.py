@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -29,7 +30,7 @@ from pydantic import ConfigDict, Field
 from diptych.core.errors import DataError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
-from diptych.core.options import Options, command_line
+from diptych.core.options import Options
 from diptych.studies.evidence import Evidence, keep
 from diptych.studies.plan import MEASURE, Plan
 from diptych.studies.results import Measurement
@@ -93,12 +94,13 @@ class CatalogueRows(Source):
             if section not in _SECTIONS:
                 raise UnknownNameError("section of a study of a catalogue", section, _SECTIONS)
         features = {"image": "grid", "text": "lsa", **self.chosen.below("features")}
-        image, self.text = features.pop("image"), str(features.pop("text"))
+        image, self.text = features.pop("image"), str(features.pop("text") or "lsa")
+        self.image, self.image_options = None if image in ("", "none") else image, features
         self.options = MeasureOptions.read(self.chosen.below(MEASURE), MEASURE)
         self.training = _training(self.chosen.below("train"), published=plan.name == "paper")
         self.catalogue = _catalogue(plan, self.options)
         self.maker = FeatureMaker.of(
-            None if image == "none" else image,
+            self.image,
             self.text,
             learn_from=learning_texts(training_part(self.catalogue)[0]),
             cache=plan.features,
@@ -159,9 +161,11 @@ class CatalogueRows(Source):
             test,
             self.maker,
             folder,
-            **{**grid, "seeds": sorted(grid["seeds"])},
-            **self.options.model_dump(include={"relevance", "query", "missing", "jobs"}),
+            models=grid["models"],
+            settings=grid["settings"],
+            seeds=sorted(grid["seeds"]),
             judged_seed=self.options.draw,
+            **self.options.model_dump(include={"relevance", "query", "missing", "jobs"}),
             published=self.training is None,
             options=self.training,
         )
@@ -169,45 +173,36 @@ class CatalogueRows(Source):
     @cached_property
     def commands(self) -> tuple[str, ...]:
         """What makes the like of the evaluation by hand, braces doubled; nothing where no command can say it."""
-        from diptych.commerce.catalogue.source import ProductData
-        from diptych.commerce.category_to_image.application import EvaluateOptions
-        from diptych.commerce.category_to_image.features.maker import EncoderSpec
 
         def typed(values: Mapping[str, Any]) -> list[str]:
             texts = {key: one if isinstance(one, str) else json.dumps(one) for key, one in values.items()}
             return [f"{key}={text}" for key, text in texts.items()]
 
-        data, options, count = self.chosen.data, self.options, len(self.grid["seeds"])
-        if data is None or self.grid["seeds"] != list(range(count)):
+        data, options, grid = self.chosen.data, self.options, self.grid
+        if data is None or options.missing != "none" or data.get("skip_bad_images"):
             return ()
-        if options.missing != "none" or data.get("skip_bad_images"):
+        if grid["seeds"] != list(range(len(grid["seeds"]))):
             return ()
-        features = self.chosen.below("features")
-        products = ProductData(
-            data=Path(data["path"]),
-            reader=data.get("reader"),
-            reader_option=typed(data.get("options") or {}),
-            attribute_form=options.attributes,
-            split_by=options.split,
-        )
-        encoders = EncoderSpec(
-            image_encoder=features.pop("image", "grid") or "none",
-            text_encoder=features.pop("text", self.text),
-            image_option=typed(features),
-        )
-        how = EvaluateOptions(
-            out=Path("evaluation"),
-            model=self.grid["models"],
-            setting=self.grid["settings"],
-            seeds=count,
-            published=self.training is None,
-            set_=typed(self.chosen.below("train")),
-            judged_seed=options.draw,
-            **options.model_dump(include={"relevance", "query"}),
-        )
-        words = ("diptych", "categories", "evaluate", data["path"])
-        line = command_line(words, products, encoders, how, left_out=("data",))
-        return (line.replace("{", "{{").replace("}", "}}"),)
+        flags: dict[str, Sequence[Any]] = {
+            "--model": grid["models"],
+            "--setting": grid["settings"],
+            "--seeds": [len(grid["seeds"])],
+            "--image-encoder": [self.image or "none"],
+            "--image-option": typed(self.image_options),
+            "--text-encoder": [self.text],
+            "--set": typed(self.chosen.below("train")),
+            "--reader": [data["reader"]] if data.get("reader") else [],
+            "--reader-option": typed(data.get("options") or {}),
+            "--relevance": [options.relevance],
+            "--query": [options.query],
+            "--judged-seed": [options.draw],
+            "--split-by": [options.split] if options.split else [],
+            "--attribute-form": [options.attributes],
+        }
+        words = ["diptych", "categories", "evaluate", data["path"], "--out", "evaluation"]
+        words += ["--published"] if self.training is None else []
+        words += [str(part) for flag, given in flags.items() for one in given for part in (flag, one)]
+        return (shlex.join(words).replace("{", "{{").replace("}", "}}"),)
 
     def line(self) -> str:
         """Return all that numbers depend on."""
@@ -276,9 +271,11 @@ def _catalogue(plan: Plan, options: MeasureOptions) -> Catalogue:
         catalogue = assign_splits(catalogue, "product")
     if options.split is not None:
         catalogue = assign_splits(catalogue, options.split)
-    for name in {"train", "test"} - set(catalogue.split_sizes):
+    lacks = [name for name in ("train", "test") if name not in catalogue.split_sizes]
+    if lacks:
         has = ", ".join(catalogue.split_sizes)
-        raise DataError(f"{catalogue.name} has no split {name!r}, only {has}", "--set measure.split=product")
+        fix = "--set measure.split=product"
+        raise DataError(f"{catalogue.name} has no split {lacks[0]!r}, only {has}", fix)
     return catalogue
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
+from diptych.core.chart import Chart
 from diptych.core.table import Table
 from diptych.studies.claims import Claim, Judgement, judge
 from diptych.studies.evidence import Evidence, Figure
@@ -20,6 +22,9 @@ from diptych.studies.verdict import (
     printed_evidence,
     same_evaluation,
 )
+
+if TYPE_CHECKING:
+    from diptych.report.document import Gallery
 
 OWN = "own"
 """The key of what ours were measured on, where nothing is printed of it."""
@@ -110,7 +115,7 @@ class Further:
     """What a study makes of its numbers besides: tables, charts of its page, and remarks."""
 
     tables: Sequence[Table] = ()
-    charts: Sequence[object] = ()
+    charts: Sequence[Chart | Gallery] = ()
     remarks: Sequence[str] = ()
     title: str = ""
     note: str = ""

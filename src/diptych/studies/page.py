@@ -60,7 +60,9 @@ def study_page(comparison: Comparison, command: str = "") -> Page:
 
 def notes_of(study: Study) -> list[str]:
     """Return what a reader of a study should know, of the study and of its paper."""
-    notes = [*study.notes]
+    published = study.settings.get("published")
+    deviations = () if published is None else published.deviations
+    notes = [*study.notes, *(f"setting published is not what the paper says: {one}" for one in deviations)]
     for table in study.published:
         where = f"{table.paper.key} {table.name}"
         notes += [f"{where}: {note}" for note in table.notes]
@@ -79,7 +81,7 @@ def _headlines(comparison: Comparison) -> list[Headline]:
         headlines.append(Headline("cells reproduced", share, others))
     if comparison.claims and not comparison.is_generated:
         found = [judgement.status for _, judgement, _ in comparison.claims]
-        others = dict.fromkeys(one for one in found if one != "holds")
-        note = ", ".join(f"{found.count(one)} {one}" for one in others)
+        open_ones = dict.fromkeys(one for one in found if one != "holds")
+        note = ", ".join(f"{found.count(one)} {one}" for one in open_ones)
         headlines.append(Headline("claims that hold", f"{found.count('holds')} of {len(found)}", note))
     return headlines

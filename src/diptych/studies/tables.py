@@ -87,10 +87,9 @@ def settings_table(study: Study) -> Table:
     rows = []
     for name, setting in study.settings.items():
         total, _, on = setting.time.partition("; ")
-        texts = (setting.description, total, on, setting.memory or "–", "; ".join(setting.deviations))
+        texts = (setting.description, total, on, setting.memory or "–")
         rows.append([Cell(name), *(Cell(text, words=True) for text in texts)])
-    heads = ("--setting", "what it is", "time", "of what", "GPU memory", "differs from the paper in")
-    return Table("Settings", heads, rows)
+    return Table("Settings", ("--setting", "what it is", "time", "of what", "GPU memory"), rows)
 
 
 def published_tables(study: Study) -> list[Table]:

@@ -55,7 +55,8 @@ def models(study: Study, evidence: Evidence) -> Further:
 
 def unseen(study: Study, evidence: Evidence) -> Further:
     """Return seen and unseen categories of every model; a chart of those of CLIP-ITA."""
-    groups, bars = ("seen", "unseen"), {}
+    groups = ("seen", "unseen")
+    bars: dict[str, list[float | None]] = {}
     for key, title in _LEVELS.items():
         both = [evidence.figure(f"{group}-{key}", _MAP) for group in groups]
         bars |= {title: [one and one.mean for one in both]} if any(both) else {}
@@ -76,7 +77,8 @@ def unseen(study: Study, evidence: Evidence) -> Further:
 
 def trees(study: Study, evidence: Evidence) -> Further:
     """Return errors of every model; a chart of those of CLIP-ITA by their tree."""
-    kinds, bars = ("same tree", "different tree"), {}
+    kinds = ("same tree", "different tree")
+    bars: dict[str, list[float]] = {}
     for key, title in _LEVELS.items():
         counts = [one.mean for kind in kinds if (one := evidence.figure(key, kind)) is not None]
         bars |= {title: [100 * count / sum(counts) for count in counts]} if sum(counts) else {}
