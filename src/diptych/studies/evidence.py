@@ -140,7 +140,7 @@ class Evidence:
         """Return the variance over images of the difference of two numbers of the same queries."""
         one, other = self.queries(first), self.queries(second)
         alike = len(one) == len(other) and all(
-            len(a[0]) == len(b[0]) for a, b in zip(one, other, strict=True)
+            np.array_equal(a[1], b[1]) for a, b in zip(one, other, strict=True)
         )
         if not one or not alike or first[1] != second[1]:
             return None

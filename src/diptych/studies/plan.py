@@ -261,7 +261,7 @@ class Plan:
         if row.base is not None and not self.starts_from_given(row) and self.base_of(row) is None:
             return f"starts from a pretrained encoder: give one with --set {FINE_TUNE}=ENCODER"
         if row.regions and self.choices.regions is None and not self._holds_regions:
-            return "needs region features: give them with --regions FILE.npy"
+            return "needs region features: --regions FILE.npy, or --data FOLDER of SPLIT_ims.npy and SPLIT_caps.txt"
         recipe = self.recipe_of(row)
         if _stays_without_words(recipe):
             return (
@@ -349,7 +349,7 @@ class Plan:
         """
         found = []
         for key, value in self.choices.values.items():
-            measured = self.study.of == "log" and key.startswith(f"{MEASURE}.") and key != f"{MEASURE}.jobs"
+            measured = self.study.of in ("log", "catalogue") and key.startswith(f"{MEASURE}.") and key != f"{MEASURE}.jobs"
             if (is_place(key) and not measured) or key in {one.given for one in (*self.study.rows, *self.study.bases)}:
                 continue
             if not any(_has(self, name, row, key, value) for name in ("paper", "published")):
