@@ -78,7 +78,7 @@ class Claim:
             module, _, name = self.function.partition(":")
             found: list[Finding] = getattr(importlib.import_module(module), name)(evidence)
             return found
-        lists = {**self.lists, **_of_evidence(evidence)}
+        lists = {**self.lists, **lists_of(evidence)}
         made = [
             one for values in self._variables(evidence, lists) for one in self._asked(values, evidence, lists)
         ]
@@ -140,16 +140,15 @@ def chosen_of(evidence: Evidence, rows: Sequence[str], by: str) -> str | None:
     return there[0] if len(there) == 1 else None
 
 
-def _of_evidence(evidence: Evidence) -> dict[str, list[Any]]:
+def lists_of(evidence: Evidence) -> dict[str, list[Any]]:
     """Return lists of what was measured: columns, collections, by what their pictures show, and pairs of coarse and
     finer ones."""
     names = list(evidence.centric)
     known = {name.lower(): name for name in names}
-    pairs = [
-        {"coarse": name, "fine": known[low + FINER]} for low, name in known.items() if low + FINER in known
-    ]
+    finer = [(name, known[low + FINER]) for low, name in known.items() if low + FINER in known]
     kinds = {kind: [name for name in names if evidence.centric[name] == kind] for kind in ("scene", "object")}
     columns = dict.fromkeys(column for of_row in evidence.figures.values() for column in of_row)
+    pairs = [{"coarse": coarse, "fine": fine} for coarse, fine in finer]
     return {"collections": names, "columns": list(columns), "pairs": pairs, **kinds}
 
 

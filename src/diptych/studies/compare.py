@@ -115,7 +115,7 @@ class Further:
     """What a study makes of its numbers besides: tables, charts of its page, and remarks."""
 
     tables: Sequence[Table] = ()
-    charts: Sequence[Chart | Gallery] = ()
+    charts: Sequence[Chart | Gallery | Table] = ()
     remarks: Sequence[str] = ()
     title: str = ""
     note: str = ""

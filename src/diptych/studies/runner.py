@@ -71,6 +71,8 @@ class Measuring(Protocol):
     def about(self) -> dict[str, Any]:
         """What the measurement depends on besides the run; JSON-able."""
 
+    # check(measuring, collections) may be there: what a person set is refused before anything is made
+
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Measure one run: on its collection's own pairs first, then by further judgements; nothing where it cannot."""
 
@@ -133,8 +135,10 @@ def run_study(
     units = plan.units(usable, seeds, [row.name for row in usable if sources[row.kind].is_fixed(row)])
     for unit in units:
         sources[unit.row.kind].check(plan, unit.row)
-    claim_folder(plan.folder, study, plan.name, command)
     measure, states = measure_of(study), set[str]()
+    if check := getattr(measure, "check", None):  # of what a person set about measuring
+        check(plan.measuring(study.measured_by), plan.several)
+    claim_folder(plan.folder, study, plan.name, command)
     for unit in units:
         source, there = sources[unit.row.kind], False
         with task(f"{unit.place}: {unit.row.name}", 1, "rows") as bar:

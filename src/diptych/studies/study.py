@@ -301,7 +301,8 @@ class _File:
             for row in self._row(name, given)
         }
         homes: dict[str, str] = {}
-        for study, given in own.items():
+        for study, values in own.items():
+            given = {**self.whole.get("defaults", {}), **values}
             for row in (*self._names(given.get("rows", [])), *self._names(given.get("bases", []))):
                 homes.setdefault(row, f"{paper}.{study}")
         self.rows = {  # counts of a log are kept by each study

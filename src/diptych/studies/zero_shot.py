@@ -15,7 +15,7 @@ from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.studies.dense import taken
-from diptych.studies.plan import Plan
+from diptych.studies.plan import MEASURE, Plan
 from diptych.studies.results import Measurement
 from diptych.studies.retrieval import RECALLS, columns_of
 from diptych.studies.sources import Made, Source, Subject, cost_of, encoder_of, given_encoder, logger
@@ -56,6 +56,12 @@ class ZeroShot:
         """What the measurement depends on besides the encoder and the person's choices."""
         return {"kind": "zero-shot", "candidates": _CANDIDATES, "k_test": dict(self.k_test)}
 
+    def check(self, measuring: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
+        """See that what is chosen is there."""
+        chosen = Chosen.read(measuring, MEASURE)
+        for collection in collections.values():
+            collection.split(chosen.split)
+
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Evaluate; embeddings and values per query are kept in the row's folder.
 
@@ -64,7 +70,7 @@ class ZeroShot:
         from diptych.encoders.encode import encode_collection
         from diptych.evaluation.evaluate_encoder import evaluate_encoded
 
-        chosen = Chosen.read(subject.measuring, "measure")
+        chosen = Chosen.read(subject.measuring, MEASURE)
         if isinstance(subject.run, Adapted) and not subject.run.possible_on(subject.collection):
             return ()
         part, folder = subject.collection.split(chosen.split), subject.run.folder
