@@ -46,6 +46,16 @@ def test_a_frozen_backbone_is_not_changed_by_training_mode() -> None:
     torch.testing.assert_close(model.features(PICTURES), first)
 
 
+def test_as_published_a_frozen_backbone_normalises_by_its_batch() -> None:
+    model = tower(compat="batch-statistics")
+    model.backbone.requires_grad_(False)
+    before = {name: value.clone() for name, value in model.backbone.state_dict().items()}
+    model.train()
+    alone = model.features(PICTURES)
+    assert any(not torch.equal(before[name], value) for name, value in model.backbone.state_dict().items())
+    assert not torch.allclose(model.features(torch.cat([PICTURES, 3 * PICTURES]))[: len(PICTURES)], alone)
+
+
 @pytest.mark.parametrize("frozen", [False, True])
 def test_batch_norm_of_a_trained_backbone_is_a_choice(frozen: bool) -> None:
     model = tower(freeze_batch_norm=frozen).train()

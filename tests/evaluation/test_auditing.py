@@ -13,7 +13,7 @@ from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
 from diptych.core.errors import UsageError
 from diptych.data.readers import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.encode import encode_collection
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation.auditing import audit_encoder
 from diptych.training.evaluations import audit_run
 from diptych.training.recipe import Recipe
@@ -42,15 +42,7 @@ def test_with_and_without_shortcuts_and_of_at_most_so_many_images(
 ) -> None:
     whole, encoder = read_collection(scenes_folder), DualEncoder.load(run_folder / "best")
     shortcuts = Shortcuts.of(ShortcutOptions(digits="drawn", digit_size=5), whole, "train", 0)
-    asked = []
-
-    def encode(part: Any, split: str, folder: Path) -> Any:
-        asked.append((split, list(part.image_ids), folder.name))
-        return encode_collection(encoder, part, tmp_path / folder.name, split)
-
-    found = audit_encoder(
-        encoder, whole, tmp_path, shortcuts=shortcuts, most=30, seed=1, encode=encode, **QUICK
-    )
+    found = audit_encoder(encoder, whole, tmp_path, shortcuts=shortcuts, most=30, seed=1, **QUICK)
     assert list(found.conditions) == ["without", "with"]
     assert found.held("without", "image", "shortcut", "linear") is None
     for side in ("image", "caption"):
@@ -61,10 +53,9 @@ def test_with_and_without_shortcuts_and_of_at_most_so_many_images(
     assert "a unique number on every image and its captions" in found.protocol.about["shortcuts"]
     assert (tmp_path / "scenes-test-with-shortcuts" / "embedded_collection.json").is_file()
     assert found.protocol.images == (30, 16, 16)
-    split, ids, name = asked[0]
-    assert (split, name) == ("train", "scenes-train-30-of-48-seed-1")
-    assert ids == sorted(set(ids))
-    assert ids != list(whole.split("train").image_ids)[:30]  # drawn, not the first
+    ids = EncodedCollection.open(tmp_path / "scenes-train-30-of-48-seed-1").images.ids
+    assert list(ids) == sorted(set(ids))
+    assert list(ids) != list(whole.split("train").image_ids)[:30]  # drawn, not the first
 
 
 def test_a_runs_splits_and_shortcuts_are_its_recipes(

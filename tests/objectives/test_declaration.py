@@ -49,6 +49,7 @@ BOTH_WAYS = {
     "siglip": lambda i2t, t2i, shape: i2t,
     "triplet": lambda i2t, t2i, shape: i2t + t2i,
     "triplet-hardest": lambda i2t, t2i, shape: i2t + t2i,
+    "triplet-top": lambda i2t, t2i, shape: i2t + t2i,
 }
 # What is trained where a recipe gives a name alone.
 DEFAULTS = {
@@ -64,8 +65,9 @@ DEFAULTS = {
     "smoothap": {"temperature": 0.01},
     "triplet": {"margin": 0.2, "reduction": "sum"},
     "triplet-hardest": {"margin": 0.2, "reduction": "sum"},
+    "triplet-top": {"k": 8, "margin": 0.2, "reduction": "sum"},
 }
-FUNCTIONS = {"convse++": "convse_plus_plus", "nt-xent": None, "triplet-hardest": None}
+FUNCTIONS = {"convse++": "convse_plus_plus", "nt-xent": None, "triplet-hardest": None, "triplet-top": None}
 
 
 def build(name: str, **options: object) -> Objective:

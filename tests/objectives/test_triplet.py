@@ -6,18 +6,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from diptych.core.errors import UsageError
 from diptych.objectives import triplet
-from diptych.objectives.triplet import Triplet, TripletHardest
+from diptych.objectives.triplet import Triplet, TripletHardest, TripletTop
 
 
-def slow(scores: np.ndarray, positives: np.ndarray, margin: float, hardest: bool) -> tuple[float, int]:
+def slow(scores: np.ndarray, positives: np.ndarray, margin: float, hardest: int | None) -> tuple[float, int]:
     """Triplets one by one; the sum and the number of (query, positive) pairs of one direction."""
     total, pairs = 0.0, 0
     for query in range(len(scores)):
         negatives = [s for s, p in zip(scores[query], positives[query], strict=True) if not p]
         for score in scores[query][positives[query]]:
             hinges = [max(0.0, margin - score + n) for n in negatives]
-            total += max(hinges, default=0.0) if hardest else sum(hinges)
+            total += sum(sorted(hinges, reverse=True)[:hardest])
             pairs += 1
     return total, pairs
 
@@ -47,11 +48,22 @@ def test_by_hand() -> None:
 @given(st.integers(0, 10_000), st.booleans(), st.sampled_from([0.0, 0.2, 1.0]))
 def test_agrees_with_triplets_one_by_one(seed: int, hardest: bool, margin: float) -> None:
     scores, positives = random_case(seed)
-    i2t, pairs = slow(scores.numpy(), positives.numpy(), margin, hardest)
-    t2i, _ = slow(scores.numpy().T, positives.numpy().T, margin, hardest)
+    i2t, pairs = slow(scores.numpy(), positives.numpy(), margin, 1 if hardest else None)
+    t2i, _ = slow(scores.numpy().T, positives.numpy().T, margin, 1 if hardest else None)
     assert triplet(scores, positives, margin, hardest=hardest).item() == pytest.approx(i2t + t2i, abs=1e-12)
     mean = triplet(scores, positives, margin, hardest=hardest, reduction="mean").item()
     assert mean == pytest.approx((i2t + t2i) / pairs, abs=1e-12)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 7))
+def test_the_k_hardest_are_those_of_triplets_one_by_one(seed: int, k: int) -> None:
+    """Up to more than there are: then it is the sum over all."""
+    scores, positives = random_case(seed)
+    i2t, _ = slow(scores.numpy(), positives.numpy(), 0.2, k)
+    t2i, _ = slow(scores.numpy().T, positives.numpy().T, 0.2, k)
+    assert TripletTop(k=k).forward(scores, positives).item() == pytest.approx(i2t + t2i, abs=1e-12)
+    with pytest.raises(UsageError, match="k 0"):
+        TripletTop(k=0)
 
 
 def test_published_pairs_make_other_captions_negatives() -> None:

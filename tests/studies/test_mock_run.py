@@ -34,9 +34,9 @@ def _measured(on: EvaluatedOn) -> Measured:
 
 def _off(cell: Cell, by: float) -> float:
     """Return a value that is off by so many times what is allowed; of a bound, on the other side."""
-    if cell.bound:
-        return cell.value + (1 if cell.bound == "<" else -1) * (-1 if not by else 1) * 1e-3
     allowed = max(cell.tolerance * abs(cell.value), 2 * (cell.seed_sd or 0.0), cell.rounding)
+    if cell.bound:
+        return cell.value + (1 if cell.bound == "<" else -1) * (by * allowed or -1e-3)
     return cell.value + by * (allowed or 1e-3)
 
 

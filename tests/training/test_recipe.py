@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from diptych.core.errors import RecipeError, UnknownNameError
-from diptych.training.recipe import load_recipe, parse_recipe, recipe_names
+from diptych.core.errors import RecipeError, UnknownNameError, UsageError
+from diptych.training.recipe import collection_of, load_recipe, parse_recipe, recipe_names
+from diptych.training.sections import Data
 
 MINIMAL = "[[stages]]\nepochs = 1\nlearning_rate = 0.1\n"
 
@@ -93,3 +94,14 @@ def test_the_recipe_differs_from_the_one_it_controls_for_in_the_tower_alone() ->
     for text in ("name", "description"):
         assert control.pop(text) != other.pop(text)
     assert control == other
+
+
+def test_fewer_images_to_train_on_are_among_those_of_more(scenes_folder: Path) -> None:
+    whole = collection_of(Data(path=str(scenes_folder)))
+    few, more = (collection_of(Data(path=str(scenes_folder), images=count)) for count in (5, 9))
+    assert set(few.split("train").image_ids) < set(more.split("train").image_ids)
+    assert [few.split("train").n_images, more.split("train").n_images] == [5, 9]
+    assert few.split("test").image_ids == whole.split("test").image_ids
+    assert few.split("val").captions == whole.split("val").captions
+    with pytest.raises(UsageError, match="data.images 99999 of"):
+        collection_of(Data(path=str(scenes_folder), images=99999))

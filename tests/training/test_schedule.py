@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -26,7 +27,15 @@ def test_cosine_ends_at_its_final_share() -> None:
     assert found[9] + found[10] == pytest.approx(1.1)
 
 
-@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+def test_a_line_falls_by_the_same_at_every_step() -> None:
+    found = rates(5, schedule="linear", final=0.05)
+    assert found[0] == 1.0
+    assert found[-1] == pytest.approx(0.05)
+    assert [a - b for a, b in itertools.pairwise(found)] == pytest.approx([0.05] * 19)
+    assert rates(3, schedule="linear", per="epoch")[::3] == pytest.approx([1.0, 0.75, 0.5, 0.25])
+
+
+@pytest.mark.parametrize("schedule", ["constant", "cosine", "linear"])
 def test_warm_up_is_linear_and_ends_at_the_top(schedule: str) -> None:
     found = rates(5, schedule=schedule, warmup=4)
     assert found[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])

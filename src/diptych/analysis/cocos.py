@@ -162,6 +162,7 @@ def counts_of(weights: Weights, epsilon: float = 0.01) -> Counts:
     summed = (size * counted).sum(dim=1)
     active = (size > epsilon).any(dim=1)
     within_per_query = None
+    negatives = (size * ~weights.positives).double()
     if weights.within is not None:
         own = weights.within.abs()
         own_counted = (own > epsilon) & weights.unrelated
@@ -170,12 +171,17 @@ def counts_of(weights: Weights, epsilon: float = 0.01) -> Counts:
         summed = summed + (own * own_counted).sum(dim=1)
         active = active | own_counted.any(dim=1)
         within_per_query = float(within_each.double().mean())
+        negatives = torch.cat([negatives, (own * weights.unrelated).double()], dim=1)
+    moved = negatives[negatives.sum(dim=1) > 0]
+    shares = moved / moved.sum(dim=1, keepdim=True)
+    effective = torch.special.entr(shares).sum(dim=1).exp()
     return Counts.of(
         each.cpu().numpy(),
         int(active.sum()),
         negatives_weight=float(summed.double().mean()),
         positives_weight=float((size * weights.positives).sum(dim=1).double().mean()),
         within_per_query=within_per_query,
+        effective=float(effective.mean()) if len(effective) else None,
     )
 
 

@@ -59,6 +59,7 @@ COUNTS = (
         "negatives_weight", "W^-", "summed weight of the negatives that contribute, mean over queries", 3
     ),
     Counted("positives_weight", "W^+", "summed weight of the positives, mean over queries", 3),
+    Counted("effective", "C^eff", "exponential of the entropy of all negatives' weights, mean over queries"),
 )
 
 
@@ -75,6 +76,9 @@ class Counts:
     negatives_weight: float | None = None  # W^-, of the contributing negatives of a query, mean over queries
     positives_weight: float | None = None  # W^+, of all positives of a query, mean over queries
     within_per_query: float | None = None  # of objectives with in-modality negatives: their part of per_query
+    effective: float | None = (
+        None  # effective number of negatives: as many of equal weights have their entropy
+    )
 
     @classmethod
     def of(cls, each: np.ndarray, active: int | None = None, **given: float | None) -> Counts:

@@ -34,6 +34,8 @@ class ImageTowerConfig(Options):
             to end instead of the backbone's own pooling: features that keep where things are.
         freeze_batch_norm: keep batch-norm statistics as they are even when the backbone is trained; needed
             where they are folded away or batches are small.
+        compat: ``batch-statistics``: a frozen backbone is in training mode, as in published VSE++ code: its batch
+            norm takes the statistics of each batch, and its running ones drift.
     """
 
     kind: Literal["pictures"] = "pictures"
@@ -49,6 +51,7 @@ class ImageTowerConfig(Options):
     bias: bool = True  # whether the head's layers have one
     batch_norm: bool = False  # normalise the head's output over the batch, before unit length
     freeze_batch_norm: bool = False
+    compat: Literal["none", "batch-statistics"] = "none"
 
     @property
     def summary(self) -> str:
@@ -125,13 +128,10 @@ class ImageTower(Tower):
         return self.project(self.features(pictures))
 
     def train(self, mode: bool = True) -> ImageTower:
-        """Set training mode for what is trained: a frozen backbone stays as it was evaluated.
-
-        (In published VSE++ code its batch-norm statistics drift.)
-        """
+        """Set training mode for what is trained: a frozen backbone stays as it was evaluated."""
         super().train(mode)
         frozen = not any(parameter.requires_grad for parameter in self.backbone.parameters())
-        if mode and frozen:
+        if mode and frozen and self.config.compat == "none":
             self.backbone.eval()
         elif mode and self.config.freeze_batch_norm:
             for module in self.backbone.modules():

@@ -7,7 +7,7 @@ are trained on embeddings of that condition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,6 @@ from diptych.encoders.encode import encode_collection
 from diptych.evaluation.shortcuts import WITH
 from diptych.metrics import Bootstrap
 
-Encode = Callable[[Collection, str, Path], EncodedCollection]
-"""A part of a collection, its split and a folder to keep rows in, to rows."""
-
 USUAL = ("train", "val", "test")
 """Names of splits, unless others are given."""
 
@@ -48,7 +45,6 @@ def audit_encoder(
     most: int = MOST_ROWS,
     samples: int = 1000,
     tested: Collection | None = None,
-    encode: Encode | None = None,
     about: dict[str, Any] | None = None,
 ) -> Audit:
     """Audit any encoder on a collection that says facts, or on the words of any other.
@@ -64,7 +60,6 @@ def audit_encoder(
         most: training images, and training rows per question.
         samples: bootstrap resamples of the intervals.
         tested: other data that the probes of ``collection`` are tested on, instead of its test split.
-        encode: makes rows without shortcuts in another way, for example from cached features.
         about: what else the figures depend on.
 
     Raises:
@@ -78,7 +73,6 @@ def audit_encoder(
             f"{collection.name} has no split {missing[0]!r}; an audit needs splits to train, choose and test",
             f"it has: {', '.join(collection.split_sizes)}",
         )
-    encode = encode or (lambda part, split, place: encode_collection(encoder, part, place, split))
     plain = [collection.split(name) for name in needed]
     names = [safe_name(f"{collection.name}-{name}") for name in needed]
     if tested is not None:
@@ -92,7 +86,7 @@ def audit_encoder(
         plain[0] = plain[0].subset(drawn)
     conditions = {
         "without": tuple(
-            _encoded(part, encode(part, split, folder / place))
+            _encoded(part, encode_collection(encoder, part, folder / place, split))
             for part, split, place in zip(plain, splits, names, strict=True)
         )
     }

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Unpack
+from typing import Unpack
 
 from torch import Tensor
 
+from diptych.core.errors import UsageError
 from diptych.objectives.declaration import (
     Choices,
     Directed,
@@ -46,13 +47,16 @@ class _Hinges:
         return violating.to(block.rows.dtype)
 
 
-def _pairs(scores: Tensor, positives: Tensor, margin: float, hardest: bool) -> Tensor:
-    """(pairs,) the loss of each (query, positive), row by row."""
-    if not hardest:
+def _pairs(scores: Tensor, positives: Tensor, margin: float, hardest: int | None) -> Tensor:
+    """(pairs,) the loss of each (query, positive), row by row; of so many hardest negatives, or of all."""
+    if hardest is None:
         return pair_losses(_Hinges(margin), scores, positives)
     queries, places = positives.nonzero(as_tuple=True)
-    negatives = scores.masked_fill(positives, -math.inf).max(dim=1).values
-    return (margin + negatives[queries] - scores[queries, places]).relu()
+    negatives = scores.masked_fill(positives, -math.inf)
+    if hardest == 1:  # of equally hard ones the first
+        return (margin + negatives.max(dim=1).values[queries] - scores[queries, places]).relu()
+    top = negatives.topk(min(hardest, scores.shape[1]), dim=1).values
+    return (margin + top[queries] - scores[queries, places][:, None]).relu().sum(dim=1)
 
 
 @declared(
@@ -63,7 +67,7 @@ class Triplet(Directed):
 
     reduction: Reduction = "sum"
     combined = "sum"
-    hardest: ClassVar[bool] = False
+    hardest: int | None = None
 
     def __init__(self, margin: float = 0.2, **choices: Unpack[Choices]) -> None:
         super().__init__(**choices)
@@ -88,7 +92,22 @@ class Triplet(Directed):
 class TripletHardest(Triplet):
     """Only the hardest in-batch negative of each query (Triplet SH)."""
 
-    hardest = True
+    hardest = 1
+
+
+@declared(
+    "triplet-top",
+    "sum of hinges over the k hardest in-batch negatives",
+    "between Eq. 4 (all) and Eq. 6 (one) of Faghri et al. 2018",
+)
+class TripletTop(Triplet):
+    """Sum of hinges over the k hardest in-batch negatives of each query."""
+
+    def __init__(self, k: int = 8, margin: float = 0.2, **choices: Unpack[Choices]) -> None:
+        super().__init__(margin, **choices)
+        if k < 1:
+            raise UsageError(f"k {k}", "give the number of hardest negatives, such as 8")
+        self.k = self.hardest = k
 
 
 def triplet(

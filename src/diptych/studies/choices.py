@@ -10,7 +10,7 @@ from pydantic import field_validator, model_validator
 from diptych.core.errors import UsageError
 from diptych.core.options import Options, command_line, parameter, parse_values
 from diptych.data.several import DataChoices
-from diptych.studies.plan import Choices, LogData
+from diptych.studies.plan import POSITIVES_OPTION, Choices, LogData
 from diptych.studies.results import Results
 from diptych.studies.runner import run_study
 from diptych.studies.study import SettingName, Study
@@ -52,6 +52,7 @@ class RunOptions(Options):
     )
     regions: Path | None = parameter(None, "An .npy file of region features, for VSRN.")
     positives: str | None = parameter(None, "Further judgements to measure by, NAME:PATH, e.g. cxc:FOLDER.")
+    positives_option: list[str] = parameter([], "KEY=VALUE, e.g. originals=true. Repeatable.")
     set_: list[str] = parameter(
         [],
         "KEY=VALUE for the recipes of all rows, e.g. model.image.weights=FILE; or what a row is, e.g. "
@@ -89,7 +90,7 @@ def run_chosen(study: Study, folder: Path, data: StudyData, options: RunOptions)
         regions=None if options.regions is None else str(options.regions.resolve()),
         values=whole_paths(parse_values(options.set_, "--set"), {*PATHS, *given, *study.paths}),
         targets=options.targets,
-        positives=options.positives,
+        positives=options.positives and POSITIVES_OPTION.join([options.positives, *options.positives_option]),
         **data.choices(study),
     )
     words, apart = ("diptych", "study", "run", study.name), ("features", "accelerator", "devices")

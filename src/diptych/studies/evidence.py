@@ -142,7 +142,9 @@ class Evidence:
         alike = len(one) == len(other) and all(
             np.array_equal(a[1], b[1]) for a, b in zip(one, other, strict=True)
         )
-        if not one or not alike or first[1] != second[1]:
+        on = [[name for name in self.centric if of.startswith(f"{name} ")] for _, of in (first, second)]
+        same = first[1] == second[1] or (first[0] == second[0] and on[0] == on[1])  # column, or row
+        if not one or not alike or not same:
             return None
         return _spread([(a - b, cluster) for (a, cluster), (b, _) in zip(one, other, strict=True)])
 
@@ -190,19 +192,20 @@ class Kept(Artifact, kind="study-queries", recreate="diptych study run: it measu
 
     Attributes:
         values: column → (n,) one value per query.
-        cluster: (n,) the number of each query's cluster: captions of one picture are asked together.
+        cluster: (n,) the number of each query's cluster: captions of one picture are asked together. Where
+            queries differ, one by the first word of a column.
         examples: what a report shows of single queries.
     """
 
     values: dict[str, np.ndarray]
-    cluster: np.ndarray
+    cluster: np.ndarray | dict[str, np.ndarray]
     examples: list[dict[str, Any]] = field(default_factory=list)
 
 
 def keep(
     folder: Path,
     values: Mapping[str, np.ndarray],
-    cluster: np.ndarray,
+    cluster: np.ndarray | dict[str, np.ndarray],
     shown: list[dict[str, Any]] | None = None,
 ) -> None:
     """Write what a measurement keeps."""
@@ -220,7 +223,8 @@ def queries_in(folder: Path, column: str) -> tuple[Queries, ...]:
     from diptych.evaluation import Result
 
     if (kept := kept_in(folder)) is not None:
-        return ((kept.values[column], kept.cluster),) if column in kept.values else ()
+        cluster = kept.cluster[column.split(" ")[0]] if isinstance(kept.cluster, dict) else kept.cluster
+        return ((kept.values[column], cluster),) if column in kept.values else ()
     if not (folder / Result.marker()).is_file():
         return ()
     result = Result.open(folder)

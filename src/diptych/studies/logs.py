@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
+import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -184,11 +184,11 @@ class Counted:
                         most, least = sum(days[:_MOST]), sum(days[_MOST:])
                         shares |= {"three most": most, "four least": least, "difference": abs(most - least)}
             case "channels":  # the thesis divides by n − 1
-                groups = sum(row["standardised"] is not None for row in rows)
+                rates = [100 * row["rate"] for row in rows if row["standardised"] is not None]
                 for columns in values.values():
-                    if "standardised" in columns and groups > 1:
-                        rate = columns["standardised"] * math.sqrt((groups - 1) / groups)
-                        columns[f"standardised{PUBLISHED}"] = rate
+                    if "standardised" in columns and len(rates) > 1:
+                        away = columns["rate"] - statistics.fmean(rates)
+                        columns[f"standardised{PUBLISHED}"] = away / (statistics.stdev(rates) or 1.0)
             case "device-transitions":
                 for name, columns in values.items():
                     own = [row for row in rows if self._row(row) == name]

@@ -29,6 +29,9 @@ BASE_SEED = 0
 FINE_TUNE = "fine_tune"
 """The recipe key of a pretrained encoder to go on from."""
 
+POSITIVES_OPTION = " --positives-option "
+"""Stands before each option of further judgements, after their ``NAME:PATH``: as ``diptych evaluate`` has it."""
+
 MEASURE = "measure"
 """What the keys of measuring begin with in --set."""
 
@@ -67,7 +70,7 @@ class Choices:
         regions: an .npy file of region features, for rows that take them.
         targets: a sentence-transformers model, or ``lsa``, for rows that have latent targets.
         values: dotted keys and values for all rows; a key of what a row does not have leaves it as it is.
-        positives: further judgements to measure by, ``NAME:PATH``.
+        positives: further judgements to measure by, ``NAME:PATH``, with options after :data:`POSITIVES_OPTION`.
         collections: a name (empty: the collection's own) and a recipe's data section for each, of studies
             of several collections; the setting's own when empty.
         log: a shop's log, of studies of logs; the setting's own when not given.
@@ -348,9 +351,13 @@ class Plan:
         ``paper`` or ``published`` has itself.
         """
         found = []
+        own = {SECTIONS.get(one.kind) for one in (row, *self.bases_of(row))}
+        others = {section for section in SECTIONS.values() if section not in own}
+        given = {one.given for one in (*self.study.rows, *self.study.bases)}
         for key, value in self.choices.values.items():
-            measured = self.study.of in ("log", "catalogue") and key.startswith(f"{MEASURE}.") and key != f"{MEASURE}.jobs"
-            if (is_place(key) and not measured) or key in {one.given for one in (*self.study.rows, *self.study.bases)}:
+            section = key.partition(".")[0]
+            measured = self.study.of in ("log", "catalogue") and section == MEASURE and key != f"{MEASURE}.jobs"
+            if (is_place(key) and not measured) or key in given or section in others:
                 continue
             if not any(_has(self, name, row, key, value) for name in ("paper", "published")):
                 found.append(key)

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
+from diptych.core.options import parse_values
 from diptych.studies.dense import encoded_split
 from diptych.studies.evidence import Trajectory
+from diptych.studies.plan import POSITIVES_OPTION
 from diptych.studies.results import Measurement
 from diptych.studies.sources import Subject
 from diptych.studies.study import PUBLISHED
@@ -80,6 +82,8 @@ class Retrieval:
         """By the collection's own pairs, or by further judgements ``NAME:PATH``."""
         from diptych.evaluation.evaluate_encoder import evaluate_encoded, positives_of
 
+        named, *given = ("" if source is None else source).split(POSITIVES_OPTION)
+        options = parse_values(given, POSITIVES_OPTION.strip())
         run, dataset, split = subject.run, subject.collection.name, subject.run.recipe.data.test
         protocol = self.protocols.get(dataset.lower(), "full") if source is None else "full"
         judged_by = "own" if source is None else source.partition(":")[0]
@@ -91,7 +95,7 @@ class Retrieval:
             encoded,
             run.folder / "evaluation" / name,
             measures,
-            positives=None if source is None else positives_of(encoded, source),
+            positives=None if source is None else positives_of(encoded, named, **options),
             protocol=protocol,
             samples=0,
             trec=False,

@@ -59,6 +59,7 @@ class SearchOptions(Options):
     items: int = Field(123_287, ge=1)
     queries: int = Field(1024, ge=1)
     noise: float = Field(0.5, ge=0)  # of copies, where images are fewer than items
+    dense_gb: float = Field(4.0, gt=0)  # of terms as dense rows, several times that while linked
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,22 @@ def items_of(base: DenseRows | Head, chosen: SearchOptions) -> Items:
     return Items(SparseEmbeddings.open(folder), rows.texts.rows[places], rows.unexpanded.rows[places])
 
 
+def as_dense(there: Items, gigabytes: float) -> tuple[Items, Items]:
+    """Return as many bags of terms as fit into memory, and the same as dense rows of the terms that any of all has."""
+    items = there.items
+    assert isinstance(items, SparseEmbeddings)
+    has = np.bincount(items.rows.indices, minlength=items.width) > 0
+    has[0] |= not has.any()
+    terms = np.flatnonzero(has)
+    count = min(len(items), max(1, int(gigabytes * 2**30 / (4 * len(terms)))))
+    first = "" if count == len(items) else f"the first {count:,} of "
+    about = {**items.about, "items": f"{first}{items.about['items']}, as dense rows of {len(terms):,} terms"}
+    few = replace(items, ids=list(items.ids[:count]), rows=items.rows[:count], about=about)
+    rows, queries, own = (part[:, terms].toarray() for part in (few.rows, there.queries, there.own))
+    dense = Embeddings(few.ids, rows, items.encoder, items.data, items.kind, about)
+    return replace(there, items=few), Items(dense, queries, own)
+
+
 def _grown(dense: DenseRows, chosen: SearchOptions, folder: Path) -> Embeddings:
     """Return images of all splits, those of the test split first, and where these are too few noisy copies."""
     parts = [dense.encoded(split).images for split in reversed(dense.splits)]
@@ -167,13 +184,17 @@ class Searching:
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Build the index and time it, one thread."""
         base, chosen = subject.run.base, subject.run.options
-        there, engine = items_of(base, chosen), ENGINES.get(chosen.engine)
+        bags, engine = items_of(base, chosen), ENGINES.get(chosen.engine)
+        as_terms = isinstance(base, Head) and engine.vectors == "sparse"
+        there = bags
+        if isinstance(base, Head) and not as_terms:
+            bags, there = as_dense(bags, chosen.dense_gb)
         values: dict[str, float] = {}
         asked, efforts = int(there.queries.shape[0]), []
         with single_thread():
             sample = there.queries[:_SAMPLE] if engine.approximate else None
             index = build_index(there.items, chosen.engine, sample=sample, **chosen.options)
-            best = best_ids(there.items, there.queries)
+            best = best_ids(bags.items, bags.queries)  # of items without a term in common none is best
             for k in CUTOFFS:
                 effort = _effort(index, there, chosen, k, best) if chosen.equal_recall else {}
                 rate, alone, ids = time_search(_search(index, there, chosen, **effort), asked, k)
@@ -186,10 +207,10 @@ class Searching:
                 efforts += [f"{name} {value} @{k}" for name, value in effort.items()]
         # Queries without terms find nothing, and have no recall.
         values = {name: value for name, value in values.items() if not math.isnan(value)}
-        if isinstance(base, Head) and not engine.two_stages:  # of what is scored against all items
+        if as_terms and not engine.two_stages:  # of what is scored against all items
             values["FLOPs"] = flops(there.own if chosen.own_terms else there.queries, there.items.rows)
         on = Measured(subject.collection.name, "all", len(there.items), asked)
-        return (Measurement(values, on, _protocol(there, chosen, index, efforts)),)
+        return (Measurement(values, on, _protocol(bags, chosen, index, efforts)),)
 
 
 def _search(index: Index, there: Items, chosen: SearchOptions, **options: Any) -> Search:

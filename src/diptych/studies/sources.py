@@ -56,7 +56,7 @@ class Subject:
             given, a head, a search.
         collection: all splits.
         features: folder of cached features.
-        positives: further judgements to measure by, as ``NAME:PATH``.
+        positives: further judgements to measure by, as :class:`~diptych.studies.plan.Choices` has them.
         begun_with: where the encoder that training began with is today; where the run's recipe says, when
             not given.
         measuring: what a person set about measuring (``--set measure.words=FILE``).

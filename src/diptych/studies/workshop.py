@@ -23,7 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, PositiveInt
 
 from diptych.commerce.purchase_intent.options import Compat, DescribeOptions, SessionKey, SessionOptions
 from diptych.core.errors import DataError, UnknownNameError
@@ -54,6 +54,10 @@ def _as_steps(given: Any) -> Any:
     return tuple(given) if isinstance(given, list) else (given,) if isinstance(given, int) else given
 
 
+def _as_pair(given: Any) -> Any:
+    return tuple(given) if isinstance(given, list) else given
+
+
 class LogOptions(Options):
     """How a log is measured (``--set measure.KEY=VALUE``)."""
 
@@ -69,7 +73,10 @@ class LogOptions(Options):
     folds: int = Field(10, ge=2)
     # pages that are open, e.g. [0, 1, 5, 10]; all when not given
     steps: Annotated[tuple[int, ...] | None, BeforeValidator(_as_steps)] = Field(None, min_length=1)
-    sessions: int | None = Field(None, ge=1)  # at most so many are predicted on, of persons drawn at random
+    # predicted on, of persons drawn at random: at most so many anonymous and identified ones, or a number of both
+    sessions: Annotated[PositiveInt | tuple[PositiveInt, PositiveInt], BeforeValidator(_as_pair)] | None = (
+        None
+    )
     seed: int = Field(0, ge=0)  # of draws, splits and models
     jobs: int = Field(1, ge=1)
 
@@ -187,18 +194,26 @@ def command(verb: str, *arguments: object) -> str:
     return words.replace("{", "{{").replace("}", "}}")
 
 
-def sampled(features: FeatureTable, sessions: int, seed: int) -> FeatureTable:
-    """Return the sessions of persons drawn at random, until there are ``sessions`` of them or a few more."""
+def sampled(features: FeatureTable, sessions: int | tuple[int, int], seed: int) -> FeatureTable:
+    """Return the sessions of persons drawn at random: until there are ``sessions`` of them or a few more, or so many
+    of each setting at the first step."""
     import numpy as np
 
-    if len(features) <= sessions:
+    if isinstance(sessions, int):
+        asked = [(np.arange(len(features)), sessions)]
+    else:
+        first = features.steps[0]
+        populations = [features.population(setting, first) for setting in features.settings]
+        asked = list(zip(populations, sessions, strict=True))
+    if all(len(rows) <= most for rows, most in asked):
         return features
     persons, inverse = np.unique(features.persons, return_inverse=True)
-    order = np.random.default_rng(seed).permutation(len(persons))
-    counts = np.bincount(inverse, minlength=len(persons))[order]
-    chosen = np.zeros(len(persons), dtype=bool)
-    chosen[order[: int(np.searchsorted(np.cumsum(counts), sessions)) + 1]] = True
-    rows = np.flatnonzero(chosen[inverse])
+    place = np.argsort(np.random.default_rng(seed).permutation(len(persons)))[inverse]
+    if isinstance(sessions, int):
+        rows = np.flatnonzero(place <= np.sort(place)[sessions - 1])
+    else:
+        drawn = (rows[np.argsort(place[rows], kind="stable")][:most] for rows, most in asked)
+        rows = np.sort(np.concatenate(list(drawn)))
     columns = ("session_ids", "persons", "start_us", "end_us", "pages_before_identified")
     taken: dict[str, Any] = {name: getattr(features, name)[rows] for name in columns}
     mark = fingerprint(features.fingerprint, "sampled", sessions, seed)

@@ -83,6 +83,8 @@ class Loaded:
 class Examples:
     """The training split as tensors, every random choice a function of (seed, epoch, image or caption).
 
+    An image is drawn once per batch that it is in, with a view of its own: by the first of its captions there.
+
     Args:
         targets: (n_captions, width) latent targets; or the model that makes them, for captions that
             end with a shortcut; or None.
@@ -113,6 +115,9 @@ class Examples:
         self._targets = targets
         self._shortcuts = shortcuts
         self._seed = seed
+        caption_image = collection.caption_image
+        first = np.searchsorted(caption_image, caption_image)  # captions of an image stand together
+        self._draw = np.arange(len(caption_image)) - first
         self._decoded: dict[int, Any] = {}
         self._room = _DECODED_BYTES
 
@@ -131,7 +136,7 @@ class Examples:
             endings = given.endings if any(given.endings) else None
         tokens, lengths = self._read_captions(batch.captions, epoch, endings)
         return Loaded(
-            self._images(batch.images, overlays, epoch),
+            self._images(batch, overlays, epoch),
             tokens,
             lengths,
             self._targets_of(batch.captions, endings),
@@ -156,24 +161,30 @@ class Examples:
             return torch.from_numpy(self._targets.encode(texts))
         return torch.from_numpy(np.asarray(self._targets[rows], dtype=np.float32))
 
-    def _images(self, rows: np.ndarray, overlays: list[Overlay | None], epoch: int) -> Tensor:
+    def _images(self, batch: Batch, overlays: list[Overlay | None], epoch: int) -> Tensor:
+        rows = batch.images
+        draws = np.full(len(rows), len(self._draw))
+        np.minimum.at(draws, batch.caption_image, self._draw[batch.captions])
         if self._features is not None:
             stored = self._features.rows
-            if stored.shape[1] == 1:
-                return torch.from_numpy(np.asarray(stored[rows, 0], dtype=np.float32))
-            # One draw for the whole epoch: an image's view does not depend on who else is in the batch.
-            draw = np.random.default_rng([self._seed, 1, epoch]).integers(stored.shape[1], size=len(stored))
-            return torch.from_numpy(np.asarray(stored[rows, draw[rows]], dtype=np.float32))
-        pairs = zip(rows.tolist(), overlays, strict=True)
-        return torch.from_numpy(np.stack([self._picture(row, overlay, epoch) for row, overlay in pairs]))
+            views = np.zeros(len(rows), dtype=np.int64)
+            for draw in np.unique(draws).tolist() if stored.shape[1] > 1 else []:
+                # Of all images: a view does not depend on who else is in the batch.
+                random = np.random.default_rng(_key(self._seed, 1, epoch, draw=draw))
+                views = np.where(
+                    draws == draw, random.integers(stored.shape[1], size=len(stored))[rows], views
+                )
+            return torch.from_numpy(np.asarray(stored[rows, views], dtype=np.float32))
+        each = zip(rows.tolist(), draws.tolist(), overlays, strict=True)
+        return torch.from_numpy(np.stack([self._picture(*one, epoch) for one in each]))
 
-    def _picture(self, row: int, overlay: Overlay | None, epoch: int) -> np.ndarray:
+    def _picture(self, row: int, draw: int, overlay: Overlay | None, epoch: int) -> np.ndarray:
         item = self._item(row)
         if overlay is not None:
             item = OverlaidPicture(item, overlay)
         if self._augmentation is None or isinstance(self._tower, RegionTower):
             return self._tower.prepare(item, row)
-        random = np.random.default_rng([self._seed, 2, epoch, row])
+        random = np.random.default_rng(_key(self._seed, 2, epoch, row, draw=draw))
         return self._tower.augmented(item, row, self._augmentation, random)
 
     def _item(self, row: int) -> Any:
@@ -188,3 +199,8 @@ class Examples:
                 self._room -= size
                 self._decoded[row] = item
         return item
+
+
+def _key(*numbers: int, draw: int) -> list[int]:
+    """Return what a random choice is a function of; ``draw``: which of an epoch's, the first unless said."""
+    return [*numbers, draw] if draw else [*numbers]

@@ -335,7 +335,9 @@ def _latent_targets(
     if shortcuts is not None and shortcuts.options.in_targets:
         return _target_model(run, section.targets, shortcuts.injected(train), "targets")
     model = _target_model(run, section.targets, train, "targets")
-    return targets_of(model, train.captions, root / "targets")
+    targets = targets_of(model, train.captions, root / "targets")
+    order = np.random.default_rng(run.recipe.seed).permutation(len(targets))
+    return targets[order] if section.targets.shuffled else targets
 
 
 def _reconstructor(

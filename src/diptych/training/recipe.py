@@ -12,10 +12,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from diptych.analysis.shortcuts import ShortcutOptions, check_fit
-from diptych.core.errors import ImageError, RecipeError, UnknownNameError, nearest_path
+from diptych.core.errors import ImageError, RecipeError, UnknownNameError, UsageError, nearest_path
 from diptych.core.options import Options
 from diptych.core.reading import file_errors, read_text
 from diptych.data.collection import Collection
@@ -126,6 +127,8 @@ class Recipe(Options):
         if self.features is not None:
             if self.augmentation is not None:
                 raise ValueError("augmentation with cached features does nothing: set features.views instead")
+            if getattr(self.model.image, "compat", "none") == "batch-statistics":
+                raise ValueError("features are cached with running statistics: leave batch-statistics out")
             for number, stage in enumerate(self.stages, 1):
                 if any(pattern in ("*", "image.*") or "backbone" in pattern for pattern in stage.train):
                     raise ValueError(f"stage {number} trains the backbone, whose features are cached")
@@ -274,7 +277,15 @@ def override(values: dict[str, Any], key: str, value: Any, name: str) -> None:
 
 def collection_of(data: Data) -> Collection:
     """Read or generate the data of a recipe."""
-    return read_data(dict(data))
+    collection = read_data(dict(data))
+    if data.images is None:
+        return collection
+    splits = np.asarray(collection.splits)
+    train, others = (np.flatnonzero((splits == data.train) == wanted) for wanted in (True, False))
+    if data.images > len(train):
+        raise UsageError(f"data.images {data.images} of {len(train)} images to train on", "give fewer")
+    chosen = np.random.default_rng(0).permutation(train)[: data.images]
+    return collection.subset(np.sort(np.concatenate([chosen, others])))
 
 
 def whole_paths(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ class Data(Options):
         reader: the format, when it is not recognised.
         options: the reader's options, e.g. ``images``.
         train, validation, test: split names.
+        images: train on so many images of the split, among them those of any smaller number.
         scenes: generate the embedded dataset with these options instead of reading ``path``.
         skip_bad_images: leave out and count pictures that cannot be read instead of failing.
     """
@@ -32,6 +33,7 @@ class Data(Options):
     train: str = "train"
     validation: str = "val"
     test: str = "test"
+    images: int | None = Field(None, ge=2)
     scenes: dict[str, Any] | None = None
     skip_bad_images: bool = False
 
@@ -168,11 +170,11 @@ class Stage(Options):
     Attributes:
         epochs: how many.
         learning_rate: at the top of the schedule.
-        schedule: ``constant``, ``step`` (times ``decay`` every ``step_epochs``) or ``cosine`` (to
-            ``final`` times the learning rate at the end of the stage).
-        per: whether a cosine moves every ``step`` or once an ``epoch``.
+        schedule: ``constant``, ``step`` (times ``decay`` every ``step_epochs``), ``cosine`` or ``linear``
+            (to ``final`` times the learning rate at the end of the stage).
+        per: whether a cosine or a line moves every ``step`` or once an ``epoch``.
         step_epochs, decay: of ``step``.
-        final: of ``cosine``.
+        final: of ``cosine`` and ``linear``.
         warmup: steps over which the learning rate rises linearly from 0.
         train: patterns of parameter names; ``*`` alone unfreezes everything. By default the
             backbone stays frozen.
@@ -182,7 +184,7 @@ class Stage(Options):
 
     epochs: int = Field(ge=1)
     learning_rate: float = Field(gt=0)
-    schedule: Literal["constant", "step", "cosine"] = "constant"
+    schedule: Literal["constant", "step", "cosine", "linear"] = "constant"
     per: Literal["step", "epoch"] = "step"
     step_epochs: int = Field(15, ge=1)
     decay: float = Field(0.1, gt=0, le=1)

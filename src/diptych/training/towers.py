@@ -40,24 +40,21 @@ def learning_rate(stage: Stage, step: int, steps_per_epoch: int) -> float:
     """Return the learning rate of a stage's ``step``-th step, counted from 0.
 
     Warm-up is linear from 0 and reaches the top at step ``warmup``; ``step`` falls by ``decay`` every
-    ``step_epochs`` epochs; ``cosine`` reaches ``final`` × learning rate at the stage's last step, or,
-    moved once per epoch, would reach it with the epoch after the last.
+    ``step_epochs`` epochs; ``cosine`` and ``linear`` reach ``final`` × learning rate at the stage's last
+    step, or, moved once per epoch, would reach it with the epoch after the last.
     """
     if step < stage.warmup:
         return stage.learning_rate * (step + 1) / (stage.warmup + 1)
     if stage.schedule == "step":
         return stage.learning_rate * stage.decay ** (step // (steps_per_epoch * stage.step_epochs))
-    if stage.schedule == "cosine" and stage.per == "epoch":
-        return _cosine(stage, step // steps_per_epoch / stage.epochs)
-    if stage.schedule == "cosine":
+    if stage.schedule == "constant":
+        return stage.learning_rate
+    if stage.per == "epoch":
+        share = step // steps_per_epoch / stage.epochs
+    else:
         last = stage.epochs * steps_per_epoch - 1
-        return _cosine(stage, min(1.0, (step - stage.warmup) / max(1, last - stage.warmup)))
-    return stage.learning_rate
-
-
-def _cosine(stage: Stage, share: float) -> float:
-    """The rate of a cosine after ``share`` of its way."""
-    shape = (1 + math.cos(math.pi * share)) / 2
+        share = min(1.0, (step - stage.warmup) / max(1, last - stage.warmup))
+    shape = (1 + math.cos(math.pi * share)) / 2 if stage.schedule == "cosine" else 1 - share
     return stage.learning_rate * (stage.final + (1 - stage.final) * shape)
 
 

@@ -38,12 +38,14 @@ class TargetOptions(Options):
             takes.
         precision: of ``sentence``: ``float32``, or ``bfloat16`` arithmetic: two to three times as fast on
             processors that have it; all-MiniLM-L6-v2's rows turn by up to 2e-5 in 1 − cosine.
+        shuffled: give each training caption the vector of another one, as a control.
     """
 
     kind: str = "sentence"
     model: str = "sentence-transformers/all-MiniLM-L6-v2"
     precision: Literal["float32", "bfloat16"] = "float32"
     width: int = Field(384, ge=2)  # of lsa: length of a vector
+    shuffled: bool = False
 
 
 @dataclass(frozen=True)

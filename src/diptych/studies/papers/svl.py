@@ -44,7 +44,7 @@ def chosen(study: Study, evidence: Evidence) -> Further:
     """Return which of a block's bounds or budgets claims are judged on, and by what."""
     remarks = []
     for block in [f"{model}-{setup}-" for model in _MODELS for setup in ("none", "unique")]:
-        rows = [row.name for row in study.rows if row.name.startswith(block)]
+        rows = [row.name for row in study.rows if row.name.startswith(block) and not row.extra]
         if judged := evidence.only(rows, _BY):
             values = ", ".join(f"{row} {figure.mean:.1f}" for row, figure in judged.items())
             best = chosen_of(evidence, rows, _BY)
