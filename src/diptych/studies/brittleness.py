@@ -3,8 +3,8 @@
 Embeddings are in the row's folder and shared by all studies, the suite's run by tables 5.3 and 5.4::
 
     rows/ROW/seed-N/
-      embeddings/NAME-SPLIT/     images and captions
-      relevance/NAME-SPLIT/      the same by the relevance model
+      embeddings/NAME-SPLIT/     images and captions; relevance/… the same by the relevance model
+      clean/NAME-SPLIT/          values per query of both directions
       stress/NAME-SPLIT/         a folder of diptych analyse stress, and values per query
       granularity/NAME-SPLIT/    of captions alone
 """
@@ -32,7 +32,6 @@ from diptych.studies.retrieval import RECALLS
 from diptych.studies.sources import Subject, encoder_of, load_encoder
 from diptych.studies.study import PUBLISHED
 from diptych.studies.verdict import Measured
-from diptych.studies.zero_shot import with_sums
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -40,11 +39,8 @@ if TYPE_CHECKING:
     from diptych.evaluation.stress.queries import Part
 
 _LISTS = document("brittleness")["lists"]
-_PERTURBATIONS, _GROUPS = _LISTS["perturbations"], _LISTS["groups"]
-_MEANS = ("distraction", "synonyms", "typos")  # kinds of which the mean is printed
 _SEARCHED = {"coco": 40_504, "flickr30k": 31_783}  # images in the folders that the published runs searched
 _WHOLE = "full, text queries among all pictures of the folder"
-_BESIDE, _ENDING = "beside", ".jpg"
 
 
 class Chosen(LanguageSpec):
@@ -123,13 +119,13 @@ def with_whole_folder(part: Collection) -> Collection:
         str(Path(folder) / file.name)
         for folder in {Path(name).parent for name in names}
         for file in (source.root / folder).glob("*")
-        if file.suffix.lower() == _ENDING
+        if file.suffix.lower() == ".jpg"
     }
     beside = sorted(found - own)
     return replace(
         part,
         image_ids=[*part.image_ids, *beside],
-        splits=[*part.splits, *([_BESIDE] * len(beside))],
+        splits=[*part.splits, *(["beside"] * len(beside))],
         source=FolderSource(source.root, [*names, *beside]),
         source_rows=np.arange(len(names) + len(beside), dtype=np.int64),
         records=None if part.records is None else [*part.records, *({} for _ in beside)],
@@ -172,7 +168,10 @@ class Granularity:
         how: dict[str, Any] = {"language": chosen.open(part), "split": chosen.split}
         right = granularity(part, folder=folder, **how)
         published = granularity(part, compat="published", **how)
-        keep(folder, {one.name: right.column(one.name) for one in right.features}, right.caption_image)
+        each = {one.name: right.column(one.name) for one in right.features}
+        known = {name: ~np.isnan(column) for name, column in each.items()}  # not every caption has a value
+        of = {name: right.caption_image[there] for name, there in known.items()}
+        keep(folder, {name: column[known[name]] for name, column in each.items()}, of)
         values = {one.name: one.mean for one in right.features}
         others = [one for one in published.features if one.compat == "published"]
         values |= {f"{one.name}{PUBLISHED}": one.mean for one in others}
@@ -208,12 +207,12 @@ class Clean(_OfEncoders):
     @property
     def about(self) -> dict[str, Any]:
         """What the measurement depends on besides the encoder and the person's choices."""
-        return {"kind": "brittleness, clean"}
+        return {"kind": "brittleness, clean", "kept": "of every query"}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Evaluate; embeddings are kept in the row's folder."""
+        """Evaluate; embeddings, and what every query has, are kept in the row's folder."""
         from diptych.encoders.encode import encode_collection
-        from diptych.evaluation.stress.queries import queries_of
+        from diptych.evaluation.stress.queries import RSUM, queries_of
 
         chosen, folder = Chosen.read(subject.measuring, "measure"), subject.run.folder
         part, place = chosen.part(subject.collection), chosen.place(subject.collection)
@@ -224,32 +223,30 @@ class Clean(_OfEncoders):
         if chosen.relevance is not None:
             model, there = load_encoder(chosen.relevance), folder / "relevance" / place
             relevant = encode_collection(model, part.encoded, there, chosen.split)
-        as_published = chosen.compat == "published"
-        values, printed = dict[str, float](), dict[str, float]()
-        for way, side in queries_of(part, encoded, relevant).items():
-            names = [*RECALLS, *([_GAIN] if encoded.similarity == "cosine" else [])]
-            found = _means(replace(side, relevance=None).measured([*names, *_ROTATED.values()]))
-            values |= {f"{way} {name}": found[name] for name in names}
+        names = [*RECALLS, RSUM, *([_GAIN] if encoded.similarity == "cosine" else [])]
+        queries, printed = dict[str, np.ndarray](), dict[str, float]()
+        sides = queries_of(part, encoded, relevant)
+        for way, side in sides.items():
+            found = replace(side, relevance=None).measured([*names, *_ROTATED.values()])
+            each = {name: (100 if name.startswith("R") else 1) * of for name, of in found.items()}
+            queries |= {f"{way} {name}": each[name] for name in names}
             if side.relevance is not None:
-                printed[f"{way} {_GAIN}"] = _means(side.measured([_GAIN_PRINTED]))[_GAIN_PRINTED]
-            if way == "i2t" and as_published:
-                printed |= {f"{way} {name}": found[stands] for name, stands in _ROTATED.items()}
-                printed[f"{way} rsum"] = sum(found[f"R-cap@{k}"] for k in (1, 5, 10))
+                printed[f"{way} {_GAIN}"] = float(np.mean(side.measured([_GAIN_PRINTED])[_GAIN_PRINTED]))
+            if way == "i2t" and chosen.compat == "published":
+                printed |= {f"{way} {name}": float(np.mean(each[of])) for name, of in _ROTATED.items()}
+                printed[f"{way} rsum"] = sum(printed[f"{way} {name}"] for name in _ROTATED)
+        kept = f"clean/{place}"
+        keep(folder / kept, queries, {way: side.cluster for way, side in sides.items()})
+        values = {name: float(np.mean(of)) for name, of in queries.items()}
         on, line = chosen.on(part, perturbed=False), part.asking.describe()
         line += f"; {on.protocol}; from text {len(encoded.images):,} pictures; R@k any of the positives, "
         line += "DCG_CM by the evaluated model and clamped to [0, 1]"
-        if as_published:
+        if chosen.compat == "published":
             line += "; as published: captions found among the first k over min(k, 5), columns rotated"
         if relevant is not None:
             line += f"; DCG_CM as published, by {relevant.images.encoder}"
-        values = with_sums(values) | {f"{name}{PUBLISHED}": value for name, value in printed.items()}
-        return (Measurement(values, on, line),)
-
-
-def _means(measured: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Return means over queries, shares in per cent."""
-    scales = {name: 100 if name.startswith("R") else 1 for name in measured}
-    return {name: scales[name] * float(np.mean(values)) for name, values in measured.items()}
+        values |= {f"{name}{PUBLISHED}": value for name, value in printed.items()}
+        return (Measurement(values, on, line, kept=kept),)
 
 
 @dataclass(frozen=True)
@@ -264,8 +261,8 @@ class Suite(_OfEncoders):
         from diptych.analysis.perturbations import PERTURBATIONS
         from diptych.evaluation.stress import StressResult
 
-        versions = {name: PERTURBATIONS.get(name).version for name in _PERTURBATIONS}
-        about = {"kind": "brittleness, suite", "table": self.table}
+        versions = {name: PERTURBATIONS.get(name).version for name in _LISTS["perturbations"]}
+        about = {"kind": "brittleness, suite", "table": self.table, "kept": "means too"}
         return {**about, "format": StressResult.FORMAT, "perturbations": versions}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
@@ -297,7 +294,7 @@ class Suite(_OfEncoders):
         for row in result.rows:
             draws = [open_condition(folder / kept, row.name, seed).values[RSUM] for seed in chosen.drawn]
             queries[row.name] = np.mean(draws, axis=0)
-        keep(folder / kept, queries, side.cluster)
+        keep(folder / kept, _with_means(queries), side.cluster)
         values = _sums(result) if self.table == "rsum" else _similarities(result)
         left_out = "; ".join(f"left out {one}: {why}" for one, why in result.left_out.items())
         line = "; ".join(text for text in (result.protocol_line(), result.method, left_out) if text)
@@ -306,7 +303,6 @@ class Suite(_OfEncoders):
 
 def _sums(result: StressResult) -> dict[str, float]:
     """Return sums of recalls, means of kinds among them, and in per cent which captions change and queries move."""
-    from diptych.analysis.perturbations import PERTURBATIONS
     from diptych.evaluation.stress.queries import RSUM
 
     values = {"none": result.clean["t2i"][RSUM]}
@@ -314,8 +310,15 @@ def _sums(result: StressResult) -> dict[str, float]:
         values[row.name] = row.drop(RSUM).perturbed
         values[f"{row.name} changed"] = 100 * row.changed_share
         values[f"{row.name} moved"] = 100 * (row.sizes["decreased"] + row.sizes["increased"])
-    for kind in _MEANS:
-        members = [name for name in _PERTURBATIONS if PERTURBATIONS.get(name).group == kind]
+    return _with_means(values)
+
+
+def _with_means(values: dict[str, Any]) -> dict[str, Any]:
+    """Return numbers of perturbations, or values per query, with the means of kinds."""
+    from diptych.analysis.perturbations import PERTURBATIONS
+
+    for kind in _LISTS["means"]:
+        members = [name for name in _LISTS["perturbations"] if PERTURBATIONS.get(name).group == kind]
         if values.keys() >= set(members):
             values[kind] = sum(values[name] for name in members) / len(members)
     return values
@@ -323,5 +326,5 @@ def _sums(result: StressResult) -> dict[str, float]:
 
 def _similarities(result: StressResult) -> dict[str, float]:
     """Return mean similarities of who is changed; none where no two perturbations were run."""
-    found = {name: getattr(result.agreement.get("t2i"), name, None) for name in _GROUPS}
+    found = {name: getattr(result.agreement.get("t2i"), name, None) for name in _LISTS["groups"]}
     return {name: value for name, value in found.items() if value is not None}

@@ -100,7 +100,9 @@ def drops(study: Study, evidence: Evidence) -> Further:
     columns = ("perturbation", "changed", *(f"{row}, {name}" for row, name in found))
     maps: list[Any] = [
         _heat_map("here", study, evidence, _LISTS["perturbations"]),
-        _heat_map("printed", study, printed_by(study.published, "thesis"), _LISTS["kinds"]),
+        _heat_map(
+            "printed", study, printed_by(study.published, "thesis"), [*_LISTS["shuffles"], *_LISTS["means"]]
+        ),
     ]
     return Further(
         [Table.of("Drops", after, columns, rows)] if rows else [],

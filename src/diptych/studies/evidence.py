@@ -223,8 +223,10 @@ def queries_in(folder: Path, column: str) -> tuple[Queries, ...]:
     from diptych.evaluation import Result
 
     if (kept := kept_in(folder)) is not None:
+        if column not in kept.values:
+            return ()
         cluster = kept.cluster[column.split(" ")[0]] if isinstance(kept.cluster, dict) else kept.cluster
-        return ((kept.values[column], cluster),) if column in kept.values else ()
+        return ((kept.values[column], cluster),)
     if not (folder / Result.marker()).is_file():
         return ()
     result = Result.open(folder)

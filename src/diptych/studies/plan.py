@@ -243,7 +243,9 @@ class Plan:
         return base if row.kind in SECTIONS or base.recipe in self.setting.recipes else None
 
     def bases_of(self, row: Row) -> Iterator[Row]:
-        """Yield the rows that ``row`` starts from, the first of them first."""
+        """Yield the rows that ``row`` starts from or has its targets of, the first of them first."""
+        if row.targets:
+            yield self.study.row(row.targets)
         if (base := self.base_of(row)) is not None:
             yield from self.bases_of(base)
             yield base
@@ -316,6 +318,9 @@ class Plan:
         if base is not None:
             base = base.resolve()
             changes |= {FINE_TUNE: str(base / "best")} if fine_tuned else {"warm_start": str(base)}
+        if row.targets:
+            run = self.target(self.study.row(row.targets)).resolve()
+            changes["reconstruction.targets"] = {"kind": "dual", "model": str(run / "best")}
         where = self.choices.regions, self.dataset
         plain = plain_recipe(self.study, self.setting, row, changes, *where)
         if self.choices.targets is not None:
@@ -356,7 +361,9 @@ class Plan:
         given = {one.given for one in (*self.study.rows, *self.study.bases)}
         for key, value in self.choices.values.items():
             section = key.partition(".")[0]
-            measured = self.study.of in ("log", "catalogue") and section == MEASURE and key != f"{MEASURE}.jobs"
+            measured = (
+                self.study.of in ("log", "catalogue") and section == MEASURE and key != f"{MEASURE}.jobs"
+            )
             if (is_place(key) and not measured) or key in given or section in others:
                 continue
             if not any(_has(self, name, row, key, value) for name in ("paper", "published")):
@@ -384,7 +391,8 @@ def plain_recipe(
 
     values = copy.deepcopy(recipe_values(study.paper.key, setting.recipes[row.recipe]))
     of_setting = setting.changes_of(row.name, dataset)
-    own = {**row.options, **dict.fromkeys(row.without), **of_setting, **changes}
+    first = {"data": changes["data"]} if "data" in changes else {}  # rows may change keys of it
+    own = {**first, **row.options, **dict.fromkeys(row.without), **of_setting, **changes}
     if row.regions and regions is not None:
         options = dict(own.get("data", {}).get("options", {}))
         own["data.options"] = {**options, "regions": regions}

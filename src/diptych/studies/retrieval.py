@@ -141,6 +141,7 @@ _COUNTS = {
     "without_gradient": "C^0",
     "negatives_weight": "W^qv-",
     "positives_weight": "W^qv+",
+    "effective": "C^eff",
 }
 _OTHER_EPSILONS = (0.5, 2.0)  # times ε
 
@@ -186,7 +187,7 @@ class Counting:
         torch.manual_seed(recipe.seed)
         untrained = encoded_split(subject, split, begin_encoder(run, subject.collection).encoder)
         start = self._counted(subject, untrained, "none", self.epsilon)
-        values |= _columns(start, {"per_active_query": "C^q at the start"})
+        values |= _columns(start, {"per_active_query": "C^q at the start", "effective": "C^eff at the start"})
         batches = list(_batches(subject, encoded))
         values["i2t queries"] = statistics.mean(len(batch.images) for batch in batches)
         values["t2i queries"] = statistics.mean(len(batch.captions) for batch in batches)

@@ -67,6 +67,7 @@ class Row:
         without: keys of its recipe that it does not have.
         recipe: which of a setting's recipes it is trained by.
         base: another row that it starts from, made once, with seed 0.
+        targets: another row, made with seed 0, whose text side makes its latent targets.
         given: the key by which a person may give it instead of having it trained (``--set KEY=…``).
         regions: whether it takes region features instead of pictures.
         extra: why it is there although the paper does not print it.
@@ -80,6 +81,7 @@ class Row:
     without: tuple[str, ...] = ()
     recipe: str = "model"
     base: str | None = None
+    targets: str = ""
     given: str = ""
     regions: bool = False
     extra: str = ""

@@ -10,7 +10,7 @@ from diptych.studies.compare import OWN, Block, ComparedCell, ComparedRow, Compa
 from diptych.studies.evidence import Figure
 from diptych.studies.plan import needs_of
 from diptych.studies.published import EvaluatedOn
-from diptych.studies.study import Column, SettingName, Study
+from diptych.studies.study import Column, Study
 
 MARKS = {
     "reproduced": "✓",
@@ -42,7 +42,6 @@ PLANTED = (
 )
 """Stands where claims were judged on generated data."""
 
-_WAYS: tuple[SettingName, ...] = ("quick", "paper")
 _MILLION = 1_000_000  # from here on digits are grouped: a log has that many
 _SEVERAL = 2  # evaluations of the paper beyond which claims have one column for all
 
@@ -59,10 +58,16 @@ def papers_tables(studies: Iterable[Study]) -> list[Table]:
             paper,
             "",
             columns,
-            [(one.name, one.topic, *(one.settings[key].duration for key in _WAYS)) for one in found],
+            [(one.name, one.topic, *_durations(one)) for one in found],
         )
         for paper, found in papers.items()
     ]
+
+
+def _durations(study: Study) -> tuple[str, str]:
+    """How long a study takes on generated data, and in full."""
+    full = study.settings.get("paper") or study.settings["data"]
+    return study.settings["quick"].duration, full.duration
 
 
 def rows_table(study: Study) -> Table:

@@ -58,6 +58,9 @@ def _as_pair(given: Any) -> Any:
     return tuple(given) if isinstance(given, list) else given
 
 
+Sessions = Annotated[PositiveInt | tuple[PositiveInt, PositiveInt], BeforeValidator(_as_pair)]
+
+
 class LogOptions(Options):
     """How a log is measured (``--set measure.KEY=VALUE``)."""
 
@@ -74,9 +77,7 @@ class LogOptions(Options):
     # pages that are open, e.g. [0, 1, 5, 10]; all when not given
     steps: Annotated[tuple[int, ...] | None, BeforeValidator(_as_steps)] = Field(None, min_length=1)
     # predicted on, of persons drawn at random: at most so many anonymous and identified ones, or a number of both
-    sessions: Annotated[PositiveInt | tuple[PositiveInt, PositiveInt], BeforeValidator(_as_pair)] | None = (
-        None
-    )
+    sessions: Sessions | None = None
     seed: int = Field(0, ge=0)  # of draws, splits and models
     jobs: int = Field(1, ge=1)
 

@@ -11,29 +11,23 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from diptych.studies.claims import FINER, combinations
+from diptych.studies.claims import FINER, combinations, lists_of
 from diptych.studies.evidence import Evidence
 from diptych.studies.formulas import Finding, Formula
 from diptych.studies.published import document
 
 _LISTS = document("brittleness")["lists"]
-_KINDS, _GROUPS = _LISTS["kinds"], _LISTS["groups"]
+_KINDS, _GROUPS = [*_LISTS["shuffles"], *_LISTS["means"]], _LISTS["groups"]
 _GAIN = "[{row}: {pair.fine} {column}] / [{row}: {pair.coarse} {column}]"
 _NEEDED = "an encoder measured on every collection that is compared"
 
 
-def _pairs(evidence: Evidence) -> list[dict[str, str]]:
-    """Return collections with their finer ones."""
-    known = {name.lower(): name for name in evidence.centric}
-    return [{"coarse": known[low], "fine": known[low + FINER]} for low in known if low + FINER in known]
-
-
-def _there(evidence: Evidence, text: str, **each: Sequence[Any]) -> list[str]:
+def _there(evidence: Evidence, text: str, **each: str | Sequence[Any]) -> list[str]:
     """Return a text for each encoder and combination of variables that has numbers for all its places."""
     rows = [row for row in evidence.figures if row != "bag"]
-    texts = [text.format(**values) for values in combinations({"row": rows, **each}, {})]
-    places = {one: Formula.parse(f"{one} > 0").places for one in texts}
-    return [one for one in texts if all(evidence.figure(*place) is not None for place in places[one])]
+    named = combinations({"row": rows, **each}, {**_LISTS, **lists_of(evidence)})
+    places = {one: Formula.parse(f"{one} > 0").places for one in (text.format(**values) for values in named)}
+    return [one for one, of in places.items() if all(evidence.figure(*place) is not None for place in of)]
 
 
 def _judged(evidence: Evidence, formulas: Iterable[str]) -> list[Finding]:
@@ -52,14 +46,14 @@ def _means(evidence: Evidence, terms: Mapping[str, Sequence[str]], sign: str) ->
 
 def finer_raises(evidence: Evidence) -> list[Finding]:
     """Judge whether finer captions raise R@1, of each encoder in each direction."""
-    return _judged(evidence, _there(evidence, f"{_GAIN} > 1", pair=_pairs(evidence), column=_LISTS["r@1"]))
+    return _judged(evidence, _there(evidence, f"{_GAIN} > 1", pair="pairs", column="r@1"))
 
 
 def text_gains_more(evidence: Evidence) -> list[Finding]:
     """Judge whether the mean relative gain in R@1 by finer captions is larger from text than from images."""
     term = " - ".join(_GAIN.replace("{column}", column) for column in ("t2i R@1", "i2t R@1"))
     what = "finer captions raise R@1 more from text than from images, on average"
-    return _means(evidence, {what: _there(evidence, term, pair=_pairs(evidence))}, ">")
+    return _means(evidence, {what: _there(evidence, term, pair="pairs")}, ">")
 
 
 def _named_gains(evidence: Evidence, printed: str) -> list[Finding]:
@@ -78,12 +72,13 @@ def _lower(
     evidence: Evidence, lower: Sequence[str], higher: Sequence[str], mean: bool = False
 ) -> list[Finding]:
     """Judge whether columns are below others: on each collection, or in the mean share of clean sums."""
-    on = [*evidence.centric]
     text = "[{row}: {name} {low}] < [{row}: {name} {high}]"
     if mean:
         text = "([{row}: {name} {low}] - [{row}: {name} {high}]) / [{row}: {name} none]"
     there = {
-        f"{low} is below {high}, on average": _there(evidence, text, name=on, low=[low], high=[high])
+        f"{low} is below {high}, on average": _there(
+            evidence, text, name="collections", low=[low], high=[high]
+        )
         for low in lower
         for high in higher
         if low != high
@@ -98,7 +93,9 @@ def _finer_drops(evidence: Evidence, flickr30k: bool) -> list[Finding]:
     """
     term = "[{row}: {pair.fine} {kind}] / [{row}: {pair.fine} none]"
     term += f" - {term.replace('fine', 'coarse')}"
-    pairs = [one for one in _pairs(evidence) if (one["coarse"].lower() == "flickr30k") == flickr30k]
+    pairs = [
+        one for one in lists_of(evidence)["pairs"] if (one["coarse"].lower() == "flickr30k") == flickr30k
+    ]
     thirteen, kinds = (
         {f"{one} costs less if finer": _there(evidence, term, pair=pairs, kind=[one]) for one in of}
         for of in (_LISTS["perturbations"], _KINDS)
