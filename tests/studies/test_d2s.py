@@ -6,7 +6,6 @@ import shutil
 from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,12 +18,11 @@ from diptych.data import read_collection
 from diptych.data.scenes import make_scenes
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
 from diptych.sparse.measures import flops
-from diptych.sparse.options import SparsifyOptions, sparsify_options
+from diptych.sparse.options import sparsify_options
 from diptych.sparse.sparsified import SparsifiedCollection
 from diptych.studies import STUDIES, Choices, Claim, Evidence, Figure, collect, compare, judge
 from diptych.studies.evidence import keep
 from diptych.studies.page import study_page
-from diptych.studies.plan import Plan
 from diptych.studies.runner import plan_of
 from diptych.studies.searched import Items, as_dense, best_ids, recall_of, search_options, with_copies
 
@@ -34,11 +32,11 @@ HEAD = "d2s-1e-3-c+w"
 ROWS = ["dense", HEAD]
 
 
-def planned(table: int, setting: Any = "quick", **values: Any) -> Plan:
+def planned(table, setting="quick", **values):
     return plan_of(TABLES[table], Path(), Choices(setting=setting, values=values), Path())
 
 
-def head(setting: Any, **values: Any) -> SparsifyOptions:
+def head(setting, **values):
     plan = planned(2, setting, **values)
     return sparsify_options(plan.options_of(plan.study.row(HEAD)))
 
@@ -68,9 +66,10 @@ def test_the_papers_schedule_and_the_codes():
 def test_what_is_set_reaches_the_rows_that_it_is_about():
     values = {"sparsify.training.epochs": 40, "search.items": 9, "measure.words": "glove.npz"}
     assert head("quick", **values).training.epochs == 40
-    dense = SEARCHES.row("dense")
-    assert planned(6, **values).recipe_of(dense) == planned(6).recipe_of(dense)
-    assert planned(6, **{"model.width": 16}).recipe_of(dense).model.width == 16
+    wide = [
+        planned(6, **given).recipe_of(SEARCHES.row("dense")) for given in ({}, values, {"model.width": 16})
+    ]
+    assert wide[0] == wide[1] != wide[2]
     pisa = planned(6, "data", **values).options_of(SEARCHES.row("pisa-1e-3"))
     assert pisa == {"engine": "pisa", "items": 9, "queries": 1024}
 
@@ -153,13 +152,13 @@ def test_tests_are_paired_by_picture_and_corrected_for_their_number(tmp_path):
 def test_copies_are_pictures_with_noise_of_their_length():
     rows = np.random.default_rng(0).normal(size=(5, 400)).astype(np.float32) * 3
     made, again, plain = (np.concatenate(list(with_copies(rows, 12, noise))) for noise in (0.5, 0.5, 0.0))
-    copies = made[5:10]
+    lengths = np.linalg.norm(rows, axis=1)
+    cosines = np.sum(made[5:10] * rows, axis=1) / lengths**2
     assert np.array_equal(made[:5], rows)
-    assert np.allclose(np.linalg.norm(copies, axis=1), np.linalg.norm(rows, axis=1), rtol=1e-5)
-    cosines = np.sum(copies * rows, axis=1) / np.sum(rows * rows, axis=1)
+    assert np.array_equal(made, again)
+    assert np.allclose(np.linalg.norm(made[5:10], axis=1), lengths, rtol=1e-5)
     assert np.allclose(cosines, 1 / np.sqrt(1 + 0.5**2), atol=0.05)
     assert not np.allclose(made[10], made[5])  # a second copy has noise of its own
-    assert np.array_equal(made, again)
     assert np.allclose(plain, rows[np.arange(12) % 5], rtol=1e-6)
 
 
@@ -193,14 +192,12 @@ def tiny(scenes_folder):
 
 @pytest.fixture(scope="module")
 def trained(tiny, tmp_path_factory):
-    """Table 3.1 with its dense rows and one head."""
     folder = tmp_path_factory.mktemp("studies") / BASE.name
     return folder, run_study(BASE, folder, tiny, rows=ROWS)
 
 
 @pytest.fixture
 def studies(trained, tmp_path):
-    """A copy of what is trained, for tests that change it."""
     return Path(shutil.copytree(trained[0].parent, tmp_path / "studies"))
 
 
@@ -237,19 +234,15 @@ def test_what_is_there_is_used_by_all_tables(studies, tiny):
     told.clear()
     assert run_study(FIGURE, folder, tiny, rows=ROWS, tell=told.append) == results
     assert [line.rsplit(": ", 1)[1] for line in told] == did[:1] * 2
+    # Examples are of the rows of table 3.4, on the same dense rows.
+    heads, folder = [row.name for row in TABLES[4].rows], studies / TABLES[4].name
+    galleries = compare(TABLES[4], run_study(TABLES[4], folder, tiny, rows=heads)).further.charts
+    assert [[card.name for card in one.cards] for one in galleries] == [heads] * 6
+    assert all(len(one.split(", ")) <= 10 for card in galleries[0].cards for one in card.facts.values())
     # What has moved keeps its values per query.
     (found,) = collect([(studies.rename(studies.parent / "moved")) / BASE.name])
-    claim = next(judged for one, judged, _ in compare(BASE, found).claims if one.name == "below dense")
+    (claim,) = (judged for one, judged, _ in compare(BASE, found).claims if one.name == "below dense")
     assert any("p " in one.detail for one in claim.findings)
-
-
-def test_examples_are_the_heaviest_terms(studies, tiny):
-    rows = ["d2s-1e-3-c", "d2s-1e-3-1"]
-    results = run_study(TABLES[4], studies / TABLES[4].name, tiny, rows=rows)
-    galleries = compare(TABLES[4], results).further.charts
-    assert len(galleries) == 6
-    assert [card.label for card in galleries[0].cards] == [TABLES[4].row(row).label for row in rows]
-    assert all(len(terms.split(", ")) <= 10 for card in galleries[0].cards for terms in card.facts.values())
 
 
 def test_one_of_another_training_or_data_is_refused(studies, tiny, tmp_path):
@@ -296,8 +289,7 @@ def test_dense_rows_are_given(trained, tiny, tmp_path):
     before = {entry.row: entry.measurements[0].values for entry in trained[1].entries}
     for number, source in enumerate((run, run / "best", embeddings)):
         choices = replace(tiny, values={**HEADS, "dense": str(source)})
-        # One head tells that the rows of training are the same too.
-        rows = ROWS if source == embeddings else ROWS[:1]
+        rows = ROWS if source == embeddings else ROWS[:1]  # a head tells of the rows of training
         results = run_study(BASE, tmp_path / str(number) / BASE.name, choices, rows=rows)
         for entry in results.entries:
             assert entry.measurements[0].values == pytest.approx(before[entry.row], abs=1e-9)
@@ -307,9 +299,9 @@ def test_dense_rows_are_given(trained, tiny, tmp_path):
 
 def test_terms_are_held_against_the_vectors_that_are_named(studies, tiny, tmp_path):
     """One vector for all words: each is as near as can be."""
-    captions = read_collection(tiny.data["path"]).captions
-    words = sorted({word for caption in captions for word in caption.lower().strip(".").split()})
-    np.savez(tmp_path / "words.npz", words=np.array(words), vectors=np.ones((len(words), 3), np.float32))
+    captions = " ".join(read_collection(tiny.data["path"]).captions)
+    words = np.unique(captions.lower().replace(".", "").split())
+    np.savez(tmp_path / "words.npz", words=words, vectors=np.ones((len(words), 3), np.float32))
     named = replace(tiny, values={**tiny.values, "measure.words": str(tmp_path / "words.npz")})
     both = [run_study(BASE, studies / BASE.name, one, rows=[HEAD]) for one in (tiny, named)]
     before, after = (one.of(HEAD)[0].measurements[0] for one in both)

@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from commands import command
 from study_runs import run_study
 
 from diptych.core.errors import Interrupted, RecipeError, StorageError, UnknownNameError, UsageError
@@ -18,7 +20,7 @@ from diptych.data import read_collection
 from diptych.data.scenes import make_scenes
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.evaluation.evaluate_encoder import evaluate_encoder
-from diptych.studies import STUDIES, Choices, Results, Study, collect
+from diptych.studies import STUDIES, Choices, Results, Study, collect, compare
 from diptych.studies.plan import Plan, needs_of
 from diptych.studies.results import StudyFolder, entries_in
 from diptych.studies.runner import plan_of, setting_for
@@ -236,6 +238,47 @@ def test_further_judgements_are_measured_beside_the_own_ones(
     assert own.values["i2t R@1"] < 100
     assert further.values["i2t R@1"] == further.values["t2i R@1"] == 100
     assert f"--positives pairs:{file}" in further.commands[0]
+    # With the options that the judgements have: of one caption per image alone, the own ones are kept.
+    file.write_text(json.dumps({"i2t": {image: [f"{image}#0"] for image in part.image_ids}}))
+    line = f"study run x --positives pairs:{file} --positives-option originals=true"
+    judged = replace(choices, positives=line.partition("--positives ")[2])
+    own, kept = run_study(small_study, copied, judged, **TRIPLET).of("vsepp-triplet")[0].measurements
+    assert kept.values["i2t R@1"] == own.values["i2t R@1"]
+    assert kept.commands[0].endswith(line.partition("run x ")[2])
+
+
+def test_vsrn_is_trained_on_features_as_they_are_distributed(tmp_path: Path) -> None:
+    """One command on a folder of them; a verdict needs the paper's test split, training and dataset."""
+    tiny = {"regions": 2, "feature_width": 4, "layers": 1}
+    values = {"model.width": 8, "model.text.word_width": 4, "stages.0.epochs": 1, "batches.size": 8}
+    values |= {f"model.image.{key}": value for key, value in tiny.items()}
+    random = np.random.default_rng(0)
+    folders = {"f30k_precomp": 1_000, "less/f30k_precomp": 4, "mine_precomp": 4}
+    said = {}
+    for name, images in folders.items():
+        (folder := tmp_path / name).mkdir(parents=True)
+        for split, count in {"train": 8, "dev": 4, "test": images}.items():
+            np.save(folder / f"{split}_ims.npy", random.random((count, 2, 4), dtype=np.float32))
+            lines = [f"a dog of {row} and {number}" for row in range(count) for number in range(5)]
+            (folder / f"{split}_caps.txt").write_text("\n".join(lines) + "\n")
+        given = " ".join(f"--set {key}={value}" for key, value in values.items())
+        setting = "--setting published" if name == "f30k_precomp" else ""
+        out = tmp_path / "out" / name / "metric-learning.table-1"
+        line = f"study run metric-learning.table-1 --data {folder} --rows vsrn-triplet --seeds 0 -o {out}"
+        command(f"{line} --accelerator cpu {setting} {given}")
+        (results,) = collect([out])
+        comparison = compare(STUDIES.get(results.study), results)
+        cells = [cell for block in comparison.blocks for row in block.rows if row.seeds for cell in row.cells]
+        said[name] = (comparison.label, {cell.verdict for cell in cells}, results.setting)
+        image = Run.open(out / "rows" / "vsrn-triplet" / "seed-0").recipe.model.image
+        assert image.normalise_input == (name != "f30k_precomp")  # as the authors' code has it of Flickr30k
+    assert [rest for _, *rest in said.values()] == [
+        [{"other training"}, "published"],
+        [{"other data"}, "paper"],
+        [{"not printed"}, "data"],
+    ]
+    names = [label.removeprefix("Not a reproduction: on ").split(" ")[0] for label, *_ in said.values()]
+    assert names == ["flickr30k", "flickr30k", "mine_precomp"]
 
 
 # Recipes -----------------------------------------------------------------------------------------------

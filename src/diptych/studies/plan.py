@@ -323,7 +323,8 @@ class Plan:
             changes["reconstruction.targets"] = {"kind": "dual", "model": str(run / "best")}
         where = self.choices.regions, self.dataset
         plain = plain_recipe(self.study, self.setting, row, changes, *where)
-        if self.choices.targets is not None:
+        of_row = row.options.get("reconstruction", {}).get("targets", {}).get("kind", "sentence")
+        if self.choices.targets is not None and of_row == "sentence" and not row.targets:
             changes |= _targets(plain, self.choices.targets)
         for key, value in self.choices.values.items():
             if self.not_of_recipes(key) or (self.setting.fine_tunes and key == FINE_TUNE and not fine_tuned):
