@@ -126,8 +126,10 @@ def verdict(runs: Annotated[list[Path], _RUNS], out: OutOption, discretion: Disc
         diptych study verdict studies/metric-learning.table-1
         diptych study verdict studies/* --out studies/matrix.html
     """
-    found = collect(runs)
     marker = StudyFolder.marker()
+    if len(runs) > 1:  # beside studies there is what they share, and pages
+        runs = [one for one in runs if (one / marker).is_file() or (one / "studies").is_dir()] or runs
+    found = collect(runs)
     folders = {StudyFolder.open(one / marker).study: one for one in runs[::-1] if (one / marker).is_file()}
     several = out.out if len(found) > 1 else None
     compared: list[tuple[Comparison, Path | None]] = []

@@ -23,7 +23,6 @@ def matrix_table(compared: Sequence[tuple[Comparison, Path | None]], failed: Map
         study, entries, counts = comparison.study, comparison.results.entries, comparison.counts()
         statuses = [judgement.status for _, judgement, _ in comparison.claims]
         minutes = sum({entry.run: entry.cpu_seconds for entry in entries}.values()) / 60
-        data = "; ".join(dict.fromkeys(entry.data for entry in entries))
         rows.append(
             [
                 Cell(study.name, link="" if page is None else page.as_posix()),
@@ -32,16 +31,15 @@ def matrix_table(compared: Sequence[tuple[Comparison, Path | None]], failed: Map
                 *(Cell(str(counts.get(one, 0)) if comparison.reproduces else "–") for one in JUDGED),
                 *(Cell(str(statuses.count(one))) for one in STATUSES),
                 Cell(f"{minutes:.1f}"),
-                Cell(data, words=True),
             ]
         )
     blank = [Cell("–")] * (len(JUDGED) + len(STATUSES) + 1)
     rows += [
-        [Cell(name), Cell("failed", words=True), Cell("–"), *blank, Cell(why, words=True)]
+        [Cell(name), Cell(f"failed: {why}", words=True), Cell("–"), *blank]
         for name, why in failed.items()
     ]
-    columns = ("study", "what it asks", "setting", *JUDGED, *STATUSES, "CPU minutes", "data")
-    groups = [("", 3), ("cells", len(JUDGED)), ("claims", len(STATUSES)), ("", 2)]
+    columns = ("study", "what it asks", "setting", *JUDGED, *STATUSES, "CPU minutes")
+    groups = [("", 3), ("cells", len(JUDGED)), ("claims", len(STATUSES)), ("", 1)]
     marks = ", ".join(f"{MARKS[one]} {one}" for one in (*JUDGED, *STATUSES))
     after = f"Cells have verdicts where the paper's own evaluation was repeated. In each study's table: {marks}."
     return Table("Studies and their verdicts", columns, rows, groups, after)

@@ -11,7 +11,7 @@ import fnmatch
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from diptych.core.errors import RecipeError, UnknownNameError, UsageError
 from diptych.core.files import safe_name
@@ -19,6 +19,7 @@ from diptych.core.fingerprint import fingerprint
 from diptych.studies.study import AS_PAPER, Row, Setting, SettingName, Study, recipe_values
 
 if TYPE_CHECKING:
+    from diptych.core.options import Options
     from diptych.data.collection import Collection
     from diptych.training.recipe import Recipe
     from diptych.training.sections import Data
@@ -274,7 +275,8 @@ class Plan:
                 "--set model.text.word_vectors=FILE.npz"
             )
         shortcuts = recipe.shortcuts
-        if self.name in AS_PAPER and shortcuts is not None and not Path(shortcuts.digits).exists():
+        digits = shortcuts is not None and shortcuts.on_images and not Path(shortcuts.digits).exists()
+        if self.name in AS_PAPER and digits:
             return "needs MNIST's digits, as the paper has: give --set shortcuts.digits=MNIST.npz"
         return None
 
@@ -331,7 +333,7 @@ class Plan:
                 continue
             if fine_tuned and key.startswith("model."):
                 continue  # it brings its own model
-            if not _leaves_alone(plain, row.without, key):
+            if not _leaves_alone(plain, row.without, key, value):
                 changes[key] = value
         return plain_recipe(self.study, self.setting, row, changes, *where)
 
@@ -462,7 +464,7 @@ def _targets(recipe: Recipe, named: str) -> dict[str, Any]:
     return changes
 
 
-def _leaves_alone(plain: Recipe, without: Sequence[str], key: str) -> bool:
+def _leaves_alone(plain: Recipe, without: Sequence[str], key: str, value: Any) -> bool:
     """Return whether a key is of a section, a kind of tower or a setup of shortcuts that a row does not have, but
     its neighbours may."""
     from diptych.encoders.two_tower import ModelConfig
@@ -484,6 +486,12 @@ def _leaves_alone(plain: Recipe, without: Sequence[str], key: str) -> bool:
     match key.split("."):
         case ["model", ("image" | "text") as tower, name, *_]:
             kinds = ModelConfig.model_fields[tower].annotation.__args__  # type: ignore[union-attr]
-            own = type(getattr(plain.model, tower))
-            return name not in own.model_fields and any(name in kind.model_fields for kind in kinds)
+            fitting = [kind for kind in kinds if name in kind.model_fields and _takes(kind, name, value)]
+            return bool(fitting) and type(getattr(plain.model, tower)) not in fitting
     return False
+
+
+def _takes(kind: type[Options], name: str, value: Any) -> bool:
+    """Return whether a key, of the names that it may have, takes a value; others are not looked at."""
+    annotation = kind.model_fields[name].annotation
+    return get_origin(annotation) is not Literal or value in get_args(annotation)
