@@ -48,10 +48,9 @@ def shop(devices: str = "pc smartphone tablet", n: int = 12, pages: int = 3) -> 
             "channel": "paid" if number % 6 in (0, 1, 3) else "direct",
         }
         events += [{**who, "t": begin + 60 * page, "page_type": "product"} for page in range(pages)]
-        end = begin + 60 * pages
-        events.append({**who, "t": end + 20, "action": "query", "query": f"shoes {number % 5}"})
+        events.append({**who, "t": begin + 60 * pages + 20, "action": "query", "query": str(number % 5)})
         if number % 3 == 0:
-            events.append({**who, "t": end + 120, "action": "purchase", "is_purchase": True})
+            events.append({**who, "t": begin + 60 * pages + 120, "action": "purchase", "is_purchase": True})
     return events
 
 
@@ -77,10 +76,9 @@ def run(study: Study, log: Path, **values: Any) -> Results:
 
 def test_rows_are_measured_and_the_printed_ones_stand_beside(log: Path) -> None:
     results = run(DEVICES, log)
-    assert results.setting == "data"
     assert results.values("pc", "purchase") == [100.0]  # clients 0, 3, 6 and 9
     assert results.values("smartphone", "non-purchase") == [50.0]
-    assert set(results.left_out) == {"game-console", "tv"}
+    assert (results.setting, set(results.left_out)) == ("data", {"game-console", "tv"})
     task = "all, 12 sessions, by client, ended by 30 minutes without an event"
     assert results.of("pc")[0].measurements[0].on.task == task
     found = compare(DEVICES, results)
@@ -102,7 +100,6 @@ def test_what_is_made_of_a_log_serves_all_studies(log: Path, tmp_path: Path) -> 
     moved, alone = tmp_path / "moved", tmp_path / "alone"
     studies.rename(moved)
     (found,) = collect([moved / DEVICES.name])
-    assert moved.resolve() in found.evidence().kept["pc"][0].resolve().parents
     assert "<svg" in study_page(compare(DEVICES, found)).html()
     (moved / DEVICES.name).rename(alone)
     (found,) = collect([alone])
@@ -116,8 +113,7 @@ def test_another_way_of_measuring_and_another_log_are_other_measurements(log: Pa
     on = short.of("pc")[0].measurements[0].on
     assert on.sessions == 16  # a purchase comes 100 seconds after the query
     assert on.protocol == "by client, ended by 1.5 minutes without an event"
-    found = compare(DEVICES, short)
-    assert "with changes of measure.gap" in found.label
+    assert "with changes of measure.gap" in compare(DEVICES, short).label
     folder = log.parent / "studies" / DEVICES.name
     other, bare = (write_log(tmp_path / one, shop(one)).folder for one in ("pc", "unknown"))
     (entry,) = run_study(DEVICES, folder, choices(other), rows=["pc"]).entries
@@ -143,7 +139,6 @@ def test_small_counts_and_rates_are_not_printed(log: Path) -> None:
         found, page = compare(DEVICES, results), study_page(compare(DEVICES, results)).html()
     assert {cell.measured for row in found.blocks[0].rows for cell in row.cells} == {None}
     assert {judgement.status for _, judgement, _ in found.claims} == {"not tested"}
-    assert results.values("pc", "purchase") == [100.0]  # what was measured is kept as it is
     assert ("pc", "< 5", "< 5", "–", "–", "–", "–") in found.further.tables[0].texts
     assert "Counts below 5, and what follows from them, are not shown." in page
     with showing(Discretion(least=1, hide_rates=True)):
@@ -257,13 +252,11 @@ def test_models_are_evaluated_and_judged(tmp_path: Path) -> None:
     base, more = found[rows[0]], found[rows[2]]
     assert base.on.split == "anonymous sessions of 12 pages and more"
     assert base.on.protocol == "2-fold cross-validation by grouped, balanced classes"
-    assert base.commands == ()  # of a sample there is no command
     # Without a feature the baseline is a constant; the channel says much.
     assert base.values["AP 0"] == pytest.approx(base.values["base rate 0"])
     gains = [more.values[f"gain AP {step}"] for step in (0, 1)]
     assert gains == pytest.approx([more.values[one] - base.values[one] for one in ("AP 0", "AP 1")])
     assert gains[0] > 5
-    assert more.values["gain AP 0 low"] <= gains[0] <= more.values["gain AP 0 high"]
     assert more.values["AP gain 0 less others"] == pytest.approx(gains[0] - gains[1])
     # Per measure: settings × sets, then gains per setting.
     assert study_page(compare(F1, results)).html().count("<svg") == 2 * (2 * 2 + 2)
@@ -271,16 +264,14 @@ def test_models_are_evaluated_and_judged(tmp_path: Path) -> None:
 
 def test_a_sample_is_of_persons_or_of_so_many_of_each_setting(tmp_path: Path) -> None:
     features = small_features(tmp_path / "table", 300)
-    assert sampled(features, 300, 0) is features
-    assert sampled(features, (300, 300), 0) is features
+    assert sampled(features, 300, 0) is sampled(features, (300, 300), 0) is features
     some = sampled(features, 100, 1)
-    there = np.isin(features.session_ids, some.session_ids)
     assert 100 <= len(some) < 105
-    assert not {*features.persons[there]} & {*features.persons[~there]}  # persons are whole
+    assert {*features.session_ids[np.isin(features.persons, some.persons)]} == {*some.session_ids}
     of_each = sampled(features, (60, 1000), 1)
     anonymous, known = (of_each.population(who, 0) for who in WHO)
     assert (len(anonymous), len(known)) == (60, len(features.population("identified", 0)))
-    assert len({sampled(features, (60, 40), seed).fingerprint for seed in (0, 1, 1)}) == 2
+    assert len({tuple(sampled(features, (60, 40), seed).session_ids) for seed in (0, 1, 1)}) == 2
 
 
 def test_importance_is_a_mean_over_steps_with_pages() -> None:

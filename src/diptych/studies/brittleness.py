@@ -114,14 +114,9 @@ def with_whole_folder(part: Collection) -> Collection:
             "take the gallery of the split: --set measure.gallery=split",
         )
     names = [source.names[row] for row in part.source_rows.tolist()]
-    own = {str(Path(name)) for name in names}
-    found = {
-        str(Path(folder) / file.name)
-        for folder in {Path(name).parent for name in names}
-        for file in (source.root / folder).glob("*")
-        if file.suffix.lower() == ".jpg"
-    }
-    beside = sorted(found - own)
+    folders = {Path(name).parent for name in names}
+    files = {folder / one.name for folder in folders for one in (source.root / folder).glob("*.[jJ][pP][gG]")}
+    beside = sorted(map(str, files - {Path(name) for name in names}))
     return replace(
         part,
         image_ids=[*part.image_ids, *beside],
@@ -178,8 +173,7 @@ class Granularity:
         on = Measured(
             part.name, chosen.split, right.about["images"], right.n_captions, centric=part.centric or ""
         )
-        there = {name: value for name, value in values.items() if value is not None}
-        return (Measurement(there, on, right.line(), kept=kept),)
+        return (Measurement(_known(values), on, right.line(), kept=kept),)
 
 
 class _OfEncoders:
@@ -295,7 +289,10 @@ class Suite(_OfEncoders):
             draws = [open_condition(folder / kept, row.name, seed).values[RSUM] for seed in chosen.drawn]
             queries[row.name] = np.mean(draws, axis=0)
         keep(folder / kept, _with_means(queries), side.cluster)
-        values = _sums(result) if self.table == "rsum" else _similarities(result)
+        groups = {name: getattr(result.agreement.get("t2i"), name, None) for name in _LISTS["groups"]}
+        values = (
+            _sums(result) if self.table == "rsum" else _known(groups)
+        )  # none of fewer than two perturbations
         left_out = "; ".join(f"left out {one}: {why}" for one, why in result.left_out.items())
         line = "; ".join(text for text in (result.protocol_line(), result.method, left_out) if text)
         return (Measurement(values, chosen.on(part, perturbed=True), line, kept=kept),)
@@ -324,7 +321,5 @@ def _with_means(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _similarities(result: StressResult) -> dict[str, float]:
-    """Return mean similarities of who is changed; none where no two perturbations were run."""
-    found = {name: getattr(result.agreement.get("t2i"), name, None) for name in _LISTS["groups"]}
-    return {name: value for name, value in found.items() if value is not None}
+def _known(values: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: value for name, value in values.items() if value is not None}

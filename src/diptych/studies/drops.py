@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.table import Cell, Table
-from diptych.studies.claims import FINER
+from diptych.studies.claims import lists_of
 from diptych.studies.compare import Further
 from diptych.studies.evidence import Evidence
 from diptych.studies.published import document
@@ -30,10 +30,10 @@ def granularity(study: Study, evidence: Evidence) -> Further:
     from diptych.analysis.granularity import choose_features
 
     tables = []
-    for coarse in evidence.centric:
-        folders = [evidence.kept.get(f"{name} {_CAPTIONS}", ()) for name in (coarse, coarse + FINER)]
+    for pair in lists_of(evidence)["pairs"]:
+        folders = [evidence.kept.get(f"{name} {_CAPTIONS}", ()) for name in pair.values()]
         if all(folders):
-            tables.append(_compared(study, coarse, [found[0] for found in folders]))
+            tables.append(_compared(study, pair.values(), [found[0] for found in folders]))
     rows = [
         (one.name, one.description, one.published_description or "not known") for one in choose_features()
     ]
@@ -42,7 +42,7 @@ def granularity(study: Study, evidence: Evidence) -> Further:
     return Further([*tables, Table.of("What is counted", after, ("feature", "counted", "printed"), rows)])
 
 
-def _compared(study: Study, coarse: str, folders: Sequence[Path]) -> Table:
+def _compared(study: Study, names: Iterable[str], folders: Sequence[Path]) -> Table:
     from diptych.analysis.granularity import Granularity, compare_granularity
     from diptych.analysis.granularity.tables import comparison_table
 
@@ -50,7 +50,7 @@ def _compared(study: Study, coarse: str, folders: Sequence[Path]) -> Table:
     printed, shown, rows = printed_by(study.published, "thesis"), comparison_table(compared), []
     for row in shown.rows:
         feature = row[0].text
-        places = [f"{name.lower()} {feature}" for name in (coarse, coarse + FINER)]
+        places = [f"{name.lower()} {feature}" for name in names]
         known = [one.mean for place in places if (one := printed.figure(_CAPTIONS, place)) is not None]
         gain = f"{100 * (known[1] / known[0] - 1):+.1f}" if len(known) == 2 else ""
         rows.append((feature, row[1].line, row[2].line, gain, *(cell.text for cell in row[3:-1])))
@@ -139,8 +139,7 @@ def _heat_map(title: str, study: Study, evidence: Evidence, kinds: Sequence[str]
         clean, *sums = (evidence.figure(row, f"{name} {kind}") for kind in ("none", *kinds))
         if clean is not None and clean.mean > 0 and any(sums):
             changes[row, name] = [None if one is None else one.mean / clean.mean - 1 for one in sums]
-    lines = zip(*changes.values(), strict=True)
-    rows = [[Cell(kind), *map(_changed, line)] for kind, line in zip(kinds, lines, strict=False)]
+    rows = [[Cell(kind), *map(_changed, line)] for kind, *line in zip(kinds, *changes.values(), strict=True)]
     owners = [study.row(row).label for row, _ in changes]
     groups = [("", 1), *((owner, owners.count(owner)) for owner in dict.fromkeys(owners))]
     return Table(f"Change, {title}", ("perturbation", *(name for _, name in changes)), rows, groups)
@@ -160,9 +159,9 @@ def agreement(study: Study, evidence: Evidence) -> Further:
         for group in _LISTS["groups"] if "t2i" in result.agreement else ():
             shares = [one.sizes[group] for one in result.rows if one.direction == "t2i"]
             found, chance = getattr(result.agreement["t2i"], group), chance_similarity(shares)
-            ratio = "–" if found is None or not chance else f"{found / chance:.1f} ×"
             of = f"{100 * min(shares):.1f}–{100 * max(shares):.1f} %"
             numbers = ("–" if one is None else f"{one:.4f}" for one in (found, chance))
+            ratio = "–" if found is None or not chance else f"{found / chance:.1f} ×"
             rows.append((row, name, group, of, *numbers, ratio))
     after = (
         "How large the sets are decides most of a similarity: two sets of 80 % of the queries share 67 % of their "

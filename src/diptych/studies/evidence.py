@@ -225,8 +225,8 @@ def queries_in(folder: Path, column: str) -> tuple[Queries, ...]:
     if (kept := kept_in(folder)) is not None:
         if column not in kept.values:
             return ()
-        cluster = kept.cluster[column.split(" ")[0]] if isinstance(kept.cluster, dict) else kept.cluster
-        return ((kept.values[column], cluster),)
+        asked = kept.cluster[column.split(" ")[0]] if isinstance(kept.cluster, dict) else kept.cluster
+        return ((kept.values[column], asked),)
     if not (folder / Result.marker()).is_file():
         return ()
     result = Result.open(folder)
