@@ -83,7 +83,7 @@ def test_every_printed_row_has_a_row_that_trains_it_and_the_other_way_round() ->
     trained = {(study.paper.key, row.name) for study in STUDIES for row in (*study.rows, *study.bases)}
     printed = {(table.paper.key, row.config) for table in TABLES for row in table.rows if row.config}
     assert printed <= trained
-    for study in STUDIES:
+    for study in [one for one in STUDIES if not one.ours]:
         others = {
             row.name for row in study.rows if not row.extra and (study.paper.key, row.name) not in printed
         }

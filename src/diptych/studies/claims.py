@@ -103,7 +103,9 @@ class Claim:
     ) -> Iterator[Formula | Finding]:
         missing = [name for name in self.choose if values[name] is None]
         if missing:
-            yield Finding.missing(self.text, *(f"one of {self.choose[name]['of']}" for name in missing))
+            yield Finding.missing(
+                self.text, *(f"one of {self.choose[name]['of'].format(**values)}" for name in missing)
+            )
             return
         columns = [one for text in self.columns for one in members(text.format(**values), lists)]
         for column in columns:

@@ -217,7 +217,9 @@ def compare(study: Study, results: Results) -> Comparison:
     # On other data than the paper's a claim is judged whatever it is about.
     asked = () if study.several else keys
     stand_ins = list(results.stand_ins)
-    claims = tuple((claim, _judged(claim, asked, evidence, stand_ins), printed) for claim, printed in in_paper)
+    claims = tuple(
+        (claim, _judged(claim, asked, evidence, stand_ins), printed) for claim, printed in in_paper
+    )
     cells = [cell for block in blocks for row in block.rows for cell in row.cells]
     reproduces = any(cell.verdict in JUDGED for cell in cells)
     return Comparison(

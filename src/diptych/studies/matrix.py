@@ -35,13 +35,14 @@ def matrix_table(compared: Sequence[tuple[Comparison, Path | None]], failed: Map
         )
     blank = [Cell("–")] * (len(JUDGED) + len(STATUSES) + 1)
     rows += [
-        [Cell(name), Cell(f"failed: {why}", words=True), Cell("–"), *blank]
-        for name, why in failed.items()
+        [Cell(name), Cell(f"failed: {why}", words=True), Cell("–"), *blank] for name, why in failed.items()
     ]
     columns = ("study", "what it asks", "setting", *JUDGED, *STATUSES, "CPU minutes")
     groups = [("", 3), ("cells", len(JUDGED)), ("claims", len(STATUSES)), ("", 1)]
     marks = ", ".join(f"{MARKS[one]} {one}" for one in (*JUDGED, *STATUSES))
-    after = f"Cells have verdicts where the paper's own evaluation was repeated. In each study's table: {marks}."
+    after = (
+        f"Cells have verdicts where the paper's own evaluation was repeated. In each study's table: {marks}."
+    )
     return Table("Studies and their verdicts", columns, rows, groups, after)
 
 

@@ -187,7 +187,9 @@ def _after(comparison: Comparison, blocks: Sequence[Block]) -> str:
         near = "" if study.of == "log" else " or two standard deviations over seeds"
         parts.append(f"✓ within 5 % of it{near}, ≈ within 10 %, ✗ not reproduced")
     elif prints:
-        other = "log, or measured otherwise than" if study.of == "log" else "data, or of another training than"
+        other = (
+            "log, or measured otherwise than" if study.of == "log" else "data, or of another training than"
+        )
         parts.append(f"Cells have no verdict: these numbers are of other {other} the paper's")
     else:
         parts.append("The paper prints nothing of it")

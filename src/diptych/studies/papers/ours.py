@@ -7,7 +7,7 @@ import re
 from diptych.core.chart import Chart, Series
 from diptych.studies.compare import Further
 from diptych.studies.evidence import Evidence
-from diptych.studies.formulas import LEVEL, Finding
+from diptych.studies.formulas import LEVEL, Finding, Status
 from diptych.studies.study import Study
 
 _FAMILIES = {"top": "triplet loss, k hardest", "tau": "NT-Xent over τ", "after": "after epochs 1 and 3"}
@@ -34,7 +34,7 @@ def more_is_worse(evidence: Evidence) -> list[Finding]:
         found = spearmanr(*zip(*points, strict=True), alternative="two-sided")
         rho, p = float(found.statistic), float(found.pvalue)
         detail = f"ρ = {rho:+.2f} over {len(points)} losses, p = {p:.2g}"
-        status = "undecided" if p >= LEVEL else "holds" if rho < 0 else "fails"
+        status: Status = "undecided" if p >= LEVEL else "holds" if rho < 0 else "fails"
         findings.append(Finding(what, status, detail, -rho))
     return findings
 
