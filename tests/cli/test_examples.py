@@ -137,7 +137,7 @@ def check_names(verb: str, values: dict[str, Any]) -> None:
             from diptych.cli.sources import recipe_values
 
             load_recipe(str(given["recipe"]), recipe_values(given["set_"]))
-    if verb in ("show", "run") and "name" in values and values["name"] != "coco":
+    if verb in ("show", "run") and values.get("name", "coco") not in ("coco", None):  # None: run --all
         STUDIES.get(values["name"])
 
 

@@ -36,7 +36,8 @@ def test_list_has_a_line_of_80_columns_per_study(diptych: Command, monkeypatch: 
     done = diptych("study list")
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
     for study in STUDIES:
-        times = [study.settings[key].duration for key in ("quick", "paper")]
+        full = "data" if study.ours and "paper" not in study.settings else "paper"
+        times = [study.settings[key].duration for key in ("quick", full)]
         assert " ".join([study.name, study.topic, *times]) in lines
     assert max(map(len, done.out.partition("next:")[0].splitlines())) <= 80
     assert "next: diptych study show" in done.out
@@ -54,7 +55,10 @@ def test_show_prints_the_table_its_settings_and_rows_and_judges_the_paper(
     for name, setting in study.settings.items():
         (line,) = (line for line in lines if line.startswith(f"{name} {setting.description}"))
         assert setting.duration in line
-        assert all(deviation in line for deviation in setting.deviations)
+        assert setting.memory in line
+        assert all(
+            f"note: setting {name} is not what the paper says: {one}" in lines for one in setting.deviations
+        )
     for row in study.rows:
         (line,) = (line for line in lines if line.startswith(f"{row.name} {row.label} "))
         assert line.endswith(needs_of(study, row))

@@ -269,7 +269,7 @@ def test_a_line_for_every_study_and_for_what_failed() -> None:
         found = list(statuses(comparison.study, comparison.results).values())
         assert [line[name] for name in STATUSES] == [str(found.count(name)) for name in STATUSES]
     assert (first["setting"], first["CPU minutes"]) == ("paper", "16.0")
-    assert (third["what it asks"], third["data"]) == ("failed", "no <disk>")
+    assert third["what it asks"] == "failed: no <disk>"
     page = matrix_page(compared, {"svl.table-4.1": "no <disk>"}, ["diptych study verdict out/*"]).html()
     assert 'href="a%20b/report.html"' in page or 'href="a b/report.html"' in page
     assert "no &lt;disk&gt;" in page

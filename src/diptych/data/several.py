@@ -23,7 +23,7 @@ class DataChoices(Options):
 
     data: list[str] = parameter(
         [],
-        "A dataset: folder or file; a log, of a shop's. Of several collections NAME=DATASET, repeated.",
+        "A dataset or a shop's log: folder or file. Of several NAME=DATASET, repeated.",
     )
     images: list[str] = parameter([], "Folder of images, where it is not beside the data; or NAME=FOLDER.")
     reader: list[str] = parameter(

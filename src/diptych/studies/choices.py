@@ -44,7 +44,7 @@ class RunOptions(Options):
     all_: bool = parameter(False, "Every study, and one page over all of them.", "--all")
     setting: SettingName | None = parameter(
         None,
-        "How rows are trained: published is as the authors' code does it, where the paper says otherwise.",
+        "How rows are trained: as the paper says, or as its code does (published).",
         default="paper on the paper's datasets, data on others",
     )
     targets: str | None = parameter(
@@ -61,7 +61,7 @@ class RunOptions(Options):
     )
     features: Path | None = parameter(None, "Folder of cached backbone features.")
     accelerator: str = parameter("auto", "cpu, cuda, mps or auto.")
-    devices: int = parameter(1, "Processes that share each batch of a training.", ge=1)
+    devices: int = parameter(1, "Processes that share each batch.", ge=1)
 
     @field_validator("seeds")
     @classmethod
