@@ -27,6 +27,7 @@ OBJECTIVES: dict[str, tuple[str, ...]] = {
     "smoothap": ("batches.plan=grouped", "batches.captions_per_image=2"),
     "triplet": (),
     "triplet-hardest": (),
+    "triplet-top": ("objective.k=3",),
 }
 """Per objective what else is set, so that options and plans of batches have their turn too."""
 
