@@ -35,7 +35,7 @@ from diptych.studies.evidence import Evidence, keep
 from diptych.studies.plan import MEASURE, Plan
 from diptych.studies.results import Measurement
 from diptych.studies.sources import Made, Source, Subject, logger
-from diptych.studies.study import PUBLISHED, Row
+from diptych.studies.study import AS_PAPER, PUBLISHED, Row
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
     from diptych.commerce.category_to_image.evaluation.grid import Cell
     from diptych.commerce.category_to_image.options import TrainOptions
+    from diptych.data.collection import Collection
 
 _SECTIONS = ("features", "train", MEASURE)
 _OF_ROWS = ("modalities", "setting", "seed", "query", "resample")
@@ -94,10 +95,12 @@ class CatalogueRows(Source):
             if section not in _SECTIONS:
                 raise UnknownNameError("section of a study of a catalogue", section, _SECTIONS)
         features = {"image": "grid", "text": "lsa", **self.chosen.below("features")}
-        image, self.text = features.pop("image"), str(features.pop("text") or "lsa")
+        image, self.text = features.pop("image"), features.pop("text")
+        if not isinstance(self.text, str) or not self.text:
+            raise UsageError(f"features.text is {self.text!r}", "name an encoder, or lsa")
         self.image, self.image_options = None if image in ("", "none") else image, features
         self.options = MeasureOptions.read(self.chosen.below(MEASURE), MEASURE)
-        self.training = _training(self.chosen.below("train"), published=plan.name == "paper")
+        self.training = _training(self.chosen.below("train"), published=plan.name in AS_PAPER)
         self.catalogue = _catalogue(plan, self.options)
         self.maker = FeatureMaker.of(
             self.image,
@@ -258,7 +261,6 @@ def _training(train: dict[str, Any], published: bool) -> TrainOptions | None:
 
 def _catalogue(plan: Plan, options: MeasureOptions) -> Catalogue:
     """Return the products that are given, else generated ones, split as asked."""
-    from diptych.commerce.catalogue.making import assign_splits, catalogue_of
     from diptych.data.scenes import product_scenes
 
     data, generated = plan.choices.data, plan.setting.generated
@@ -266,6 +268,13 @@ def _catalogue(plan: Plan, options: MeasureOptions) -> Catalogue:
         fix = "--data DATASET, or --quick for generated ones"
         raise DataError(f"no products given for {plan.study.name}", fix)
     collection = product_scenes(**(generated or {})) if data is None else plan.collections.of(data)
+    return catalogue_with_splits(collection, options)
+
+
+def catalogue_with_splits(collection: Collection, options: MeasureOptions) -> Catalogue:
+    """Return products with their tree, split into those that are trained and tested on."""
+    from diptych.commerce.catalogue.making import assign_splits, catalogue_of
+
     catalogue = catalogue_of(collection, attribute_form=options.attributes)
     if options.split in (None, "category") and not {"train", "test"} <= set(catalogue.split_sizes):
         catalogue = assign_splits(catalogue, "product")
