@@ -173,7 +173,7 @@ study verdict nowhere => holds nothing that a study has measured
 study run reproducibility.table-2.1 --setting data => no data given
 study run reproducibility.table-2.1 --data a=nowhere =1> nowhere
 study run convse.table-3 --data a --data b => --data is given 2 times
-study run reproducibility.table-2.1 --quick --set measure.k_test=-1 => measure: k_test: Input should be greater than or equal to 0
+study run reproducibility.table-2.1 --quick --set measure.k_test=-1 => measure: k_test: Input should be greater than
 study run cti.table-7.1 --quick --set train.epoch=3 => unknown key of train 'epoch'
 study run intent.table-6.1 => give a log with --data
 study run intent.table-6.1 --data a --data b => is of one log

@@ -11,7 +11,7 @@ from diptych.studies.published import Cell, EvaluatedOn
 from diptych.studies.study import AS_PAPER
 from diptych.studies.verdict import Measured
 
-NAMES = [study.name for study in STUDIES]
+NAMES = [study.name for study in STUDIES if not study.ours]
 
 
 def _measured(on: EvaluatedOn) -> Measured:
@@ -63,8 +63,6 @@ def _mock(study: Study, on: EvaluatedOn, by: float) -> Results:
 @pytest.mark.parametrize("name", NAMES)
 def test_printed_cells_are_reproduced_and_others_are_not(name: str) -> None:
     study = STUDIES.get(name)
-    if study.ours:
-        pytest.skip("prints nothing")
     assert "published" in study.settings
     for on in [one for table in study.published for one in table.evaluated_on]:
         for by, right in ((0.0, True), (2.0, False)):

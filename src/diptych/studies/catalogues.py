@@ -15,12 +15,10 @@ A person may set (``--set KEY=VALUE``) ``features.image``, ``features.text``, ``
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -88,22 +86,26 @@ class CatalogueRows(Source):
         """Read what was set, split the products and load the encoders."""
         from diptych.commerce.catalogue.source import training_part
         from diptych.commerce.category_to_image.features.maker import FeatureMaker, learning_texts
+        from diptych.data.scenes import product_scenes
 
-        values = {**plan.setting.measure, **plan.choices.values}
-        self.chosen = replace(plan.choices, values=values)
+        values, generated = {**plan.setting.measure, **plan.choices.values}, plan.setting.generated
+        chosen = replace(plan.choices, values=values)
         for section in (key.partition(".")[0] for key in values):
             if section not in _SECTIONS:
                 raise UnknownNameError("section of a study of a catalogue", section, _SECTIONS)
-        features = {"image": "grid", "text": "lsa", **self.chosen.below("features")}
-        image, self.text = features.pop("image"), features.pop("text")
-        if not isinstance(self.text, str) or not self.text:
-            raise UsageError(f"features.text is {self.text!r}", "name an encoder, or lsa")
-        self.image, self.image_options = None if image in ("", "none") else image, features
-        self.options = MeasureOptions.read(self.chosen.below(MEASURE), MEASURE)
-        self.training = _training(self.chosen.below("train"), published=plan.name in AS_PAPER)
-        self.catalogue = _catalogue(plan, self.options)
+        features, self.set_train = {"image": "grid", **chosen.below("features")}, chosen.below("train")
+        image, self.text = features.pop("image"), str(features.pop("text", None) or "lsa")
+        self.options = MeasureOptions.read(chosen.below(MEASURE), MEASURE)
+        self.training = _training(self.set_train, published=plan.name in AS_PAPER)
+        if chosen.data is None and generated is None:
+            fix = "--data DATASET, or --quick for generated ones"
+            raise DataError(f"no products given for {plan.study.name}", fix)
+        given = (
+            product_scenes(**(generated or {})) if chosen.data is None else plan.collections.of(chosen.data)
+        )
+        self.catalogue = split_products(given, self.options)
         self.maker = FeatureMaker.of(
-            self.image,
+            None if image in ("", "none") else image,
             self.text,
             learn_from=learning_texts(training_part(self.catalogue)[0]),
             cache=plan.features,
@@ -173,44 +175,12 @@ class CatalogueRows(Source):
             options=self.training,
         )
 
-    @cached_property
-    def commands(self) -> tuple[str, ...]:
-        """What makes the like of the evaluation by hand, braces doubled; nothing where no command can say it."""
-
-        def typed(values: Mapping[str, Any]) -> list[str]:
-            texts = {key: one if isinstance(one, str) else json.dumps(one) for key, one in values.items()}
-            return [f"{key}={text}" for key, text in texts.items()]
-
-        data, options, grid = self.chosen.data, self.options, self.grid
-        if data is None or options.missing != "none" or data.get("skip_bad_images"):
-            return ()
-        if grid["seeds"] != list(range(len(grid["seeds"]))):
-            return ()
-        flags: dict[str, Sequence[Any]] = {
-            "--model": grid["models"],
-            "--setting": grid["settings"],
-            "--seeds": [len(grid["seeds"])],
-            "--image-encoder": [self.image or "none"],
-            "--image-option": typed(self.image_options),
-            "--text-encoder": [self.text],
-            "--set": typed(self.chosen.below("train")),
-            "--reader": [data["reader"]] if data.get("reader") else [],
-            "--reader-option": typed(data.get("options") or {}),
-            "--relevance": [options.relevance],
-            "--query": [options.query],
-            "--judged-seed": [options.draw],
-            "--split-by": [options.split] if options.split else [],
-            "--attribute-form": [options.attributes],
-        }
-        words = ["diptych", "categories", "evaluate", data["path"], "--out", "evaluation"]
-        words += ["--published"] if self.training is None else []
-        words += [str(part) for flag, given in flags.items() for one in given for part in (flag, one)]
-        return (shlex.join(words).replace("{", "{{").replace("}", "}}"),)
-
     def line(self) -> str:
         """Return all that numbers depend on."""
-        split, train = self.options.split, self.chosen.below("train")
-        notes = [f"split by {split}"] * bool(split) + [f"train.{key} {value}" for key, value in train.items()]
+        split = self.options.split
+        notes = [f"split by {split}"] * bool(split) + [
+            f"train.{key} {one}" for key, one in self.set_train.items()
+        ]
         return self.evaluation.line() + (f"; with {', '.join(notes)}" if notes else "")
 
     def is_fixed(self, row: Row) -> bool:
@@ -247,32 +217,18 @@ def _training(train: dict[str, Any], published: bool) -> TrainOptions | None:
     """Return how models are trained; None as the thesis says."""
     from diptych.commerce.category_to_image.options import TrainOptions
 
-    known = () if published else [key for key in TrainOptions.model_fields if key not in _OF_ROWS]
+    known = [key for key in TrainOptions.model_fields if key not in _OF_ROWS]
     for key in train:
         if published:
-            raise UsageError(
-                f"train.{key} is set, and the setting 'paper' trains as the thesis says",
-                "choose --setting data, or leave it out",
-            )
+            fix = "choose --setting data, or leave it out"
+            raise UsageError(f"train.{key} is set, and models are trained as the thesis says", fix)
         if key not in known:
             raise UnknownNameError("key of train", key, known)
     return None if published else TrainOptions.read(train, "train")
 
 
-def _catalogue(plan: Plan, options: MeasureOptions) -> Catalogue:
-    """Return the products that are given, else generated ones, split as asked."""
-    from diptych.data.scenes import product_scenes
-
-    data, generated = plan.choices.data, plan.setting.generated
-    if data is None and generated is None:
-        fix = "--data DATASET, or --quick for generated ones"
-        raise DataError(f"no products given for {plan.study.name}", fix)
-    collection = product_scenes(**(generated or {})) if data is None else plan.collections.of(data)
-    return catalogue_with_splits(collection, options)
-
-
-def catalogue_with_splits(collection: Collection, options: MeasureOptions) -> Catalogue:
-    """Return products with their tree, split into those that are trained and tested on."""
+def split_products(collection: Collection, options: MeasureOptions) -> Catalogue:
+    """Return products and their tree, split as asked; by product where their own test split is wanted and missing."""
     from diptych.commerce.catalogue.making import assign_splits, catalogue_of
 
     catalogue = catalogue_of(collection, attribute_form=options.attributes)
@@ -280,11 +236,10 @@ def catalogue_with_splits(collection: Collection, options: MeasureOptions) -> Ca
         catalogue = assign_splits(catalogue, "product")
     if options.split is not None:
         catalogue = assign_splits(catalogue, options.split)
-    lacks = [name for name in ("train", "test") if name not in catalogue.split_sizes]
-    if lacks:
-        has = ", ".join(catalogue.split_sizes)
-        fix = "--set measure.split=product"
-        raise DataError(f"{catalogue.name} has no split {lacks[0]!r}, only {has}", fix)
+    for name in ("train", "test"):
+        if name not in catalogue.split_sizes:
+            what = f"{catalogue.name} has no split {name!r}, only {', '.join(catalogue.split_sizes)}"
+            raise DataError(what, "--set measure.split=product")
     return catalogue
 
 
@@ -340,7 +295,7 @@ class CatalogueRow:
             of.catalogue.name, "test", protocol=of.options.protocol, products=size, categories=count
         )
         place = os.path.relpath(kept, self.folder.resolve())
-        return (Measurement(values, on, of.line(), of.commands, kept=place),)
+        return (Measurement(values, on, of.line(), kept=place),)
 
 
 def evaluation_of(evidence: Evidence) -> ModelsEvaluation | None:
@@ -354,11 +309,20 @@ def evaluation_of(evidence: Evidence) -> ModelsEvaluation | None:
         return None  # begun anew, or moved: numbers are kept with the rows
 
 
-@dataclass(frozen=True)
-class Retrieved:
-    """A model in a setting: the chapter's six measures in per cent."""
+# What is measured of a row ---------------------------------------------------------------------------
 
-    kind: str = "retrieved"
+
+@dataclass(frozen=True)
+class Measure:
+    """One of the chapter's tables, measured of one row and seed.
+
+    Attributes:
+        kind: its name in papers' files.
+        of: what measures; nothing where there is nothing to count.
+    """
+
+    kind: str
+    of: Callable[[CatalogueRow], tuple[Measurement, ...]]
 
     @property
     def about(self) -> dict[str, Any]:
@@ -367,52 +331,41 @@ class Retrieved:
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Measure one row and seed."""
-        run: CatalogueRow = subject.run
-        return run.retrieved(np.ones(len(run.nodes), bool))
+        return self.of(subject.run)
 
 
-@dataclass(frozen=True)
-class Seen(Retrieved):
-    """CLIP-ITA on categories that training saw, or on the others, in a setting."""
-
-    kind: str = "seen"
-
-    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Measure one row and seed; nothing where no category is of the kind."""
-        run: CatalogueRow = subject.run
-        (cell,) = run.cells.values()
-        asked = cell.seen if run.row.options["group"] == "seen" else ~cell.seen
-        return run.retrieved(asked, categories=float(asked.sum()))
+def _retrieved(run: CatalogueRow) -> tuple[Measurement, ...]:
+    """Measure a model in a setting: the chapter's six measures in per cent."""
+    return run.retrieved(np.ones(len(run.nodes), bool))
 
 
-@dataclass(frozen=True)
-class ErrorTrees(Retrieved):
-    """CLIP-ITA's errors in a setting, or in all together: in the tree of the target or in another."""
-
-    kind: str = "error-trees"
-
-    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Count in one row and seed."""
-        run: CatalogueRow = subject.run
-        counts = run.errors
-        same, other = sum(one.same_tree for one in counts), sum(one.other_tree for one in counts)
-        return run.measured({"same tree": float(same), "different tree": float(other)}, {})
+def _seen(run: CatalogueRow) -> tuple[Measurement, ...]:
+    """Measure CLIP-ITA on categories that training saw, or on the others."""
+    (cell,) = run.cells.values()
+    asked = cell.seen if run.row.options["group"] == "seen" else ~cell.seen
+    return run.retrieved(asked, categories=float(asked.sum()))
 
 
-@dataclass(frozen=True)
-class ErrorDepths(Retrieved):
-    """CLIP-ITA's errors within the tree of the target, by d(c, c_p) = depth(c_p) − depth(c), in per cent of them."""
+def _error_trees(run: CatalogueRow) -> tuple[Measurement, ...]:
+    """Count CLIP-ITA's errors, in all settings of the row together: in the tree of the target or in another."""
+    counts = run.errors
+    same, other = sum(one.same_tree for one in counts), sum(one.other_tree for one in counts)
+    return run.measured({"same tree": float(same), "different tree": float(other)}, {})
 
-    kind: str = "error-depths"
 
-    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Count in one row and seed; nothing without such errors."""
-        run: CatalogueRow = subject.run
-        (counts,) = run.errors
-        if not counts.same_tree:
-            return ()
-        shares = {depth: 100.0 * n / counts.same_tree for depth, n in counts.depths.items()}
-        values = {f"d = {depth}": shares.get(depth, 0.0) for depth in sorted({*_DEPTHS, *shares})}
-        values["more general"] = sum((share for depth, share in shares.items() if depth < 0), 0.0)
-        values["more specific"] = sum((share for depth, share in shares.items() if depth > 0), 0.0)
-        return run.measured(values, {})
+def _error_depths(run: CatalogueRow) -> tuple[Measurement, ...]:
+    """Measure CLIP-ITA's errors within the tree by d(c, c_p) = depth(c_p) − depth(c), in per cent of them."""
+    (counts,) = run.errors
+    if not counts.same_tree:
+        return ()
+    shares = {depth: 100.0 * n / counts.same_tree for depth, n in counts.depths.items()}
+    values = {f"d = {depth}": shares.get(depth, 0.0) for depth in sorted({*_DEPTHS, *shares})}
+    values["more general"] = sum((share for depth, share in shares.items() if depth < 0), 0.0)
+    values["more specific"] = sum((share for depth, share in shares.items() if depth > 0), 0.0)
+    return run.measured(values, {})
+
+
+Retrieved = partial(Measure, "retrieved", _retrieved)
+Seen = partial(Measure, "seen", _seen)
+ErrorTrees = partial(Measure, "error-trees", _error_trees)
+ErrorDepths = partial(Measure, "error-depths", _error_depths)
