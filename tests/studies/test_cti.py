@@ -17,7 +17,7 @@ from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 from diptych.core.errors import DataError, Interrupted, UnknownNameError, UsageError
 from diptych.data.scenes import make_product_scenes
 from diptych.studies import STUDIES, Choices, Results, collect, compare, judge, published_table
-from diptych.studies.catalogues import MeasureOptions, catalogue_with_splits
+from diptych.studies.catalogues import MeasureOptions, split_products
 from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.page import study_page
 from diptych.studies.study import AS_PAPER, Study
@@ -244,11 +244,11 @@ def test_the_papers_setting_and_the_row_of_clip(
 def test_products_without_a_test_split_get_one(tmp_path: Path) -> None:
     collection = tiny_collection(tmp_path)
     plain = replace(collection, splits=["train"] * len(collection.splits))
-    catalogue = catalogue_with_splits(plain, MeasureOptions())
+    catalogue = split_products(plain, MeasureOptions())
     assert {"train", "test"} <= set(catalogue.split_sizes)
     with pytest.raises(DataError, match=r"no split 'test', only train.*measure\.split=product"):
-        catalogue_with_splits(plain, MeasureOptions(split="given"))
-    values = catalogue_with_splits(plain, MeasureOptions(attributes="values"))
+        split_products(plain, MeasureOptions(split="given"))
+    values = split_products(plain, MeasureOptions(attributes="values"))
     assert any("red" in given for given in values.attributes)
 
 

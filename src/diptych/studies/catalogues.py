@@ -88,9 +88,9 @@ class CatalogueRows(Source):
         from diptych.commerce.category_to_image.features.maker import FeatureMaker, learning_texts
         from diptych.data.scenes import product_scenes
 
-        values, generated = {**plan.setting.measure, **plan.choices.values}, plan.setting.generated
-        chosen = replace(plan.choices, values=values)
-        for section in (key.partition(".")[0] for key in values):
+        generated = plan.setting.generated
+        chosen = replace(plan.choices, values={**plan.setting.measure, **plan.choices.values})
+        for section in (key.partition(".")[0] for key in chosen.values):
             if section not in _SECTIONS:
                 raise UnknownNameError("section of a study of a catalogue", section, _SECTIONS)
         features, self.set_train = {"image": "grid", **chosen.below("features")}, chosen.below("train")
@@ -100,10 +100,8 @@ class CatalogueRows(Source):
         if chosen.data is None and generated is None:
             fix = "--data DATASET, or --quick for generated ones"
             raise DataError(f"no products given for {plan.study.name}", fix)
-        given = (
-            product_scenes(**(generated or {})) if chosen.data is None else plan.collections.of(chosen.data)
-        )
-        self.catalogue = split_products(given, self.options)
+        own = product_scenes(**(generated or {})) if chosen.data is None else plan.collections.of(chosen.data)
+        self.catalogue = split_products(own, self.options)
         self.maker = FeatureMaker.of(
             None if image in ("", "none") else image,
             self.text,
@@ -112,12 +110,11 @@ class CatalogueRows(Source):
             image_options=features,
         )
         left_out = {row.name: why for row in rows if (why := self._why_not(row.options["model"]))}
-        there = [row for row in rows if row.name not in left_out]
-        self.grid: dict[str, Sequence[Any]] = {
-            "models": list(dict.fromkeys(row.options["model"] for row in there)),
-            "settings": list(dict.fromkeys(setting for row in there for setting in _settings_of(row))),
-            "seeds": list(seeds),
-        }
+        there = [row.options for row in rows if row.name not in left_out]
+        models, settings = (
+            [name for one in there for name in one[key].split(", ")] for key in ("model", "setting")
+        )
+        self.grid = {"models": models, "settings": settings, "seeds": list(seeds)}
         how = (
             self.options.model_dump(exclude={"jobs"}),
             self.training and self.training.model_dump(mode="json"),
@@ -177,10 +174,8 @@ class CatalogueRows(Source):
 
     def line(self) -> str:
         """Return all that numbers depend on."""
-        split = self.options.split
-        notes = [f"split by {split}"] * bool(split) + [
-            f"train.{key} {one}" for key, one in self.set_train.items()
-        ]
+        notes = [f"split by {self.options.split}"] if self.options.split else []
+        notes += [f"train.{key} {value}" for key, value in self.set_train.items()]
         return self.evaluation.line() + (f"; with {', '.join(notes)}" if notes else "")
 
     def is_fixed(self, row: Row) -> bool:
@@ -193,24 +188,19 @@ class CatalogueRows(Source):
         """Evaluate all models for the first row; others are read from it."""
         run = CatalogueRow(row, seed, plan.target(row, seed), self)
         is_lsa = row.options["model"] == "sentence" and self.text.partition(":")[0] == "lsa"
-        seconds = [float(cell.about.get("processor_seconds", 0.0)) for cell in run.cells.values()]
+        seconds = sum(float(cell.about.get("processor_seconds", 0.0)) for cell in run.cells.values())
         return Made(
             Subject(run, None, plan.features),
             (self.folder.name,),
             stands_for="latent semantics" if is_lsa else "",
             data=self.catalogue.describe(),
-            seconds=sum(seconds),
+            seconds=seconds,
             again=True,
         )
 
     def hint(self) -> tuple[str, str]:
         """Return what was measured, and what to give instead."""
         return self.catalogue.describe(), "give a catalogue with more products"
-
-
-def _settings_of(row: Row) -> list[str]:
-    settings: list[str] = row.options["setting"].split(", ")
-    return settings
 
 
 def _training(train: dict[str, Any], published: bool) -> TrainOptions | None:
@@ -257,7 +247,7 @@ class CatalogueRow:
         """By setting, the row's model as it was trained with the row's seed."""
         evaluation, model = self.source.evaluation, self.row.options["model"]
         place = evaluation.protocol.seeds.index(self.seed) if evaluation.is_trained(model) else 0
-        return {one: evaluation.cells(one, model)[place] for one in _settings_of(self.row)}
+        return {one: evaluation.cells(one, model)[place] for one in self.row.options["setting"].split(", ")}
 
     @property
     def nodes(self) -> np.ndarray:
@@ -290,10 +280,8 @@ class CatalogueRow:
         of, nodes = self.source, self.nodes if asked is None else self.nodes[asked]
         kept = of.folder / "rows" / f"{self.row.name}-seed-{self.seed}"
         keep(kept, each, nodes)
-        size, count = len(of.catalogue), len(nodes)
-        on = Measured(
-            of.catalogue.name, "test", protocol=of.options.protocol, products=size, categories=count
-        )
+        size = {"products": len(of.catalogue), "categories": len(nodes)}
+        on = Measured(of.catalogue.name, "test", protocol=of.options.protocol, **size)
         place = os.path.relpath(kept, self.folder.resolve())
         return (Measurement(values, on, of.line(), kept=place),)
 
