@@ -93,8 +93,11 @@ class CatalogueRows(Source):
         for section in (key.partition(".")[0] for key in chosen.values):
             if section not in _SECTIONS:
                 raise UnknownNameError("section of a study of a catalogue", section, _SECTIONS)
-        features, self.set_train = {"image": "grid", **chosen.below("features")}, chosen.below("train")
-        image, self.text = features.pop("image"), str(features.pop("text", None) or "lsa")
+        self.set_train = chosen.below("train")
+        features = {"image": "grid", "text": "lsa", **chosen.below("features")}
+        image, self.text = features.pop("image"), features.pop("text")
+        if not isinstance(self.text, str) or not self.text:
+            raise UsageError(f"features.text is {self.text!r}", "name an encoder, or lsa")
         self.options = MeasureOptions.read(chosen.below(MEASURE), MEASURE)
         self.training = _training(self.set_train, published=plan.name in AS_PAPER)
         if chosen.data is None and generated is None:
@@ -211,7 +214,7 @@ def _training(train: dict[str, Any], published: bool) -> TrainOptions | None:
     for key in train:
         if published:
             fix = "choose --setting data, or leave it out"
-            raise UsageError(f"train.{key} is set, and models are trained as the thesis says", fix)
+            raise UsageError(f"train.{key} is set, and this setting trains as the thesis says", fix)
         if key not in known:
             raise UnknownNameError("key of train", key, known)
     return None if published else TrainOptions.read(train, "train")
@@ -260,8 +263,8 @@ class CatalogueRow:
         from diptych.commerce.category_to_image.errors import count_errors
 
         of = self.source.evaluation
-        found = {one: of.first_categories(one, cell) for one, cell in self.cells.items()}
-        return [count_errors(of.tree, of.judged(one).nodes, *pair) for one, pair in found.items()]
+        found = [(of.judged(one).nodes, of.first_categories(one, cell)) for one, cell in self.cells.items()]
+        return [count_errors(of.tree, nodes, *first) for nodes, first in found]
 
     def retrieved(self, asked: np.ndarray, **more: float) -> tuple[Measurement, ...]:
         """Return measures over some of the categories, (q,) booleans, and ``more`` numbers; nothing of none."""
@@ -280,8 +283,8 @@ class CatalogueRow:
         of, nodes = self.source, self.nodes if asked is None else self.nodes[asked]
         kept = of.folder / "rows" / f"{self.row.name}-seed-{self.seed}"
         keep(kept, each, nodes)
-        size = {"products": len(of.catalogue), "categories": len(nodes)}
-        on = Measured(of.catalogue.name, "test", protocol=of.options.protocol, **size)
+        data, how = of.catalogue, of.options.protocol
+        on = Measured(data.name, "test", protocol=how, products=len(data), categories=len(nodes))
         place = os.path.relpath(kept, self.folder.resolve())
         return (Measurement(values, on, of.line(), kept=place),)
 
@@ -302,12 +305,7 @@ def evaluation_of(evidence: Evidence) -> ModelsEvaluation | None:
 
 @dataclass(frozen=True)
 class Measure:
-    """One of the chapter's tables, measured of one row and seed.
-
-    Attributes:
-        kind: its name in papers' files.
-        of: what measures; nothing where there is nothing to count.
-    """
+    """One of the chapter's tables: its name in papers' files, and what measures a row and seed."""
 
     kind: str
     of: Callable[[CatalogueRow], tuple[Measurement, ...]]

@@ -322,7 +322,8 @@ def comparison_shown(comparison: Comparison) -> list[Table | str]:
     if comparison.reproduces and (counts := comparison.counts()):
         lines.append("cells: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
     lines += [PLANTED] if comparison.is_generated and comparison.claims else []
-    tables = [*compared_tables(comparison, measured_alone=True), *comparison.further.tables]
+    further = [table for table in comparison.further.tables if not table.folded]  # a page has them all
+    tables = [*compared_tables(comparison, measured_alone=True), *further]
     return [comparison.label, *tables, *lines, *claims_tables(comparison.claims)]
 
 
