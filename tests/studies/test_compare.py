@@ -122,7 +122,7 @@ def test_a_stand_in_is_named_and_tests_no_claim_about_what_it_stands_for() -> No
     comparison = compare(study, Results(study.name, tuple(entries)))
     assert "with stand-ins: a network in small for VSE++, Triplet loss" in comparison.label
     first, *others = comparison.blocks[0].rows
-    assert first.name == "1.1  a network in small"
+    assert first.name == "a network in small"
     assert {cell.verdict for cell in first.cells} == {"other training"}
     assert {cell.verdict for row in others for cell in row.cells} == {"reproduced"}
     assert [judgement.status for _, judgement, _ in comparison.claims] == ["not tested", "holds"]

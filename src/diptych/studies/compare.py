@@ -76,7 +76,7 @@ class ComparedRow:
     def name(self) -> str:
         """The paper's number and the label, once where they are the same; of a stand-in, what it is."""
         label = self.stands_for or self.row.label
-        return f"{self.number}  {label}" if self.number else label
+        return f"{self.number}  {label}" if self.number and not self.stands_for else label
 
     @property
     def number(self) -> str:
