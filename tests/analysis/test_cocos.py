@@ -316,21 +316,15 @@ def test_memory_is_that_of_a_batch(tmp_path):
 
 def test_the_effective_number_is_that_of_as_many_equal_weights() -> None:
     """All triplets of a query that are violated weigh the same; of two weights p and 1 − p it is exp of the entropy."""
-    scores = torch.zeros(4, 4).double()
-    found = count(Triplet(), scores, torch.eye(4, dtype=torch.bool))
-    assert found["i2t"].effective == pytest.approx(3.0)
-    assert count(TripletHardest(), scores, torch.eye(4, dtype=torch.bool))["i2t"].effective == pytest.approx(
-        1.0
-    )
-    apart = 2 * torch.eye(4).double()
-    assert count(Triplet(), apart, torch.eye(4, dtype=torch.bool))["t2i"].effective is None
+    own, scores = torch.eye(4, dtype=torch.bool), torch.zeros(4, 4).double()
+    assert count(Triplet(), scores, own)["i2t"].effective == pytest.approx(3.0)
+    assert count(TripletHardest(), scores, own)["i2t"].effective == pytest.approx(1.0)
+    assert count(Triplet(), 2 * torch.eye(4).double(), own)["t2i"].effective is None
     scores = torch.tensor([[0.9, 0.1, 0.2], [0.0, 1.0, -1.0], [0.0, -1.0, 1.0]]).double()
-    soft = np.exp(scores[0, 1:].numpy() / 0.5)
-    share = soft / soft.sum()
+    each = []
+    for row in range(3):
+        soft = np.exp(np.delete(scores[row].numpy(), row) / 0.5)
+        share = soft / soft.sum()
+        each.append(np.exp(-(share * np.log(share)).sum()))
     found = count(InfoNCE(temperature=0.5, direction="i2t"), scores, torch.eye(3, dtype=torch.bool))
-    each = [np.exp(-(share * np.log(share)).sum())]
-    for row in (1, 2):
-        rest = np.exp(np.delete(scores[row].numpy(), row) / 0.5)
-        own = rest / rest.sum()
-        each.append(np.exp(-(own * np.log(own)).sum()))
     assert found["i2t"].effective == pytest.approx(np.mean(each))

@@ -28,6 +28,9 @@ def test_every_recipe_of_the_repository_can_be_read() -> None:
         assert "expect" in comment, f"{file.name} does not say the number to expect"
 
 
+SHUFFLED = "[reconstruction]\ntargets = { shuffled = true }\n"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -40,6 +43,8 @@ def test_every_recipe_of_the_repository_can_be_read() -> None:
         ("seed = 'x'\n" + MINIMAL, "seed: Input should be a valid integer"),
         ("[[stages]]\nepochs = 0\nlearning_rate = 1", "stages.0.epochs: Input should be greater"),
         ("name = 'x'", "stages: Field required"),
+        (MINIMAL + "[model.text]\nkind = 'targets'\ntargets = { shuffled = true }", "cannot be shuffled"),
+        (MINIMAL + SHUFFLED + "[shortcuts]\nsetup = 'unique'\nin_targets = true", "cannot be shuffled"),
         ("name = ", "is not TOML"),
         (MINIMAL + "[objective]\ntemperature = 1", "objective has no name"),
         (MINIMAL + "[objective]\nname = 'triplet'\nmargn = 1", "'triplet' has no option 'margn'.*margin=0.2"),

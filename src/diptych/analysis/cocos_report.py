@@ -76,9 +76,7 @@ class Counts:
     negatives_weight: float | None = None  # W^-, of the contributing negatives of a query, mean over queries
     positives_weight: float | None = None  # W^+, of all positives of a query, mean over queries
     within_per_query: float | None = None  # of objectives with in-modality negatives: their part of per_query
-    effective: float | None = (
-        None  # effective number of negatives: as many of equal weights have their entropy
-    )
+    effective: float | None = None  # as many negatives of equal weights have the entropy of theirs
 
     @classmethod
     def of(cls, each: np.ndarray, active: int | None = None, **given: float | None) -> Counts:

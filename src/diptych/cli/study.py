@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,7 @@ from diptych.data.source import OutOption
 from diptych.studies import STUDIES, Results, collect, compare, judged_in_the_paper
 from diptych.studies.choices import RunOptions, StudyData, run_chosen
 from diptych.studies.compare import Comparison
-from diptych.studies.matrix import content_of, matrix_page, matrix_table, relative
+from diptych.studies.matrix import content_of, matrix_page, matrix_table
 from diptych.studies.page import notes_of, study_page
 from diptych.studies.results import StudyFolder
 from diptych.studies.tables import (
@@ -106,7 +107,7 @@ def _run_all(
             try:
                 results = run_chosen(study, own, data, options)
                 comparison, page = _report(results, own, own / "report.html", discretion, quiet=True)
-                compared.append((comparison, relative(page, folder)))
+                compared.append((comparison, Path(os.path.relpath(page, folder))))
             except Interrupted:
                 raise
             except DiptychError as error:
@@ -128,7 +129,8 @@ def verdict(runs: Annotated[list[Path], _RUNS], out: OutOption, discretion: Disc
     """
     marker = StudyFolder.marker()
     if len(runs) > 1:  # beside studies there is what they share, and pages
-        runs = [one for one in runs if (one / marker).is_file() or (one / "studies").is_dir()] or runs
+        own = (marker, "studies")
+        runs = [one for one in runs if not one.exists() or any((one / name).exists() for name in own)] or runs
     found = collect(runs)
     folders = {StudyFolder.open(one / marker).study: one for one in runs[::-1] if (one / marker).is_file()}
     several = out.out if len(found) > 1 else None
@@ -139,7 +141,9 @@ def verdict(runs: Annotated[list[Path], _RUNS], out: OutOption, discretion: Disc
         usual = runs[0] / f"{results.study}.html" if folder is None else folder / "report.html"
         page = usual if several is not None else out.out or usual
         comparison, page = _report(results, folder, page, discretion, quiet=several is not None)
-        compared.append((comparison, page if several is None else relative(page, several.parent)))
+        compared.append(
+            (comparison, page if several is None else Path(os.path.relpath(page, several.parent)))
+        )
         if several is None:
             next_step(["open", page])
     if several is not None:

@@ -9,10 +9,9 @@ from diptych.core.extras import lazy_names
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        ".claims": "Claim Judgement judge",
-        ".compare": "Comparison compare judged_in_the_paper",
+        ".claims": "Claim judge",
+        ".compare": "compare judged_in_the_paper",
         ".evidence": "Evidence Figure Trajectory",
-        ".formulas": "Finding",
         ".plan": "Choices LogData",
         ".published": "published_papers published_table",
         ".results": "Entry Measurement Results collect",
@@ -28,14 +27,11 @@ from diptych.studies.compare import compare as compare  # noqa: E402
 
 if TYPE_CHECKING:
     from diptych.studies.claims import Claim as Claim
-    from diptych.studies.claims import Judgement as Judgement
     from diptych.studies.claims import judge as judge
-    from diptych.studies.compare import Comparison as Comparison
     from diptych.studies.compare import judged_in_the_paper as judged_in_the_paper
     from diptych.studies.evidence import Evidence as Evidence
     from diptych.studies.evidence import Figure as Figure
     from diptych.studies.evidence import Trajectory as Trajectory
-    from diptych.studies.formulas import Finding as Finding
     from diptych.studies.plan import Choices as Choices
     from diptych.studies.plan import LogData as LogData
     from diptych.studies.published import published_papers as published_papers

@@ -44,7 +44,7 @@ _WHOLE = "full, text queries among all pictures of the folder"
 
 
 class Chosen(LanguageSpec):
-    """What a person chose about measuring (``--set measure.KEY=VALUE``)."""
+    """What a user chose about measuring (``--set measure.KEY=VALUE``)."""
 
     split: str = "test"
     gallery: Literal["split", "folder"] = "split"  # folder: captions ask for all images of the folder
@@ -137,7 +137,7 @@ class Granularity:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides captions and the person's choices: definitions."""
+        """What the measurement depends on besides captions and the user's choices: definitions."""
         from diptych.analysis.granularity import choose_features
 
         ways = ("none", "published")
@@ -200,7 +200,7 @@ class Clean(_OfEncoders):
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the encoder and the person's choices."""
+        """What the measurement depends on besides the encoder and the user's choices."""
         return {"kind": "brittleness, clean", "kept": "of every query"}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
@@ -251,7 +251,7 @@ class Suite(_OfEncoders):
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the encoder and the person's choices."""
+        """What the measurement depends on besides the encoder and the user's choices."""
         from diptych.analysis.perturbations import PERTURBATIONS
         from diptych.evaluation.stress import StressResult
 

@@ -9,7 +9,7 @@
           evaluation/            as ``diptych categories evaluate`` writes it; it grows by models, settings and seeds
           rows/ROW-seed-N/       a row's values per category
 
-A person may set (``--set KEY=VALUE``) ``features.image``, ``features.text``, ``features.KEY`` of the image encoder,
+A user may set (``--set KEY=VALUE``) ``features.image``, ``features.text``, ``features.KEY`` of the image encoder,
 ``train.KEY`` of training, and ``measure.KEY``: see :class:`MeasureOptions`.
 """
 
@@ -312,7 +312,7 @@ class Measure:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the catalogue and what a person chooses."""
+        """What the measurement depends on besides the catalogue and what a user chooses."""
         return {"kind": self.kind, "version": 2}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:

@@ -1,4 +1,4 @@
-"""Dense rows of a row of a study, a split at a time: of a run's best encoder, or given by a person."""
+"""Dense rows of a row of a study, a split at a time: of a run's best encoder, or given by a user."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def dense_rows(plan: Plan, row: Row) -> DenseRows:
 
 
 def given_rows(plan: Plan, row: Row, what: str) -> Made:
-    """Take the run, encoder or embeddings that a person gives for a row."""
+    """Take the run, encoder or embeddings that a user gives for a row."""
     rows = _given(plan, row)
     test = rows.encoded(rows.data.test)
     captions = [rows.collection.split(split).text_fingerprint for split in rows.splits]

@@ -126,7 +126,7 @@ class Counted:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the log and what a person chooses."""
+        """What the measurement depends on besides the log and what a user chooses."""
         return {"kind": "counted", "of": self.statistic, "row": self.row, "columns": dict(self.columns)}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
@@ -267,7 +267,7 @@ class Predicted:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the log and what a person chooses."""
+        """What the measurement depends on besides the log and what a user chooses."""
         return {"kind": "prediction", "version": 2}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
@@ -285,7 +285,7 @@ class Importance:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the log and what a person chooses."""
+        """What the measurement depends on besides the log and what a user chooses."""
         return {"kind": "importance", "version": 2}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:

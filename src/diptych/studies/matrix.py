@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,8 +69,3 @@ def content_of(comparison: Comparison) -> dict[str, Any]:
         "tables": [one.content() for one in shown if isinstance(one, Table)],
         "lines": [one for one in shown[1:] if isinstance(one, str)],
     }
-
-
-def relative(page: Path, folder: Path) -> Path:
-    """Return where a page is, seen from a folder."""
-    return Path(os.path.relpath(page, folder))

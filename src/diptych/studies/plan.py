@@ -1,7 +1,7 @@
 """A study as somebody wants it: which rows, in which setting, on which data, and where each is kept.
 
 The layers of a row's recipe, each over the one before: the setting's recipe for it, the row's own options, the
-setting's changes, the data, then what the person who runs it sets.
+setting's changes, the data, then what the user sets.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class LogData:
 
 @dataclass(frozen=True)
 class Choices:
-    """What the person who runs a study chooses.
+    """What the user chooses.
 
     Attributes:
         setting: how it is run; the one that fits the data when not given.
@@ -182,7 +182,7 @@ class Plan:
         study: which.
         folder: OUT of ``diptych study run``.
         name: of the setting.
-        choices: of the person who runs it, with what the setting gives where nothing was chosen.
+        choices: of the user, with what the setting gives where nothing was chosen.
         several: by name, what a study of several collections measures on.
         collections: what was read.
         features: folder of cached features, shared by all rows.
@@ -229,7 +229,7 @@ class Plan:
     # Which rows ------------------------------------------------------------------------------------
 
     def is_given(self, row: Row) -> bool:
-        """Return whether a person gives a row instead of having it trained."""
+        """Return whether a user gives a row instead of having it trained."""
         return bool(row.given) and row.given in self.choices.values
 
     def starts_from_given(self, row: Row) -> bool:
@@ -345,7 +345,7 @@ class Plan:
         return key.partition(".")[0] in {*has, *measured} or key in {row.given for row in rows if row.given}
 
     def measuring(self, known: Sequence[str]) -> dict[str, Any]:
-        """Return what a person set about measuring, of the keys that there are."""
+        """Return what a user set about measuring, of the keys that there are."""
         own = self.choices.below(MEASURE)
         for key in own:
             if key not in known:
@@ -353,7 +353,7 @@ class Plan:
         return own
 
     def changed(self, row: Row) -> tuple[str, ...]:
-        """Return the keys by which a row differs from what paper and code say, as far as a person set them.
+        """Return the keys by which a row differs from what paper and code say, as far as a user set them.
 
         Keys that only say where something is make no other training, and neither does a value that the setting
         ``paper`` or ``published`` has itself.
@@ -367,18 +367,14 @@ class Plan:
             measured = (
                 self.study.of in ("log", "catalogue") and section == MEASURE and key != f"{MEASURE}.jobs"
             )
-            if (is_place(key) and not measured) or key in given or section in others:
+            place = key in (*_PLACES, *_NAMES) or key.startswith(_PLACES_BELOW)
+            if (place and not measured) or key in given or section in others:
                 continue
             if not any(_has(self, name, row, key, value) for name in ("paper", "published")):
                 found.append(key)
         if self.choices.targets == "lsa":
             found.append("targets")
         return tuple(sorted(found))
-
-
-def is_place(key: str) -> bool:
-    """Return whether a key says where something is, or how often a run is saved."""
-    return key in (*_PLACES, *_NAMES) or key.startswith(_PLACES_BELOW)
 
 
 def plain_recipe(
@@ -417,7 +413,7 @@ def _has(plan: Plan, name: SettingName, row: Row, key: str, value: Any) -> bool:
 
 
 def needs_of(study: Study, row: Row) -> str:
-    """Return what a person gives for a row, besides data, to have it as the paper has it."""
+    """Return what a user gives for a row, besides data, to have it as the paper has it."""
     if "paper" not in study.settings:
         return ""
     plan = Plan(study, Path(), "paper", Choices(), {}, Collections(), Path())

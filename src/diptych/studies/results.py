@@ -55,7 +55,7 @@ class Entry(Artifact, kind="study-entry", recreate="diptych study run"):
         epochs: how many were trained, and the best.
         cpu_seconds: processor time of training, all attempts together.
         changed: dotted keys by which it differs from what paper and code say.
-        given: the encoder that a person gave, to measure or to go on from, with its fingerprint.
+        given: the encoder that a user gave, to measure or to go on from, with its fingerprint.
         stands_for: of a row that is a published encoder by name, what was measured in its place; empty else.
         fixed: whether no seed changes it.
     """

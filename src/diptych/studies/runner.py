@@ -71,7 +71,7 @@ class Measuring(Protocol):
     def about(self) -> dict[str, Any]:
         """What the measurement depends on besides the run; JSON-able."""
 
-    # check(measuring, collections) may be there: what a person set is refused before anything is made
+    # check(measuring, collections) may be there: what a user set is refused before anything is made
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Measure one run: on its collection's own pairs first, then by further judgements; nothing where it cannot."""
@@ -107,7 +107,7 @@ def run_study(
         features_root: where cached features live, shared by all rows; the cache folder when not given.
         accelerator: as for training.
         devices: how many of them train.
-        command: what a person types to have the same; kept for reports.
+        command: what a user types to have the same; kept for reports.
 
     Returns:
         Everything measured for this study in ``folder``, of earlier calls too.
@@ -136,7 +136,7 @@ def run_study(
     for unit in units:
         sources[unit.row.kind].check(plan, unit.row)
     measure, states = measure_of(study), set[str]()
-    if check := getattr(measure, "check", None):  # of what a person set about measuring
+    if check := getattr(measure, "check", None):  # of what a user set about measuring
         check(plan.measuring(study.measured_by), plan.several)
     claim_folder(plan.folder, study, plan.name, command)
     for unit in units:

@@ -59,7 +59,7 @@ class Subject:
         positives: further judgements to measure by, as :class:`~diptych.studies.plan.Choices` has them.
         begun_with: where the encoder that training began with is today; where the run's recipe says, when
             not given.
-        measuring: what a person set about measuring (``--set measure.words=FILE``).
+        measuring: what a user set about measuring (``--set measure.words=FILE``).
     """
 
     run: Any
@@ -78,7 +78,7 @@ class Made:
         subject: what is measured.
         state: what it is, JSON-able: with the way of measuring, the name of a measurement.
         epochs: how many were trained, and the best; 0 where nothing was.
-        given: the encoder that the person gave, to measure or to go on from, with its fingerprint.
+        given: the encoder that the user gave, to measure or to go on from, with its fingerprint.
         stands_for: of a published encoder's row, what was made in its place.
         data: what it is measured on, in one line.
         dataset: which of several collections that is.
@@ -150,7 +150,7 @@ def cpu_seconds(folder: Path) -> float:
 
 
 class Recipes(Source):
-    """A training of a recipe, or dense rows that a person gives in its place."""
+    """A training of a recipe, or dense rows that a user gives in its place."""
 
     def check(self, plan: Plan, row: Row) -> None:
         """See that what is given has a name."""
@@ -158,7 +158,7 @@ class Recipes(Source):
             given_name(plan, row)
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
-        """Train it, or take what the person gives."""
+        """Train it, or take what the user gives."""
         if plan.is_given(row):
             from diptych.studies.dense import given_rows
 
@@ -302,7 +302,7 @@ def load_encoder(source: str, device: str | None = None) -> DualEncoder:
 
 
 def given_name(plan: Plan, row: Row) -> str:
-    """Return what a person gives for a row."""
+    """Return what a user gives for a row."""
     given = plan.choices.values[row.given]
     if not isinstance(given, str) or not given:
         what = "RUN or ENCODER" if row.kind == "pretrained" else "RUN, ENCODER or EMBEDDINGS"
@@ -366,7 +366,7 @@ def encoder_of(run: Run | GivenEncoder) -> DualEncoder:
 
 
 def given_encoder(plan: Plan, row: Row) -> GivenEncoder:
-    """Return the encoder that a person gives for a row, or that the setting names."""
+    """Return the encoder that a user gives for a row, or that the setting names."""
     device = None if plan.accelerator == "auto" else plan.accelerator
     return GivenEncoder(plan.target(row), given_name(plan, row), device)
 

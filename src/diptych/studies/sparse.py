@@ -42,7 +42,7 @@ _EXAMPLES, _TERMS, _SIDE = 6, 10, 112
 
 
 class Chosen(Options):
-    """What a person chose about measuring (``--set measure.KEY=VALUE``)."""
+    """What a user chose about measuring (``--set measure.KEY=VALUE``)."""
 
     words: str | None = None  # word vectors or a masked language model, for Semantic@k
 

@@ -68,7 +68,7 @@ class Row:
         recipe: which of a setting's recipes it is trained by.
         base: another row that it starts from, made once, with seed 0.
         targets: another row, made with seed 0, whose text side makes its latent targets.
-        given: the key by which a person may give it instead of having it trained (``--set KEY=…``).
+        given: the key by which a user may give it instead of having it trained (``--set KEY=…``).
         regions: whether it takes region features instead of pictures.
         extra: why it is there although the paper does not print it.
         home: the study in whose folder it is made: the first of the paper that has it.
@@ -103,9 +103,9 @@ class Setting:
         left_out: pattern of rows' names → why they cannot be run like this.
         seeds: run when nobody says which.
         rows: run when nobody says which; all when empty.
-        fine_tunes: recipes whose rows start from a pretrained encoder that a person may give
+        fine_tunes: recipes whose rows start from a pretrained encoder that a user may give
             (``--set fine_tune=ENCODER``); where the setting has no recipe for their base, must give.
-        given: what is taken for a row that a person may give and has not given: its key → an encoder.
+        given: what is taken for a row that a user may give and has not given: its key → an encoder.
         collections: what is measured on when nobody says: a name → a recipe's data section.
         measure: how it is measured when nobody says (``--set measure.KEY=VALUE``).
         generated: options of the log or the products that are generated when nobody gives any.
@@ -183,7 +183,7 @@ class Study:
         measure: ``KIND`` and options of :data:`diptych.studies.sources.MEASURES`.
         notes: where the study knowingly differs from the paper, or the paper from its code.
         further: ``MODULE:NAME`` of what makes tables and charts of the evidence besides.
-        measured_by: what a person may set about measuring (``--set measure.KEY=VALUE``).
+        measured_by: what a user may set about measuring (``--set measure.KEY=VALUE``).
         paths: keys of ``--set`` whose values can be files or folders, besides those of recipes and given rows.
         several: whether its rows are measured on several collections side by side: evidence then has a
             column ``COLLECTION COLUMN`` for each, and the paper's numbers are told apart by who measured.

@@ -71,7 +71,7 @@ def _durations(study: Study) -> tuple[str, str]:
 
 
 def rows_table(study: Study) -> Table:
-    """Return the rows of a study: what sets each apart, and what a person has to give for it."""
+    """Return the rows of a study: what sets each apart, and what a user has to give for it."""
     rows = []
     for row in (*study.bases, *study.rows):
         apart = (

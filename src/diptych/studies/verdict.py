@@ -12,7 +12,7 @@ A measured mean is
     otherwise.
 
 Only a number measured on the printed number's own dataset, split and gallery, in a setting of the paper's own
-training, gets such a verdict; any other is ``other data`` or ``other training``. Weights and vectors that a person
+training, gets such a verdict; any other is ``other data`` or ``other training``. Weights and vectors that a user
 gives are taken for what they are called: whether they are the paper's the verdict itself says.
 
 Sources: Hendriksen et al., 2023, for the 5 %; Bleeker and de Rijke, 2022, for spreads over seeds.

@@ -190,7 +190,7 @@ class Workshop:
 
 
 def command(verb: str, *arguments: object) -> str:
-    """Return what a person types to make the like by hand."""
+    """Return what a user types to make the like by hand."""
     words = shlex.join(["diptych", "intent", verb, *map(str, arguments)])
     return words.replace("{", "{{").replace("}", "}}")
 

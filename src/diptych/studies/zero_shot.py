@@ -36,7 +36,7 @@ _MEASURES = (*RECALLS, "rsum")
 
 
 class Chosen(Options):
-    """What a person chose about measuring (``--set measure.KEY=VALUE``)."""
+    """What a user chose about measuring (``--set measure.KEY=VALUE``)."""
 
     captions: Literal["all", "first", "random"] = "all"
     seed: int = Field(0, ge=0)  # of the random captions
@@ -53,7 +53,7 @@ class ZeroShot:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the encoder and the person's choices."""
+        """What the measurement depends on besides the encoder and the user's choices."""
         return {"kind": "zero-shot", "candidates": _CANDIDATES, "k_test": dict(self.k_test)}
 
     def check(self, measuring: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:

@@ -115,7 +115,14 @@ class Recipe(Options):
             )
         if self.model.image.kind == "regions" and (self.augmentation or self.features):
             raise ValueError("region features are neither augmented nor cached: leave both sections out")
+        shuffled = self.reconstruction is not None and self.reconstruction.targets.shuffled
+        if shuffled and self.shortcuts is not None and self.shortcuts.in_targets:
+            raise ValueError(
+                "targets of captions with their shortcuts cannot be shuffled: leave one of them out"
+            )
         if self.model.text.kind == "targets":
+            if self.model.text.targets.shuffled:
+                raise ValueError("captions as their own targets cannot be shuffled: leave shuffled out")
             if self.caption_augmentation is not None:
                 raise ValueError("a caption tower of kind 'targets' reads no words: no caption_augmentation")
             if self.reconstruction is not None and self.reconstruction.kind == "input":
