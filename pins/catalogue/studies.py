@@ -19,7 +19,7 @@ STUDIES = (
     *("ltd.figure-2", "ltd.table-1", "ltd.table-2", "ltd.table-3"),
     *(f"metric-learning.table-{number}" for number in (1, 2, 3, 4)),
     *("reproducibility.table-2.1", "reproducibility.table-2.2"),
-    *("ours.negatives", "ours.targets"),
+    *("ours.collapse", "ours.negatives", "ours.targets"),
     *("svl.figure-4.5", "svl.information", "svl.table-4.1", "svl.table-4.2"),
 )
 TOGETHER = (

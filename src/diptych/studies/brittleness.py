@@ -27,7 +27,7 @@ from diptych.data.language.open import LanguageSpec
 from diptych.studies.claims import FINER
 from diptych.studies.evidence import keep
 from diptych.studies.published import document
-from diptych.studies.results import Measurement
+from diptych.studies.results import Measurement, Measuring
 from diptych.studies.retrieval import RECALLS
 from diptych.studies.sources import Subject, encoder_of, load_encoder
 from diptych.studies.study import PUBLISHED
@@ -132,17 +132,17 @@ def with_whole_folder(part: Collection) -> Collection:
 
 
 @dataclass(frozen=True)
-class Granularity:
+class Granularity(Measuring):
     """Table 5.1, a feature per column: its mean over captions, and as published where that is defined otherwise."""
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides captions and the user's choices: definitions."""
+        """With definitions."""
         from diptych.analysis.granularity import choose_features
 
         ways = ("none", "published")
         definitions = {one.name: [one.definition(compat) for compat in ways] for one in choose_features()}
-        return {"kind": "granularity", "definitions": definitions}
+        return {**super().about, "definitions": definitions}
 
     def check(self, measuring: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
         """See that every collection has the split, and a language to measure it with."""
@@ -176,7 +176,7 @@ class Granularity:
         return (Measurement(_known(values), on, right.line(), kept=kept),)
 
 
-class _OfEncoders:
+class _OfEncoders(Measuring):
     """What is measured of encoders."""
 
     def check(self, measuring: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
@@ -197,11 +197,6 @@ _ROTATED = {"R@1": "R-cap@5", "R@5": "R-cap@10", "R@10": "R-cap@1"}
 @dataclass(frozen=True)
 class Clean(_OfEncoders):
     """Table 5.2: recalls, their sums and DCG_CM in both directions."""
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the encoder and the user's choices."""
-        return {"kind": "brittleness, clean", "kept": "of every query"}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Evaluate; embeddings, and what every query has, are kept in the row's folder."""
@@ -251,13 +246,12 @@ class Suite(_OfEncoders):
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the encoder and the user's choices."""
+        """With versions of what is run."""
         from diptych.analysis.perturbations import PERTURBATIONS
         from diptych.evaluation.stress import StressResult
 
         versions = {name: PERTURBATIONS.get(name).version for name in _LISTS["perturbations"]}
-        about = {"kind": "brittleness, suite", "table": self.table, "kept": "means too"}
-        return {**about, "format": StressResult.FORMAT, "perturbations": versions}
+        return {**super().about, "format": StressResult.FORMAT, "perturbations": versions}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Run the suite, or find it there; the sum of recalls of every query is kept in its folder."""

@@ -16,9 +16,9 @@ A user may set (``--set KEY=VALUE``) ``features.image``, ``features.text``, ``fe
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,7 +31,7 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.studies.evidence import Evidence, keep
 from diptych.studies.plan import MEASURE, Plan
-from diptych.studies.results import Measurement
+from diptych.studies.results import Measurement, Measuring
 from diptych.studies.sources import Made, Source, Subject, logger
 from diptych.studies.study import AS_PAPER, PUBLISHED, Row
 from diptych.studies.verdict import Measured
@@ -303,23 +303,6 @@ def evaluation_of(evidence: Evidence) -> ModelsEvaluation | None:
 # What is measured of a row ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Measure:
-    """One of the chapter's tables: its name in papers' files, and what measures a row and seed."""
-
-    kind: str
-    of: Callable[[CatalogueRow], tuple[Measurement, ...]]
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the catalogue and what a user chooses."""
-        return {"kind": self.kind, "version": 2}
-
-    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Measure one row and seed."""
-        return self.of(subject.run)
-
-
 def _retrieved(run: CatalogueRow) -> tuple[Measurement, ...]:
     """Measure a model in a setting: the chapter's six measures in per cent."""
     return run.retrieved(np.ones(len(run.nodes), bool))
@@ -351,7 +334,20 @@ def _error_depths(run: CatalogueRow) -> tuple[Measurement, ...]:
     return run.measured(values, {})
 
 
-Retrieved = partial(Measure, "retrieved", _retrieved)
-Seen = partial(Measure, "seen", _seen)
-ErrorTrees = partial(Measure, "error-trees", _error_trees)
-ErrorDepths = partial(Measure, "error-depths", _error_depths)
+_MEASURED = {
+    "retrieved": _retrieved,
+    "seen": _seen,
+    "error-trees": _error_trees,
+    "error-depths": _error_depths,
+}
+
+
+@dataclass(frozen=True)
+class OfCatalogue(Measuring):
+    """One of the chapter's tables, by its name in papers' files: measures of a row and seed."""
+
+    table: str
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Measure one row and seed."""
+        return _MEASURED[self.table](subject.run)

@@ -201,8 +201,7 @@ def compare(study: Study, results: Results) -> Comparison:
     """Hold results against what is printed, and claims against both."""
     from diptych.studies.runner import measure_of
 
-    withhold = getattr(measure_of(study), "withhold", None)  # of people's counts not all may be printed
-    results = results if withhold is None else withhold(results)
+    results = measure_of(study).withhold(results)
     keys, blocks = _several_blocks(study, results) if study.several else _blocks(study, results)
     evidence = results.evidence()
     in_paper = judged_in_the_paper(study)

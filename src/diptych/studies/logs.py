@@ -23,7 +23,7 @@ from diptych.studies.predicting import (
     numbers,
     predictions,
 )
-from diptych.studies.results import Measurement, Results
+from diptych.studies.results import Measurement, Measuring, Results
 from diptych.studies.runner import setting_for
 from diptych.studies.sources import Made, Source, Subject
 from diptych.studies.study import PUBLISHED, Row
@@ -111,7 +111,7 @@ _MOST = 3
 
 
 @dataclass(frozen=True)
-class Counted:
+class Counted(Measuring):
     """Rows and columns of a log's statistic, by templates.
 
     Attributes:
@@ -123,11 +123,6 @@ class Counted:
     statistic: str
     row: str
     columns: Mapping[str, str]
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the log and what a user chooses."""
-        return {"kind": "counted", "of": self.statistic, "row": self.row, "columns": dict(self.columns)}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Count one row; nothing where the log has nothing of it."""
@@ -262,13 +257,8 @@ def middle(counts: Mapping[int, int], low: float = 0.5, high: float = 0.9) -> fl
 
 
 @dataclass(frozen=True)
-class Predicted:
+class Predicted(Measuring):
     """A model with a feature set in a setting: F1 in per cent at each step, and what else is known of it."""
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the log and what a user chooses."""
-        return {"kind": "prediction", "version": 2}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Evaluate a model for all of its rows; nothing where a setting has too few sessions of either kind."""
@@ -280,13 +270,8 @@ class Predicted:
 
 
 @dataclass(frozen=True)
-class Importance:
+class Importance(Measuring):
     """What each feature is worth to the random forest, per setting; and what static ones are, step by step."""
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the log and what a user chooses."""
-        return {"kind": "importance", "version": 2}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Measure one feature, or all static ones; nothing where no model had it."""
@@ -297,13 +282,13 @@ class Importance:
 
 
 @dataclass(frozen=True)
-class Declared:
+class Declared(Measuring):
     """Whether a feature may change during a session, is in the baseline, and is of the visitor's history."""
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the measurement depends on."""
-        return {"kind": "features", "declared": _declared()}
+        """With what is declared."""
+        return {**super().about, "declared": _declared()}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Return one feature as it is declared."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UsageError
@@ -17,6 +18,10 @@ from diptych.studies import study as declared
 from diptych.studies.evidence import Evidence, Figure, Trajectory
 from diptych.studies.study import SettingName, Study
 from diptych.studies.verdict import Measured, side_by_side
+
+if TYPE_CHECKING:
+    from diptych.data.collection import Collection
+    from diptych.studies.sources import Subject
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,27 @@ class Measurement:
     commands: tuple[str, ...] = ()
     trajectory: Trajectory | None = None
     kept: str = ""
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """How a study's columns are measured; fields are its options."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the measurement depends on besides the run; JSON-able."""
+        return {"kind": type(self).__name__, **asdict(self)}
+
+    def check(self, measuring: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
+        """Refuse what a user set about measuring, before anything is made."""
+
+    def withhold(self, results: Results) -> Results:
+        """Return results as they may be printed: of people's counts not all may be."""
+        return results
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        """Measure one run: on its collection's own pairs first, then by further judgements; nothing where it cannot."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

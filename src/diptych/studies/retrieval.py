@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
@@ -13,7 +13,7 @@ from diptych.core.options import parse_values
 from diptych.studies.dense import encoded_split
 from diptych.studies.evidence import Trajectory
 from diptych.studies.plan import POSITIVES_OPTION
-from diptych.studies.results import Measurement
+from diptych.studies.results import Measurement, Measuring
 from diptych.studies.sources import Subject
 from diptych.studies.study import PUBLISHED
 from diptych.studies.verdict import Measured
@@ -51,24 +51,13 @@ _DIRECTIONS = ("i2t", "t2i")
 
 
 @dataclass(frozen=True)
-class Retrieval:
+class Retrieval(Measuring):
     """Recall and its relatives of a run's best encoder, in both directions."""
 
     measures: Sequence[str] = ()
     protocols: Mapping[str, str] = field(default_factory=dict)
     published: Mapping[str, str] = field(default_factory=dict)
     trajectory: bool = False
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the run."""
-        return {
-            "kind": "retrieval",
-            "measures": list(self.measures),
-            "protocols": dict(self.protocols),
-            "published": dict(self.published),
-            "trajectory": self.trajectory,
-        }
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Evaluate on the test split; results are kept in the run's ``evaluation`` folder."""
@@ -147,7 +136,7 @@ _OTHER_EPSILONS = (0.5, 2.0)  # times ε
 
 
 @dataclass(frozen=True)
-class Counting:
+class Counting(Measuring):
     """C^q, C^B, C^0, W^- and W^+ of a run's objective at its best epoch, per direction, and its recall sum.
 
     C^q is the mean over queries that have a gradient, as tables 2 and 4 print it; C^qv- the mean over all queries, as
@@ -156,14 +145,11 @@ class Counting:
 
     Attributes:
         epsilon: ε; a candidate counts when its weight is above it.
+        published: whether as the published code counts too, which knows the paper's losses alone.
     """
 
     epsilon: float = 0.01
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the run."""
-        return {"kind": "cocos", "epsilon": self.epsilon, "also": ["start", "epsilons", "rsum"]}
+    published: bool = True
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Count in the batches of one epoch, without dropout or augmentation."""
@@ -175,12 +161,13 @@ class Counting:
         split, name = recipe.data.train, subject.collection.name
         encoded = encoded_split(subject, split)
         report = self._counted(subject, encoded, "none", self.epsilon)
-        published = self._counted(subject, encoded, "published", self.epsilon)
+        found = {"none": report}
+        if self.published:
+            found["published"] = self._counted(subject, encoded, "published", self.epsilon)
         values = {"rsum": Retrieval()(subject)[0].values["rsum"]}
-        for compat, found in (("", report), (PUBLISHED, published)):
-            file = f"{name}-{split}-{'published' if compat else 'none'}"
-            found.save(run.folder / "cocos" / f"{safe_name(file)}.json")
-            values |= _columns(found, _COUNTS, compat)
+        for compat, counted in found.items():
+            counted.save(run.folder / "cocos" / f"{safe_name(f'{name}-{split}-{compat}')}.json")
+            values |= _columns(counted, _COUNTS, "" if compat == "none" else PUBLISHED)
         for times in _OTHER_EPSILONS:
             other = self._counted(subject, encoded, "none", times * self.epsilon)
             values |= _columns(other, {"per_query": f"C^qv-, ε = {times * self.epsilon:g}"})

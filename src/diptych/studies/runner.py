@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from diptych.core.context import check_stop, stopping, task
 from diptych.core.errors import DataError, UsageError
@@ -34,8 +34,8 @@ from diptych.studies.plan import (
     collection_key,
     rows_in,
 )
-from diptych.studies.results import Entry, Measurement, Results, claim_folder, entries_in, entry_file
-from diptych.studies.sources import SOURCES, Made, Source, Subject, cost_of, cpu_seconds, logger
+from diptych.studies.results import Entry, Measuring, Results, claim_folder, entries_in, entry_file
+from diptych.studies.sources import SOURCES, Made, Source, cost_of, cpu_seconds, logger
 from diptych.studies.study import SettingName, Study, named_function
 
 DEFAULT = Choices()
@@ -56,25 +56,9 @@ MEASURES = {
     "predicted": "diptych.studies.logs:Predicted",
     "importance": "diptych.studies.logs:Importance",
     "declared": "diptych.studies.logs:Declared",
-    "retrieved": "diptych.studies.catalogues:Retrieved",
-    "seen": "diptych.studies.catalogues:Seen",
-    "error-trees": "diptych.studies.catalogues:ErrorTrees",
-    "error-depths": "diptych.studies.catalogues:ErrorDepths",
+    "catalogue": "diptych.studies.catalogues:OfCatalogue",
 }
 """Ways of measuring, by the names that studies have in papers' files."""
-
-
-class Measuring(Protocol):
-    """How a study's columns are measured."""
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the run; JSON-able."""
-
-    # check(measuring, collections) may be there: what a user set is refused before anything is made
-
-    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Measure one run: on its collection's own pairs first, then by further judgements; nothing where it cannot."""
 
 
 def measure_of(study: Study) -> Measuring:
@@ -136,8 +120,8 @@ def run_study(
     for unit in units:
         sources[unit.row.kind].check(plan, unit.row)
     measure, states = measure_of(study), set[str]()
-    if check := getattr(measure, "check", None):  # of what a user set about measuring
-        check(plan.measuring(study.measured_by), plan.several)
+    if study.several:
+        measure.check(plan.measuring(study.measured_by), plan.several)
     claim_folder(plan.folder, study, plan.name, command)
     for unit in units:
         source, there = sources[unit.row.kind], False

@@ -27,7 +27,7 @@ from diptych.metrics.sparse_products import sparse_top_k
 from diptych.sparse.measures import flops
 from diptych.studies.dense import DenseRows
 from diptych.studies.plan import Plan
-from diptych.studies.results import Measurement
+from diptych.studies.results import Measurement, Measuring
 from diptych.studies.sources import Made, Source, Subject
 from diptych.studies.sparse import Head, dense_base, head_of, refuse_positives
 from diptych.studies.study import PUBLISHED, Row
@@ -168,18 +168,13 @@ def with_copies(rows: np.ndarray, wanted: int, noise: float) -> Iterator[np.ndar
 
 
 @dataclass(frozen=True)
-class Searching:
+class Searching(Measuring):
     """Throughput, latency and recall of a way of searching, at 10, 100 and 1,000 items.
 
     ``throughput @10`` is in queries per second, in batches; ``latency @10`` in milliseconds of a query that comes
     alone, and counted as published the reciprocal of the throughput. ``recall @10`` is of the exactly best items by
     the same rows, with expansion.
     """
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the run."""
-        return {"kind": "searching", "version": 1}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Build the index and time it, one thread."""

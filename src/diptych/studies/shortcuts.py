@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.studies.evidence import HIGH, LOW
-from diptych.studies.results import Measurement
+from diptych.studies.results import Measurement, Measuring
 from diptych.studies.retrieval import RECALLS, columns_of
 from diptych.studies.sources import Start, Subject, start_of
 from diptych.studies.verdict import Measured
@@ -25,7 +25,7 @@ _MEASURES = (*RECALLS, "rsum")
 
 
 @dataclass(frozen=True)
-class ShortcutRetrieval:
+class ShortcutRetrieval(Measuring):
     """Recalls and rsum of a run's encoder, on the test and the validation split.
 
     ``rsum`` and the recalls are without shortcuts; ``with rsum`` and so on with those of training, where
@@ -33,11 +33,6 @@ class ShortcutRetrieval:
     ``chance rsum`` is what knowing nothing gives; ``zero-shot rsum`` is of the encoder that training
     began with, where there was one, without shortcuts.
     """
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the run."""
-        return {"kind": "shortcuts"}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Evaluate; results are kept in the run's ``evaluation`` folder, a folder per split and condition."""
@@ -119,7 +114,7 @@ _PROBES = {"linear": "", "mlp": " (mlp)"}  # what ends the names of their column
 
 
 @dataclass(frozen=True)
-class Information:
+class Information(Measuring):
     """Per cent of each kind of information that a run's best encoder holds, by both probes.
 
     ``image shared`` and the like are of the linear probe on rows without shortcuts; ``image shortcut``
@@ -140,11 +135,6 @@ class Information:
     most: int = 4000
     samples: int = 1000
     probes: Sequence[ProbeName] = ("linear", "mlp")
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the run."""
-        return {"kind": "information", **asdict(self)}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Audit the run; the result is kept in its ``audit`` folder, with its page."""

@@ -24,7 +24,7 @@ from diptych.sparse.static import StaticEmbedding
 from diptych.studies.dense import DenseRows, dense_of, dense_rows
 from diptych.studies.evidence import keep
 from diptych.studies.plan import BASE_SEED, MEASURE, Plan
-from diptych.studies.results import Measurement
+from diptych.studies.results import Measurement, Measuring
 from diptych.studies.sources import Made, Source, Subject, cost_of, logger
 from diptych.studies.study import Row
 from diptych.studies.verdict import Measured
@@ -136,14 +136,9 @@ def _embedding(source: str) -> StaticEmbedding:
 
 
 @dataclass(frozen=True)
-class SparseRetrieval:
+class SparseRetrieval(Measuring):
     """Captions asking for images of the test split, by dense rows or by a head's; of a head also what it costs and
     says, and how far it agrees with its dense rows. Shares and correlations are in per cent, Kendall's τ is not."""
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the run."""
-        return {"kind": "sparse retrieval", "version": 1}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Measure; values per caption are kept in the row's folder."""

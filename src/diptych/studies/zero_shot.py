@@ -16,7 +16,7 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.studies.dense import taken
 from diptych.studies.plan import MEASURE, Plan
-from diptych.studies.results import Measurement
+from diptych.studies.results import Measurement, Measuring
 from diptych.studies.retrieval import RECALLS, columns_of
 from diptych.studies.sources import Made, Source, Subject, cost_of, encoder_of, given_encoder, logger
 from diptych.studies.study import Row
@@ -46,15 +46,10 @@ class Chosen(Options):
 
 
 @dataclass(frozen=True)
-class ZeroShot:
+class ZeroShot(Measuring):
     """Recalls and their sums in both directions, of whatever encoder a row is."""
 
     k_test: Mapping[str, int] = field(default_factory=lambda: {"coco": 256})
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the measurement depends on besides the encoder and the user's choices."""
-        return {"kind": "zero-shot", "candidates": _CANDIDATES, "k_test": dict(self.k_test)}
 
     def check(self, measuring: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
         """See that what is chosen is there."""

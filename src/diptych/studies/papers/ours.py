@@ -7,6 +7,7 @@ import re
 from diptych.core.chart import Chart, Series
 from diptych.studies.compare import Further
 from diptych.studies.evidence import Evidence
+from diptych.studies.figures import grouped_bars
 from diptych.studies.formulas import LEVEL, Finding, Status
 from diptych.studies.study import Study
 
@@ -71,3 +72,15 @@ def sizes(study: Study, evidence: Evidence) -> Further:
             drawn.append(Series(name, y, x))
     charts = [Chart("rsum over training images", drawn, "images", "rsum", log="x")] if drawn else []
     return Further(charts=charts, title="Fewer images", note="Nested sets of images, the same recipe.")
+
+
+def left(study: Study, evidence: Evidence) -> Further:
+    """Draw what is left without shortcuts, and what there is with them, by how was trained."""
+    rows = {row.name: row.label for row in study.rows}
+    bars = {"rsum": "evaluated without", "with rsum": "evaluated with shortcuts"}
+    chance = {
+        f"chance: {one.mean:.1f}": one.mean for one in evidence.only(list(rows), "chance rsum").values()
+    }
+    chart = grouped_bars("rsum by what was trained", evidence, rows, bars, chance)
+    note = "Recall sum on the test split, evaluated without and with shortcuts; dotted: chance."
+    return Further(charts=[chart] if chart else [], title="What is left", note=note)
