@@ -16,8 +16,8 @@ from diptych.core.options import command_line
 from diptych.data.several import DataChoices
 from diptych.studies import STUDIES
 from diptych.studies.choices import RunOptions, StudyData, run_chosen
+from diptych.studies.page import PLANTED
 from diptych.studies.plan import needs_of
-from diptych.studies.tables import PLANTED
 
 SMALL = (
     "model.width=16",

@@ -21,9 +21,9 @@ from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.evaluation.stress import StressResult
 from diptych.studies import STUDIES, Choices, Evidence, Figure, Measurement, Subject
 from diptych.studies.brittleness import Chosen, Clean, Granularity, Suite
-from diptych.studies.drops import chance_similarity, granularity
 from diptych.studies.evidence import queries_in
 from diptych.studies.page import study_page
+from diptych.studies.papers.brittleness import chance_similarity, granularity
 from diptych.studies.runner import plan_of
 from diptych.studies.sources import GivenEncoder
 from diptych.studies.study import PUBLISHED

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from diptych.studies import STUDIES, Claim, Entry, Measurement, Results, Study, compare, published_table
-from diptych.studies.matrix import STATUSES, content_of, matrix_page, matrix_table
-from diptych.studies.page import study_page
+from diptych.studies.page import PLANTED, STATUSES, content_of, matrix_page, matrix_table, study_page
 from diptych.studies.study import PUBLISHED
-from diptych.studies.tables import PLANTED, claims_tables, compared_tables
+from diptych.studies.tables import claims_tables, compared_tables
 from diptych.studies.verdict import Measured
 
 FLICKR30K = Measured("flickr30k", "test", 1_000, 5_000)

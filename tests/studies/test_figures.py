@@ -13,8 +13,8 @@ from study_runs import run_study
 from diptych.core.chart import Chart
 from diptych.studies import STUDIES, Choices, Study, compare
 from diptych.studies.claims import judge
-from diptych.studies.evidence import Evidence, Trajectory
-from diptych.studies.figures import comparison_chart, grouped_bars, trajectories
+from diptych.studies.evidence import Evidence, Figure, Trajectory
+from diptych.studies.figures import comparison_chart, declared, trajectories
 from diptych.studies.study import PUBLISHED
 
 FIGURE_2 = STUDIES.get("ltd.figure-2")
@@ -102,7 +102,11 @@ def test_counts_have_a_start_other_epsilons_and_a_score(
     chart = comparison_chart(compare(study, results).blocks[0], study.columns)
     assert chart is not None
     assert dict(zip(chart.categories, chart.series[0].y, strict=True))["1.1  Triplet"] == triplet["rsum"]
-    rows = {"vsepp-triplet": "T", "onwards": "was not run"}
-    bars = grouped_bars("", results.evidence(), rows, {"rsum": "sum"}, {"half": 300.0})
-    assert bars is not None
-    assert (bars.categories, *(one.y for one in bars.series)) == (["T"], [triplet["rsum"]], [300.0])
+    numbers = {"rsum": Figure(300.0), "with rsum": Figure(500.0), "chance rsum": Figure(3.0)}
+    (bars,) = declared(
+        STUDIES.get("svl.figure-4.5"), Evidence({"vse-none": numbers, "vse-images": {}})
+    ).charts
+    assert (bars.categories, *(y for one in bars.series for y in one.y)) == (["none"], 300, 500, 600, 3)
+    of_sizes = Evidence({f"ltd-none-{n}": {"rsum": Figure(n / 10)} for n in (500, 250)})
+    ((line,),) = (one.series for one in declared(STUDIES.get("ours.targets"), of_sizes).charts)
+    assert (line.name, line.x, line.y) == ("contrastive alone", (250, 500), (25.0, 50.0))

@@ -18,17 +18,16 @@ from diptych.data.source import OutOption
 from diptych.studies import STUDIES, Results, collect, compare, judged_in_the_paper
 from diptych.studies.choices import RunOptions, StudyData, run_chosen
 from diptych.studies.compare import Comparison
-from diptych.studies.matrix import content_of, matrix_page, matrix_table
-from diptych.studies.page import notes_of, study_page
-from diptych.studies.results import StudyFolder
-from diptych.studies.tables import (
-    claims_tables,
+from diptych.studies.page import (
     comparison_shown,
-    papers_tables,
-    published_tables,
-    rows_table,
-    settings_table,
+    content_of,
+    matrix_page,
+    matrix_table,
+    notes_of,
+    study_page,
 )
+from diptych.studies.results import StudyFolder
+from diptych.studies.tables import claims_tables, papers_tables, printed_table, rows_table, settings_table
 
 _NAMES = completion("diptych.studies:STUDIES")
 Name = Annotated[str, typer.Argument(help="diptych study list names them.", autocompletion=_NAMES)]
@@ -54,7 +53,7 @@ def show(name: Name) -> None:
         diptych study show ltd.table-1
     """
     one = STUDIES.get(name)
-    say(f"{one.paper.authors}, “{one.paper.title}”, {one.paper.venue}", one.asks, *published_tables(one))
+    say(f"{one.paper.authors}, “{one.paper.title}”, {one.paper.venue}", one.asks, printed_table(one))
     judged = [(claim, None, printed) for claim, printed in judged_in_the_paper(one)]
     say(settings_table(one), rows_table(one), *claims_tables(judged))
     say(*(f"note: {note}" for note in notes_of(one)))
@@ -80,7 +79,12 @@ def run(
         diptych study run --all --quick
     """
     if name is None or options.all_:
-        _run_all(name, data, out.out or Path("studies"), options, discretion)
+        if name is not None or not options.all_:
+            wrong = "no study given" if name is None else f"--all and {name}"
+            raise UsageError(wrong, "name a study of diptych study list, or give --all alone")
+        if data.data or not (options.quick or options.setting == "quick") or options.rows:
+            raise UsageError("--all runs every study as --quick does", "diptych study run --all --quick")
+        _run_all(data, out.out or Path("studies"), options, discretion)
         return
     folder = out.out or Path("studies") / name
     with stop_on_signal(), messages():
@@ -89,16 +93,8 @@ def run(
     next_step(["diptych", "study", "verdict", folder], ["open", page])
 
 
-def _run_all(
-    name: str | None, data: StudyData, folder: Path, options: RunOptions, discretion: Discretion
-) -> None:
-    """Run every study on generated data, and write the page over all of them."""
-    if name is not None or not options.all_:
-        wrong = "no study given" if name is None else f"--all and {name}"
-        raise UsageError(wrong, "name a study of diptych study list, or give --all alone")
-    if data.data or not (options.quick or options.setting == "quick") or options.rows:
-        raise UsageError("--all runs every study as --quick does", "diptych study run --all --quick")
-    compared: list[tuple[Comparison, Path | None]] = []
+def _run_all(data: StudyData, folder: Path, options: RunOptions, discretion: Discretion) -> None:
+    compared: list[tuple[Comparison, Path]] = []
     failed: dict[str, str] = {}
     with stop_on_signal(), messages():
         for study in STUDIES:
@@ -106,14 +102,12 @@ def _run_all(
             say(f"{study.name}: {study.topic}")
             try:
                 results = run_chosen(study, own, data, options)
-                comparison, page = _report(results, own, own / "report.html", discretion, quiet=True)
-                compared.append((comparison, Path(os.path.relpath(page, folder))))
+                compared.append(_report(results, own, own / "report.html", discretion, quiet=True))
             except Interrupted:
                 raise
             except DiptychError as error:
                 failed[study.name] = str(error)
-    page = _matrix(compared, failed, folder / "matrix.html")
-    next_step(["open", page])
+    _matrix(compared, failed, folder / "matrix.html")
     if failed:
         raise UsageError(f"{len(failed)} studies failed: {', '.join(failed)}", "run each alone to see why")
 
@@ -133,30 +127,29 @@ def verdict(runs: Annotated[list[Path], _RUNS], out: OutOption, discretion: Disc
         runs = [one for one in runs if not one.exists() or any((one / name).exists() for name in own)] or runs
     found = collect(runs)
     folders = {StudyFolder.open(one / marker).study: one for one in runs[::-1] if (one / marker).is_file()}
-    several = out.out if len(found) > 1 else None
-    compared: list[tuple[Comparison, Path | None]] = []
+    matrix = out.out if len(found) > 1 else None
+    compared = []
     for results in found:
         folder = folders.get(results.study)
         # A run can belong to several studies: its reports are told apart by their names.
-        usual = runs[0] / f"{results.study}.html" if folder is None else folder / "report.html"
-        page = usual if several is not None else out.out or usual
-        comparison, page = _report(results, folder, page, discretion, quiet=several is not None)
-        compared.append(
-            (comparison, page if several is None else Path(os.path.relpath(page, several.parent)))
-        )
-        if several is None:
+        page = runs[0] / f"{results.study}.html" if folder is None else folder / "report.html"
+        if matrix is None:
+            page = out.out or page
+        compared.append(_report(results, folder, page, discretion, quiet=matrix is not None))
+        if matrix is None:
             next_step(["open", page])
-    if several is not None:
-        next_step(["open", _matrix(compared, {}, several)])
+    if matrix is not None:
+        _matrix(compared, {}, matrix)
 
 
-def _matrix(compared: list[tuple[Comparison, Path | None]], failed: dict[str, str], page: Path) -> Path:
+def _matrix(reports: list[tuple[Comparison, Path]], failed: dict[str, str], page: Path) -> None:
     """Print and write the page over several studies."""
+    compared = [(comparison, Path(os.path.relpath(one, page.parent))) for comparison, one in reports]
     table = matrix_table(compared, failed)
     say(table)
     write_json(page.with_suffix(".json"), table.content())
     commands = [f"diptych study verdict {page.parent}/* --out {page}"]
-    return matrix_page(compared, failed, commands).save(page)
+    next_step(["open", matrix_page(compared, failed, commands).save(page)])
 
 
 def _report(

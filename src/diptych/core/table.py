@@ -216,12 +216,12 @@ class Table:
         return "\n".join(lines) + (f'\n<p class="after">{escape(self.after)}</p>' if self.after else "")
 
     def _of_column(self, place: int) -> str:
-        if self.rows and self.rows[0][place].words:
+        if any(row[place].words for row in self.rows):
             return ' class="words"'
         return ' class="first"' if place in self.starts else ""
 
     def _html_row(self, row: Sequence[Cell]) -> str:
-        first = f'<th scope="row" dir="auto"{_value(row[0])}>{_text(row[0])}</th>'
+        first = f'<th scope="row"{self._of_column(0)} dir="auto"{_value(row[0])}>{_text(row[0])}</th>'
         return first + "".join(
             f"<td{self._of_column(place)}{_value(cell)}{_ground(cell)}>{_text(cell)}</td>"
             for place, cell in enumerate(row[1:], 1)

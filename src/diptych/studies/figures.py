@@ -1,39 +1,45 @@
-"""Charts that several papers' studies have: a column of every row, bars in groups, and how trainings went."""
+"""Charts of studies: those that a paper's file declares, a column of every row, and how trainings went."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import fnmatch
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from diptych.core.chart import Chart, Mark, Series
 from diptych.studies.compare import Block, Further
-from diptych.studies.evidence import Evidence, Figure, Trajectory
-from diptych.studies.study import Column, Study
+from diptych.studies.evidence import Evidence, Figure
+from diptych.studies.formulas import members
+from diptych.studies.published import document
+from diptych.studies.study import Column, Row, Study
 
 _ROUGH = 50  # values from which a loss is smoothed
 _SHOWN = ("rsum", "throughput @10")
-_MULTIPLIER, _RECONSTRUCTION = "Multiplier λ", "Reconstruction loss"
+_QUANTITIES = {
+    "Validation rsum": ("epoch_steps", "rsum"),
+    "Multiplier λ": ("steps", "multiplier"),
+    "Reconstruction loss": ("steps", "reconstruction"),
+    "Contrastive loss": ("steps", "contrastive"),
+}
 
 
 def series(name: str, figures: Sequence[Figure | None], mark: Mark, texts: Sequence[str] = ()) -> Series:
     """Return means with a standard deviation to both sides, where there is any."""
     y = [None if one is None else one.mean for one in figures]
-    sds = [None if one is None else one.sd for one in figures]
-    if not any(sd is not None for sd in sds):
-        return Series(name, y, mark=mark, texts=texts)
     low, high = (
-        [None if mean is None or sd is None else mean + sign * sd for mean, sd in zip(y, sds, strict=True)]
+        [None if one is None or one.sd is None else one.mean + sign * one.sd for one in figures]
         for sign in (-1, 1)
     )
+    if all(end is None for end in low):
+        low = high = []
     return Series(name, y, low=low, high=high, mark=mark, texts=texts)
 
 
 def comparison_chart(block: Block, columns: Sequence[Column]) -> Chart | None:
-    """Return measured and printed values of one column, a line per row; None where nothing was measured.
-
-    The column is the recall sum or the throughput where there is one, else the first.
-    """
+    """Return measured and printed values of the recall sum, the throughput or else the first column, a line per row;
+    None where nothing was measured."""
     named = {column.name: column for column in columns}
     column = next((named[name] for name in _SHOWN if name in named), columns[0])
     cells = {row.name: next(cell for cell in row.cells if cell.column == column.name) for row in block.rows}
@@ -41,39 +47,63 @@ def comparison_chart(block: Block, columns: Sequence[Column]) -> Chart | None:
     if not any(cell.measured for cell in cells.values()):
         return None
     drawn = [series("measured here", [cell.measured for cell in cells.values()], "point")]
-    printed = [
-        # a bound is no point
-        None if of is None or of.bound else Figure(of.value, of.seed_sd)
-        for of in (cell.published for cell in cells.values())
-    ]
+    known = (cell.published for cell in cells.values())
+    # a bound is no point
+    printed = [None if one is None or one.bound else Figure(one.value, one.seed_sd) for one in known]
     if any(printed):
         drawn.append(series(f"printed, {block.on.dataset}", printed, "point"))
     title = f"{column.name}, mean and standard deviation over seeds"
     return Chart(title, drawn, column.name, "", list(cells), "x" if column.logarithmic else "", across=True)
 
 
-def grouped_bars(
-    title: str,
-    evidence: Evidence,
-    rows: Mapping[str, str],
-    columns: Mapping[str, str],
-    levels: Mapping[str, float],
-) -> Chart | None:
-    """Return a bar for each column of every row, with dotted levels; None where there is no row.
+def declared(study: Study, evidence: Evidence) -> Further:
+    """Return the charts that ``[figures.STUDY]`` of the paper's file declares, of the rows that were measured."""
+    shared = document(study.paper.key)["figures"][study.name.partition(".")[2]]
+    draw = _bars if "bars" in shared else _points
+    charts = [draw(study, evidence, {**shared, **one}) for one in shared["charts"]]
+    there = [chart for chart in charts if chart.series]
+    return Further(charts=there, title=shared["title"], note=shared["note"])
 
-    Args:
-        rows: row → its label, in order; those without the first column are left out.
-        columns: column → what the legend calls it.
-        levels: what the legend calls a dotted line → where it is.
-    """
-    first = next(iter(columns))
-    there = {row: label for row, label in rows.items() if evidence.figure(row, first) is not None}
-    bars = [
-        series(name, [evidence.figure(row, column) for row in there], "bar")
-        for column, name in columns.items()
-    ]
-    lines = [Series(name, [level], mark="level") for name, level in levels.items()]
-    return Chart(title, [*bars, *lines], "", first, list(there.values())) if there else None
+
+def _bars(study: Study, evidence: Evidence, given: Mapping[str, Any]) -> Chart:
+    """Return bars of columns for each row that has the first one, and dotted levels: numbers, or a column's first."""
+    first = next(iter(given["bars"]))
+    labels = {row.name: row.label for row in _rows(study, given["rows"]) if evidence.figure(row.name, first)}
+    drawn = []
+    for column, name in given["bars"].items() if labels else ():
+        drawn.append(series(name, [evidence.figure(row, column) for row in labels], "bar"))
+    for name, level in given["levels"].items() if labels else ():
+        if isinstance(level, str):
+            known = [one.mean for one in evidence.only(list(labels), level).values()]
+            drawn += [Series(f"{name}: {at:.1f}", [at], mark="level") for at in known[:1]]
+        else:
+            drawn.append(Series(name, [level], mark="level"))
+    for long, short in given.get("shorter", {}).items():
+        labels = {row: label.replace(long, short) for row, label in labels.items()}
+    return Chart(given["title"], drawn, "", first, list(labels.values()))
+
+
+def _points(study: Study, evidence: Evidence, given: Mapping[str, Any]) -> Chart:
+    """Return points of two columns, or of a column over an option of rows, by what the legend calls the rows."""
+    drawn, x = [], given["x"]
+    for name, patterns in given["series"].items():
+        points = []
+        for row in _rows(study, patterns):
+            place = Figure(row.options[x]) if x in row.options else evidence.figure(row.name, x)
+            figure = evidence.figure(row.name, given["y"])
+            points += [(place.mean, figure.mean)] if place and figure else []
+        if points:
+            xs, ys = zip(*sorted(points), strict=True)
+            drawn.append(Series(name, ys, xs, mark=given.get("mark", "line")))
+    across, up = given["axes"]
+    return Chart(given["title"], drawn, across, up, log="x")
+
+
+def _rows(study: Study, patterns: Sequence[str]) -> list[Row]:
+    """Return rows by patterns and lists of their names, in the study's order."""
+    lists = document(study.paper.key).get("lists", {})
+    names = [one for pattern in patterns for one in members(pattern, lists)]
+    return [row for row in study.rows if any(fnmatch.fnmatchcase(row.name, name) for name in names)]
 
 
 def smoothed(values: Sequence[float]) -> np.ndarray:
@@ -83,29 +113,24 @@ def smoothed(values: Sequence[float]) -> np.ndarray:
     return running_mean(np.asarray(values), max(1, len(values) // 50) // 2 * 2 + 1)
 
 
-_QUANTITIES: tuple[tuple[str, Callable[[Trajectory], tuple[Sequence[float], Sequence[float]]]], ...] = (
-    ("Validation rsum", lambda run: (run.epoch_steps, run.rsum)),
-    (_MULTIPLIER, lambda run: (run.steps, run.multiplier)),
-    (_RECONSTRUCTION, lambda run: (run.steps, run.reconstruction)),
-    ("Contrastive loss", lambda run: (run.steps, run.contrastive)),
-)
-
-
 def trajectories(study: Study, evidence: Evidence) -> Further:
     """Return how the first seed of each row was trained, a chart for each quantity that there is."""
     runs = {row.label: run for row in study.rows for run in evidence.trajectories.get(row.name, ())[:1]}
     charts = []
-    for title, of in _QUANTITIES:
-        is_log = title == _MULTIPLIER
-        lines: list[Series] = []
-        for label, (x, y) in ((label, of(run)) for label, run in runs.items()):
-            values = smoothed(y).tolist() if len(y) > _ROUGH and not is_log else list(y)
-            lines += (
-                [Series(label, [v if v > 0 or not is_log else None for v in values], list(x))] if y else []
-            )
-        bounds = [run.bound for run in runs.values() if run.bound is not None and title == _RECONSTRUCTION]
-        levels = [Series("" if place else "bounds", [at], mark="level") for place, at in enumerate(bounds)]
+    for title, (steps, quantity) in _QUANTITIES.items():
+        is_log = quantity == "multiplier"
+        lines = []
+        for label, run in runs.items():
+            values = getattr(run, quantity)
+            if is_log:
+                values = [value if value > 0 else None for value in values]
+            elif len(values) > _ROUGH:
+                values = smoothed(values).tolist()
+            lines += [Series(label, values, getattr(run, steps))] if values else []
+        bounds = [run.bound for run in runs.values() if run.bound is not None]
+        for place, bound in enumerate(bounds if lines and quantity == "reconstruction" else []):
+            lines.append(Series("" if place else "bounds", [bound], mark="level"))
         if lines:
-            charts.append(Chart(title, [*lines, *levels], "step", log="y" if is_log else ""))
+            charts.append(Chart(title, lines, "step", log="y" if is_log else ""))
     note = "The first seed of each row. Losses are smoothed over a fiftieth of the training"
     return Further(charts=charts, title="Trajectories", note=f"{note}; dotted lines are the bounds.")

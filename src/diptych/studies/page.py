@@ -1,19 +1,59 @@
-"""A study's page: measured beside printed, claims, further tables and figures, rows and commands."""
+"""What studies show: the lines and tables that are printed, their page and JSON, and one page over many studies."""
 
 from __future__ import annotations
 
-from diptych.report.document import Headline, Page, Section
-from diptych.studies.compare import Comparison
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from diptych.core.table import Cell, Table
+from diptych.report.document import Block, Headline, Page, Section
+from diptych.studies.compare import JUDGED, Comparison
 from diptych.studies.figures import comparison_chart
+from diptych.studies.formulas import Status
 from diptych.studies.study import Study
-from diptych.studies.tables import (
-    PLANTED,
-    claims_tables,
-    compared_tables,
-    findings_table,
-    measured_rows,
-    protocols_table,
+from diptych.studies.tables import MARKS, claims_tables, compared_tables, findings_table, measured_rows
+
+PLANTED = (
+    "On generated data claims say nothing about the world: what holds here was planted by the generator, and what is "
+    "counted is whether the code finds it."
 )
+"""Stands where claims were judged on generated data."""
+
+STATUSES: tuple[Status, ...] = ("holds", "fails", "undecided", "not tested")
+"""Of claims, in the order of the matrix."""
+
+Compared = Sequence[tuple[Comparison, Path | None]]
+"""Studies with the addresses of their pages."""
+
+
+def comparison_shown(comparison: Comparison) -> list[Table | str]:
+    """Return a comparison as it is printed: its tables, then what the numbers depend on, verdicts and claims."""
+    measured, lines = measured_rows(comparison), []
+    for name, row in measured:
+        facts = [] if comparison.study.of == "log" else [f"seeds {', '.join(map(str, row.seeds))}"]
+        facts += [f"{row.cpu_seconds / 60:.1f} CPU minutes"] if row.cpu_seconds else []
+        lines.append(f"{name}: {'; '.join([*facts, *row.commands])}")
+    lines += dict.fromkeys(f"protocol: {row.protocol}" for _, row in measured)
+    lines += comparison.further.remarks
+    if comparison.reproduces and (counts := comparison.counts()):
+        lines.append("cells: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    lines += [PLANTED] if comparison.is_generated and comparison.claims else []
+    further = [table for table in comparison.further.tables if not table.folded]  # a page has them all
+    tables = [*compared_tables(comparison, measured_alone=True), *further]
+    return [comparison.label, *tables, *lines, *claims_tables(comparison.claims)]
+
+
+def content_of(comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison as JSON: its label, tables and lines, as they are printed."""
+    shown = comparison_shown(comparison)
+    return {
+        "study": comparison.study.name,
+        "label": comparison.label,
+        "reproduces": comparison.reproduces,
+        "tables": [one.content() for one in shown if isinstance(one, Table)],
+        "lines": [one for one in shown[1:] if isinstance(one, str)],
+    }
 
 
 def study_page(comparison: Comparison, command: str = "") -> Page:
@@ -21,36 +61,33 @@ def study_page(comparison: Comparison, command: str = "") -> Page:
     study, further = comparison.study, comparison.further
     alone = study.several or study.of != "collections"  # they have figures of their own
     chart = None if alone else comparison_chart(comparison.blocks[0], study.columns)
-    sections = [
-        Section(
-            "Published and measured",
-            [*compared_tables(comparison), *([chart] if chart else [])],
-            comparison.label,
-            notes=further.remarks,
-        )
-    ]
+    blocks: list[Block] = [*compared_tables(comparison), *([chart] if chart else [])]
+    sections = [Section("Published and measured", blocks, comparison.label, further.remarks)]
     if comparison.claims:
         judged = "What the paper's text says, judged on the numbers measured here"
         judged += " and on the paper's own." if comparison.claims[0][2] else "."
         tables = [*claims_tables(comparison.claims), findings_table(comparison)]
         sections.append(Section("Claims", tables, f"{judged} {PLANTED if comparison.is_generated else ''}"))
-    if further.tables:
-        sections.append(Section("Further tables", further.tables))
-    if further.charts:
-        sections.append(Section(further.title, further.charts, further.note))
-    rows = measured_rows(comparison)
-    if rows:
-        sections.append(Section("Rows", [protocols_table(comparison)]))
-    page = study.published[0].page
-    commands = [
-        command or f"diptych study run {study.name}",
-        *(line for _, row in rows for line in row.commands),
+    measured = measured_rows(comparison)
+    rows = []
+    for name, row in measured:
+        epochs = f"{row.epochs[0]} (best {row.epochs[1]})" if row.epochs[0] else "–"
+        facts = (", ".join(map(str, row.seeds)), epochs, f"{row.cpu_seconds / 60:.1f}")
+        rows.append([Cell(name, words=True), *map(Cell, facts), Cell(row.protocol, words=True)])
+    depends = Table("Rows", ("row", "seeds", "epochs", "CPU minutes", "protocol"), rows)
+    sections += [
+        Section("Further tables", further.tables),
+        Section(further.title, further.charts, further.note),
+        Section("Rows", [depends] if rows else []),
     ]
+    page = study.published[0].page
+    commands = [command or f"diptych study run {study.name}"]
+    commands += [line for _, row in measured for line in row.commands]
     return Page(
         title=study.name,
         summary=study.asks,
         headlines=_headlines(comparison),
-        sections=sections,
+        sections=[section for section in sections if section.blocks],
         protocol={"paper": f"{study.paper.authors}, {study.paper.title}, {study.paper.venue}"}
         | ({"page": str(page)} if page else {}),
         notes=notes_of(study),
@@ -81,7 +118,44 @@ def _headlines(comparison: Comparison) -> list[Headline]:
         headlines.append(Headline("cells reproduced", share, others))
     if comparison.claims and not comparison.is_generated:
         found = [judgement.status for _, judgement, _ in comparison.claims]
-        open_ones = dict.fromkeys(one for one in found if one != "holds")
-        note = ", ".join(f"{found.count(one)} {one}" for one in open_ones)
-        headlines.append(Headline("claims that hold", f"{found.count('holds')} of {len(found)}", note))
+        others = ", ".join(f"{found.count(one)} {one}" for one in dict.fromkeys(found) if one != "holds")
+        headlines.append(Headline("claims that hold", f"{found.count('holds')} of {len(found)}", others))
     return headlines
+
+
+def matrix_table(compared: Compared, failed: Mapping[str, str]) -> Table:
+    """Return a line per study: its verdicts, what they are of, and its page; ``failed``: study → why."""
+    rows = []
+    for comparison, page in compared:
+        study, results, counts = comparison.study, comparison.results, comparison.counts()
+        statuses = [judgement.status for _, judgement, _ in comparison.claims]
+        cells = [str(counts.get(one, 0)) if comparison.reproduces else "–" for one in JUDGED]
+        minutes = sum({entry.run: entry.cpu_seconds for entry in results.entries}.values()) / 60
+        texts = [
+            results.setting or "–",
+            *cells,
+            *(str(statuses.count(one)) for one in STATUSES),
+            f"{minutes:.1f}",
+        ]
+        head = Cell(study.name, link="" if page is None else page.as_posix())
+        rows.append([head, Cell(study.topic, words=True), *map(Cell, texts)])
+    columns = ("study", "what it asks", "setting", *JUDGED, *STATUSES, "CPU minutes")
+    for name, why in failed.items():
+        rows.append([Cell(name), Cell(f"failed: {why}", words=True), *[Cell("–")] * (len(columns) - 2)])
+    groups = [("", 3), ("cells", len(JUDGED)), ("claims", len(STATUSES)), ("", 1)]
+    marks = ", ".join(f"{MARKS[one]} {one}" for one in (*JUDGED, *STATUSES))
+    after = (
+        f"Cells have verdicts where the paper's own evaluation was repeated. In each study's table: {marks}."
+    )
+    return Table("Studies and their verdicts", columns, rows, groups, after)
+
+
+def matrix_page(compared: Compared, failed: Mapping[str, str], commands: Sequence[str]) -> Page:
+    """Return the page of many studies; ``commands`` are what repeats them."""
+    generated = any(comparison.is_generated for comparison, _ in compared)
+    return Page(
+        title="All studies",
+        summary=f"{len(compared)} studies, their printed cells and their claims.",
+        sections=[Section("Verdicts", [matrix_table(compared, failed)], PLANTED if generated else "")],
+        commands=commands,
+    )

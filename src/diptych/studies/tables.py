@@ -1,73 +1,46 @@
-"""Tables of a study: what its paper prints, what was measured beside it, claims and how they were judged."""
+"""Tables of a study: what its paper prints, what was measured of it, claims and how they were judged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from diptych.core.table import Cell, Table
 from diptych.studies.claims import Claim, Judgement
 from diptych.studies.compare import OWN, Block, ComparedCell, ComparedRow, Comparison
 from diptych.studies.evidence import Figure
 from diptych.studies.plan import needs_of
+from diptych.studies.published import Cell as Published
 from diptych.studies.published import EvaluatedOn
 from diptych.studies.study import Column, Study
 
-MARKS = {
+MARKS: dict[str, str] = {
     "reproduced": "✓",
     "close": "≈",
     "not reproduced": "✗",
-    "other data": "",
-    "other training": "",
-    "not run": "·",
-    "not printed": "",
     "holds": "✓",
     "fails": "✗",
     "undecided": "?",
     "not tested": "·",
 }
-"""One sign per verdict and status."""
+"""One sign per verdict of a cell and status of a claim."""
 
-_COLOURS = {
-    "reproduced": "right",
-    "holds": "right",
-    "close": "orange",
-    "not reproduced": "wrong",
-    "fails": "wrong",
-    "undecided": "orange",
-}
+_COLOURS = {"✓": "right", "≈": "orange", "✗": "wrong", "?": "orange"}
 _SHARES = {"log": "Shares are in per cent", "catalogue": "Measures and shares are in per cent"}
-PLANTED = (
-    "On generated data claims say nothing about the world: what holds here was planted by the generator, and what is "
-    "counted is whether the code finds it."
-)
-"""Stands where claims were judged on generated data."""
-
 _MILLION = 1_000_000  # from here on digits are grouped: a log has that many
 _SEVERAL = 2  # evaluations of the paper beyond which claims have one column for all
 
 
 def papers_tables(studies: Iterable[Study]) -> list[Table]:
     """Return the studies of each paper: what each asks in a few words, and how long it takes."""
-    papers: dict[str, list[Study]] = {}
-    for one in studies:
-        first, *others = one.paper.authors.split(", ")
-        papers.setdefault(f"{first.split()[-1]}{' et al.' * bool(others)}, {one.paper.venue}", []).append(one)
+    papers: dict[str, list[tuple[str, ...]]] = {}
+    for study in studies:
+        first, *others = study.paper.authors.split(", ")
+        paper = f"{first.split()[-1]}{' et al.' * bool(others)}, {study.paper.venue}"
+        full = study.settings.get("paper") or study.settings["data"]
+        times = (study.settings["quick"].duration, full.duration)
+        papers.setdefault(paper, []).append((study.name, study.topic, *times))
     columns = ("study", "what it asks", "--quick", "in full")
-    return [
-        Table.of(
-            paper,
-            "",
-            columns,
-            [(one.name, one.topic, *_durations(one)) for one in found],
-        )
-        for paper, found in papers.items()
-    ]
-
-
-def _durations(study: Study) -> tuple[str, str]:
-    """How long a study takes on generated data, and in full."""
-    full = study.settings.get("paper") or study.settings["data"]
-    return study.settings["quick"].duration, full.duration
+    return [Table.of(paper, "", columns, rows) for paper, rows in papers.items()]
 
 
 def rows_table(study: Study) -> Table:
@@ -80,9 +53,8 @@ def rows_table(study: Study) -> Table:
             else f"{key} = {value}"
             for key, value in {**row.options, **dict.fromkeys(row.without, "none")}.items()
         )
-        home = "" if row.home == study.name else row.home
-        told = (row.label, "; ".join(apart), row.base or home, needs_of(study, row))
-        rows.append([Cell(row.name), *(Cell(text, words=True) for text in told)])
+        home = row.base or ("" if row.home == study.name else row.home)
+        rows.append([Cell(row.name), *_words(row.label, "; ".join(apart), home, needs_of(study, row))])
     columns = ("name", "label", "what sets it apart", "starts from, or runs in", "needs, besides data")
     return Table("Rows (--rows)", columns, rows)
 
@@ -91,75 +63,76 @@ def settings_table(study: Study) -> Table:
     """Return how a study can be run: how long all rows and seeds take, and on what."""
     rows = []
     for name, setting in study.settings.items():
-        total, _, on = setting.time.partition("; ")
-        texts = (setting.description, total, on, setting.memory or "–")
-        rows.append([Cell(name), *(Cell(text, words=True) for text in texts)])
+        time, _, machine = setting.time.partition("; ")
+        rows.append([Cell(name), *_words(setting.description, time, machine, setting.memory or "–")])
     return Table("Settings", ("--setting", "what it is", "time", "of what", "GPU memory"), rows)
 
 
-def published_tables(study: Study) -> list[Table]:
+def printed_table(study: Study) -> Table:
     """Return the table as it is printed."""
     table = study.published[0]
-    printed = [row for row in table.rows if row.cells]
     ons = {one.key: one for one in table.evaluated_on}
     several = len(ons) > 1
     after = "; ".join(f"{f'{_place(one)}: ' if several else ''}{one.describe()}" for one in ons.values())
     caption = f"{table.paper.key} {table.name}: {table.title}"
-    if not printed:
-        return [Table(caption, ("row",), [], after=f"no number is printed ({after})")]
     rows = []
-    for row in printed:
-        cells = [row.cells.get(column.name) for column in study.columns]
-        places = [Cell(_place(row.on), words=True)] if several else []
-        numbers = (
-            Cell("–")
-            if cell is None
-            else Cell(cell.bound + number(Figure(cell.value, cell.printed_spread), column), value=cell.value)
-            for cell, column in zip(cells, study.columns, strict=True)
-        )
-        rows.append([Cell(row.row, row.label if row.label != row.row else ""), *places, *numbers])
-    return [Table(caption, ("row", *(["on"] if several else []), *_heads(study)), rows, after=after)]
+    for row in table.rows:
+        line = [Cell(row.row, row.label if row.label != row.row else "")]
+        line += _words(_place(row.on)) if several else []
+        for column in study.columns:
+            cell = row.cells.get(column.name)
+            line.append(Cell("–") if cell is None else Cell(_printed(cell, column), value=cell.value))
+        rows += [line] if row.cells else []
+    if not rows:
+        return Table(caption, ("row",), [], after=f"no number is printed ({after})")
+    return Table(caption, _columns(study, several), rows, after=after)
 
 
 def compared_tables(comparison: Comparison, measured_alone: bool = False) -> list[Table]:
-    """Return measured numbers, each with the printed one, and what both are of.
-
-    Args:
-        measured_alone: leave out collections of which nothing was measured.
-    """
+    """Return measured numbers, each with the printed one, and what both are of; ``measured_alone``: without
+    collections of which nothing was measured."""
     study = comparison.study
-    blocks = [
-        block
-        for block in comparison.blocks
-        if not (measured_alone and study.several) or any(row.seeds for row in block.rows)
-    ]
+    every = not (measured_alone and study.several)
+    blocks = [block for block in comparison.blocks if every or any(row.seeds for row in block.rows)]
     several = len(blocks) > 1
     rows: list[list[Cell]] = []
     notes: set[str] = set()  # that stand already
-    for block in blocks:
-        for row in block.rows:
-            rows += _lines(comparison, block, row, several, notes)
-    columns = ("row", *(["on"] if several else []), *_heads(study))
-    numbers = Table("Measured, and as printed", columns, rows, after=_after(comparison, blocks))
+    for block, row in [(one, row) for one in blocks for row in one.rows]:
+        note = row.why or ("" if block.is_printed and row.printed else row.row.extra)
+        is_long = bool(row.number or row.stands_for)
+        heads = [Cell(row.name, "" if note in notes else note, words=is_long)]
+        notes.add(note)
+        right = [Cell(f"{row.name}, rightly counted", words=is_long)]
+        for line in (heads, right):
+            line += _words(_place(block.on)) if several else []
+        for cell, column in zip(row.cells, study.columns, strict=True):
+            heads.append(_compared(cell, column, comparison.reproduces))
+            right.append(Cell(_number(cell.right, column) if cell.right else ""))
+        # where the paper counts otherwise, the right numbers stand below
+        rows += [heads, right] if any(cell.right for cell in row.cells) else [heads]
+    after = ". ".join(_reading(comparison, blocks)) + "."
+    numbers = Table("Measured, and as printed", _columns(study, several), rows, after=after)
     if not several:
         return [numbers]
-    of = [
-        [Cell(_place(block.on)), *(Cell(text, words=True) for text in _evaluation(block))] for block in blocks
-    ]
+    of = [[Cell(_place(block.on)), *_words(*_evaluation(block))] for block in blocks]
     return [numbers, Table("What the numbers are of", ("on", "printed", "here"), of)]
 
 
+def _words(*texts: str) -> list[Cell]:
+    return [Cell(text, words=True) for text in texts]
+
+
 def _place(on: EvaluatedOn) -> str:
-    """A name for what numbers are of."""
+    """Return a name for what numbers are of."""
     return f"{on.dataset}, by {on.by}" if on.by else on.dataset if on.key == OWN else on.key
 
 
-def _heads(study: Study) -> list[str]:
-    return [column.short or column.name for column in study.columns]
+def _columns(study: Study, several: bool) -> list[str]:
+    return ["row", *(["on"] if several else []), *(column.short or column.name for column in study.columns)]
 
 
 def _evaluation(block: Block) -> tuple[str, str]:
-    """What the printed numbers of a block are of, and how ours differ."""
+    """Return what the printed numbers of a block are of, and how ours differ."""
     if not block.is_printed:
         return "–", block.describe()
     if any(row.seeds for row in block.rows):
@@ -167,128 +140,105 @@ def _evaluation(block: Block) -> tuple[str, str]:
     return block.describe(), "not measured"
 
 
-def _after(comparison: Comparison, blocks: Sequence[Block]) -> str:
-    """How the numbers are to be read."""
+def _reading(comparison: Comparison, blocks: Sequence[Block]) -> Iterator[str]:
+    """Yield how the numbers are to be read."""
     study, cells = comparison.study, [cell for block in blocks for row in block.rows for cell in row.cells]
-    prints, parts = any(cell.published for cell in cells), []
+    prints = any(cell.published for cell in cells)
     if study.of in _SHARES:
-        parts.append(_SHARES[study.of])
+        yield _SHARES[study.of]
     elif any("R@" in cell.column for cell in cells):
-        parts.append("Recalls are in per cent")
+        yield "Recalls are in per cent"
     if any(cell.measured and cell.measured.sd is not None for cell in cells):
-        parts.append("±: standard deviation over seeds")
+        yield "±: standard deviation over seeds"
     if study.published[0].spread == "variance":
-        parts.append("Printed ±: variance over runs")
+        yield "Printed ±: variance over runs"
     if any(cell.right for cell in cells):
-        parts.append("Some columns are counted as the paper counts; rightly counted: by their definition")
+        yield "Some columns are counted as the paper counts; rightly counted: by their definition"
     if prints:
-        parts.append("In brackets or below: as printed")
+        yield "In brackets or below: as printed"
     if comparison.reproduces:
         near = "" if study.of == "log" else " or two standard deviations over seeds"
-        parts.append(f"✓ within 5 % of it{near}, ≈ within 10 %, ✗ not reproduced")
+        yield f"✓ within 5 % of it{near}, ≈ within 10 %, ✗ not reproduced"
     elif prints:
-        other = (
-            "log, or measured otherwise than" if study.of == "log" else "data, or of another training than"
-        )
-        parts.append(f"Cells have no verdict: these numbers are of other {other} the paper's")
+        data = "log, or measured otherwise than" if study.of == "log" else "data, or of another training than"
+        yield f"Cells have no verdict: these numbers are of other {data} the paper's"
     else:
-        parts.append("The paper prints nothing of it")
+        yield "The paper prints nothing of it"
     if len(blocks) == 1:
         printed, ours = _evaluation(blocks[0])
-        parts += [f"Printed: {printed}"] if prints else []
-        parts += [f"Here: {ours}" if blocks[0].is_printed else f"Measured on {ours}"]
-    return ". ".join(parts) + "."
-
-
-def _lines(
-    comparison: Comparison, block: Block, row: ComparedRow, several: bool, notes: set[str]
-) -> list[list[Cell]]:
-    """A row of numbers, and where the paper counts otherwise a row of the right ones."""
-    first = [Cell(_place(block.on), words=True)] if several else []
-    pairs = list(zip(row.cells, comparison.study.columns, strict=True))
-    note = row.why or ("" if block.is_printed and row.printed else row.row.extra)
-    head = Cell(row.name, "" if note in notes else note, words=bool(row.number))
-    lines = [[head, *first, *(_compared(cell, one, comparison.reproduces) for cell, one in pairs)]]
-    notes.add(note)
-    if any(cell.right for cell in row.cells):
-        right = (Cell(number(cell.right, column)) if cell.right else Cell("") for cell, column in pairs)
-        lines.append([Cell(f"{row.name}, rightly counted", words=bool(row.number)), *first, *right])
-    return lines
+        if prints:
+            yield f"Printed: {printed}"
+        yield f"Here: {ours}" if blocks[0].is_printed else f"Measured on {ours}"
 
 
 def _compared(cell: ComparedCell, column: Column, reproduces: bool) -> Cell:
-    """The measured number, with the printed one and the verdict as a note."""
-    printed, mark = "", MARKS[cell.verdict] if reproduces and cell.measured else ""
-    if cell.published is not None:
-        own = Figure(cell.published.value, cell.published.printed_spread)
-        printed = cell.published.bound + number(own, column)
+    """Return the measured number, with the printed one and the verdict as a note."""
+    printed = "" if cell.published is None else _printed(cell.published, column)
     if cell.measured is None:
         return Cell("–", printed)
-    colour = _COLOURS.get(cell.verdict, "") if reproduces else ""
-    shade = 0.35 if colour else 0.0
-    return Cell(
-        number(cell.measured, column), f"{printed} {mark}".strip(), shade, colour, value=cell.measured.mean
-    )
+    mark = MARKS.get(cell.verdict, "") if reproduces else ""
+    return _marked(_number(cell.measured, column), mark, f"{printed} {mark}".strip(), cell.measured.mean)
 
 
-def number(figure: Figure, column: Column) -> str:
+def _marked(text: str, mark: str, note: str = "", value: float | None = None) -> Cell:
+    colour = _COLOURS.get(mark, "")
+    return Cell(text, note, 0.35 if colour else 0.0, colour, value=value)
+
+
+def _printed(cell: Published, column: Column) -> str:
+    return cell.bound + _number(Figure(cell.value, cell.printed_spread), column)
+
+
+def _number(figure: Figure, column: Column) -> str:
     """Return a figure with its spread, in a column's decimals."""
     grouped = "," if abs(figure.mean) >= _MILLION else ""
     spread = "" if figure.sd is None else f"±{figure.sd:.{max(column.decimals, 1)}f}"
     return f"{figure.mean:{grouped}.{column.decimals}f}{spread}"
 
 
-Claims = Sequence[tuple[Claim, Judgement | None, Mapping[str, Judgement]]]
-
-
-def claims_tables(claims: Claims) -> list[Table]:
+def claims_tables(claims: Sequence[tuple[Claim, Judgement | None, Mapping[str, Judgement]]]) -> list[Table]:
     """Return each claim with what our numbers say, where there are any, and what the paper's own do."""
     if not claims:
         return []
-    keys, ours = list(claims[0][2]), claims[0][1] is not None
+    _, ours, in_paper = claims[0]
+    together = len(in_paper) > _SEVERAL
+    columns = ["claim", "text", *(["here", "the figure that decides"] if ours else [])]
+    columns += ["in the paper"] if together else [f"in the paper, {key}" for key in in_paper]
+    columns += [] if ours else ["why it fails"]
     rows = []
     for claim, here, printed in claims:
         row = [Cell(claim.name), Cell(claim.text, claim.where, words=True)]
-        if here is not None:
-            row += [_status(here.status), Cell(here.figure, words=True)]
-        row += _in_papers(printed, keys)
-        if not ours:
-            failed = [f"{key}: {printed[key].figure}" for key in keys if printed[key].status == "fails"]
-            row.append(Cell("; ".join(failed), words=True))
+        row += [_status(here.status), *_words(here.figure)] if here else []
+        row += [_outcomes(printed)] if together else [_status(one.status) for one in printed.values()]
+        if not here:
+            failed = (f"{key}: {one.figure}" for key, one in printed.items() if one.status == "fails")
+            row += _words("; ".join(failed))
         rows.append(row)
-    in_paper = ["in the paper"] if len(keys) > _SEVERAL else [f"in the paper, {key}" for key in keys]
-    last = [] if ours else ["why it fails"]
-    heads = ["claim", "text", *(["here", "the figure that decides"] if ours else []), *in_paper, *last]
-    return [Table("Claims", heads, rows)]
+    return [Table("Claims", columns, rows)]
+
+
+def _outcomes(printed: Mapping[str, Judgement]) -> Cell:
+    """Return one cell that names the evaluations with each outcome."""
+    keys: dict[str, list[str]] = {}
+    for key, judgement in printed.items():
+        keys.setdefault(judgement.status, []).append(key)
+    if len(keys) == 1:
+        return _status(next(iter(keys)))
+    return Cell("; ".join(f"{MARKS[one]} {one}: {', '.join(of)}" for one, of in keys.items()), words=True)
+
+
+def _status(status: str) -> Cell:
+    return _marked(f"{MARKS[status]} {status}", MARKS[status])
 
 
 def findings_table(comparison: Comparison) -> Table:
     """Return every comparison that claims were judged by."""
-    rows = []
-    for claim, judgement, _ in comparison.claims:
-        for one in judgement.findings:
-            rows.append([Cell(claim.name), Cell(str(one), words=True), _status(one.status)])
+    rows = [
+        [Cell(claim.name), *_words(str(finding)), _status(finding.status)]
+        for claim, judgement, _ in comparison.claims
+        for finding in judgement.findings
+    ]
     return Table("All comparisons", ("claim", "comparison", "here"), rows, folded=True)
-
-
-def _status(status: str) -> Cell:
-    colour = _COLOURS.get(status, "")
-    return Cell(f"{MARKS[status]} {status}", shade=0.35 if colour else 0.0, colour=colour)
-
-
-def _in_papers(printed: Mapping[str, Judgement], keys: Sequence[str]) -> list[Cell]:
-    """A cell per evaluation, or of many one cell that names those with each outcome."""
-    found = {key: printed[key].status for key in keys}
-    if len(keys) <= _SEVERAL:
-        return [_status(status) for status in found.values()]
-    outcomes = list(dict.fromkeys(found.values()))
-    if len(outcomes) == 1:
-        return [_status(outcomes[0])]
-    each = (
-        f"{MARKS[one]} {one}: {', '.join(key for key in keys if found[key] == one)}".strip()
-        for one in outcomes
-    )
-    return [Cell("; ".join(each), words=True)]
 
 
 def measured_rows(comparison: Comparison) -> list[tuple[str, ComparedRow]]:
@@ -303,35 +253,6 @@ def measured_rows(comparison: Comparison) -> list[tuple[str, ComparedRow]]:
                 key = (row.commands, row.protocol) if alone else (block.on.dataset, row.row.name)
                 name = f"{row.name} on {block.on.dataset}" if study.several else row.name
                 found.setdefault(key, (name, row))
-    return (
-        [("all rows", row) for _, row in found.values()]
-        if alone and len(found) == 1
-        else list(found.values())
-    )
-
-
-def comparison_shown(comparison: Comparison) -> list[Table | str]:
-    """Return a comparison as it is printed: its tables, then what the numbers depend on, verdicts and claims."""
-    measured, lines = measured_rows(comparison), []
-    for name, row in measured:
-        facts = [] if comparison.study.of == "log" else [f"seeds {', '.join(map(str, row.seeds))}"]
-        facts += [f"{row.cpu_seconds / 60:.1f} CPU minutes"] if row.cpu_seconds else []
-        lines.append(f"{name}: {'; '.join([*facts, *row.commands])}")
-    lines += dict.fromkeys(f"protocol: {row.protocol}" for _, row in measured)
-    lines += comparison.further.remarks
-    if comparison.reproduces and (counts := comparison.counts()):
-        lines.append("cells: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-    lines += [PLANTED] if comparison.is_generated and comparison.claims else []
-    further = [table for table in comparison.further.tables if not table.folded]  # a page has them all
-    tables = [*compared_tables(comparison, measured_alone=True), *further]
-    return [comparison.label, *tables, *lines, *claims_tables(comparison.claims)]
-
-
-def protocols_table(comparison: Comparison) -> Table:
-    """Return what the numbers of each row depend on."""
-    rows = []
-    for name, row in measured_rows(comparison):
-        epochs = f"{row.epochs[0]} (best {row.epochs[1]})" if row.epochs[0] else "–"
-        facts = (", ".join(map(str, row.seeds)), epochs, f"{row.cpu_seconds / 60:.1f}")
-        rows.append([Cell(name), *map(Cell, facts), Cell(row.protocol, words=True)])
-    return Table("Rows", ("row", "seeds", "epochs", "CPU minutes", "protocol"), rows)
+    if alone and len(found) == 1:
+        return [("all rows", row) for _, row in found.values()]
+    return list(found.values())

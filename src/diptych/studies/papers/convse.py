@@ -15,10 +15,10 @@ def stable(evidence: Evidence) -> list[Finding]:
         what = f"{row}: standard deviation over seeds below 0.5 in at least five of six recalls"
         figures = [evidence.figure(row, column) for column in _RECALLS]
         spreads = [figure.sd for figure in figures if figure is not None and figure.sd is not None]
+        small = sum(spread < 0.5 for spread in spreads)
         if len(spreads) < len(_RECALLS):
             findings.append(Finding.missing(what, f"two seeds of {row}"))
-            continue
-        small = sum(spread < 0.5 for spread in spreads)
-        detail = f"{small} of 6, the largest {max(spreads):.2f}"
-        findings.append(Finding.of(what, small >= 5, detail, (small - 5) / 6))
+        else:
+            detail = f"{small} of 6, the largest {max(spreads):.2f}"
+            findings.append(Finding.of(what, small >= 5, detail, (small - 5) / 6))
     return findings
