@@ -120,7 +120,7 @@ def _doubt(tables: Sequence[PublishedTable], by: str) -> dict[tuple[str, str], f
     for row in (row for table in tables for row in table.rows if row.on.by == by):
         for column, cell in row.cells.items():
             if "R@" in column:
-                queries = row.on.images if column.startswith("i2t") else min(row.on.captions)
+                queries = row.on.images if column.startswith("i2t") else row.on.captions
                 place = row.on.dataset, column
                 variances[place] = variances.get(place, 0.0) + cell.value * (100 - cell.value) / queries
     return {place: _Z * math.sqrt(variance) for place, variance in variances.items()}

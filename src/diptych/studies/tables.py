@@ -250,7 +250,7 @@ def claims_tables(claims: Claims) -> list[Table]:
     for claim, here, printed in claims:
         row = [Cell(claim.name), Cell(claim.text, claim.where, words=True)]
         if here is not None:
-            row += [_status(here.status), Cell(here.figure, words=True)]
+            row += [_status(here.status, here.label), Cell(here.figure, words=True)]
         row += _in_papers(printed, keys)
         if not ours:
             failed = [f"{key}: {printed[key].figure}" for key in keys if printed[key].status == "fails"]
@@ -271,9 +271,9 @@ def findings_table(comparison: Comparison) -> Table:
     return Table("All comparisons", ("claim", "comparison", "here"), rows, folded=True)
 
 
-def _status(status: str) -> Cell:
+def _status(status: str, label: str = "") -> Cell:
     colour = _COLOURS.get(status, "")
-    return Cell(f"{MARKS[status]} {status}", shade=0.35 if colour else 0.0, colour=colour)
+    return Cell(f"{MARKS[status]} {label or status}", shade=0.35 if colour else 0.0, colour=colour)
 
 
 def _in_papers(printed: Mapping[str, Judgement], keys: Sequence[str]) -> list[Cell]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -17,7 +16,7 @@ from diptych.studies.formulas import Finding, Formula
 from diptych.studies.published import document
 
 _LISTS = document("brittleness")["lists"]
-_KINDS, _GROUPS = [*_LISTS["shuffles"], *_LISTS["means"]], _LISTS["groups"]
+_KINDS = [*_LISTS["shuffles"], *_LISTS["means"]]
 _GAIN = "[{row}: {pair.fine} {column}] / [{row}: {pair.coarse} {column}]"
 _NEEDED = "an encoder measured on every collection that is compared"
 
@@ -56,8 +55,9 @@ def text_gains_more(evidence: Evidence) -> list[Finding]:
     return _means(evidence, {what: _there(evidence, term, pair="pairs")}, ">")
 
 
-def _named_gains(evidence: Evidence, printed: str) -> list[Finding]:
-    findings = []  # to half a per cent
+def named_gains(evidence: Evidence, printed: str) -> list[Finding]:
+    """Judge whether mean relative gains are those that the text names, to half a per cent."""
+    findings = []
     for column, gain, names in _LISTS[printed]:
         pairs = [{"coarse": name, "fine": name + FINER} for name in names]
         each = combinations({"model": "models", "pair": pairs}, _LISTS)
@@ -68,7 +68,7 @@ def _named_gains(evidence: Evidence, printed: str) -> list[Finding]:
     return findings
 
 
-def _lower(
+def below(
     evidence: Evidence, lower: Sequence[str], higher: Sequence[str], mean: bool = False
 ) -> list[Finding]:
     """Judge whether columns are below others: on each collection, or in the mean share of clean sums."""
@@ -86,7 +86,7 @@ def _lower(
     return _means(evidence, there, "<") if mean else _judged(evidence, chain(*there.values()))
 
 
-def _finer_drops(evidence: Evidence, flickr30k: bool) -> list[Finding]:
+def finer_drops(evidence: Evidence, flickr30k: bool) -> list[Finding]:
     """Judge whether mean relative drops are smaller with finer captions: Flickr30k's, or all others.
 
     All thirteen perturbations are compared where they were run, else the kinds that are printed.
@@ -101,17 +101,3 @@ def _finer_drops(evidence: Evidence, flickr30k: bool) -> list[Finding]:
         for of in (_LISTS["perturbations"], _KINDS)
     )
     return _means(evidence, thirteen if all(thirteen.values()) else kinds, ">")
-
-
-mean_gains = partial(_named_gains, printed="mean-gains")
-collections_gains = partial(_named_gains, printed="collections-gains")
-drops = partial(_lower, lower=_KINDS, higher=["none"])
-shuffles_drop = partial(_lower, lower=_LISTS["shuffles"], higher=["none"])
-shuffling_costs_most = partial(_lower, lower=["shuffle-all-words"], higher=_KINDS, mean=True)
-shuffling_costs_most_everywhere = partial(_lower, lower=["shuffle-all-words"], higher=_KINDS)
-synonyms_cost_least = partial(_lower, lower=_KINDS, higher=["synonyms"], mean=True)
-synonyms_cost_least_everywhere = partial(_lower, lower=_KINDS, higher=["synonyms"])
-finer_drops = partial(_finer_drops, flickr30k=False)
-finer_drops_flickr30k = partial(_finer_drops, flickr30k=True)
-unchanged_agree_most = partial(_lower, lower=_GROUPS, higher=["unchanged"])
-increased_agree_least = partial(_lower, lower=["increased"], higher=_GROUPS)
