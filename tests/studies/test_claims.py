@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from diptych.core.errors import NumericalError, UsageError
 from diptych.studies import STUDIES, Evidence, Figure, Study, Trajectory, cell_verdict, judge
+from diptych.studies.evidence import side_by_side
 from diptych.studies.published import Cell, EvaluatedOn
-from diptych.studies.verdict import Measured, same_evaluation, side_by_side
+from diptych.studies.verdict import Measured, same_evaluation
 
 FIGURE_2 = "ltd.figure-2"  # judged on trajectories
 NAMES = [study.name for study in STUDIES]
@@ -151,8 +152,8 @@ def test_each_observation_can_fail(claim: str, row: str, changes: dict[str, Any]
 
 # When a cell is reproduced -------------------------------------------------------------------------------
 
-ON = EvaluatedOn("flickr30k", "flickr30k", "test", 1_000, (5_000,))
-CELL = Cell("paper", "table-1", 6, "1.1", "i2t R@1", ON, 40.0, None, "none", 1, 0.05)
+ON = EvaluatedOn("flickr30k", "test", 1_000, 5_000, key="flickr30k")
+CELL = Cell("1.1 i2t R@1", 40.0)
 OURS = Measured("flickr30k", "test", 1_000, 5_000)
 
 
@@ -168,9 +169,13 @@ OURS = Measured("flickr30k", "test", 1_000, 5_000)
         ([41.0, 43.0], {}, "reproduced"),  # mean 42
         ([43.0, 43.0], {}, "close"),  # no spread
         ([41.0, 49.0], {}, "reproduced"),  # mean 45, sd 5.7: within two of them
-        ([45.9], {"sd": 3.0, "spread": "seeds"}, "reproduced"),
-        ([46.1], {"sd": 3.0, "spread": "seeds"}, "not reproduced"),
-        ([45.9], {"sd": 3.0, "spread": "batches"}, "not reproduced"),  # a spread counts when it is over seeds
+        ([45.9], {"printed_spread": 3.0, "spread": "seeds"}, "reproduced"),
+        ([46.1], {"printed_spread": 3.0, "spread": "seeds"}, "not reproduced"),
+        (
+            [45.9],
+            {"printed_spread": 3.0, "spread": "batches"},
+            "not reproduced",
+        ),  # a spread counts when it is over seeds
         ([0.0], {"value": 0.0}, "reproduced"),  # a printed zero has no relative distance
         ([0.01], {"value": 0.0}, "not reproduced"),
     ],
@@ -213,6 +218,6 @@ def test_what_differs_is_said(change: dict[str, Any], said: str) -> None:
 
 
 def test_coco_counts_with_five_or_all_captions() -> None:
-    coco = EvaluatedOn("coco", "coco", "test", 5_000, (25_000, 25_010))
+    coco = EvaluatedOn("coco", "test", 5_000, 25_000, readings={"captions": (25_000, 25_010)})
     for captions, said in ((25_000, []), (25_010, []), (24_995, ["24,995 captions, not 25,000 or 25,010"])):
         assert same_evaluation(Measured("coco", "test", 5_000, captions), coco) == said

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -15,21 +15,7 @@ NAMES = [study.name for study in STUDIES if not study.ours]
 
 
 def _measured(on: EvaluatedOn) -> Measured:
-    return Measured(
-        on.dataset,
-        on.split,
-        on.images,
-        next(iter(on.captions), 0),
-        on.protocol,
-        on.positives,
-        on.chosen,
-        next(iter(on.reranked), 0),
-        on.unranked,
-        on.centric,
-        next(iter(on.sessions), 0),
-        on.products,
-        next(iter(on.categories), 0),
-    )
+    return Measured(**{one.name: getattr(on, one.name) for one in fields(Measured)})
 
 
 def _off(cell: Cell, by: float) -> float:

@@ -191,7 +191,7 @@ def protocol(options: ProtocolOptions) -> None:
     from diptych.evaluation.variants.files import explore_named
     from diptych.evaluation.variants.tables import Verdict
     from diptych.report.analysis import protocol_page
-    from diptych.studies.references import other_data, published_target
+    from diptych.studies.published import other_data, published_target
 
     source, out = options.source, options.out
     if options.published is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -17,12 +18,13 @@ from diptych.core.draws import draw_uniform, keys_of
 from diptych.core.errors import DataError, ImageError, UnknownNameError
 from diptych.core.fingerprint import fingerprint_lists
 from diptych.data.columns import Column, Labels, first_duplicate
-from diptych.data.images import OverlaidPicture, OverlaySource
+from diptych.data.images import FolderSource, OverlaidPicture, OverlaySource
 from diptych.data.regions import RegionSource
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+_JPEGS = "*.[jJ][pP][gG]"
 _BLOCK = 1 << 16
 
 Centric = Literal["scene", "object"]
@@ -252,6 +254,25 @@ class Collection:
             caption_records=pick(self.caption_records, captions),
             notes=self.notes,
             centric=self.centric,
+        )
+
+    def with_whole_folder(self) -> Collection | None:
+        """Return it with all other ``.jpg`` files of its images' folders; None where not all images are files."""
+        source = self.source
+        if not isinstance(source, FolderSource) or not self.pictured.all():
+            return None
+        names = [source.names[row] for row in self.source_rows.tolist()]
+        folders = {Path(name).parent for name in names}
+        files = {folder / file.name for folder in folders for file in (source.root / folder).glob(_JPEGS)}
+        others = sorted(map(str, files - {Path(name) for name in names}))
+        return replace(
+            self,
+            image_ids=[*self.image_ids, *others],
+            splits=[*self.splits, *(["beside"] * len(others))],
+            source=FolderSource(source.root, [*names, *others]),
+            source_rows=np.arange(len(names) + len(others), dtype=np.int64),
+            records=None if self.records is None else [*self.records, *({} for _ in others)],
+            notes=(*self.notes, f"{len(others):,} more pictures of its folder are searched"),
         )
 
     @cached_property

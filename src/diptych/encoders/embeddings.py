@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from diptych.core.artifact import Artifact, decode
-from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
+from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
 from diptych.core.files import atomic_folder, create_array
 from diptych.core.reading import map_array, read_json
 from diptych.data.columns import StringTable, write_strings
@@ -77,6 +77,20 @@ class Embeddings(
                     f"{self.kind} embedding {self.ids[row]!r} (row {row}) is not finite",
                     "the encoder diverged: train it again with a lower learning rate",
                 )
+
+    def select(self, ids: Sequence[str], source: str = "", fix: str = "") -> Embeddings:
+        """Return the embeddings of ``ids`` in that order; not copied where they are all there are.
+
+        Where some are missing, MismatchError calls these embeddings ``source`` and says ``fix``.
+        """
+        if list(self.ids) == list(ids):
+            return self
+        places = {name: place for place, name in enumerate(self.ids)}
+        missing = [name for name in ids if name not in places]
+        if missing:
+            counts = f"{len(missing):,} of {len(ids):,} are missing"
+            raise MismatchError(f"{source} has no row for {self.kind} {missing[0]!r} ({counts})", fix)
+        return replace(self, ids=list(ids), rows=self.rows[[places[name] for name in ids]])
 
     def write_files(self, folder: Path) -> None:
         """Write the ids, one at a time."""

@@ -163,7 +163,7 @@ def encode_collection(
             f"the encoder takes {encoder.takes}, {collection.name} holds {collection.holds}",
             "read the data with the reader's option regions=FILE.npy, or without it",
         )
-    metadata = context.broadcast(lambda: _metadata(encoder, collection, split))
+    metadata = context.broadcast(lambda: metadata_of(encoder, collection, split))
     if context.broadcast(lambda: _is_finished(folder, metadata)):
         return EncodedCollection.open(folder)
     if context.is_main_process:
@@ -192,7 +192,7 @@ def stored_collection(
     folder = Path(folder)
     if not EncodedCollection.is_at(folder) or encoder.takes != collection.holds:
         return None
-    metadata = _metadata(encoder, collection, split)
+    metadata = metadata_of(encoder, collection, split)
     return EncodedCollection.open(folder) if _is_finished(folder, metadata) else None
 
 
@@ -204,7 +204,8 @@ def _is_finished(folder: Path, metadata: dict[str, Any]) -> bool:
         return False  # corrupt: recreated
 
 
-def _metadata(encoder: DualEncoder, collection: Collection, split: str | None) -> dict[str, Any]:
+def metadata_of(encoder: DualEncoder, collection: Collection, split: str | None) -> dict[str, Any]:
+    """Return the metadata that embeddings of a collection have; reads its images."""
     # Of rows that are given the images need not be there.
     contents = encoder.fingerprint if isinstance(encoder, GivenRows) else _contents(collection)
     return {

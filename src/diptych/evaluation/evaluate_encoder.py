@@ -14,7 +14,7 @@ from diptych.core.fingerprint import fingerprint_lists
 from diptych.data.collection import Collection
 from diptych.data.extended_positives import ExtendedPositives, read_extended_positives
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.embeddings import Embeddings, EncodedCollection
+from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.given_rows import GivenRows
 from diptych.evaluation.evaluate import evaluate
@@ -190,8 +190,9 @@ def relevance_of(encoded: EncodedCollection, by: EncodedCollection) -> Relevance
         )
     encoder = by.about.get("encoder", {})
     name = f"{encoder.get('name', encoder.get('family', 'relevance model'))} {by.images.encoder}"
-    images = _rows_of(encoded.images, by.images, name)
-    texts = _rows_of(encoded.texts, by.texts, name)
+    source, fix = f"relevance model {name}", "embed the same data and split with it"
+    images = by.images.select(encoded.images.ids, source, fix).rows
+    texts = by.texts.select(encoded.texts.ids, source, fix).rows
     mine, theirs = encoded.about["data"], by.about["data"]
     if mine == theirs:
         return Relevance(images, texts, name)
@@ -200,7 +201,7 @@ def relevance_of(encoded: EncodedCollection, by: EncodedCollection) -> Relevance
         raise MismatchError(
             f"relevance model {name} has rows of other images or captions of the same ids: of data {theirs}, "
             f"and {mine} is evaluated",
-            "embed the same data and split with it",
+            fix,
         )
     return Relevance(images, texts, f"{name} (rows of data {theirs})")
 
@@ -212,18 +213,3 @@ def kind_of_data(encoded: EncodedCollection) -> str:
     if encoder.get("family") == GivenRows.family:
         return GivenRows.family
     return str(image.get("takes", "pictures")) if isinstance(image, dict) else "pictures"
-
-
-def _rows_of(wanted: Embeddings, there: Embeddings, name: str) -> np.ndarray:
-    if list(wanted.ids) == list(there.ids):
-        return there.rows
-    place = {one: row for row, one in enumerate(there.ids)}
-    missing = [one for one in wanted.ids if one not in place]
-    if missing:
-        raise MismatchError(
-            f"relevance model {name} has no row for {wanted.kind} {missing[0]!r} ({len(missing):,} of "
-            f"{len(wanted):,} are missing)",
-            "embed the same data and split with it",
-        )
-    rows: np.ndarray = there.rows[[place[one] for one in wanted.ids]]
-    return rows

@@ -1,31 +1,34 @@
 """Measuring captions and what changes of them cost: thesis chapter 5, tables 5.1 to 5.4.
 
-Embeddings are in the row's folder and shared by all studies, the suite's run by tables 5.3 and 5.4::
-
-    rows/ROW/seed-N/
-      embeddings/NAME-SPLIT/     images and captions; relevance/… the same by the relevance model
-      clean/NAME-SPLIT/          values per query of both directions
-      stress/NAME-SPLIT/         a folder of diptych analyse stress, and values per query
-      granularity/NAME-SPLIT/    of captions alone
+A row's folder has ``embeddings/NAME-SPLIT``, shared by all studies, the same by the relevance model in ``relevance/``,
+values per caption or query in ``granularity/`` and ``clean/``, and a run of ``diptych analyse stress`` in ``stress/``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, field_validator
 
+from diptych.analysis.granularity import check_language, choose_features, granularity
+from diptych.analysis.perturbations import PERTURBATIONS, choose_perturbations
+from diptych.analysis.perturbations.perturb import PUBLISHED_SEED
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
-from diptych.data.images import FolderSource
+from diptych.data.collection import Collection
 from diptych.data.language.open import LanguageSpec
+from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.embeddings import EncodedCollection
+from diptych.encoders.encode import encode_collection
+from diptych.evaluation.stress import DEFAULT_SEEDS, StressResult, open_condition, stress
+from diptych.evaluation.stress.queries import RSUM, Part, part_of, queries_of
 from diptych.studies.claims import FINER
 from diptych.studies.evidence import keep
+from diptych.studies.plan import MEASURE
 from diptych.studies.published import document
 from diptych.studies.results import Measurement, Measuring
 from diptych.studies.retrieval import RECALLS
@@ -33,12 +36,8 @@ from diptych.studies.sources import Subject, encoder_of, load_encoder
 from diptych.studies.study import PUBLISHED
 from diptych.studies.verdict import Measured
 
-if TYPE_CHECKING:
-    from diptych.data.collection import Collection
-    from diptych.evaluation.stress import StressResult
-    from diptych.evaluation.stress.queries import Part
-
 _LISTS = document("brittleness")["lists"]
+_GALLERIES = {"split": "split", "folder": "all"}  # as the suite calls them
 _SEARCHED = {"coco": 40_504, "flickr30k": 31_783}  # images in the folders that the published runs searched
 _WHOLE = "full, text queries among all pictures of the folder"
 
@@ -47,7 +46,7 @@ class Chosen(LanguageSpec):
     """What a user chose about measuring (``--set measure.KEY=VALUE``)."""
 
     split: str = "test"
-    gallery: Literal["split", "folder"] = "split"  # folder: captions ask for all images of the folder
+    gallery: Literal["split", "folder"] = "split"  # folder: captions search all images of the folder
     relevance: str | None = None  # whose similarity is the gain of DCG_CM; none: the evaluated model's own
     compat: Literal["none", "published"] = "none"
     seeds: int | None = Field(None, ge=1, strict=True)
@@ -57,78 +56,36 @@ class Chosen(LanguageSpec):
     def _none(cls, value: str | None) -> str | None:
         return None if value in ("", "none") else value
 
-    @property
-    def drawn(self) -> tuple[int, ...]:
-        """The seeds of perturbations."""
-        from diptych.analysis.perturbations.perturb import PUBLISHED_SEED
-        from diptych.evaluation.stress import DEFAULT_SEEDS
-
-        if self.seeds is not None:
-            return tuple(range(self.seeds))
-        return (PUBLISHED_SEED,) if self.compat == "published" else DEFAULT_SEEDS
-
-    @property
-    def asked(self) -> str:
-        """The images that captions ask for, as the suite calls them."""
-        return "split" if self.gallery == "split" else "all"
-
-    @property
-    def mark(self) -> str:
-        """What a run of the suite is called besides: a fingerprint of what was chosen."""
-        own = self.model_dump(mode="json", exclude_defaults=True)
-        return f"-{fingerprint(own)[:8]}" if own.keys() - {"split", "gallery"} else ""
-
-    def place(self, collection: Collection) -> str:
-        """Return what a collection's embeddings are called."""
+    def folder_name(self, collection: Collection) -> str:
         gallery = "" if self.gallery == "split" else f"-{self.gallery}"
         return safe_name(f"{collection.name}-{self.split}{gallery}")
 
     def searched(self, collection: Collection) -> Collection:
-        """Return the collection, or the split that asks with everything in its folder."""
-        return collection if self.gallery == "split" else with_whole_folder(collection.split(self.split))
+        """Return the collection, or the split that is evaluated with everything in its folder."""
+        if self.gallery == "split":
+            return collection
+        whole = collection.split(self.split).with_whole_folder()
+        if whole is None:
+            raise UsageError(
+                f"the images of {collection.name} are not all files of a folder: there is none to search",
+                "take the gallery of the split: --set measure.gallery=split",
+            )
+        return whole
 
     def part(self, collection: Collection) -> Part:
-        """Return what is encoded, and who asks."""
-        from diptych.evaluation.stress.queries import part_of
-
-        return part_of(self.searched(collection), self.split, self.asked)
+        """Return what is encoded, and what of it are queries."""
+        return part_of(self.searched(collection), self.split, _GALLERIES[self.gallery])
 
     def on(self, part: Part, perturbed: bool) -> Measured:
-        """Return what a part's numbers are of."""
-        asking, there, how = part.asking, part.encoded.n_images, "full"
+        """Return what a part's numbers are measured on."""
+        queries, searched, protocol = part.asking, part.encoded.n_images, "full"
         if self.gallery == "folder":
-            as_printed = _SEARCHED.get(asking.name.lower().removesuffix(FINER), there) == there
-            how = _WHOLE if as_printed else f"{_WHOLE}, of which there are {there:,}"
+            as_printed = _SEARCHED.get(queries.name.lower().removesuffix(FINER), searched) == searched
+            protocol = _WHOLE if as_printed else f"{_WHOLE}, of which there are {searched:,}"
         if perturbed and self.compat == "none":
-            how += ", captions perturbed with compat none"
-        counts = asking.n_images, asking.n_captions
-        return Measured(asking.name, self.split, *counts, how, centric=asking.centric or "")
-
-
-def with_whole_folder(part: Collection) -> Collection:
-    """Return images and captions of a part, then all other ``.jpg`` files of the same folders, without captions."""
-    source = part.source
-    if not isinstance(source, FolderSource) or not part.pictured.all():
-        raise UsageError(
-            f"the images of {part.name} are not all files of a folder: there is none to search",
-            "take the gallery of the split: --set measure.gallery=split",
-        )
-    names = [source.names[row] for row in part.source_rows.tolist()]
-    folders = {Path(name).parent for name in names}
-    files = {folder / one.name for folder in folders for one in (source.root / folder).glob("*.[jJ][pP][gG]")}
-    beside = sorted(map(str, files - {Path(name) for name in names}))
-    return replace(
-        part,
-        image_ids=[*part.image_ids, *beside],
-        splits=[*part.splits, *(["beside"] * len(beside))],
-        source=FolderSource(source.root, [*names, *beside]),
-        source_rows=np.arange(len(names) + len(beside), dtype=np.int64),
-        records=None if part.records is None else [*part.records, *({} for _ in beside)],
-        notes=(*part.notes, f"{len(beside):,} more pictures of its folder are searched"),
-    )
-
-
-# Measuring -----------------------------------------------------------------------------------------
+            protocol += ", captions perturbed with compat none"
+        counts = queries.n_images, queries.n_captions
+        return Measured(queries.name, self.split, *counts, protocol, centric=queries.centric or "")
 
 
 @dataclass(frozen=True)
@@ -137,51 +94,39 @@ class Granularity(Measuring):
 
     @property
     def about(self) -> dict[str, Any]:
-        """With definitions."""
-        from diptych.analysis.granularity import choose_features
-
-        ways = ("none", "published")
-        definitions = {one.name: [one.definition(compat) for compat in ways] for one in choose_features()}
+        compats = ("none", "published")
+        definitions = {one.name: [one.definition(compat) for compat in compats] for one in choose_features()}
         return {**super().about, "definitions": definitions}
 
     def check(self, measuring: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
-        """See that every collection has the split, and a language to measure it with."""
-        from diptych.analysis.granularity import check_language, choose_features
-
-        chosen = Chosen.read(measuring, "measure")
+        chosen = Chosen.read(measuring, MEASURE)
         for collection in collections.values():
             check_language(choose_features(), chosen.open(collection.split(chosen.split)))
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Measure; values of every caption are kept in the row's folder."""
-        from diptych.analysis.granularity import granularity
-
-        chosen = Chosen.read(subject.measuring, "measure")
+        chosen = Chosen.read(subject.measuring, MEASURE)
         part = subject.collection.split(chosen.split)
         kept = "granularity/" + safe_name(f"{part.name}-{chosen.split}")
         folder = subject.run.folder / kept
-        how: dict[str, Any] = {"language": chosen.open(part), "split": chosen.split}
-        right = granularity(part, folder=folder, **how)
-        published = granularity(part, compat="published", **how)
-        each = {one.name: right.column(one.name) for one in right.features}
-        known = {name: ~np.isnan(column) for name, column in each.items()}  # not every caption has a value
-        of = {name: right.caption_image[there] for name, there in known.items()}
-        keep(folder, {name: column[known[name]] for name, column in each.items()}, of)
-        values = {one.name: one.mean for one in right.features}
-        others = [one for one in published.features if one.compat == "published"]
-        values |= {f"{one.name}{PUBLISHED}": one.mean for one in others}
-        on = Measured(
-            part.name, chosen.split, right.about["images"], right.n_captions, centric=part.centric or ""
-        )
-        return (Measurement(_known(values), on, right.line(), kept=kept),)
+        options: dict[str, Any] = {"language": chosen.open(part), "split": chosen.split}
+        right = granularity(part, folder=folder, **options)
+        published = granularity(part, compat="published", **options)
+        columns = {feature.name: right.column(feature.name) for feature in right.features}
+        defined = {name: ~np.isnan(column) for name, column in columns.items()}  # not of every caption
+        images = {name: right.caption_image[captions] for name, captions in defined.items()}
+        keep(folder, {name: column[defined[name]] for name, column in columns.items()}, images)
+        means = {one.name: one.mean for one in right.features}
+        otherwise = (one for one in published.features if one.compat == "published")
+        means |= {f"{one.name}{PUBLISHED}": one.mean for one in otherwise}
+        values = {name: mean for name, mean in means.items() if mean is not None}
+        counts = right.about["images"], right.n_captions
+        on = Measured(part.name, chosen.split, *counts, centric=part.centric or "")
+        return (Measurement(values, on, right.line(), kept=kept),)
 
 
 class _OfEncoders(Measuring):
-    """What is measured of encoders."""
-
     def check(self, measuring: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
-        """See that what was chosen is possible on every collection."""
-        chosen = Chosen.read(measuring, "measure")
+        chosen = Chosen.read(measuring, MEASURE)
         for collection in collections.values():
             chosen.part(collection)
             chosen.open(collection)
@@ -190,8 +135,7 @@ class _OfEncoders(Measuring):
 
 
 _GAIN, _GAIN_PRINTED = "DCG_CM@10", "DCG_CM-published@10"
-_ROTATED = {"R@1": "R-cap@5", "R@5": "R-cap@10", "R@10": "R-cap@1"}
-"""Columns of table 5.2 from images, and what stands in them."""
+_ROTATED = {"R@1": "R-cap@5", "R@5": "R-cap@10", "R@10": "R-cap@1"}  # column from images → what stands in it
 
 
 @dataclass(frozen=True)
@@ -199,43 +143,40 @@ class Clean(_OfEncoders):
     """Table 5.2: recalls, their sums and DCG_CM in both directions."""
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Evaluate; embeddings, and what every query has, are kept in the row's folder."""
-        from diptych.encoders.encode import encode_collection
-        from diptych.evaluation.stress.queries import RSUM, queries_of
+        chosen, folder = Chosen.read(subject.measuring, MEASURE), subject.run.folder
+        part, name = chosen.part(subject.collection), chosen.folder_name(subject.collection)
 
-        chosen, folder = Chosen.read(subject.measuring, "measure"), subject.run.folder
-        part, place = chosen.part(subject.collection), chosen.place(subject.collection)
-        encoded = encode_collection(
-            encoder_of(subject.run), part.encoded, folder / "embeddings" / place, chosen.split
-        )
-        relevant = None
+        def encode(encoder: DualEncoder, parent: str) -> EncodedCollection:
+            return encode_collection(encoder, part.encoded, folder / parent / name, chosen.split)
+
+        encoded, relevant = encode(encoder_of(subject.run), "embeddings"), None
         if chosen.relevance is not None:
-            model, there = load_encoder(chosen.relevance), folder / "relevance" / place
-            relevant = encode_collection(model, part.encoded, there, chosen.split)
-        names = [*RECALLS, RSUM, *([_GAIN] if encoded.similarity == "cosine" else [])]
-        queries, printed = dict[str, np.ndarray](), dict[str, float]()
+            relevant = encode(load_encoder(chosen.relevance), "relevance")
+        measures = [*RECALLS, RSUM, *([_GAIN] if encoded.similarity == "cosine" else [])]
+        queries, published = dict[str, np.ndarray](), dict[str, float]()
         sides = queries_of(part, encoded, relevant)
-        for way, side in sides.items():
-            found = replace(side, relevance=None).measured([*names, *_ROTATED.values()])
-            each = {name: (100 if name.startswith("R") else 1) * of for name, of in found.items()}
-            queries |= {f"{way} {name}": each[name] for name in names}
+        for direction, side in sides.items():
+            found = replace(side, relevance=None).measured([*measures, *_ROTATED.values()])
+            each = {measure: (100 if measure[0] == "R" else 1) * values for measure, values in found.items()}
+            queries |= {f"{direction} {measure}": each[measure] for measure in measures}
             if side.relevance is not None:
-                printed[f"{way} {_GAIN}"] = float(np.mean(side.measured([_GAIN_PRINTED])[_GAIN_PRINTED]))
-            if way == "i2t" and chosen.compat == "published":
-                printed |= {f"{way} {name}": float(np.mean(each[of])) for name, of in _ROTATED.items()}
-                printed[f"{way} rsum"] = sum(printed[f"{way} {name}"] for name in _ROTATED)
-        kept = f"clean/{place}"
-        keep(folder / kept, queries, {way: side.cluster for way, side in sides.items()})
-        values = {name: float(np.mean(of)) for name, of in queries.items()}
-        on, line = chosen.on(part, perturbed=False), part.asking.describe()
-        line += f"; {on.protocol}; from text {len(encoded.images):,} pictures; R@k any of the positives, "
-        line += "DCG_CM by the evaluated model and clamped to [0, 1]"
+                gains = side.measured([_GAIN_PRINTED])[_GAIN_PRINTED]
+                published[f"{direction} {_GAIN}"] = float(np.mean(gains))
+            if direction == "i2t" and chosen.compat == "published":
+                rotated = {recall: float(np.mean(each[printed])) for recall, printed in _ROTATED.items()}
+                published |= {f"i2t {recall}": mean for recall, mean in rotated.items()}
+                published["i2t rsum"] = sum(rotated.values())
+        keep(folder / "clean" / name, queries, {way: side.cluster for way, side in sides.items()})
+        values = {column: float(np.mean(each)) for column, each in queries.items()}
+        values |= {f"{column}{PUBLISHED}": value for column, value in published.items()}
+        on = chosen.on(part, perturbed=False)
+        line = f"{part.asking.describe()}; {on.protocol}; from text {len(encoded.images):,} pictures; "
+        line += "R@k any of the positives, DCG_CM by the evaluated model and clamped to [0, 1]"
         if chosen.compat == "published":
             line += "; as published: captions found among the first k over min(k, 5), columns rotated"
         if relevant is not None:
             line += f"; DCG_CM as published, by {relevant.images.encoder}"
-        values |= {f"{name}{PUBLISHED}": value for name, value in printed.items()}
-        return (Measurement(values, on, line, kept=kept),)
+        return (Measurement(values, on, line, kept=f"clean/{name}"),)
 
 
 @dataclass(frozen=True)
@@ -246,56 +187,52 @@ class Suite(_OfEncoders):
 
     @property
     def about(self) -> dict[str, Any]:
-        """With versions of what is run."""
-        from diptych.analysis.perturbations import PERTURBATIONS
-        from diptych.evaluation.stress import StressResult
-
         versions = {name: PERTURBATIONS.get(name).version for name in _LISTS["perturbations"]}
         return {**super().about, "format": StressResult.FORMAT, "perturbations": versions}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Run the suite, or find it there; the sum of recalls of every query is kept in its folder."""
-        from diptych.analysis.perturbations import choose_perturbations
-        from diptych.encoders.embeddings import EncodedCollection
-        from diptych.evaluation.stress import open_condition, stress
-        from diptych.evaluation.stress.queries import RSUM, queries_of
-
-        chosen, folder = Chosen.read(subject.measuring, "measure"), subject.run.folder
-        place = chosen.place(subject.collection)
-        kept, embeddings = f"stress/{place}{chosen.mark}", folder / "embeddings" / place
+        chosen, folder = Chosen.read(subject.measuring, MEASURE), subject.run.folder
+        name = chosen.folder_name(subject.collection)
+        changed = chosen.model_dump(mode="json", exclude_defaults=True)
+        kept = f"stress/{name}"
+        if changed.keys() - {"split", "gallery"}:  # which the name has already
+            kept += f"-{fingerprint(changed)[:8]}"
+        seeds: Sequence[int] = (PUBLISHED_SEED,) if chosen.compat == "published" else DEFAULT_SEEDS
+        if chosen.seeds is not None:
+            seeds = tuple(range(chosen.seeds))
         result = stress(
             encoder_of(subject.run),
             chosen.searched(subject.collection),
             folder / kept,
             perturbations=choose_perturbations(["thesis"]),
-            seeds=chosen.drawn,
+            seeds=seeds,
             split=chosen.split,
             language=chosen.open(subject.collection),
             compat=chosen.compat,
-            gallery=chosen.asked,
+            gallery=_GALLERIES[chosen.gallery],
             measures=(RSUM,),
-            embeddings=embeddings,
+            embeddings=folder / "embeddings" / name,
         )
-        part = chosen.part(subject.collection)
-        side = queries_of(part, EncodedCollection.open(embeddings))["t2i"]
+        part, encoded = chosen.part(subject.collection), EncodedCollection.open(folder / "embeddings" / name)
+        side = queries_of(part, encoded)["t2i"]
         queries = {"none": side.measured([RSUM])[RSUM]}
         for row in result.rows:
-            draws = [open_condition(folder / kept, row.name, seed).values[RSUM] for seed in chosen.drawn]
-            queries[row.name] = np.mean(draws, axis=0)
+            conditions = [open_condition(folder / kept, row.name, seed) for seed in seeds]
+            queries[row.name] = np.mean([one.values[RSUM] for one in conditions], axis=0)
         keep(folder / kept, _with_means(queries), side.cluster)
-        groups = {name: getattr(result.agreement.get("t2i"), name, None) for name in _LISTS["groups"]}
-        values = (
-            _sums(result) if self.table == "rsum" else _known(groups)
-        )  # none of fewer than two perturbations
+        if self.table == "rsum":
+            values = _sums_of(result)
+        else:
+            agreement = result.agreement.get("t2i")  # none of fewer than two perturbations
+            shares = {group: getattr(agreement, group, None) for group in _LISTS["groups"]}
+            values = {group: share for group, share in shares.items() if share is not None}
         left_out = "; ".join(f"left out {one}: {why}" for one, why in result.left_out.items())
         line = "; ".join(text for text in (result.protocol_line(), result.method, left_out) if text)
         return (Measurement(values, chosen.on(part, perturbed=True), line, kept=kept),)
 
 
-def _sums(result: StressResult) -> dict[str, float]:
+def _sums_of(result: StressResult) -> dict[str, float]:
     """Return sums of recalls, means of kinds among them, and in per cent which captions change and queries move."""
-    from diptych.evaluation.stress.queries import RSUM
-
     values = {"none": result.clean["t2i"][RSUM]}
     for row in result.rows:
         values[row.name] = row.drop(RSUM).perturbed
@@ -306,14 +243,8 @@ def _sums(result: StressResult) -> dict[str, float]:
 
 def _with_means(values: dict[str, Any]) -> dict[str, Any]:
     """Return numbers of perturbations, or values per query, with the means of kinds."""
-    from diptych.analysis.perturbations import PERTURBATIONS
-
     for kind in _LISTS["means"]:
         members = [name for name in _LISTS["perturbations"] if PERTURBATIONS.get(name).group == kind]
         if values.keys() >= set(members):
             values[kind] = sum(values[name] for name in members) / len(members)
     return values
-
-
-def _known(values: Mapping[str, float | None]) -> dict[str, float]:
-    return {name: value for name, value in values.items() if value is not None}

@@ -4,11 +4,9 @@ A claim stands in its paper's file, with checks that are formulas, or short for 
 
     check = "[ltd-constraint] > [ltd-dual]"
     check = [{ rises = ["vse-bits-0", "vse-bits-4"], slack = 12 }, { best = "pc", of = "$devices" }]
+    check = { python = "MODULE:NAME", measure = "AP " }
 
-``in`` names the columns that are asked, ``each`` variables that stand in braces, ``given`` a formula without
-which nothing can be judged, ``more`` the share of comparisons above which a claim of *most* holds, ``p`` the level
-of tests that are corrected for their number, ``choose`` the row with the highest number of a column. What formulas
-cannot say is a function.
+The last one is for what formulas cannot say: ``NAME(evidence, measure="AP ")`` returns formulas or findings.
 
 A claim **fails** when a comparison does; it is **not tested** when one could not be made, **undecided** when the
 error of the numbers leaves one open, and **holds** otherwise.
@@ -16,7 +14,6 @@ error of the numbers leaves one open, and **holds** otherwise.
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,104 +26,68 @@ from diptych.studies.evidence import Evidence, Place
 from diptych.studies.formulas import LEVEL, Finding, Formula, Status, members
 
 Lists = Mapping[str, Sequence[Any]]
-_CHECKS = ("rises", "falls", "best", "least", "similar")
+_CHECKS = ("rises", "falls", "best", "least", "similar", "python")
 FINER = "-fg"
-"""Ends the name of a collection of finer captions of the same pictures."""
+"""Ends the name of a collection of finer captions of the same images."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of a paper about its numbers.
+    """A statement of a paper about its numbers."""
 
-    Attributes:
-        name: the number it has in the paper.
-        text: the statement, in few words.
-        where: where the paper says it.
-        on: the evaluations of the paper that it is about, by their keys; all when empty.
-        about: rows that stand for models by name: a stand-in's numbers do not test it.
-        checks: formulas, and what is short for several.
-        columns: what formulas without a column are asked of.
-        each: variable → the name of a list, or its members.
-        given: a formula that has to hold before anything is judged.
-        more: the share of comparisons that have to hold, more than it; all of them when not given.
-        less: the share that must not all hold, less than it.
-        p: level of tests that are corrected for their number (Bonferroni).
-        choose: variable → ``of`` a list of rows, ``by`` a column: the row with the highest number.
-        function: what makes findings of evidence instead, ``MODULE:NAME``.
-        lists: of the paper.
-    """
-
-    name: str
+    name: str  # the number it has in the paper
     text: str
-    where: str = ""
-    on: tuple[str, ...] = ()
-    about: tuple[str, ...] = ()
-    checks: tuple[str | Mapping[str, Any], ...] = ()
-    columns: tuple[str, ...] = ("",)
-    each: Mapping[str, Any] = field(default_factory=dict)
-    given: str = ""
-    more: float | None = None
-    less: float | None = None
-    p: float | None = None
+    where: str = ""  # in the paper, and what was taken for its words
+    on: tuple[str, ...] = ()  # keys of the paper's evaluations that it is about; all when empty
+    about: tuple[str, ...] = ()  # rows of models that it names: a stand-in's numbers do not test it
+    checks: tuple[str | Mapping[str, Any], ...] = ()  # formulas, and what is short for several
+    columns: tuple[str, ...] = ("",)  # that formulas without a column are evaluated on
+    each: Mapping[str, Any] = field(default_factory=dict)  # variable → the name of a list, or its members
+    given: str = ""  # a formula that has to hold before anything is judged
+    more: float | None = None  # more than this share of comparisons have to hold; all when None
+    less: float | None = None  # and less than this one
+    p: float | None = None  # level of tests over queries, corrected for their number (Bonferroni)
+    # variable → the row ``of`` a list with the highest number ``by`` a column
     choose: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    function: str = ""
-    lists: Lists = field(default_factory=dict)
+    lists: Lists = field(default_factory=dict)  # of the paper
 
     def findings(self, evidence: Evidence) -> list[Finding]:
-        """Make every comparison."""
-        if self.function:
-            module, _, name = self.function.partition(":")
-            found: list[Finding] = getattr(importlib.import_module(module), name)(evidence)
-            return found
-        lists = {**self.lists, **lists_of(evidence)}
-        made = [
-            one for values in self._variables(evidence, lists) for one in self._asked(values, evidence, lists)
-        ]
-        # What variables do not change is asked once.
-        asked = list({one.key if isinstance(one, Formula) else str(one): one for one in made}.values())
+        """Make every comparison, once where variables do not change it."""
+        lists, found = {**self.lists, **lists_of(evidence)}, {}
+        for values in combinations(self.each, lists):
+            for one in self._comparisons(values, evidence, lists):
+                found[one.key if isinstance(one, Formula) else str(one)] = one
         # A claim fails when one comparison does: so many of them are corrected for, where tests are not already.
-        level, of = (LEVEL, len(asked)) if self.p is None else (self.p / max(1, len(asked)), 1)
-        seeded = self.p is None  # a test over queries is one of queries alone
-        found = [one if isinstance(one, Finding) else one.judge(evidence, of, level, seeded) for one in asked]
-        return found or [Finding.missing(self.text, "what it is about")]
+        level, of = (LEVEL, len(found)) if self.p is None else (self.p / max(1, len(found)), 1)
+        judged = [
+            one if isinstance(one, Finding) else one.judge(evidence, of, level, seeded=self.p is None)
+            for one in found.values()
+        ]
+        return judged or [Finding.missing(self.text, "what it is about")]
 
-    def _variables(self, evidence: Evidence, lists: Lists) -> Iterator[dict[str, Any]]:
-        """Yield the values of variables, one combination after the other."""
-        for named in combinations(self.each, lists):
-            for name, how in self.choose.items():
-                rows = members(how["of"].format(**named), lists)
-                named[name] = chosen_of(evidence, rows, how["by"].format(**named))
-            yield named
-
-    def _asked(
-        self, values: Mapping[str, Any], evidence: Evidence, lists: Lists
+    def _comparisons(
+        self, values: dict[str, Any], evidence: Evidence, lists: Lists
     ) -> Iterator[Formula | Finding]:
-        missing = [name for name in self.choose if values[name] is None]
+        missing = []
+        for name, how in self.choose.items():
+            rows = how["of"].format(**values)
+            values[name] = chosen_of(evidence, members(rows, lists), how["by"].format(**values))
+            missing += [f"one of {rows}"] if values[name] is None else []
         if missing:
-            yield Finding.missing(
-                self.text, *(f"one of {self.choose[name]['of'].format(**values)}" for name in missing)
-            )
+            yield Finding.missing(self.text, *missing)
             return
-        columns = [one for text in self.columns for one in members(text.format(**values), lists)]
-        for column in columns:
+        for column in [one for text in self.columns for one in members(text.format(**values), lists)]:
             if self.given:
                 first = Formula.parse(self.given.format(**values), column, lists).judge(evidence)
                 if first.status != "holds":
                     yield Finding.missing(self.text, str(first))
                     continue
             for check in self.checks:
-                texts = (
-                    [check] if isinstance(check, str) else _several(check, values, column, evidence, lists)
-                )
-                for text in texts:
-                    yield (
-                        text
-                        if isinstance(text, Finding)
-                        else Formula.parse(text.format(**values), column, lists)
-                    )
+                for one in _expanded(check, values, column, evidence, lists):
+                    yield one if isinstance(one, Finding) else Formula.parse(one, column, lists)
 
 
-def combinations(each: Mapping[str, Any], lists: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+def combinations(each: Mapping[str, Any], lists: Lists) -> Iterator[dict[str, Any]]:
     """Yield the values of variables, one combination after the other."""
     for values in product(*(lists[one] if isinstance(one, str) else one for one in each.values())):
         named = (SimpleNamespace(**one) if isinstance(one, Mapping) else one for one in values)
@@ -143,54 +104,65 @@ def chosen_of(evidence: Evidence, rows: Sequence[str], by: str) -> str | None:
 
 
 def lists_of(evidence: Evidence) -> dict[str, list[Any]]:
-    """Return lists of what was measured: columns, collections, by what their pictures show, and pairs of coarse and
-    finer ones."""
+    """Return lists of what was measured."""
     names = list(evidence.centric)
     known = {name.lower(): name for name in names}
-    finer = [(name, known[low + FINER]) for low, name in known.items() if low + FINER in known]
-    kinds = {kind: [name for name in names if evidence.centric[name] == kind] for kind in ("scene", "object")}
-    columns = dict.fromkeys(column for of_row in evidence.figures.values() for column in of_row)
-    pairs = [{"coarse": coarse, "fine": fine} for coarse, fine in finer]
-    return {"collections": names, "columns": list(columns), "pairs": pairs, **kinds}
+    return {
+        "collections": names,
+        "columns": list(dict.fromkeys(column for row in evidence.figures.values() for column in row)),
+        "pairs": [
+            {"coarse": known[low], "fine": known[low + FINER]} for low in known if low + FINER in known
+        ],
+        **{kind: [name for name in names if evidence.centric[name] == kind] for kind in ("scene", "object")},
+    }
 
 
-def _several(
-    check: Mapping[str, Any], values: Mapping[str, Any], column: str, evidence: Evidence, lists: Lists
+def _expanded(
+    check: str | Mapping[str, Any],
+    values: Mapping[str, Any],
+    column: str,
+    evidence: Evidence,
+    lists: Lists,
 ) -> Iterator[str | Finding]:
-    """Yield the formulas that a check is short for."""
+    """Yield the formulas that a check is short for, or what is found otherwise."""
 
-    def numbers(given: str | Sequence[str]) -> list[str]:
-        texts = [given] if isinstance(given, str) else given
-        named = [one for text in texts for one in members(text.format(**values), lists)]
-        return [one if "[" in one else f"[{one}]" for one in named]
+    def texts(given: str | Sequence[str]) -> list[str]:
+        each = [given] if isinstance(given, str) else given
+        return [one for text in each for one in members(text.format(**values), lists)]
 
+    if isinstance(check, str):
+        yield check.format(**values)
+        return
     kind = next((kind for kind in _CHECKS if kind in check), None)
     if kind is None:
         raise StorageError(f"no check is called {', '.join(check)}: {', '.join(_CHECKS)}")
-    given = numbers(check[kind])
+    if kind == "python":
+        from diptych.studies.study import named_function  # which has claims
+
+        arguments = {key: texts(value) if isinstance(value, list) else value for key, value in check.items()}
+        yield from named_function(str(arguments.pop("python")))(evidence, **arguments)
+        return
+    given = [one if "[" in one else f"[{one}]" for one in texts(check[kind])]
+    places = {one: Formula.parse(f"{one} > 0", column, lists).places for one in given}
     if kind == "similar":
-        one, other = (Formula.parse(f"{text} > 0", column, lists).places[0] for text in given)
-        yield _similar(one, other, evidence)
+        first, second = (places[one][0] for one in given)
+        yield _similar(first, second, evidence)
         return
     if kind in ("best", "least"):
-        others = [one for one in numbers(check["of"]) if one not in given]
-        sign, first, second = (">", "min", "max") if kind == "best" else ("<", "max", "min")
-        yield f"{first}({', '.join(given)}) {sign} {second}({', '.join(others)})"
+        numbers = [one if "[" in one else f"[{one}]" for one in texts(check["of"])]
+        others = [one for one in numbers if one not in given]
+        sign, nearest, furthest = (">", "min", "max") if kind == "best" else ("<", "max", "min")
+        yield f"{nearest}({', '.join(given)}) {sign} {furthest}({', '.join(others)})"
         return
-    there = [one for one in given if _is_there(one, column, evidence, lists)]
+    there = [one for one in given if all(evidence.figure(*place) is not None for place in places[one])]
     if len(there) < 2:
         yield Finding.missing(f"{kind} from {given[0]} to {given[-1]}", f"two of {', '.join(given)}")
         return
-    steps = [*pairwise(there), *([(there[0], there[-1])] if len(there) > 2 or "slack" in check else [])]
-    for place, (before, after) in enumerate(steps):
-        more, less = (after, before) if kind == "rises" else (before, after)
-        slack = check.get("slack", 0)
-        whole = place == len(there) - 1  # the last pair is the whole way
-        yield (
-            f"{more} > {less}"
-            if not slack
-            else f"{more} {'>' if whole else '>='} {less} {'+' if whole else '-'} {slack}"
-        )
+    steps, slack = [*pairwise(there), (there[0], there[-1])], check.get("slack", 0)
+    *steps, whole = [(after, before) if kind == "rises" else (before, after) for before, after in steps]
+    for more, less in steps:
+        yield f"{more} >= {less} - {slack}" if slack else f"{more} > {less}"
+    yield f"{whole[0]} > {whole[1]}" + (f" + {slack}" if slack else "")
 
 
 def _similar(first: Place, second: Place, evidence: Evidence) -> Finding:
@@ -199,29 +171,32 @@ def _similar(first: Place, second: Place, evidence: Evidence) -> Finding:
     what = f"{first[0]} is similar to {second[0]} in {first[1]}"
     if one is None or other is None or one.sd is None or other.sd is None:
         return Finding.missing(what, f"two seeds of {first[0]} and {second[0]}")
-    apart, allowed = abs(one.mean - other.mean), 2 * math.hypot(one.sd, other.sd)
-    detail = f"{one.mean - other.mean:+.1f}, {allowed:.1f} allowed"
-    return Finding.of(
-        what, apart <= allowed, detail, (allowed - apart) / max(abs(one.mean), abs(other.mean), 1e-12)
-    )
+    apart, allowed = one.mean - other.mean, 2 * math.hypot(one.sd, other.sd)
+    margin = (allowed - abs(apart)) / max(abs(one.mean), abs(other.mean), 1e-12)
+    return Finding.of(what, abs(apart) <= allowed, f"{apart:+.1f}, {allowed:.1f} allowed", margin)
 
 
-def _is_there(number: str, column: str, evidence: Evidence, lists: Lists) -> bool:
-    places = Formula.parse(f"{number} > 0", column, lists).places
-    return all(evidence.figure(*place) is not None for place in places)
+_FIRST: Mapping[Status, str] = {
+    "fails": "the first that does not",
+    "undecided": "the first that is open",
+    "not tested": "the first that was not made",
+}
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What numbers say about a claim.
-
-    Attributes:
-        status: see above.
-        findings: all comparisons.
-    """
+    """What numbers say about a claim."""
 
     status: Status
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...]  # all comparisons
+    is_generated: bool = False  # of generated data: what holds was planted
+
+    @property
+    def label(self) -> str:
+        """The status, and of generated data that it says nothing of other data."""
+        if not self.is_generated or self.status == "not tested":
+            return self.status
+        return f"{self.status} ({'planted' if self.status == 'holds' else 'generated data'})"
 
     def count(self, status: Status) -> int:
         """Return how many comparisons have a status."""
@@ -230,33 +205,35 @@ class Judgement:
     @property
     def figure(self) -> str:
         """The numbers that decide: the first that fails or is open, or the tightest that holds."""
-        order: tuple[Status, ...] = ("fails", "undecided", "not tested")
-        shown = next((one for status in order for one in self.findings if one.status == status), None)
         tightest = min(self.findings, key=lambda one: one.margin)
         if len(self.findings) == 1:
             return str(tightest)
-        kind = {
-            "fails": "the first that does not",
-            "undecided": "the first that is open",
-            "not tested": "the first that was not made",
-        }
-        first = "the closest" if shown is None else kind[shown.status]
-        return f"{self.count('holds')} of {len(self.findings)} comparisons hold; {first}: {shown or tightest}"
+        open_ones = (one for status in _FIRST for one in self.findings if one.status == status)
+        shown = next(open_ones, tightest)
+        kind = _FIRST.get(shown.status, "the closest")
+        return f"{self.count('holds')} of {len(self.findings)} comparisons hold; {kind}: {shown}"
 
 
-def judge(claim: Claim, evidence: Evidence, stand_ins: Sequence[str] = ()) -> Judgement:
-    """Hold a claim against figures; ``stand_ins`` are rows that are not the models whose names they have."""
-    if own := [row for row in claim.about if row in stand_ins]:
-        return Judgement(
-            "not tested", (Finding.missing(claim.text, *(f"{row} itself, not a stand-in" for row in own)),)
-        )
+def judge(
+    claim: Claim, evidence: Evidence, stand_ins: Sequence[str] = (), keys: Sequence[str] = ()
+) -> Judgement:
+    """Judge a claim on numbers of the evaluations that the paper calls ``keys``, of all when empty.
+
+    ``stand_ins`` are rows that are not the models whose names they have.
+    """
+    needed = [f"{row} itself, not a stand-in" for row in claim.about if row in stand_ins]
+    if claim.on and keys and not set(keys) & set(claim.on):
+        needed = list(claim.on)
+    if needed:
+        return Judgement("not tested", (Finding.missing(claim.text, *needed),))
     findings = tuple(claim.findings(evidence))
     statuses = [one.status for one in findings]
-    if (claim.more is not None or claim.less is not None) and "not tested" not in statuses:
-        least, most = statuses.count("holds"), len(statuses) - statuses.count("fails")
-        low = -1 if claim.more is None else claim.more * len(statuses)
-        high = len(statuses) + 1 if claim.less is None else claim.less * len(statuses)
-        share: Status = "holds" if low < least and most < high else "undecided"
-        return Judgement("fails" if most <= low or least >= high else share, findings)
-    order: tuple[Status, ...] = ("fails", "not tested", "undecided")
-    return Judgement(next((status for status in order if status in statuses), "holds"), findings)
+    if (claim.more is None and claim.less is None) or "not tested" in statuses:
+        order: tuple[Status, ...] = ("fails", "not tested", "undecided")
+        return Judgement(next((status for status in order if status in statuses), "holds"), findings)
+    least, most = statuses.count("holds"), len(statuses) - statuses.count("fails")
+    low = -1 if claim.more is None else claim.more * len(statuses)
+    high = len(statuses) + 1 if claim.less is None else claim.less * len(statuses)
+    if most <= low or least >= high:
+        return Judgement("fails", findings)
+    return Judgement("holds" if low < least and most < high else "undecided", findings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -10,18 +10,10 @@ from diptych.core.chart import Chart
 from diptych.core.table import Table
 from diptych.studies.claims import Claim, Judgement, judge
 from diptych.studies.evidence import Evidence, Figure
-from diptych.studies.formulas import Finding
 from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
 from diptych.studies.results import Entry, Results
 from diptych.studies.study import AS_PAPER, PUBLISHED, Row, Study, named_function
-from diptych.studies.verdict import (
-    Measured,
-    Verdict,
-    cell_verdict,
-    printed_by,
-    printed_evidence,
-    same_evaluation,
-)
+from diptych.studies.verdict import Verdict, cell_verdict, printed_by, printed_evidence, same_evaluation
 
 if TYPE_CHECKING:
     from diptych.report.document import Gallery
@@ -38,8 +30,8 @@ class ComparedCell:
 
     column: str
     published: Cell | None
-    measured: Figure | None
-    right: Figure | None
+    measured: Figure | None  # counted as the published one is
+    right: Figure | None  # by its definition, where the paper counts otherwise
     verdict: Verdict
 
 
@@ -69,7 +61,7 @@ class ComparedRow:
 
     @property
     def cpu_seconds(self) -> float:
-        """The processor time of all seeds."""
+        """The CPU time of all seeds."""
         return sum(entry.cpu_seconds for entry in self.entries)
 
     @property
@@ -100,14 +92,13 @@ class Block:
 
     def describe(self) -> str:
         """Return what the printed numbers were measured on, and by whom: in one line, with rows that differ by name."""
-        each: dict[str, list[str]] = {}
+        labels: dict[str, list[str]] = {}
         for row in self.rows:
             if row.printed is not None:
-                each.setdefault(row.printed.on.describe(), []).append(row.row.label)
+                labels.setdefault(row.printed.on.describe(), []).append(row.row.label)
         by = f"by {self.on.by}: " if self.on.by else ""
-        if len(each) < 2:
-            return by + self.on.describe()
-        return by + "; ".join(f"{', '.join(rows)}: {on}" for on, rows in each.items())
+        each = [f"{', '.join(of)}: {on}" for on, of in labels.items()]
+        return by + ("; ".join(each) if len(each) > 1 else self.on.describe())
 
 
 @dataclass(frozen=True)
@@ -123,253 +114,184 @@ class Further:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A study's verdict.
-
-    Attributes:
-        study: which.
-        results: what was measured.
-        label: in one sentence, what these numbers are and are not.
-        reproduces: whether cells get verdicts.
-        blocks: tables; the first is on the collection's own pairs.
-        claims: each with what our numbers say and, by dataset, what the paper's own do.
-        further: what the study makes of the numbers besides.
-        evidence: what claims were judged on.
-    """
+    """A study's verdict."""
 
     study: Study
     results: Results
-    label: str
-    reproduces: bool
-    blocks: tuple[Block, ...]
+    is_generated: bool  # so is the data: effects were planted, and no claim about the world is tested
+    blocks: tuple[Block, ...]  # the first is on the collection's own pairs
+    # each with what our numbers say and, by dataset or by who measured, what the paper's own do
     claims: tuple[tuple[Claim, Judgement, Mapping[str, Judgement]], ...]
     further: Further = field(default_factory=Further)
-    evidence: Evidence = field(default_factory=Evidence)
-
-    @property
-    def is_generated(self) -> bool:
-        """Whether the data was generated: effects were planted, and no claim about the world is tested."""
-        return self.results.setting == "quick"
+    evidence: Evidence = field(default_factory=Evidence)  # that claims were judged on
 
     def counts(self) -> dict[Verdict, int]:
         """Return how many cells have each verdict, of those that were measured and are printed."""
-        cells = [cell for block in self.blocks for row in block.rows for cell in row.cells]
-        found = {one: sum(cell.verdict == one for cell in cells) for one in JUDGED}
-        return {one: count for one, count in found.items() if count}
+        found = [cell.verdict for block in self.blocks for row in block.rows for cell in row.cells]
+        return {verdict: found.count(verdict) for verdict in JUDGED if verdict in found}
+
+    @property
+    def reproduces(self) -> bool:
+        """Whether cells have verdicts."""
+        return bool(self.counts())
+
+    @property
+    def label(self) -> str:
+        """What the numbers are and are not, in one sentence."""
+        study, entries = self.study, self.results.entries
+        if not entries:
+            return "Nothing has been run."
+        setting = study.settings[entries[0].setting]
+        if study.of == "nothing":
+            return f"Held against the paper: {setting.description}."
+        data = "; ".join(dict.fromkeys(entry.data for entry in entries))
+        how = f"on {data}, as the setting {entries[0].setting!r} says ({setting.description})"
+        if changed := sorted({key for entry in entries for key in entry.changed}):
+            how += f", with changes of {', '.join(changed)}"
+        if given := dict.fromkeys(entry.given for entry in entries if entry.given):
+            how += f", with what was given: {', '.join(given)}"
+        if stand_ins := self.results.stand_ins:
+            each = (f"{what} for {study.row(row).label}" for row, what in stand_ins.items())
+            how += f", with stand-ins: {', '.join(each)}"
+        if self.reproduces:
+            ending = " Weights and vectors are taken for what they were given as." if given else ""
+            return f"A reproduction: {how}.{ending}"
+        if study.ours or not study.printed_keys():
+            return f"Not in the paper: {how}."
+        printed = [block.describe() for block in self.blocks[:1] if block.is_printed]
+        of = f" The paper's numbers are of {printed[0]}." if printed else ""
+        return f"Not a reproduction: {how}.{of} They stand beside ours for orientation, and only claims are judged."
 
 
 def further_of(study: Study, evidence: Evidence) -> Further:
     """Return what a study makes of its numbers besides."""
-    if not study.further:
-        return Further()
-    found: Further = named_function(study.further)(study, evidence)
+    found: Further = named_function(study.further)(study, evidence) if study.further else Further()
     return found
-
-
-def printed_sources(study: Study) -> dict[str, Evidence]:
-    """Return what the paper prints: per dataset, or of a study of several collections per who measured."""
-    on = [one for table in study.published for one in table.evaluated_on]
-    if study.several:
-        found = {by: printed_by(study.published, by) for by in dict.fromkeys(one.by for one in on)}
-        return {by: replace(one, beside=found) for by, one in found.items()}
-    found = {}
-    for one in on:  # with what is printed of the dataset's other splits
-        others = [two.key for two in on if two.dataset == one.dataset and two.split != one.split]
-        found[one.key] = printed_evidence(study.published, one.key, *others)
-    own = [one.key for one in study.published[0].evaluated_on if one.positives == "own"]
-    return {key: replace(found[key], beside=found) for key in own}
 
 
 def judged_in_the_paper(study: Study) -> list[tuple[Claim, dict[str, Judgement]]]:
     """Do the paper's own numbers support its text? Per claim and dataset, or per claim and who measured."""
-    evidence = printed_sources(study)
+    evidence = _printed_sources(study)
     return [
-        (claim, {key: _judged(claim, [key], given) for key, given in evidence.items()})
+        (claim, {key: judge(claim, given, keys=[key]) for key, given in evidence.items()})
         for claim in study.claims
     ]
 
 
-def _judged(
-    claim: Claim, keys: Sequence[str], evidence: Evidence, stand_ins: Sequence[str] = ()
-) -> Judgement:
-    """Judge a claim on what the paper calls ``keys``; one that is about others is not tested."""
-    if claim.on and keys and not set(keys) & set(claim.on):
-        return Judgement("not tested", (Finding.missing(claim.text, ", ".join(claim.on)),))
-    return judge(claim, evidence, stand_ins)
+def _printed_sources(study: Study) -> dict[str, Evidence]:
+    """Return what the paper prints: per dataset, or of a study of several collections per who measured."""
+    tables = study.published
+    on = [one for table in tables for one in table.evaluated_on]
+    if study.several:
+        found = {by: printed_by(tables, by) for by in dict.fromkeys(one.by for one in on)}
+        return {by: replace(one, beside=found) for by, one in found.items()}
+    found = {}
+    for one in on:  # with what is printed of the dataset's other splits
+        splits = [other.key for other in on if other.dataset == one.dataset and other.split != one.split]
+        found[one.key] = printed_evidence(tables, one.key, *splits)
+    own = [one.key for one in tables[0].evaluated_on if one.positives == "own"]
+    return {key: replace(found[key], beside=found) for key in own}
 
 
 def compare(study: Study, results: Results) -> Comparison:
-    """Hold results against what is printed, and claims against both."""
+    """Compare results with what is printed, and judge claims on both."""
     from diptych.studies.runner import measure_of
 
     results = measure_of(study).withhold(results)
-    keys, blocks = _several_blocks(study, results) if study.several else _blocks(study, results)
+    blocks = tuple(_block(study, of, on) for of, on in _evaluations(study, results))
     evidence = results.evidence()
-    in_paper = judged_in_the_paper(study)
-    if study.several:
-        evidence = replace(evidence, beside=printed_sources(study))
-    elif keys:
-        ours = evidence
-        if not blocks[0].differences:
-            evidence = _with_quoted(evidence, study, keys[0])
-        other = {key: results.evidence(one.positives) for key, one in _evaluations(study, keys).items()}
-        evidence = replace(evidence, beside={**other, keys[0]: ours})
     # On other data than the paper's a claim is judged whatever it is about.
-    asked = () if study.several else keys
-    stand_ins = list(results.stand_ins)
-    claims = tuple(
-        (claim, _judged(claim, asked, evidence, stand_ins), printed) for claim, printed in in_paper
-    )
-    cells = [cell for block in blocks for row in block.rows for cell in row.cells]
-    reproduces = any(cell.verdict in JUDGED for cell in cells)
-    return Comparison(
-        study,
-        results,
-        label_of(study, results, blocks, reproduces),
-        reproduces,
-        tuple(blocks),
-        claims,
-        further_of(study, evidence),
-        evidence,
-    )
+    keys = [] if study.several else [key for name in results.datasets for key in study.printed_keys(name)]
+    if study.several:
+        evidence = replace(evidence, beside=_printed_sources(study))
+    elif keys:
+        beside = {block.on.key: results.evidence(block.on.positives) for block in blocks}
+        evidence = replace(evidence, beside={**beside, keys[0]: evidence})
+        if not blocks[0].differences:
+            # beside rows that the paper itself quotes from elsewhere
+            quoted = {row.row for table in study.published for row in table.rows if row.config is None}
+            printed = printed_evidence(study.published, keys[0]).figures
+            figures = {name: printed[name] for name in printed if name in quoted}
+            fixed = evidence.fixed | frozenset(figures)
+            evidence = replace(evidence, figures={**figures, **evidence.figures}, fixed=fixed)
+    is_generated = results.setting == "quick" and study.of != "nothing"
+    claims = []
+    for claim, printed_judgements in judged_in_the_paper(study):
+        judgement = judge(claim, evidence, list(results.stand_ins), keys)
+        claims.append((claim, replace(judgement, is_generated=is_generated), printed_judgements))
+    further = further_of(study, evidence)
+    return Comparison(study, results, is_generated, blocks, tuple(claims), further, evidence)
 
 
-def label_of(study: Study, results: Results, blocks: Sequence[Block], reproduces: bool) -> str:
-    """Return in one sentence what the numbers are and are not."""
-    if not results.entries:
-        return "Nothing has been run."
-    entries, name = results.entries, results.entries[0].setting
-    setting = study.settings[name]
-    data = "; ".join(dict.fromkeys(entry.data for entry in entries))
-    parts = [f"on {data}", f"as the setting {name!r} says ({setting.description})"]
-    if changed := sorted({key for entry in entries for key in entry.changed}):
-        parts.append(f"with changes of {', '.join(changed)}")
-    if given := dict.fromkeys(entry.given for entry in entries if entry.given):
-        parts.append(f"with what was given: {', '.join(given)}")
-    if stand_ins := results.stand_ins:
-        each = (f"{what} for {study.row(row).label}" for row, what in stand_ins.items())
-        parts.append(f"with stand-ins: {', '.join(each)}")
-    how = ", ".join(parts)
-    if study.of == "nothing":
-        return f"Held against the paper: {setting.description}."
-    if reproduces:
-        ending = "" if not given else " Weights and vectors are taken for what they were given as."
-        return f"A reproduction: {how}.{ending}"
-    if study.ours or not study.printed_keys():
-        return f"Not in the paper: {how}."
-    of = f" The paper's numbers are of {blocks[0].describe()}." if blocks and blocks[0].is_printed else ""
-    return (
-        f"Not a reproduction: {how}.{of} They stand beside ours for orientation, and only claims are judged."
-    )
+def _evaluations(study: Study, results: Results) -> Iterator[tuple[Results, list[EvaluatedOn]]]:
+    """Yield the results of each block, and what the paper's numbers beside them are of.
 
-
-def _blocks(study: Study, results: Results) -> tuple[list[str], list[Block]]:
-    """Return the paper's keys for what was measured here, and a block for each; without any, ours stand alone."""
-    own = results.entries[0].measurements[0].on if results.entries else None
-    keys = study.printed_keys(own.dataset) if own is not None else []
-    on = {one.key: one for one in study.published[0].evaluated_on}
-    held_on = [on[key] for key in keys or study.printed_keys()[:1]] or [_as_printed(own)]
-    return keys, [_block(study, results, [one]) for one in held_on]
-
-
-def _several_blocks(study: Study, results: Results) -> tuple[list[str], list[Block]]:
-    """Return a block per collection and who measured it: what was measured here first, then the rest of the table."""
+    Without printed numbers ours stand alone. Of several collections there is a block for each and for who measured it:
+    what was measured here first, then the rest of the table.
+    """
+    tables = study.published if study.several else study.published[:1]
     printed: dict[tuple[str, str], list[EvaluatedOn]] = {}
-    for table in study.published:
-        for on in table.evaluated_on:
-            printed.setdefault((on.dataset, on.by), []).append(on)
-    blocks = []
+    for on in [on for table in tables for on in table.evaluated_on]:
+        printed.setdefault((on.dataset, on.by if study.several else on.key), []).append(on)
+    first = [] if study.several else list(printed.values())[:1]
     for name in results.datasets:
         ours = results.on(name)
-        held_on = [on for (of, _), on in printed.items() if of == name.lower()]
-        alone = [[_as_printed(ours.entries[0].measurements[0].on)]]
-        blocks += [_block(study, ours, on) for on in held_on or alone]
-    nothing, here = Results(study.name, (), results.left_out), {name.lower() for name in results.datasets}
-    own = {on.dataset for on in study.published[0].evaluated_on}
-    return [], blocks + [_block(study, nothing, on) for (of, _), on in printed.items() if of in own - here]
-
-
-def _evaluations(study: Study, keys: Sequence[str]) -> dict[str, EvaluatedOn]:
-    """Return what keys of printed numbers mean."""
-    known = {one.key: one for table in study.published for one in table.evaluated_on}
-    return {key: known[key] for key in keys}
-
-
-def _as_printed(own: Measured | None) -> EvaluatedOn:
-    """Return what ours were measured on, in the words of printed numbers."""
-    if own is None:
-        return EvaluatedOn(OWN, "nothing", "none", 0, (0,))
-    return EvaluatedOn(
-        OWN,
-        own.dataset,
-        own.split,
-        own.images,
-        (own.captions,),
-        own.protocol,
-        chosen=own.chosen,
-        sessions=(own.sessions,) if own.sessions else (),
-        products=own.products,
-        categories=(own.categories,) if own.categories else (),
-    )
-
-
-def _with_quoted(evidence: Evidence, study: Study, key: str) -> Evidence:
-    """Return ours beside the rows that the paper itself quotes from elsewhere, measured on the same thing."""
-    quoted = {row.row for table in study.published for row in table.rows if row.config is None}
-    printed = printed_evidence(study.published, key).figures
-    beside = {name: printed[name] for name in printed if name in quoted}
-    return replace(evidence, figures={**beside, **evidence.figures}, fixed=evidence.fixed | frozenset(beside))
+        measured = {**vars(ours.entries[0].measurements[0].on), "reranked": 0, "unranked": ""}
+        found = [on for (dataset, _), on in printed.items() if dataset == name.lower()]
+        yield from ((ours, on) for on in found or first or [[EvaluatedOn(**measured, key=OWN)]])
+    if study.several:
+        here = {name.lower() for name in results.datasets}
+        rest = {on.dataset for on in tables[0].evaluated_on} - here
+        nothing = Results(study.name, (), results.left_out)
+        yield from ((nothing, on) for (dataset, _), on in printed.items() if dataset in rest)
+    elif not results.entries:
+        yield from ((results, on) for on in first or [[EvaluatedOn("nothing", "none", key=OWN)]])
 
 
 def _block(study: Study, results: Results, on: Sequence[EvaluatedOn]) -> Block:
     """Return rows beside what is printed of them on one of ``on``, which differ where rows have other tasks."""
     rows = []
     for row in study.rows:
-        own = next((one for one in on if study.printed(row.name, one.key) is not None), None)
-        known = results.of(row.name) or row.name in results.left_out
-        if own is not None or (on[0].positives == "own" and known):
-            rows.append(_row(study, results, row, own or on[0]))
+        printed_on = next((one for one in on if study.printed(row.name, one.key) is not None), None)
+        is_known = results.of(row.name) or row.name in results.left_out
+        if printed_on is not None or (on[0].positives == "own" and is_known):
+            rows.append(_row(study, results, row, printed_on or on[0]))
     found = [row for row in rows if row.seeds]
     if len(on) == 1:
-        differences = found[0].differences if found else ()
-    else:
-        of_rows = ((row.row.label, row.differences) for row in found if row.printed is not None)
-        differences = tuple(f"{label}: {', '.join(own)}" for label, own in of_rows if own)
+        return Block(on[0], found[0].differences if found else (), tuple(rows))
+    named = [(row.row.label, row.differences) for row in found if row.printed is not None]
+    differences = tuple(f"{label}: {', '.join(of_row)}" for label, of_row in named if of_row)
     return Block(on[0], differences, tuple(rows))
 
 
 def _row(study: Study, results: Results, row: Row, on: EvaluatedOn) -> ComparedRow:
+    printed, stands_for = study.printed(row.name, on.key), results.stand_ins.get(row.name, "")
     entries = results.of(row.name)
     measured = [one for entry in entries if (one := entry.measured(on.positives)) is not None]
-    printed = study.printed(row.name, on.key)
-    differences = same_evaluation(measured[0].on, on) if measured and on.key != OWN else []
-    another = any(entry.changed or entry.stands_for for entry in entries) or results.setting not in AS_PAPER
+    differences = tuple(same_evaluation(measured[0].on, on)) if measured and on.key != OWN else ()
+    is_changed = any(entry.changed or entry.stands_for for entry in entries)
+    is_another = is_changed or results.setting not in AS_PAPER
     cells = []
     for column in study.columns:
-        plain = results.values(row.name, column.name, on.positives)
+        right = results.values(row.name, column.name, on.positives)
         as_published = results.values(row.name, column.name + PUBLISHED, on.positives)
-        held = as_published or plain
+        values = as_published or right
         cell = None if printed is None else printed.cells.get(column.name)
         verdict: Verdict
-        if not held:
+        if not values:
             verdict = "not run"
         elif cell is None:
             verdict = "not printed"
         elif differences:
             verdict = "other data"
         else:
-            verdict = "other training" if another else cell_verdict(held, cell)
-        figure = Figure.of(held) if held else None
-        right = Figure.of(plain) if as_published and plain else None
-        cells.append(ComparedCell(column.name, cell, figure, right, verdict))
-    needs = "" if on.positives == "own" else f"needs --positives {on.positives}:PATH"
-    return ComparedRow(
-        row,
-        printed,
-        tuple(cells),
-        tuple(entries) if measured else (),
-        "" if measured else results.left_out.get(row.name, needs) or "not run",
-        measured[0].protocol if measured else "",
-        tuple(text.format(run=entries[0].run) for text in measured[0].commands) if measured else (),
-        tuple(differences),
-        results.stand_ins.get(row.name, ""),
-    )
+            verdict = "other training" if is_another else cell_verdict(values, cell)
+        figure = Figure.of(values) if values else None
+        counted_rightly = Figure.of(right) if as_published and right else None
+        cells.append(ComparedCell(column.name, cell, figure, counted_rightly, verdict))
+    compared = ComparedRow(row, printed, tuple(cells), differences=differences, stands_for=stands_for)
+    if not measured:
+        needs = "not run" if on.positives == "own" else f"needs --positives {on.positives}:PATH"
+        return replace(compared, why=results.left_out.get(row.name, needs))
+    commands = tuple(text.format(run=entries[0].run) for text in measured[0].commands)
+    return replace(compared, entries=tuple(entries), protocol=measured[0].protocol, commands=commands)

@@ -34,26 +34,18 @@ LOW, HIGH = " low", " high"
 """End the names of columns with the ends of another one's 95 % interval."""
 
 _HALF_WIDTH = 1.96
+_FIXED = ("chance", "zero-shot")  # begin the names of columns that no seed changes
+# standard deviation over seeds where one was run, in points by column, otherwise a share of the number
 _ASSUMED = {"rsum": 3.0, "R@": 1.0, "P@": 1.0, "mAP": 1.0, "R-precision": 0.01}
-_FIXED = ("chance", "zero-shot")
-"""Begin the names of columns that no seed changes."""
-
 _OTHERWISE = 0.02
-"""Standard deviation over seeds that is assumed where one seed was run: points, or a share of the number."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A number with its spread over seeds.
-
-    Attributes:
-        mean: of all seeds.
-        sd: sample standard deviation over seeds; None when there is one seed, or none was printed.
-        seeds: how many.
-    """
+    """A number with its spread over seeds."""
 
     mean: float
-    sd: float | None = None
+    sd: float | None = None  # of the sample; None of one seed, or where none was printed
     seeds: int = 1
 
     @classmethod
@@ -65,76 +57,56 @@ class Figure:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """How one training went.
+    """How one training went, after each of (n,) logged steps and (m,) epochs."""
 
-    Attributes:
-        steps: (n,) optimizer steps that were logged.
-        contrastive: (n,) contrastive loss.
-        reconstruction: (n,) reconstruction loss; empty without one.
-        multiplier: (n,) λ; empty without a constraint.
-        epoch_steps: (m,) steps after which the model was validated.
-        rsum: (m,) validation recall sum.
-        bound: η; None without a constraint.
-    """
-
-    steps: Sequence[int]
-    contrastive: Sequence[float]
-    reconstruction: Sequence[float] = ()
-    multiplier: Sequence[float] = ()
-    epoch_steps: Sequence[int] = ()
-    rsum: Sequence[float] = ()
-    bound: float | None = None
+    steps: Sequence[int]  # (n,) of the optimizer
+    contrastive: Sequence[float]  # (n,) loss
+    reconstruction: Sequence[float] = ()  # (n,) loss; empty without one
+    multiplier: Sequence[float] = ()  # (n,) λ; empty without a constraint
+    epoch_steps: Sequence[int] = ()  # (m,) steps after which the model was validated
+    rsum: Sequence[float] = ()  # (m,) of the validation
+    bound: float | None = None  # η; None without a constraint
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything a claim may look at.
+    """Everything a claim may look at; over several collections columns are ``COLLECTION COLUMN``."""
 
-    Attributes:
-        figures: row → column → figure; over several collections columns begin with the collection's name.
-        trajectories: row → one per seed.
-        kept: row → a folder per seed with values per query; over several collections ``COLLECTION ROW``.
-        centric: of several collections, each with what its pictures show: ``scene``, ``object``, or nothing
-            where nobody said.
-        tasks: of several collections, each with what its rows were asked, by row: split and captions.
-        fixed: rows that no seed changes: what is given, counted or declared.
-        exact: whether numbers are taken as they are, as printed ones are.
-        beside: other evidence by its source; ``ROW@SOURCE`` is a row of it.
-    """
-
-    figures: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)
-    trajectories: Mapping[str, Sequence[Trajectory]] = field(default_factory=dict)
+    figures: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)  # by row and column
+    trajectories: Mapping[str, Sequence[Trajectory]] = field(default_factory=dict)  # one per seed, by row
+    # folders with values per query, one per seed, by row; over several collections by ``COLLECTION ROW``
     kept: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+    # of several collections: what images show (``scene``, ``object``, or nothing where it is not known)
     centric: Mapping[str, str] = field(default_factory=dict)
+    # of several collections: split and captions that each row was evaluated on
     tasks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    fixed: frozenset[str] = frozenset()
-    exact: bool = False
-    beside: Mapping[str, Evidence] = field(default_factory=dict)
+    fixed: frozenset[str] = frozenset()  # rows that no seed changes
+    exact: bool = False  # numbers have no error, as printed ones
+    beside: Mapping[str, Evidence] = field(default_factory=dict)  # by source, for ``ROW@SOURCE``
 
     def figure(self, row: str, column: str) -> Figure | None:
         """Return the figure, or None where the row was not run or has no such column."""
-        own, _, source = row.rpartition("@")
+        name, _, source = row.rpartition("@")
         if source in self.beside:
-            return self.beside[source].figure(own, column)
+            return self.beside[source].figure(name, column)
         return self.figures.get(row, {}).get(column)
 
     def only(self, rows: Sequence[str], column: str) -> dict[str, Figure]:
         """Return the figures of one column that are there."""
-        found = {row: self.figure(row, column) for row in rows}
-        return {row: figure for row, figure in found.items() if figure is not None}
+        return {row: figure for row in rows if (figure := self.figure(row, column)) is not None}
 
     def error(self, place: Place, seeded: bool = True, sampled: bool = True) -> list[Error]:
-        """Return the variances of a number: of seeds, and of the queries that were asked, as far as wanted."""
+        """Return the variances of a number: of seeds, and of the queries, as far as wanted."""
         row, column = place
         if self.exact or row.rpartition("@")[2] in self.beside:
             return []
         low, high = (self.figure(row, column + end) for end in (LOW, HIGH))
         if low is not None and high is not None:
             return [Error(((high.mean - low.mean) / (2 * _HALF_WIDTH)) ** 2)]
-        fixed = row in self.fixed or column.split(" ")[0] in _FIXED or not seeded
-        errors = [] if fixed else [self._of_seeds(place)]
+        is_fixed = row in self.fixed or column.split(" ")[0] in _FIXED
+        errors = [self._seed_error(place)] if seeded and not is_fixed else []
         queries = self.queries(place) if sampled else []
-        return [*errors, *([_spread(queries)] if queries else [])]
+        return [*errors, _query_error(queries)] if queries else errors
 
     def paired_error(self, first: Place, second: Place) -> Error | None:
         """Return the variance over images of the difference of two numbers of the same queries."""
@@ -142,30 +114,29 @@ class Evidence:
         alike = len(one) == len(other) and all(
             np.array_equal(a[1], b[1]) for a, b in zip(one, other, strict=True)
         )
-        on = [[name for name in self.centric if of.startswith(f"{name} ")] for _, of in (first, second)]
-        same = first[1] == second[1] or (first[0] == second[0] and on[0] == on[1])  # column, or row
-        if not one or not alike or not same:
+        on = [
+            [name for name in self.centric if column.startswith(f"{name} ")] for _, column in (first, second)
+        ]
+        is_same = first[1] == second[1] or (first[0] == second[0] and on[0] == on[1])  # column, or row
+        if not one or not alike or not is_same:
             return None
-        return _spread([(a - b, cluster) for (a, cluster), (b, _) in zip(one, other, strict=True)])
+        return _query_error([(a - b, cluster) for (a, cluster), (b, _) in zip(one, other, strict=True)])
 
-    def queries(self, place: Place) -> list[Queries]:
+    def queries(self, place: Place) -> Sequence[Queries]:
         """Return the values per query behind a number, of the first seed; empty where none are kept."""
         row, column = place
         for collection in self.centric:
             if column.startswith(f"{collection} "):
                 row, column = f"{collection} {row}", column.removeprefix(f"{collection} ")
         folders = self.kept.get(row, ())
-        return list(queries_in(folders[0], column)) if folders and not self.exact else []
+        return queries_in(folders[0], column) if folders and not self.exact else ()
 
-    def _of_seeds(self, place: Place) -> Error:
+    def _seed_error(self, place: Place) -> Error:
         """Return the variance of a mean over seeds: by all rows of the column together, else as is usual."""
         row, column = place
         figure = self.figures[row][column]
-        runs = [
-            (found.sd, found.seeds - 1)
-            for name, of_row in self.figures.items()
-            if name not in self.fixed and (found := of_row.get(column)) is not None and found.sd is not None
-        ]
+        rows = [name for name in self.figures if name not in self.fixed]
+        runs = [(run.sd, run.seeds - 1) for run in self.only(rows, column).values() if run.sd is not None]
         freedom = sum(more for _, more in runs)
         if freedom:
             variance = math.fsum(sd**2 * more for sd, more in runs) / freedom
@@ -174,13 +145,26 @@ class Evidence:
         return Error(usual**2 / figure.seeds)
 
 
-def _spread(parts: Sequence[Queries]) -> Error:
+def side_by_side(each: Mapping[str, Evidence], centric: Mapping[str, str]) -> Evidence:
+    """Return the evidence of several collections as one, with columns ``COLLECTION COLUMN``."""
+    figures: dict[str, dict[str, Figure]] = {}
+    kept: dict[str, Sequence[Path]] = {}
+    for name, evidence in each.items():
+        for row, columns in evidence.figures.items():
+            named = {f"{name} {column}": figure for column, figure in columns.items()}
+            figures.setdefault(row, {}).update(named)
+        kept |= {f"{name} {row}": folders for row, folders in evidence.kept.items()}
+    return Evidence(figures, kept=kept, centric={name: centric.get(name, "") for name in each})
+
+
+def _query_error(parts: Sequence[Queries]) -> Error:
     """Return the variance over images of a sum of means."""
     images = 1 + max(int(cluster.max()) for _, cluster in parts)
-    each = [shares_of(values, cluster, images) for values, cluster in parts]
-    residuals = np.sum([one.residuals for one in each], axis=0)
-    used = int(np.any([one.used for one in each], axis=0).sum())
-    return Error(used / max(used - 1, 1) * float(np.sum(residuals**2)), max(used - 1, 1))
+    shares = [shares_of(values, cluster, images) for values, cluster in parts]
+    residuals = np.sum([part.residuals for part in shares], axis=0)
+    used = int(np.any([part.used for part in shares], axis=0).sum())
+    freedom = max(used - 1, 1)
+    return Error(used / freedom * float(np.sum(residuals**2)), freedom)
 
 
 _KEPT = "per_query.npz"
@@ -188,28 +172,23 @@ _KEPT = "per_query.npz"
 
 @dataclass(frozen=True, eq=False)
 class Kept(Artifact, kind="study-queries", recreate="diptych study run: it measures what is missing"):
-    """What a measurement keeps beside its figures, for tests that pair queries, and for reports.
+    """What a measurement keeps besides its figures, for tests that pair queries, and for reports."""
 
-    Attributes:
-        values: column → (n,) one value per query.
-        cluster: (n,) the number of each query's cluster: captions of one picture are asked together. Where
-            queries differ, one by the first word of a column.
-        examples: what a report shows of single queries.
-    """
-
-    values: dict[str, np.ndarray]
+    values: dict[str, np.ndarray]  # column → (n,) one value per query
+    # (n,) the image of each query, whose captions are sampled together; where queries differ, by the first
+    # word of a column
     cluster: np.ndarray | dict[str, np.ndarray]
-    examples: list[dict[str, Any]] = field(default_factory=list)
+    examples: list[dict[str, Any]] = field(default_factory=list)  # single queries that a report shows
 
 
 def keep(
     folder: Path,
     values: Mapping[str, np.ndarray],
     cluster: np.ndarray | dict[str, np.ndarray],
-    shown: list[dict[str, Any]] | None = None,
+    examples: Sequence[dict[str, Any]] = (),
 ) -> None:
     """Write what a measurement keeps."""
-    Kept(dict(values), cluster, shown or []).save(folder / _KEPT)
+    Kept(dict(values), cluster, list(examples)).save(folder / _KEPT)
 
 
 def kept_in(folder: Path) -> Kept | None:
@@ -218,27 +197,27 @@ def kept_in(folder: Path) -> Kept | None:
 
 
 @lru_cache(maxsize=64)
-def queries_in(folder: Path, column: str) -> tuple[Queries, ...]:
+def queries_in(folder: Path, column: str) -> Sequence[Queries]:
     """Return the values per query behind a column, by what a measurement keeps or by a whole evaluation."""
     from diptych.evaluation import Result
 
     if (kept := kept_in(folder)) is not None:
         if column not in kept.values:
             return ()
-        asked = kept.cluster[column.split(" ")[0]] if isinstance(kept.cluster, dict) else kept.cluster
-        return ((kept.values[column], asked),)
+        cluster = kept.cluster[column.split(" ")[0]] if isinstance(kept.cluster, dict) else kept.cluster
+        return ((kept.values[column], cluster),)
     if not (folder / Result.marker()).is_file():
         return ()
     result = Result.open(folder)
-    direction, _, name = column.rpartition(" ")
-    parts: list[Queries] = []
-    for way in [direction] if direction else ["i2t", "t2i"]:
-        found = result.per_query.get(way, {})
-        names = [one for one in found if one.startswith("R@")] if name == "rsum" else [name]
-        cluster = np.arange(result.protocol.n_images) if way == "i2t" else result.text_image
-        if cluster is None or not names or any(one not in found for one in names):
+    side, _, measure = column.rpartition(" ")
+    parts = []
+    for direction in [side] if side else ["i2t", "t2i"]:
+        values = result.per_query.get(direction, {})
+        names = [name for name in values if name.startswith("R@")] if measure == "rsum" else [measure]
+        images = np.arange(result.protocol.n_images) if direction == "i2t" else result.text_image
+        if images is None or not names or not values.keys() >= set(names):
             return ()
-        scale = 100.0 if name == "rsum" or name.startswith("R@") else 1.0
-        values = np.asarray(np.sum([found[one] for one in names], axis=0, dtype=np.float64))
-        parts.append((scale * values, np.asarray(cluster)))
+        scale = 100.0 if names[0].startswith("R@") else 1.0
+        total = np.asarray(np.sum([values[name] for name in names], axis=0, dtype=np.float64))
+        parts.append((scale * total, np.asarray(images)))
     return tuple(parts)

@@ -1,217 +1,129 @@
-"""The papers' numbers as data: every printed cell with what it was measured on.
+"""The papers' numbers as data: every printed cell with what it was measured on, and references to printed rows.
 
 One TOML file per paper in ``papers/``; ``sd`` are printed deviations, ``variance`` printed variances. A
 value ``"-"`` is not printed, ``"?"`` cannot be read for sure in the text the file was made from; neither
 becomes a cell. ``"<1"`` and ``">300"`` are printed bounds. A row that is quoted beside several evaluations
 has a list of them in ``on``.
+
+``PAPER:TABLE:ROW`` refers to a row, with ``@EVALUATION`` where it was printed for several: for example
+``reproducibility:table-2.1:Repr. X-VLM, Flickr30k`` or ``d2s:table-3.1:COTS (5.3M)@coco-blip``.
 """
 
 from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-from diptych.core.errors import StorageError, UnknownNameError
-
-TOLERANCE = 0.05
-"""Relative distance within which a number counts as reproduced, unless a table says otherwise."""
+from diptych.core.errors import StorageError, UnknownNameError, UsageError
+from diptych.data.known import known_by_name
+from diptych.evaluation.printed import Printed, Target, as_target, cell_parts
+from diptych.metrics.measuring import Measure, measure
+from diptych.studies.verdict import Measured
 
 _ABSENT = ("-", "?")
 _CHOSEN = {"first": "the first of each image", "random": "one of each image at random"}
-_SEVERAL = ("captions", "reranked", "sessions", "categories")
+_OF_CELLS = ("spread", "runs", "tolerance", "rounding")  # keys of a table that its cells have
+_EXAMPLE = "reproducibility:table-2.1:Repr. X-VLM, COCO"
 
 
 @dataclass(frozen=True)
 class Paper:
-    """Who printed it.
+    """Who printed it."""
 
-    Attributes:
-        key: the file's name, the first part of its studies' names.
-        title, authors, venue: as on its first page.
-        notes: what a reader of all its tables should know.
-    """
-
-    key: str
+    key: str  # the file's name, the first part of its studies' names
     title: str
     authors: str
     venue: str
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # on all of its tables
 
 
 @dataclass(frozen=True)
-class EvaluatedOn:
-    """What a printed number was measured on.
+class EvaluatedOn(Measured):
+    """What a printed number was measured on."""
 
-    Attributes:
-        key: what the file calls it.
-        dataset: name of the collection, or of the log.
-        split: part of it.
-        images: how many; 0 of a log.
-        captions: how many; several where a paper leaves open which, empty of a log.
-        protocol: how the part was cut into galleries, or a log into sessions.
-        positives: ``own``, a collection's captions, or the name of further judgements (``cxc``).
-        encoder: the encoder whose rows were measured, where a table has several; empty else.
-        by: who measured, where a table quotes others' numbers beside its own; empty else.
-        chosen: which captions of each image: ``all``, the ``first``, or one at ``random``.
-        reranked: how many candidates per query a matching head scored again; several where a paper leaves
-            open which, empty for none.
-        unranked: what became of the others, as :mod:`diptych.evaluation.reranking` calls it; empty
-            where so many were scored again that it makes no difference.
-        centric: what the pictures show, as the paper says: ``scene``, ``object``, or nothing.
-        sessions: of a log, how many; several where a paper leaves open which, empty of a collection.
-        products: of a catalogue, how many in all; 0 of anything else.
-        categories: of a catalogue, how many ask; several where rows are of several settings.
-    """
+    key: str = ""  # of the paper's file
+    encoder: str = ""  # whose embeddings were measured, where a table has several
+    by: str = ""  # who measured, where a table quotes others' numbers too
+    readings: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # counts that a paper leaves open
 
-    key: str
-    dataset: str
-    split: str
-    images: int = 0
-    captions: tuple[int, ...] = ()
-    protocol: str = "full"
-    positives: str = "own"
-    encoder: str = ""
-    by: str = ""
-    chosen: str = "all"
-    reranked: tuple[int, ...] = ()
-    unranked: str = ""
-    centric: str = ""
-    sessions: tuple[int, ...] = ()
-    products: int = 0
-    categories: tuple[int, ...] = ()
+    def counts(self, name: str) -> tuple[int, ...]:
+        """Return how many there are, by every reading of the paper."""
+        return self.readings.get(name) or super().counts(name)
 
     def describe(self) -> str:
-        """One line."""
+        """Return one line."""
         more = "" if self.positives == "own" else f", positives {self.positives}"
         more += f", rows of {self.encoder}" if self.encoder else ""
         more += "" if self.chosen == "all" else f", {_CHOSEN[self.chosen]}"
-        more += f", {' or '.join(map(str, self.reranked))} candidates re-ranked" if self.reranked else ""
+        more += f", {self.number('reranked')} candidates re-ranked" if self.reranked else ""
         more += f" (unranked: {self.unranked})" if self.unranked else ""
-        extent = extent_of(self.images, self.captions, self.sessions, self.products, self.categories)
+        extent = f"{self.extent}, " if self.extent else ""
         return f"{self.dataset} {self.split}: {extent}{self.protocol}{more}"
-
-
-def extent_of(
-    images: int,
-    captions: Sequence[int],
-    sessions: Sequence[int],
-    products: int = 0,
-    categories: Sequence[int] = (),
-) -> str:
-    """How much was measured, as the beginning of a phrase: pictures and captions, sessions of a log, products and
-    categories of a catalogue, or nothing."""
-    if any(sessions):
-        return f"{either(sessions)} sessions, "
-    if products:
-        return f"{products:,} products, {either(categories)} categories, "
-    return f"{images:,} images, {either(captions)} captions, " if images or any(captions) else ""
-
-
-def either(counts: Sequence[int]) -> str:
-    """``"25,000 or 25,010"``."""
-    return " or ".join(f"{count:,}" for count in counts)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One printed number.
+    """One printed number."""
 
-    Attributes:
-        paper, table, page: where it is printed; page None where the text at hand has none.
-        row: the row's number or words in the table.
-        column: e.g. ``i2t R@1``.
-        on: what it was measured on.
-        value: as printed, shares of recalls in per cent.
-        sd: the standard deviation; where a variance is printed, its root.
-        spread: what is printed beside it: a deviation over ``seeds`` or ``batches``, a ``variance`` over
-            seeds, or ``none``.
-        runs: how many runs the value is a mean of.
-        tolerance: relative distance within which it counts as reproduced.
-        printed_spread: the number that stands behind ±.
-        rounding: half a unit of the last digit where values are so small that it matters: what would be
-            printed alike counts as reproduced.
-        bound: ``<`` or ``>`` where a bound is printed instead of a number; empty else.
-    """
-
-    paper: str
-    table: str
-    page: int | None
-    row: str
-    column: str
-    on: EvaluatedOn
-    value: float
-    sd: float | None
-    spread: Literal["seeds", "variance", "batches", "none"]
-    runs: int
-    tolerance: float
-    printed_spread: float | None = None
-    rounding: float = 0.0
-    bound: Literal["", "<", ">"] = ""
+    name: str  # row and column
+    value: float  # as printed, recalls in per cent
+    bound: Literal["", "<", ">"] = ""  # printed instead of a number
+    printed_spread: float | None = None  # behind ±
+    spread: Literal["seeds", "variance", "batches", "none"] = "none"  # what it is; the variance is over seeds
+    runs: int = 1  # that the value is a mean of
+    tolerance: float = 0.05  # relative distance within which it counts as reproduced
+    rounding: float = 0.0  # half a unit of the last digit, where values are so small that it matters
 
     def within(self, value: float) -> bool:
-        """Whether a value is on the side of a printed bound that it says; False without one."""
+        """Return whether a value is on the side that a printed bound says; False without one."""
         return {"": False, "<": value < self.value, ">": value > self.value}[self.bound]
+
+    @property
+    def sd(self) -> float | None:
+        """The standard deviation; where a variance is printed, its root."""
+        is_variance = self.printed_spread is not None and self.spread == "variance"
+        return math.sqrt(self.printed_spread or 0.0) if is_variance else self.printed_spread
 
     @property
     def seed_sd(self) -> float | None:
         """The standard deviation over seeds; None where none is known."""
-        return self.sd if self.spread in ("seeds", "variance") else None
+        return None if self.spread == "batches" else self.sd
 
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One printed row.
+    """One printed row."""
 
-    Attributes:
-        row: its number or words in the table.
-        config: the study's row that is trained for it; None for a row quoted from elsewhere.
-        label: what stands in its first columns.
-        on: what it was measured on.
-        cells: by column.
-        each: the single runs behind it, by column, where the table prints them.
-    """
-
-    row: str
-    config: str | None
-    label: str
+    row: str  # its number or words in the table
+    config: str | None  # the study's row that is trained for it; None for a row quoted from elsewhere
+    label: str  # what stands in its first columns
     on: EvaluatedOn
-    cells: dict[str, Cell]
-    each: tuple[dict[str, float], ...] = ()
+    cells: dict[str, Cell]  # by column
+    where: str = ""  # paper, table and row
+    each: tuple[dict[str, float], ...] = ()  # single runs by column, where they are printed
 
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """One printed table.
-
-    Attributes:
-        paper: who printed it.
-        name: e.g. ``table-1``.
-        title: its caption in few words.
-        page: where, when known.
-        columns: in order.
-        rows: in order.
-        notes: what a reader should know: cells that cannot be read, conventions.
-        inconsistent: (row, column, what does not add up).
-        spread: what stands behind ±, as of :class:`Cell`.
-    """
+    """One printed table."""
 
     paper: Paper
     name: str
-    title: str
-    page: int | None
+    title: str  # the caption in few words
+    page: int | None  # None where the text at hand has none
     columns: tuple[str, ...]
     rows: tuple[PublishedRow, ...]
-    notes: tuple[str, ...] = ()
-    inconsistent: tuple[tuple[str, str, str], ...] = ()
-    spread: str = "none"
+    notes: tuple[str, ...] = ()  # cells that cannot be read, conventions
+    inconsistent: tuple[tuple[str, str, str], ...] = ()  # row, column, what does not add up
+    spread: str = "none"  # as of its cells
 
     def of(self, config: str, key: str) -> PublishedRow | None:
-        """The row printed for a study's row on ``key``, the first where there are several."""
+        """Return the row printed for a study's row on ``key``, the first where there are several."""
         return next((row for row in self.rows if row.config == config and row.on.key == key), None)
 
     @property
@@ -221,7 +133,7 @@ class PublishedTable:
 
 
 def published_papers() -> list[str]:
-    """Papers whose numbers are here."""
+    """Return the papers whose numbers are here."""
     folder = resources.files("diptych.studies") / "papers"
     names = (file.name for file in folder.iterdir() if file.name.endswith(".toml"))
     return sorted(name.removesuffix(".toml") for name in names if not name.startswith("_"))
@@ -237,83 +149,167 @@ def document(paper: str) -> dict[str, Any]:
 
 
 def published_tables(paper: str) -> list[str]:
-    """Names of a paper's tables, in order."""
+    """Return the names of a paper's tables, in order."""
     return [table["name"] for table in document(paper)["tables"]]
 
 
 @cache
 def published_table(paper: str, name: str) -> PublishedTable:
-    """A table of a paper."""
+    """Return a table of a paper."""
     whole = document(paper)
     tables = {table["name"]: table for table in whole["tables"]}
     if name not in tables:
         raise UnknownNameError(f"table of {paper}", name, tables)
-    table = tables[name]
-    evaluations = {key: _evaluation(key, values) for key, values in whole["evaluations"].items()}
-    about = whole["paper"]
-    source = Paper(paper, about["title"], about["authors"], about["venue"], tuple(about.get("notes", ())))
-    columns = tuple(table["columns"])
-    rows = []
-    for given in table["rows"]:
-        label = f"{paper} {name}, row {given['row']}"
-        spread_kind = table.get("spread", "none")
-        is_variance = spread_kind == "variance"
-        values = given["values"]
-        spreads = given.get("variance" if is_variance else "sd", [None] * len(columns))
-        if len(values) != len(columns) or len(spreads) != len(columns):
-            raise StorageError(
-                f"{label}: {len(columns)} columns, {len(values)} values, {len(spreads)} spreads"
-            )
-        each = tuple(dict(zip(columns, run, strict=True)) for run in given.get("each", ()))
-        for key in [given["on"]] if isinstance(given["on"], str) else given["on"]:
-            on = evaluations[key]
-            cells = {
-                column: Cell(
-                    paper=paper,
-                    table=name,
-                    page=table.get("page"),
-                    row=given["row"],
-                    column=column,
-                    on=on,
-                    value=_number(value),
-                    sd=None if spread is None else math.sqrt(spread) if is_variance else float(spread),
-                    spread=spread_kind,
-                    runs=table.get("runs", 1),
-                    tolerance=table.get("tolerance", TOLERANCE),
-                    printed_spread=None if spread is None else float(spread),
-                    rounding=table.get("rounding", 0.0),
-                    bound=_bound(value),
-                )
-                for column, value, spread in zip(columns, values, spreads, strict=True)
-                if value not in _ABSENT
-            }
-            text = given.get("label", "")
-            rows.append(PublishedRow(given["row"], given.get("config"), text, on, cells, each))
+    table, evaluations = tables[name], {}
+    for key, given in whole["evaluations"].items():
+        readings = {count: tuple(values) for count, values in given.items() if isinstance(values, list)}
+        first = {count: values[0] for count, values in readings.items()}
+        evaluations[key] = EvaluatedOn(**given | first, key=key, readings=readings)
     return PublishedTable(
-        paper=source,
+        paper=Paper(paper, **whole["paper"] | {"notes": tuple(whole["paper"].get("notes", ()))}),
         name=name,
         title=table["title"],
         page=table.get("page"),
-        columns=columns,
-        rows=tuple(rows),
+        columns=tuple(table["columns"]),
+        rows=tuple(row for given in table["rows"] for row in _rows(paper, table, given, evaluations)),
         notes=tuple(table.get("notes", ())),
         inconsistent=tuple((one["row"], one["column"], one["note"]) for one in table.get("inconsistent", ())),
         spread=table.get("spread", "none"),
     )
 
 
-def _evaluation(key: str, given: dict[str, Any]) -> EvaluatedOn:
-    values: dict[str, Any] = {
-        name: tuple(value) if name in _SEVERAL else value for name, value in given.items()
+def _rows(
+    paper: str, table: dict[str, Any], given: dict[str, Any], evaluations: Mapping[str, EvaluatedOn]
+) -> Iterator[PublishedRow]:
+    """Yield a row of the file once for each of its evaluations."""
+    row, columns, values = given["row"], table["columns"], given["values"]
+    where = f"{paper} {table['name']}, row {row}"
+    spreads = given.get("variance" if table.get("spread") == "variance" else "sd", [None] * len(columns))
+    if len(values) != len(columns) or len(spreads) != len(columns):
+        raise StorageError(f"{where}: {len(columns)} columns, {len(values)} values, {len(spreads)} spreads")
+    of_cells = {key: table[key] for key in _OF_CELLS if key in table}
+    cells = {}
+    for column, value, spread in zip(columns, values, spreads, strict=True):
+        if value not in _ABSENT:
+            bound: Any = value[0] if isinstance(value, str) else ""
+            number = float(str(value).removeprefix(bound))
+            cells[column] = Cell(f"{row} {column}", number, bound, spread, **of_cells)
+    each = tuple(dict(zip(columns, run, strict=True)) for run in given.get("each", ()))
+    for key in [given["on"]] if isinstance(given["on"], str) else given["on"]:
+        yield PublishedRow(
+            row, given.get("config"), given.get("label", ""), evaluations[key], cells, where, each
+        )
+
+
+# References --------------------------------------------------------------------------------------
+
+
+def published_row(reference: str) -> PublishedRow:
+    """Return the row that a reference names; upper and lower case are the same."""
+    paper, name, row = [*(part.strip() for part in reference.split(":", 2)), "", ""][:3]
+    papers = published_papers()
+    fix = f"PAPER:TABLE:ROW, e.g. {_EXAMPLE}; papers: {', '.join(papers)}"
+    paper = _known("published paper", paper, papers, f"{reference!r} names no paper", fix)
+    names = published_tables(paper)
+    fix = f"PAPER:TABLE:ROW; tables of {paper}: {', '.join(names)}"
+    name = _known(f"table of {paper}", name, names, f"{reference!r} names no table", fix)
+    listed = {}
+    for one in published_table(paper, name).rows:
+        label = f" ({one.label})" if one.label and one.label != one.row else ""
+        listed[one.row] = one.row + label + ("" if retrieval_cells(one) else " [no measure of retrieval]")
+    key = ""
+    if "@" in row and row.casefold() not in map(str.casefold, listed):
+        row, key = (part.strip() for part in row.rsplit("@", 1))
+    fix = f"rows of {paper}:{name}: {'; '.join(listed.values())}"
+    row = _known(f"row of {paper} {name}", row, list(listed), f"{reference!r} names no row", fix)
+    found = {one.on.key: one for one in published_table(paper, name).rows if one.row == row}
+    first, *others = found
+    missing = f"{paper} {name} has row {row!r} for {len(found)} evaluations: {', '.join(found)}"
+    fix = f"name one, e.g. {paper}:{name}:{row}@{first}"
+    key = key if key or others else first
+    return found[_known(f"evaluation of {paper} {name}, row {row},", key, list(found), missing, fix)]
+
+
+def _known(kind: str, given: str, known: Sequence[str], missing: str, fix: str) -> str:
+    """Return the known name that a given one is, but for upper and lower case."""
+    if not given:
+        raise UsageError(missing, fix)
+    found = [name for name in known if name.casefold() == given.casefold()]
+    if not found:
+        has_comma = any("," in name for name in known)
+        raise UnknownNameError(kind, given, [f"“{name}”" for name in known] if has_comma else known)
+    return found[0]
+
+
+def retrieval_cells(row: PublishedRow) -> dict[str, Cell]:
+    """Return the cells of a row that are measures of retrieval, by column."""
+    found = {}
+    for column, cell in row.cells.items():
+        try:
+            cell_parts(column)
+        except UsageError:
+            continue
+        if not cell.bound:
+            found[column] = cell
+    return found
+
+
+def target_of(row: PublishedRow) -> tuple[Target, tuple[str, ...]]:
+    """Return the row's cells that are measures of retrieval, and the columns that are left out.
+
+    A table prints its recalls with the same decimals, and a file drops zeros at the end: all recalls have
+    those of the recall with the most, one at least, and so on for every other measure. Precisions that a table
+    prints as fractions of 1 beside recalls in per cent are given in per cent, as everything else.
+    """
+    values = {column: cell.value for column, cell in retrieval_cells(row).items()}
+    if not values:
+        raise UsageError(
+            f"row {row.row!r} prints no measure of retrieval: {', '.join(row.cells) or 'nothing'}",
+            "choose another row",
+        )
+    kinds = {column: cell_parts(column)[1] for column in values}
+    recall = max((values[column] for column, kind in kinds.items() if kind.startswith("R@")), default=0.0)
+    cells = dict(as_target(values).cells)
+    for column, kind in kinds.items():
+        number, member = cells[column], None if kind == "rsum" else measure(kind)
+        if kind == "rsum" or kind.startswith("R@"):
+            cells[column] = Printed(number.value, max(1, number.decimals))
+        elif isinstance(member, Measure) and member.kind == "share" and number.value <= 1 < recall:
+            cells[column] = Printed(round(100 * number.value, 6), max(0, number.decimals - 2))
+    runs = next(iter(row.cells.values())).runs
+    return Target(cells, row.where, runs), tuple(column for column in row.cells if column not in values)
+
+
+def published_target(reference: str, decimals: int | None) -> tuple[Target, EvaluatedOn, list[str]]:
+    """Return the cells of the row that a reference names, what they were measured on, and lines about both."""
+    row = published_row(reference)
+    target, left_out = target_of(row)
+    lines = [f"printed: {target.label}; {row.on.describe()}"]
+    lines += [f"left out, no measures of retrieval: {', '.join(left_out)}"] if left_out else []
+    return as_target(target, decimals), row.on, lines
+
+
+def other_data(on: EvaluatedOn, given: Mapping[str, tuple[Mapping[str, Any], int]]) -> tuple[str, ...]:
+    """Return warnings where the data at hand, metadata and images by name, are not those of the printed numbers."""
+    printed = f"{on.dataset} {on.split} ({on.images:,} images)"
+    others = {
+        name: f"{metadata['dataset']} {metadata['split']} ({images:,} images)"
+        for name, (metadata, images) in given.items()
+        if _dataset(str(metadata["dataset"])) != _dataset(on.dataset)
     }
-    return EvaluatedOn(key=key, **values)
+    if len(others) == len(given):
+        return (
+            f"OTHER DATA: printed of {printed}, computed from {'; '.join(others.values())}; what follows says which "
+            "protocols would give such numbers on these data, not why they were printed of those",
+        )
+    if others:
+        return (f"OTHER DATA: printed of {printed}; {', '.join(others)} is {'; '.join(others.values())}",)
+    if not any(images == on.images for _, images in given.values()):
+        sizes = ", ".join(f"{images:,} ({name})" for name, (_, images) in given.items())
+        return (f"Printed of {on.images:,} images; given are {sizes}: recall falls as a gallery grows",)
+    return ()
 
 
-def _number(given: float | str) -> float:
-    return float(given.lstrip("<>")) if isinstance(given, str) else float(given)
-
-
-def _bound(given: float | str) -> Literal["", "<", ">"]:
-    if isinstance(given, str):
-        return "<" if given.startswith("<") else ">"
-    return ""
+def _dataset(name: str) -> str:
+    known = known_by_name(name)
+    return name.casefold() if known is None else known.name.casefold()

@@ -15,9 +15,9 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import safe_name
 from diptych.studies import study as declared
-from diptych.studies.evidence import Evidence, Figure, Trajectory
+from diptych.studies.evidence import Evidence, Figure, Trajectory, side_by_side
 from diptych.studies.study import SettingName, Study
-from diptych.studies.verdict import Measured, side_by_side
+from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection

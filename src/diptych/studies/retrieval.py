@@ -1,33 +1,109 @@
-"""Measuring trained rows: retrieval on the test split, and which candidates move a query in training."""
+"""Measuring trained rows: retrieval, also with shortcuts, contributing samples, and information in embeddings."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
+from diptych.core.fingerprint import fingerprint
 from diptych.core.options import parse_values
+from diptych.data.batches import BatchPlan
+from diptych.encoders.embeddings import EncodedCollection
+from diptych.encoders.encode import encode_collection
+from diptych.evaluation import Result
+from diptych.evaluation.evaluate_encoder import evaluate_encoded, positives_of
+from diptych.evaluation.shortcuts import evaluate_both
+from diptych.metrics import DIRECTIONS
 from diptych.studies.dense import encoded_split
-from diptych.studies.evidence import Trajectory
+from diptych.studies.evidence import HIGH, LOW, Trajectory
 from diptych.studies.plan import POSITIVES_OPTION
 from diptych.studies.results import Measurement, Measuring
-from diptych.studies.sources import Subject
+from diptych.studies.sources import Subject, encoder_of, start_of
 from diptych.studies.study import PUBLISHED
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
-    from diptych.analysis.cocos_report import CocosCompat, CocosReport
-    from diptych.data.batches import Batch
-    from diptych.encoders.embeddings import EncodedCollection
-    from diptych.evaluation import Result
+    from diptych.analysis.cocos_report import CocosReport
+    from diptych.analysis.information import Audit, ProbeName
     from diptych.training.run import Run
 
+RECALLS = ("R@1", "R@5", "R@10")
+_MEASURES = (*RECALLS, "rsum")
 
-def trajectory_of(run: Run) -> Trajectory:
-    """The trajectory of one run, from its metrics.jsonl."""
+
+def evaluate_split(
+    subject: Subject,
+    encoded: EncodedCollection,
+    name: str,
+    measures: Sequence[str] = _MEASURES,
+    **options: Any,
+) -> Measurement:
+    """Evaluate a split's embeddings, into the folder ``evaluation/NAME`` of the run."""
+    kept = f"evaluation/{name}"
+    folder = subject.run.folder / kept
+    result = evaluate_encoded(encoded, folder, measures, samples=0, trec=False, **options)
+    about = encoded.about
+    on = Measured(about["dataset"], about["split"], len(encoded.images), len(encoded.texts))
+    return Measurement(columns_of(result), on, result.protocol_line(), kept=kept)
+
+
+def columns_of(result: Result) -> dict[str, float]:
+    """Return values as tables name and print them: recalls in per cent, other shares as they are."""
+    values: dict[str, float] = {}
+    for direction in DIRECTIONS:
+        for name, score in result.scores[direction].items():
+            values[f"{direction} {name}"] = 100 * score.value if name.startswith("R@") else score.value
+        recalls = [values[f"{direction} {name}"] for name in RECALLS]
+        values[f"{direction} average recall"] = sum(recalls) / len(recalls)
+    values["rsum"] = result.value("rsum")
+    return values
+
+
+@dataclass(frozen=True)
+class Retrieval(Measuring):
+    """Recall and its relatives of a run's best encoder on the test split, in both directions."""
+
+    measures: Sequence[str] = ()  # besides recalls
+    protocols: Mapping[str, str] = field(default_factory=dict)  # by dataset, where that is not "full"
+    published: Mapping[str, str] = field(default_factory=dict)  # measure → as the paper counts it
+    trajectory: bool = False
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        encoded = encoded_split(subject, subject.run.recipe.data.test)
+        sources = ("",) if subject.positives is None else ("", subject.positives)
+        return tuple(self._measured(subject, encoded, source) for source in sources)
+
+    def _measured(self, subject: Subject, encoded: EncodedCollection, source: str) -> Measurement:
+        """Measure by the collection's own pairs, or by further judgements ``NAME:PATH``."""
+        run, dataset = subject.run, subject.collection.name
+        positives, judged_by, protocol = None, "own", self.protocols.get(dataset.lower(), "full")
+        if source:
+            named, *given = source.split(POSITIVES_OPTION)
+            positives = positives_of(encoded, named, **parse_values(given, POSITIVES_OPTION.strip()))
+            judged_by, protocol = source.partition(":")[0], "full"
+        measures = (*RECALLS, *self.measures, *self.published.values(), "rsum")
+        name = safe_name(f"{dataset}-{run.recipe.data.test}-{protocol}".removesuffix("-full"))
+        name += f"-{judged_by}" if source else ""
+        command = "diptych evaluate {run} " + " ".join(f"--measure {measure}" for measure in measures)
+        command += f" --protocol {protocol}" if protocol != "full" else ""
+        command += f" --positives {source}" if source else ""
+        options = {"positives": positives, "protocol": protocol, "about": {"seed": run.recipe.seed}}
+        found = evaluate_split(subject, encoded, name, measures, **options)
+        values = dict(found.values)
+        for measure, printed in self.published.items():
+            for direction in DIRECTIONS:
+                values[f"{direction} {measure}{PUBLISHED}"] = values.pop(f"{direction} {printed}")
+        trajectory = _trajectory_of(run) if self.trajectory and not source else None
+        on = replace(found.on, protocol=protocol, positives=judged_by)
+        return replace(found, values=values, on=on, commands=(command,), trajectory=trajectory)
+
+
+def _trajectory_of(run: Run) -> Trajectory:
     steps = [line for line in run.metrics() if "loss" in line]
     if not steps:
         raise UsageError(f"{run.folder} has logged no step", "train it first")
@@ -38,94 +114,17 @@ def trajectory_of(run: Run) -> Trajectory:
         steps=[line["step"] for line in steps],
         # A run without reconstruction has one loss only.
         contrastive=[line.get("contrastive", line["loss"]) for line in steps],
-        reconstruction=[line["reconstruction"] for line in steps] if reconstruction is not None else [],
-        multiplier=[line["multiplier"] for line in steps] if constraint is not None else [],
+        reconstruction=[line["reconstruction"] for line in steps if "reconstruction" in line],
+        multiplier=[line["multiplier"] for line in steps if "multiplier" in line],
         epoch_steps=[line["step"] for line in validated],
         rsum=[line["validation"]["rsum"] for line in validated],
         bound=None if constraint is None else constraint.bound,
     )
 
 
-RECALLS = ("R@1", "R@5", "R@10")
-_DIRECTIONS = ("i2t", "t2i")
-
-
-@dataclass(frozen=True)
-class Retrieval(Measuring):
-    """Recall and its relatives of a run's best encoder, in both directions."""
-
-    measures: Sequence[str] = ()
-    protocols: Mapping[str, str] = field(default_factory=dict)
-    published: Mapping[str, str] = field(default_factory=dict)
-    trajectory: bool = False
-
-    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Evaluate on the test split; results are kept in the run's ``evaluation`` folder."""
-        encoded = encoded_split(subject, subject.run.recipe.data.test)
-        found = [self._measured(subject, encoded, None)]
-        if subject.positives is not None:
-            found.append(self._measured(subject, encoded, subject.positives))
-        return tuple(found)
-
-    def _measured(self, subject: Subject, encoded: EncodedCollection, source: str | None) -> Measurement:
-        """By the collection's own pairs, or by further judgements ``NAME:PATH``."""
-        from diptych.evaluation.evaluate_encoder import evaluate_encoded, positives_of
-
-        named, *given = ("" if source is None else source).split(POSITIVES_OPTION)
-        options = parse_values(given, POSITIVES_OPTION.strip())
-        run, dataset, split = subject.run, subject.collection.name, subject.run.recipe.data.test
-        protocol = self.protocols.get(dataset.lower(), "full") if source is None else "full"
-        judged_by = "own" if source is None else source.partition(":")[0]
-        measures = (*RECALLS, *self.measures, *self.published.values(), "rsum")
-        name = safe_name(f"{dataset}-{split}-{protocol}".removesuffix("-full"))
-        if source is not None:
-            name += f"-{judged_by}"
-        result = evaluate_encoded(
-            encoded,
-            run.folder / "evaluation" / name,
-            measures,
-            positives=None if source is None else positives_of(encoded, named, **options),
-            protocol=protocol,
-            samples=0,
-            trec=False,
-            about={"seed": run.recipe.seed},
-        )
-        command = "diptych evaluate {run} " + " ".join(f"--measure {measure}" for measure in measures)
-        if protocol != "full":
-            command += f" --protocol {protocol}"
-        if source is not None:
-            command += f" --positives {source}"
-        told = result.protocol
-        return Measurement(
-            values=columns_of(result, self.published),
-            on=Measured(dataset, split, told.n_images, told.n_texts, protocol, judged_by),
-            protocol=result.protocol_line(),
-            commands=(command,),
-            trajectory=trajectory_of(run) if self.trajectory and source is None else None,
-            kept=f"evaluation/{name}",
-        )
-
-
-def columns_of(result: Result, published: Mapping[str, str] | None = None) -> dict[str, float]:
-    """The values of a result as tables name and print them: recalls in per cent, other shares as they are."""
-    published = published or {}
-    values: dict[str, float] = {}
-    for direction in _DIRECTIONS:
-        given = result.scores[direction]
-        for name, score in given.items():
-            values[f"{direction} {name}"] = 100 * score.value if name.startswith("R@") else score.value
-        recalls = [values[f"{direction} {name}"] for name in RECALLS]
-        values[f"{direction} average recall"] = sum(recalls) / len(recalls)
-        for name, printed in published.items():
-            if printed in given:
-                values[f"{direction} {name}{PUBLISHED}"] = values.pop(f"{direction} {printed}")
-    values["rsum"] = result.value("rsum")
-    return values
-
-
 _COUNTS = {
-    "per_active_query": "C^q",
-    "per_query": "C^qv-",
+    "per_active_query": "C^q",  # mean over queries that have a gradient, as in tables 2 and 4
+    "per_query": "C^qv-",  # mean over all queries, as in table 3
     "in_batch": "C^B",
     "without_gradient": "C^0",
     "negatives_weight": "W^qv-",
@@ -137,91 +136,155 @@ _OTHER_EPSILONS = (0.5, 2.0)  # times ε
 
 @dataclass(frozen=True)
 class Counting(Measuring):
-    """C^q, C^B, C^0, W^- and W^+ of a run's objective at its best epoch, per direction, and its recall sum.
+    """Contributing samples of a run's objective at its best epoch, per direction, and its recall sum.
 
-    C^q is the mean over queries that have a gradient, as tables 2 and 4 print it; C^qv- the mean over all queries, as
-    table 3 does, of half and twice the ε too. Everything is counted twice: rightly, and as the published code counts.
-    ``queries`` is how many a batch has, ``C^q at the start`` what an untrained encoder of the recipe gives.
-
-    Attributes:
-        epsilon: ε; a candidate counts when its weight is above it.
-        published: whether as the published code counts too, which knows the paper's losses alone.
+    The batches are those of one epoch, without dropout or augmentation.
     """
 
-    epsilon: float = 0.01
-    published: bool = True
+    epsilon: float = 0.01  # a candidate counts when its weight is above it
+    published: bool = True  # also as the published code counts, which knows the paper's losses alone
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Count in the batches of one epoch, without dropout or augmentation."""
         import torch
 
-        from diptych.training.fit import begin_encoder
-
-        run, recipe = subject.run, subject.run.recipe
-        split, name = recipe.data.train, subject.collection.name
-        encoded = encoded_split(subject, split)
-        report = self._counted(subject, encoded, "none", self.epsilon)
-        found = {"none": report}
-        if self.published:
-            found["published"] = self._counted(subject, encoded, "published", self.epsilon)
-        values = {"rsum": Retrieval()(subject)[0].values["rsum"]}
-        for compat, counted in found.items():
-            counted.save(run.folder / "cocos" / f"{safe_name(f'{name}-{split}-{compat}')}.json")
-            values |= _columns(counted, _COUNTS, "" if compat == "none" else PUBLISHED)
-        for times in _OTHER_EPSILONS:
-            other = self._counted(subject, encoded, "none", times * self.epsilon)
-            values |= _columns(other, {"per_query": f"C^qv-, ε = {times * self.epsilon:g}"})
-        torch.manual_seed(recipe.seed)
-        untrained = encoded_split(subject, split, begin_encoder(run, subject.collection).encoder)
-        start = self._counted(subject, untrained, "none", self.epsilon)
-        values |= _columns(start, {"per_active_query": "C^q at the start", "effective": "C^eff at the start"})
-        batches = list(_batches(subject, encoded))
-        values["i2t queries"] = statistics.mean(len(batch.images) for batch in batches)
-        values["t2i queries"] = statistics.mean(len(batch.captions) for batch in batches)
-        measured = Measured(name, split, len(encoded.images), len(encoded.texts))
-        return (Measurement(values, measured, report.protocol.line(), ("diptych analyse cocos {run}",)),)
-
-    def _counted(
-        self, subject: Subject, encoded: EncodedCollection, compat: CocosCompat, epsilon: float
-    ) -> CocosReport:
         from diptych.analysis import cocos_over
         from diptych.objectives import OBJECTIVES
+        from diptych.training.fit import begin_encoder
 
-        recipe = subject.run.recipe
+        run, recipe, dataset = subject.run, subject.run.recipe, subject.collection.name
+        split, plan = recipe.data.train, recipe.batches
+        encoded = encoded_split(subject, split)
+        sizes = plan.size, plan.plan, plan.captions_per_image
+        batches = BatchPlan(encoded.caption_image, len(encoded.images), *sizes, recipe.seed).epoch(0)
         options = {key: value for key, value in recipe.objective.items() if key != "name"}
-        about = {
-            "dataset": subject.collection.name,
-            "split": recipe.data.train,
-            "encoder": encoded.images.encoder,
-            "plan": recipe.batches.plan,
-            "seed": recipe.seed,
-        }
-        return cocos_over(
-            encoded.images.rows,
-            encoded.texts.rows,
-            _batches(subject, encoded),
-            OBJECTIVES.get(recipe.objective["name"])(**options),
-            epsilon,
-            compat=compat,
-            about=about,
-        )
+
+        def count(rows: EncodedCollection, epsilon: float, compat: Any = "none") -> CocosReport:
+            objective = OBJECTIVES.get(recipe.objective["name"])(**options)
+            about = {"dataset": dataset, "split": split, "encoder": rows.images.encoder}
+            about |= {"plan": plan.plan, "seed": recipe.seed}
+            both = rows.images.rows, rows.texts.rows
+            return cocos_over(*both, batches, objective, epsilon, compat=compat, about=about)
+
+        values = {"rsum": Retrieval()(subject)[0].values["rsum"]}
+        compats = ("none", "published") if self.published else ("none",)
+        reports = {compat: count(encoded, self.epsilon, compat) for compat in compats}
+        for compat, report in reports.items():
+            report.save(run.folder / "cocos" / f"{safe_name(f'{dataset}-{split}-{compat}')}.json")
+            values |= _columns(report, _COUNTS, "" if compat == "none" else PUBLISHED)
+        for times in _OTHER_EPSILONS:
+            epsilon = times * self.epsilon
+            values |= _columns(count(encoded, epsilon), {"per_query": f"C^qv-, ε = {epsilon:g}"})
+        torch.manual_seed(recipe.seed)
+        untrained = encoded_split(subject, split, begin_encoder(run, subject.collection).encoder)
+        at_the_start = {"per_active_query": "C^q at the start", "effective": "C^eff at the start"}
+        values |= _columns(count(untrained, self.epsilon), at_the_start)
+        values["i2t queries"] = statistics.mean(len(batch.images) for batch in batches)
+        values["t2i queries"] = statistics.mean(len(batch.captions) for batch in batches)
+        on = Measured(dataset, split, len(encoded.images), len(encoded.texts))
+        return (Measurement(values, on, reports["none"].protocol.line(), ("diptych analyse cocos {run}",)),)
 
 
-def _batches(subject: Subject, encoded: EncodedCollection) -> Iterable[Batch]:
-    """Return the batches of the first epoch."""
-    from diptych.data.batches import BatchPlan
-
-    recipe = subject.run.recipe
-    one = recipe.batches
-    how = (one.size, one.plan, one.captions_per_image, recipe.seed)
-    return BatchPlan(encoded.caption_image, len(encoded.images), *how).epoch(0)
-
-
-def _columns(found: CocosReport, names: Mapping[str, str], ending: str = "") -> dict[str, float]:
+def _columns(report: CocosReport, names: Mapping[str, str], ending: str = "") -> dict[str, float]:
     """Return counts by their columns; C^q is 0 where no query of any batch has a gradient any more."""
     return {
         f"{direction} {symbol}{ending}": counts[name].mean if name in counts else 0.0
-        for direction, counts in found.counts.items()
+        for direction, counts in report.counts.items()
         for name, symbol in names.items()
         if name in counts or name.startswith("per_")
     }
+
+
+@dataclass(frozen=True)
+class ShortcutRetrieval(Measuring):
+    """Recalls and rsum of a run's encoder on test and validation split, without shortcuts and with those of training.
+
+    ``with …`` is with shortcuts, where both sides had them; ``chance …`` what knowing nothing gives; ``zero-shot …``
+    the encoder that training began with, where there was one, without shortcuts.
+    """
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        from diptych.training.evaluations import shortcuts_to_evaluate
+
+        run, data, collection = subject.run, subject.run.recipe.data, subject.collection
+        encoder, name = encoder_of(run), f"{collection.name}-{data.test}"
+        shortcuts = shortcuts_to_evaluate(run.recipe, collection, run.begun_with.get("shortcuts"))
+        folders = run.folder / "embeddings", run.folder / "evaluation"
+        options: dict[str, Any] = {"samples": 0, "trec": False, "about": {"seed": run.recipe.seed}}
+        test, validation = (
+            evaluate_both(encoder, collection, split, *folders, _MEASURES, shortcuts=shortcuts, **options)
+            for split in (data.test, data.validation)
+        )
+        values, protocol = columns_of(test.without), test.protocol_line()
+        values["chance rsum"] = test.without.score("rsum").chance
+        values["validation rsum"] = validation.without.value("rsum")
+        if test.with_shortcuts is not None and validation.with_shortcuts is not None:
+            with_shortcuts = columns_of(test.with_shortcuts)
+            values |= {f"with {column}": value for column, value in with_shortcuts.items()}
+            values["validation with rsum"] = validation.with_shortcuts.value("rsum")
+        start = start_of(run, subject.begun_with)
+        if start is not None:
+            began, part = start.open(), collection.split(data.test)
+            # Runs that begin with the same encoder share its embeddings, wherever they are.
+            shared = fingerprint(began.fingerprint, part.text_fingerprint)
+            encoded = encode_collection(began, part, Path(subject.features) / "zero-shot" / shared, data.test)
+            zero_shot = evaluate_split(subject, encoded, safe_name(f"{name}-zero-shot"))
+            values["zero-shot rsum"] = zero_shot.values["rsum"]
+            protocol += f"; {start.line()}, zero-shot: {zero_shot.protocol}"
+        counts = test.without.protocol.n_images, test.without.protocol.n_texts
+        on, kept = Measured(collection.name, data.test, *counts), f"evaluation/{safe_name(name)}"
+        return (Measurement(values, on, protocol, ("diptych evaluate {run}",), kept=kept),)
+
+
+_OF_IMAGES = ("shared", "partial", "specific", "undescribed", "never described", "task-relevant", "shortcut")
+_OF_CAPTIONS = ("shared", "partial", "specific", "unstated", "words", "shortcut")
+_PROBES = {"linear": "", "mlp": " (mlp)"}  # what ends the names of their columns
+
+
+@dataclass(frozen=True)
+class Information(Measuring):
+    """Per cent of each kind of information that a run's best encoder holds, by both probes, and gaps in bits per image.
+
+    ``image shared`` and the like are of embeddings without shortcuts, ``with image shared`` of those with them, as
+    ``image shortcut`` and ``caption shortcut`` always are. ``image undescribed`` mixes keys that captions never state
+    (``image never described``) with keys that captions of other images state.
+    """
+
+    most: int = 4000  # training images, and training rows per question
+    samples: int = 1000  # bootstrap resamples
+    probes: Sequence[ProbeName] = ("linear", "mlp")
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        from diptych.report.analysis import audit_page
+        from diptych.training.evaluations import audit_run
+
+        run, split = subject.run, subject.run.recipe.data.test
+        part, folder = subject.collection.split(split), run.folder / "audit"
+        found = audit_run(run, subject.collection, probes=self.probes, most=self.most, samples=self.samples)
+        found.save(folder / "audit.json")
+        audit_page(found, run.recipe.name).save(folder / "report.html")
+        on = Measured(part.name, split, part.n_images, part.n_captions)
+        command = f"diptych analyse audit {{run}} --most {self.most}"
+        return (Measurement(_columns_of_audit(found), on, found.protocol.line(), (command,)),)
+
+
+def _columns_of_audit(found: Audit) -> dict[str, float]:
+    from diptych.analysis.information import gap_of
+
+    values: dict[str, float] = {}
+    for probe in found.protocol.probes:
+        for condition, sides in found.conditions.items():
+            before, after = "with " if condition == "with" else "", _PROBES[probe]
+            for side, kinds in (("image", _OF_IMAGES), ("caption", _OF_CAPTIONS)):
+                for kind in kinds:
+                    held = sides[side].held(kind, probe)
+                    if held is None:
+                        continue
+                    # of digits there is one condition alone: with them
+                    name = f"{'' if kind == 'shortcut' else before}{side} {kind}{after}"
+                    low, high = held.ends
+                    values |= {name: held.percent, name + LOW: low, name + HIGH: high}
+            gap = gap_of(sides["image"], probe)
+            if gap is not None:  # to a task-optimal representation, which holds "optimal"
+                bits = {"gap": gap.gap[0], "optimal": gap.optimal, "minimal": gap.minimal}
+                values |= {f"{before}{name}{after}": value for name, value in bits.items()}
+    return values

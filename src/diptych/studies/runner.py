@@ -44,8 +44,8 @@ DEFAULT = Choices()
 MEASURES = {
     "retrieval": "diptych.studies.retrieval:Retrieval",
     "counting": "diptych.studies.retrieval:Counting",
-    "shortcuts": "diptych.studies.shortcuts:ShortcutRetrieval",
-    "information": "diptych.studies.shortcuts:Information",
+    "shortcuts": "diptych.studies.retrieval:ShortcutRetrieval",
+    "information": "diptych.studies.retrieval:Information",
     "zero-shot": "diptych.studies.zero_shot:ZeroShot",
     "sparse": "diptych.studies.sparse:SparseRetrieval",
     "searching": "diptych.studies.searched:Searching",

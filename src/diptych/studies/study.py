@@ -266,7 +266,7 @@ class Study:
 # From a paper's file -----------------------------------------------------------------------------
 
 _VARIABLE = re.compile(r"\{(\w+)(?:\.(\w+))?\}")
-_CLAIM = {"check": "checks", "in": "columns", "python": "function"}
+_CLAIM = {"check": "checks", "in": "columns"}
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:

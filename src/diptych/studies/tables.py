@@ -208,7 +208,7 @@ def claims_tables(claims: Sequence[tuple[Claim, Judgement | None, Mapping[str, J
     rows = []
     for claim, here, printed in claims:
         row = [Cell(claim.name), Cell(claim.text, claim.where, words=True)]
-        row += [_status(here.status), *_words(here.figure)] if here else []
+        row += [_status(here.status, here.label), *_words(here.figure)] if here else []
         row += [_outcomes(printed)] if together else [_status(one.status) for one in printed.values()]
         if not here:
             failed = (f"{key}: {one.figure}" for key, one in printed.items() if one.status == "fails")
@@ -227,8 +227,8 @@ def _outcomes(printed: Mapping[str, Judgement]) -> Cell:
     return Cell("; ".join(f"{MARKS[one]} {one}: {', '.join(of)}" for one, of in keys.items()), words=True)
 
 
-def _status(status: str) -> Cell:
-    return _marked(f"{MARKS[status]} {status}", MARKS[status])
+def _status(status: str, label: str = "") -> Cell:
+    return _marked(f"{MARKS[status]} {label or status}", MARKS[status])
 
 
 def findings_table(comparison: Comparison) -> Table:

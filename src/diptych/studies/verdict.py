@@ -1,99 +1,96 @@
-"""When a printed number counts as reproduced: the rules, and nothing else.
+"""What numbers are of, and when a printed number counts as reproduced.
 
-A measured mean is
-
-``reproduced``
-    within 5 % of the printed value, or within two standard deviations over seeds, the measured or
-    the printed one, or printed alike where the table says how it rounds, or on the side of a printed
-    bound that it says;
-``close``
-    within 10 %;
-``not reproduced``
-    otherwise.
-
-Only a number measured on the printed number's own dataset, split and gallery, in a setting of the paper's own
-training, gets such a verdict; any other is ``other data`` or ``other training``. Weights and vectors that a user
-gives are taken for what they are called: whether they are the paper's the verdict itself says.
-
-Sources: Hendriksen et al., 2023, for the 5 %; Bleeker and de Rijke, 2022, for spreads over seeds.
+A measured mean is ``reproduced`` within 5 % of the printed value (Hendriksen et al., 2023), or within two standard
+deviations over seeds (Bleeker and de Rijke, 2022), or printed alike where the table says how it rounds, or on the side
+of a printed bound that it says; ``close`` within 10 %. Only a number of the printed one's own dataset, split and
+gallery, in a setting of the paper's own training, gets such a verdict; any other is ``other data`` or ``other
+training``. Weights and vectors that a user gives are taken for what they are called.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from diptych.core.errors import NumericalError, UsageError
-from diptych.studies.evidence import Evidence, Figure
-from diptych.studies.published import Cell, EvaluatedOn, PublishedTable, either, extent_of
+from diptych.studies.evidence import Evidence, Figure, side_by_side
+
+if TYPE_CHECKING:
+    from diptych.studies.published import Cell, EvaluatedOn, PublishedTable
 
 Verdict = Literal[
     "reproduced", "close", "not reproduced", "other data", "other training", "not run", "not printed"
 ]
 
-CLOSE = 2.0
-"""How many times a cell's tolerance still counts as close."""
+_CLOSE = 2.0  # times a cell's tolerance
+_FLOAT = 1e-9  # 5 % of 42.4 is 2.12, and 2.12 apart is within it whatever floats make of it
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a number was measured on, to be held against :class:`EvaluatedOn`."""
+    """What a number was measured on: a collection, a shop's log or a catalogue."""
 
     dataset: str
     split: str
     images: int = 0
     captions: int = 0
-    protocol: str = "full"
-    positives: str = "own"
-    chosen: str = "all"
-    reranked: int = 0
-    unranked: str = ""
-    centric: str = ""
-    sessions: int = 0
-    products: int = 0
-    categories: int = 0
+    protocol: str = "full"  # how the split was cut into galleries, or a log into sessions
+    positives: str = "own"  # the collection's captions, or the name of further judgements (``cxc``)
+    chosen: str = "all"  # captions of each image: ``all``, the ``first``, or one at ``random``
+    reranked: int = 0  # candidates per query that a matching head scored again
+    unranked: str = ""  # what became of the others, as :mod:`diptych.evaluation.reranking` calls it
+    centric: str = ""  # what images show: ``scene``, ``object``, or nothing
+    sessions: int = 0  # of a log
+    products: int = 0  # of a catalogue
+    categories: int = 0  # of a catalogue: queries
+
+    def counts(self, name: str) -> tuple[int, ...]:
+        """Return how many there are; of printed numbers several where the paper leaves open which."""
+        return (getattr(self, name),)
+
+    def number(self, name: str) -> str:
+        """Return how many there are, as ``"25,000 or 25,010"``."""
+        return " or ".join(f"{count:,}" for count in self.counts(name))
+
+    @property
+    def extent(self) -> str:
+        """How much was measured; empty of nothing."""
+        if self.sessions:
+            return f"{self.number('sessions')} sessions"
+        if self.products:
+            return f"{self.number('products')} products, {self.number('categories')} categories"
+        if self.images or self.captions:
+            return f"{self.number('images')} images, {self.number('captions')} captions"
+        return ""
 
     @property
     def task(self) -> str:
-        """What was asked, whoever answered."""
-        which = "" if self.chosen == "all" else f" ({self.chosen})"
-        extent = extent_of(
-            self.images, (self.captions,), (self.sessions,), self.products, (self.categories,)
-        ).removesuffix(", ")
-        return ", ".join(part for part in (self.split, f"{extent}{which}", self.protocol) if part)
+        """What every row of a table has to be evaluated on alike."""
+        chosen = "" if self.chosen == "all" else f" ({self.chosen})"
+        return ", ".join(part for part in (self.split, self.extent + chosen, self.protocol) if part)
+
+
+_NAMED = {"split": "split", "protocol": "protocol", "positives": "positives", "chosen": "captions"}
+_COUNTED = ("images", "products", "captions", "sessions", "categories")
 
 
 def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
-    """What keeps two numbers from being of the same thing, one phrase each; nothing when they are."""
+    """Return what keeps two numbers from being of the same thing, one phrase each."""
     differences = []
-    for what, have, want in (
-        ("dataset", measured.dataset.lower(), printed.dataset),
-        ("split", measured.split, printed.split),
-        ("protocol", measured.protocol, printed.protocol),
-        ("positives", measured.positives, printed.positives),
-        ("captions", measured.chosen, printed.chosen),
-    ):
-        if have != want:
+    if measured.dataset.lower() != printed.dataset:
+        differences.append(f"dataset {measured.dataset.lower()}, not {printed.dataset}")
+    for name, what in _NAMED.items():
+        if (have := getattr(measured, name)) != (want := getattr(printed, name)):
             differences.append(f"{what} {have}, not {want}")
-    for counted, count, only in (
-        ("images", measured.images, printed.images),
-        ("products", measured.products, printed.products),
-    ):
-        if count != only:
-            differences.append(f"{count:,} {counted}, not {only:,}")
-    for counted, count, known in (
-        ("captions", measured.captions, printed.captions),
-        ("sessions", measured.sessions, printed.sessions),
-        ("categories", measured.categories, printed.categories),
-    ):
-        if count not in (known or (0,)):
-            differences.append(f"{count:,} {counted}, not {either(known) or 'none'}")
-    if measured.reranked not in (printed.reranked or (0,)):
-        wanted = " or ".join(map(str, printed.reranked)) or "none"
+    for name in _COUNTED:
+        if getattr(measured, name) not in printed.counts(name):
+            wanted = printed.number(name) if getattr(printed, name) else "none"
+            differences.append(f"{measured.number(name)} {name}, not {wanted}")
+    if measured.reranked not in printed.counts("reranked"):
+        wanted = printed.number("reranked") if printed.reranked else "none"
         differences.append(f"{measured.reranked or 'no'} candidates re-ranked, not {wanted}")
     if printed.unranked and measured.unranked not in ("", printed.unranked):
         differences.append(f"what is not re-ranked: {measured.unranked}, not {printed.unranked}")
@@ -101,52 +98,22 @@ def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
 
 
 def cell_verdict(measured: Sequence[float], cell: Cell) -> Literal["reproduced", "close", "not reproduced"]:
-    """Hold one value per seed against a printed cell, of which it is known that they are comparable."""
+    """Judge one value per seed by a printed cell of the same evaluation."""
     if not measured:
         raise UsageError("a verdict on no value", "run at least one seed")
     for value in measured:
         if not math.isfinite(value):
-            raise NumericalError(f"{cell.row} {cell.column} was measured as {value}", "look at its run")
-    if cell.within(statistics.mean(measured)):
+            raise NumericalError(f"{cell.name} was measured as {value}", "look at its run")
+    mean = statistics.mean(measured)
+    distance, allowed = abs(mean - cell.value), cell.tolerance * abs(cell.value)
+    spreads = [2 * sd for sd in (Figure.of(measured).sd, cell.seed_sd) if sd is not None]
+    if cell.within(mean) or distance <= max(allowed, cell.rounding, *spreads) + _FLOAT:
         return "reproduced"
-    distance = abs(statistics.mean(measured) - cell.value)
-    allowed = cell.tolerance * abs(cell.value)
-    spreads = [Figure.of(measured).sd, cell.seed_sd]
-    within_spread = any(spread is not None and distance <= 2 * spread + 1e-9 for spread in spreads)
-    # 1e-9: 5 % of 42.4 is 2.12, and 2.12 apart is within it whatever floats make of it.
-    if within_spread or distance <= max(allowed, cell.rounding) + 1e-9:
-        return "reproduced"
-    return "close" if distance <= CLOSE * allowed + 1e-9 else "not reproduced"
-
-
-def side_by_side(each: Mapping[str, Evidence], centric: Mapping[str, str]) -> Evidence:
-    """The evidence of several collections as one, with columns ``COLLECTION COLUMN``."""
-    figures: dict[str, dict[str, Figure]] = {}
-    kept: dict[str, Sequence[Path]] = {}
-    for name, evidence in each.items():
-        for row, of_row in evidence.figures.items():
-            named = {f"{name} {column}": figure for column, figure in of_row.items()}
-            figures.setdefault(row, {}).update(named)
-        kept |= {f"{name} {row}": folders for row, folders in evidence.kept.items()}
-    return Evidence(figures, kept=kept, centric={name: centric.get(name, "") for name in each})
-
-
-def printed_by(tables: Sequence[PublishedTable], by: str) -> Evidence:
-    """What tables print as measured by ``by``, on all its collections side by side."""
-    keys = {row.on.key: row.on for table in tables for row in table.rows if row.on.by == by}
-    datasets = dict.fromkeys(on.dataset for on in keys.values())
-    each = {}
-    for dataset in datasets:
-        figures: dict[str, Mapping[str, Figure]] = {}
-        for key, on in keys.items():
-            if on.dataset == dataset:
-                figures |= printed_evidence(tables, key).figures
-        each[dataset] = Evidence(figures)
-    return replace(side_by_side(each, {on.dataset: on.centric for on in keys.values()}), exact=True)
+    return "close" if distance <= _CLOSE * allowed + _FLOAT else "not reproduced"
 
 
 def printed_evidence(tables: Sequence[PublishedTable], *keys: str) -> Evidence:
-    """The numbers that tables print for some evaluations; where two print the same cell, the first.
+    """Return the numbers that tables print for some evaluations; where two print the same cell, the first.
 
     A printed bound is no number: its distance from others is not known.
     """
@@ -155,7 +122,18 @@ def printed_evidence(tables: Sequence[PublishedTable], *keys: str) -> Evidence:
     for row in [row for key in keys for row in rows if row.on.key == key]:
         for column, cell in row.cells.items():
             # A row quoted from elsewhere is known by its printed name.
-            known = figures.setdefault(row.config or row.row, {})
+            columns = figures.setdefault(row.config or row.row, {})
             if not cell.bound:
-                known.setdefault(column, Figure(cell.value, cell.seed_sd, cell.runs))
+                columns.setdefault(column, Figure(cell.value, cell.seed_sd, cell.runs))
     return Evidence(figures, exact=True)
+
+
+def printed_by(tables: Sequence[PublishedTable], by: str) -> Evidence:
+    """Return what tables print as measured by ``by``, on all its collections side by side."""
+    on = {row.on.key: row.on for table in tables for row in table.rows if row.on.by == by}
+    centric = {one.dataset: one.centric for one in on.values()}
+    each = {
+        dataset: printed_evidence(tables, *(key for key, one in on.items() if one.dataset == dataset))
+        for dataset in centric
+    }
+    return replace(side_by_side(each, centric), exact=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain, combinations, product
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from diptych.evaluation.stress import StressResult, StressRow
 
 _LISTS, _NOTES = (document("brittleness")[name] for name in ("lists", "further"))
-_KINDS, _GROUPS = [*_LISTS["shuffles"], *_LISTS["means"]], _LISTS["groups"]
+_KINDS = [*_LISTS["shuffles"], *_LISTS["means"]]
 _GAIN = "[{row}: {pair.fine} {column}] / [{row}: {pair.coarse} {column}]"
 _NEEDED = "an encoder measured on every collection that is compared"
 _NEARLY_ALL = 0.9  # where this share of queries was changed, the drop over all is as good as that over those
@@ -65,8 +64,9 @@ def text_gains_more(evidence: Evidence) -> list[Finding]:
     return _means(evidence, {what: _there(evidence, term, pair="pairs")}, ">")
 
 
-def _named_gains(evidence: Evidence, printed: str) -> list[Finding]:
-    findings = []  # to half a per cent
+def named_gains(evidence: Evidence, printed: str) -> list[Finding]:
+    """Judge whether mean relative gains are those that the text names, to half a per cent."""
+    findings = []
     for column, gain, names in _LISTS[printed]:
         places = product(_LISTS["models"], names)
         gains = [
@@ -78,7 +78,7 @@ def _named_gains(evidence: Evidence, printed: str) -> list[Finding]:
     return findings
 
 
-def _lower(
+def below(
     evidence: Evidence, lower: Sequence[str], higher: Sequence[str], mean: bool = False
 ) -> list[Finding]:
     """Judge whether columns are below others: on each collection, or in the mean share of clean sums."""
@@ -93,7 +93,7 @@ def _lower(
     return _means(evidence, there, "<") if mean else _judged(evidence, chain(*there.values()))
 
 
-def _finer_drops(evidence: Evidence, flickr30k: bool) -> list[Finding]:
+def finer_drops(evidence: Evidence, flickr30k: bool) -> list[Finding]:
     """Judge whether mean relative drops are smaller with finer captions: Flickr30k's, or all others.
 
     All thirteen perturbations are compared where they were run, else the kinds that are printed.
@@ -107,20 +107,6 @@ def _finer_drops(evidence: Evidence, flickr30k: bool) -> list[Finding]:
         for of in (_LISTS["perturbations"], _KINDS)
     )
     return _means(evidence, thirteen if all(thirteen.values()) else kinds, ">")
-
-
-mean_gains = partial(_named_gains, printed="mean-gains")
-collections_gains = partial(_named_gains, printed="collections-gains")
-drops = partial(_lower, lower=_KINDS, higher=["none"])
-shuffles_drop = partial(_lower, lower=_LISTS["shuffles"], higher=["none"])
-shuffling_costs_most = partial(_lower, lower=["shuffle-all-words"], higher=_KINDS, mean=True)
-shuffling_costs_most_everywhere = partial(_lower, lower=["shuffle-all-words"], higher=_KINDS)
-synonyms_cost_least = partial(_lower, lower=_KINDS, higher=["synonyms"], mean=True)
-synonyms_cost_least_everywhere = partial(_lower, lower=_KINDS, higher=["synonyms"])
-finer_drops = partial(_finer_drops, flickr30k=False)
-finer_drops_flickr30k = partial(_finer_drops, flickr30k=True)
-unchanged_agree_most = partial(_lower, lower=_GROUPS, higher=["unchanged"])
-increased_agree_least = partial(_lower, lower=["increased"], higher=_GROUPS)
 
 
 # Tables and heat maps besides ------------------------------------------------------------------------
@@ -238,7 +224,7 @@ def agreement(study: Study, evidence: Evidence) -> Further:
     runs, remarks = _stress_runs(evidence)
     rows = []
     for (row, name), result in runs.items():
-        for group in _GROUPS if "t2i" in result.agreement else ():
+        for group in _LISTS["groups"] if "t2i" in result.agreement else ():
             shares = [one.sizes[group] for one in result.rows if one.direction == "t2i"]
             found, chance = getattr(result.agreement["t2i"], group), chance_similarity(shares)
             of = f"{100 * min(shares):.1f}–{100 * max(shares):.1f} %"

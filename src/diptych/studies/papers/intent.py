@@ -21,21 +21,11 @@ def added_features(evidence: Evidence, measure: str = "") -> list[Finding]:
     return _judged(evidence, [f"{_gain(model, 'anonymous', column)} > 0" for model, column in places])
 
 
-def added_features_by_precision(evidence: Evidence) -> list[Finding]:
-    """Judge the same by average precision."""
-    return added_features(evidence, "AP ")
-
-
 def step_0(evidence: Evidence, measure: str = "") -> list[Finding]:
     """Judge whether every model gains most at step 0."""
     later = [step for step in _steps(evidence) if step != "0"]
     gains = [[_gain(model, "anonymous", measure + step) for step in ("0", *later)] for model in _MODELS]
     return _judged(evidence, [f"{first} > max({', '.join(others)})" for first, *others in gains])
-
-
-def step_0_by_precision(evidence: Evidence) -> list[Finding]:
-    """Judge the same by average precision."""
-    return step_0(evidence, "AP ")
 
 
 def largest_gain(evidence: Evidence) -> list[Finding]:
