@@ -36,7 +36,7 @@ def given_set(documents: int, queries: int) -> SparseSet | None:
         EncodedCollection.open(folder) for folder in sorted(home.iterdir()) if EncodedCollection.is_at(folder)
     ]
     pictures = np.concatenate([np.asarray(part.images.rows) for part in parts])
-    rows = np.concatenate(list(with_copies(pictures, documents, _NOISE)))
+    rows = with_copies(pictures, documents, _NOISE)
     split = made.rows()
     asked = np.linspace(0, len(split.texts) - 1, queries).round().astype(np.int64)
     shown = next(part for part in parts if list(part.texts.ids) == list(split.texts.ids))

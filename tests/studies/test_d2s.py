@@ -24,7 +24,7 @@ from diptych.studies import STUDIES, Choices, Claim, Evidence, Figure, collect, 
 from diptych.studies.evidence import keep
 from diptych.studies.page import study_page
 from diptych.studies.runner import plan_of
-from diptych.studies.searched import Items, as_dense, best_ids, recall_of, search_options, with_copies
+from diptych.studies.searched import as_dense, best_of, recall_of, search_options, with_copies
 
 TABLES = {number: STUDIES.get(f"d2s.table-3.{number}") for number in range(1, 7)}
 BASE, SEARCHES, FIGURE = TABLES[1], TABLES[6], STUDIES.get("d2s.figure-3.2")
@@ -141,7 +141,7 @@ def test_tests_are_paired_by_picture_and_corrected_for_their_number(tmp_path):
 
 def test_copies_are_pictures_with_noise_of_their_length():
     rows = np.random.default_rng(0).normal(size=(5, 400)).astype(np.float32) * 3
-    made, again = (np.concatenate(list(with_copies(rows, 12, 0.5))) for _ in range(2))
+    made, again = (with_copies(rows, 12, 0.5) for _ in range(2))
     lengths = np.linalg.norm(rows, axis=1)
     cosines = np.sum(made[5:10] * rows, axis=1) / lengths**2
     assert np.array_equal(made[:5], rows)
@@ -152,7 +152,7 @@ def test_copies_are_pictures_with_noise_of_their_length():
 
 
 def test_recall_is_of_the_best_of_all_and_terms_as_dense_rows_score_alike():
-    best = np.array([["a", "b", "c"], ["d", None, None], [None, None, None]], dtype=object)
+    best = [["a", "b", "c"], ["d"], []]
     assert recall_of([["a", "x"], ["d", "y"], ["z"]], best, 2) == pytest.approx((0.5 + 1.0) / 2)
     assert np.isnan(recall_of([["a", "x"]], best[2:], 2))
     draw, ids = np.random.default_rng(0), [f"i{place}" for place in range(30)]
@@ -160,16 +160,15 @@ def test_recall_is_of_the_best_of_all_and_terms_as_dense_rows_score_alike():
     bags[:, 5] = 0  # a term that no picture has
     asked = csr_array(np.eye(8, dtype=np.float32)[[2, 5]])
     items = SparseEmbeddings(ids, csr_array(bags), list("abcdefgh"), "e", "d", "image", {"items": "30 items"})
-    first, nothing = best_ids(items, asked, 30).tolist()
     found = [ids[one] for one in np.argsort(-bags[:, 2], kind="stable") if bags[one, 2] > 0]
-    assert (first, nothing) == (found + [None] * (30 - len(found)), [None] * 30)
     for gigabytes, count in ((1.0, 30), (10 * 7 * 4 / 2**30, 10)):
-        few, rows = as_dense(Items(items, asked, asked), gigabytes)
-        assert rows.items.rows.shape == (count, 7)
-        assert np.allclose(rows.queries @ rows.items.rows.T, asked @ bags[:count].T)
-        assert few.items.about["items"].startswith("the first 10 of 30" if count == 10 else "30 items")
-        best = (best_ids(one.items, one.queries, 2)[0].tolist() for one in (few, rows))
-        assert next(best) == next(best)
+        dense, terms = as_dense(items, gigabytes)
+        assert dense.rows.shape == (count, 7)
+        assert np.allclose(asked[:, terms].toarray() @ dense.rows.T, asked @ bags[:count].T)
+        assert dense.about["items"].startswith("the first 10 of 30" if count == 10 else "30 items")
+        few = replace(items, ids=ids[:count], rows=items.rows[:count])
+        for rows, queries in ((few, asked), (dense, asked[:, terms].toarray())):
+            assert best_of(rows, queries, with_terms=True) == [[i for i in found if i in few.ids], []]
 
 
 @pytest.fixture(scope="module")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,8 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.index import ENGINES, Hits, Index, build_index
+from diptych.index import ENGINES, Hits, build_index
+from diptych.index.engines.hnsw import faiss_threads
 from diptych.metrics import top_k
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.sparse.measures import flops
@@ -33,10 +33,10 @@ from diptych.studies.sparse import Head, dense_base, head_of, refuse_positives
 from diptych.studies.study import PUBLISHED, Row
 from diptych.studies.verdict import Measured
 
-CUTOFFS = (10, 100, 1000)
+_CUTOFFS = (10, 100, 1000)
 _SECONDS = 8.0  # of one cut-off, at most
 _LEAST = 0.4  # so long at least, so that fast engines are timed at all
-_CHUNK, _FIRST = 64, 3  # queries of a batch, and of the first one, which is not counted
+_BATCH, _FIRST = 64, 3  # queries of a batch, and of the first one, which is not counted
 _SLOW = 1.0  # seconds of the first queries, from which batches have an eighth of the queries
 _TICK = 1e-6  # what a clock can tell
 _ONE_BY_ONE = 50
@@ -44,8 +44,8 @@ _SAMPLE = 32  # queries by which an approximate engine measures its recall when 
 _RECALL_QUERIES = 200
 _BLOCK, _SEED = 8192, 36  # of copies with noise
 
-Search = Callable[[slice, int], Hits]
-"""From which of the queries ask, and k, to hits."""
+Best = Sequence[Sequence[str]]  # ids of the exactly best items, per query
+Search = Callable[..., Hits]  # of which of the queries, k and options, to hits
 
 
 class SearchOptions(Options):
@@ -66,7 +66,8 @@ class SearchOptions(Options):
 class Searched:
     """A way of searching that is there to be timed."""
 
-    base: DenseRows | Head
+    dense: DenseRows
+    head: Head | None  # None: dense rows are searched
     options: SearchOptions
 
 
@@ -81,186 +82,139 @@ class Searches(Source):
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
         """Open the rows of its base."""
         base, options = plan.study.row(str(row.base)), search_options(plan, row)
-        rows = head_of(plan, base) if base.kind == "head" else dense_base(plan, row)
-        dense = rows.dense if isinstance(rows, Head) else rows
-        images = dense.encoded(dense.data.test).images
-        state = rows.sparsifier.fingerprint if isinstance(rows, Head) else images.encoder
-        subject = Subject(Searched(rows, options), dense.collection, plan.features)
-        return Made(subject, (state, fingerprint(options.model_dump(mode="json"))), given=dense.source)
+        head = head_of(plan, base) if base.kind == "head" else None
+        dense = head.dense if head else dense_base(plan, row)
+        made_by = head.sparsifier.fingerprint if head else dense.encoded(dense.data.test).images.encoder
+        subject = Subject(Searched(dense, head, options), dense.collection, plan.features)
+        return Made(subject, (made_by, fingerprint(options.model_dump(mode="json"))), given=dense.source)
 
 
 def search_options(plan: Plan, row: Row) -> SearchOptions:
     """Return how a row is searched."""
-    start, given = "options.", plan.options_of(row)
-    own = {key: value for key, value in given.items() if not key.startswith(start)}
-    options = {key.removeprefix(start): value for key, value in given.items() if key.startswith(start)}
-    return SearchOptions.read({"options": options, **own}, "options of the search", RecipeError)
+    start, values = "options.", plan.options_of(row)
+    of_engine = {key.removeprefix(start): values.pop(key) for key in list(values) if key.startswith(start)}
+    return SearchOptions.read({"options": of_engine, **values}, "options of the search", RecipeError)
 
 
-@dataclass(frozen=True)
-class Items:
-    """What is searched, and by what: all terms, and own terms alone."""
+def _items_of(run: Searched) -> tuple[Any, Any, Any]:
+    """Return rows of as many images as are chosen, kept in the base's folder, and rows of evenly spaced captions.
 
-    items: Embeddings | SparseEmbeddings
-    queries: Any
-    own: Any
-
-
-def items_of(base: DenseRows | Head, chosen: SearchOptions) -> Items:
-    """Return what a base makes of as many images as are chosen, kept in its folder, and of evenly spaced captions."""
-    dense, name = base.dense if isinstance(base, Head) else base, f"items/{chosen.items}-{chosen.noise:g}"
-    items, texts = _grown(dense, chosen, dense.folder / name), dense.encoded(dense.data.test).texts
-    places = np.linspace(0, len(texts) - 1, min(chosen.queries, len(texts))).round().astype(np.int64)
-    if isinstance(base, DenseRows):
-        queries = np.ascontiguousarray(np.asarray(texts.rows)[places], dtype=np.float32)
-        return Items(items, queries, queries)
-    folder = base.folder / name / "rows"
-    there = SparseEmbeddings.open(folder) if SparseEmbeddings.is_at(folder) else None
-    if there is None or (there.about["head"], there.data) != (base.sparsifier.fingerprint, items.data):
-        base.sparsifier.embed(items).save(folder)
-    rows = base.sparsified(dense.data.test)
-    return Items(SparseEmbeddings.open(folder), rows.texts.rows[places], rows.unexpanded.rows[places])
+    Captions have all their terms, and own terms alone; dense rows are the same twice.
+    """
+    dense, head, options = run.dense, run.head, run.options
+    folder = f"items/{options.items}-{options.noise:g}"
+    images, captions = _images_of(dense, options, dense.folder / folder), dense.encoded(dense.data.test).texts
+    places = np.linspace(0, len(captions) - 1, min(options.queries, len(captions))).round().astype(np.int64)
+    if head is None:
+        queries = np.ascontiguousarray(np.asarray(captions.rows)[places], dtype=np.float32)
+        return images, queries, queries
+    file = head.folder / folder / "rows"
+    kept = SparseEmbeddings.open(file) if SparseEmbeddings.is_at(file) else None
+    if kept is None or (kept.about["head"], kept.data) != (head.sparsifier.fingerprint, images.data):
+        head.sparsifier.embed(images).save(file)
+    test = head.sparsified(dense.data.test)
+    return SparseEmbeddings.open(file), test.texts.rows[places], test.unexpanded.rows[places]
 
 
-def as_dense(there: Items, gigabytes: float) -> tuple[Items, Items]:
-    """Return as many bags of terms as fit into memory, and the same as dense rows of the terms that any of all has."""
-    items = there.items
-    assert isinstance(items, SparseEmbeddings)
-    has = np.bincount(items.rows.indices, minlength=items.width) > 0
-    has[0] |= not has.any()
-    terms = np.flatnonzero(has)
-    count = min(len(items), max(1, int(gigabytes * 2**30 / (4 * len(terms)))))
-    first = "" if count == len(items) else f"the first {count:,} of "
-    about = {**items.about, "items": f"{first}{items.about['items']}, as dense rows of {len(terms):,} terms"}
-    few = replace(items, ids=list(items.ids[:count]), rows=items.rows[:count], about=about)
-    rows, queries, own = (part[:, terms].toarray() for part in (few.rows, there.queries, there.own))
-    dense = Embeddings(few.ids, rows, items.encoder, items.data, items.kind, about)
-    return replace(there, items=few), Items(dense, queries, own)
-
-
-def _grown(dense: DenseRows, chosen: SearchOptions, folder: Path) -> Embeddings:
+def _images_of(dense: DenseRows, options: SearchOptions, folder: Path) -> Embeddings:
     """Return images of all splits, those of the test split first, and where these are too few noisy copies."""
     parts = [dense.encoded(split).images for split in reversed(dense.splits)]
-    data = fingerprint([part.data for part in parts], chosen.items, chosen.noise, _SEED)
-    if Embeddings.is_at(folder) and (found := Embeddings.open(folder)).data == data:
-        return found
-    ids = [name for part in parts for name in part.ids]
-    there, all_ids = len(ids), [f"{ids[at % len(ids)]}#{at // len(ids)}" for at in range(chosen.items)]
-    more = f", then copies with noise of {chosen.noise:g}" if chosen.items > there else ""
-    about = f"{chosen.items:,} items: {min(there, chosen.items):,} pictures of all splits{more}"
-    blocks = with_copies(np.concatenate([part.rows for part in parts]), chosen.items, chosen.noise)
-    rows = np.concatenate(list(blocks))
-    replace(parts[0], ids=all_ids, rows=rows, data=data, about={"items": about}).save(folder)
+    data = fingerprint([part.data for part in parts], options.items, options.noise, _SEED)
+    if Embeddings.is_at(folder) and (kept := Embeddings.open(folder)).data == data:
+        return kept
+    names, count = [name for part in parts for name in part.ids], options.items
+    ids = [f"{names[place % len(names)]}#{place // len(names)}" for place in range(count)]
+    copies = f", then copies with noise of {options.noise:g}" if count > len(names) else ""
+    about = {"items": f"{count:,} items: {min(len(names), count):,} pictures of all splits{copies}"}
+    rows = with_copies(np.concatenate([part.rows for part in parts]), count, options.noise)
+    replace(parts[0], ids=ids, rows=rows, data=data, about=about).save(folder)
     return Embeddings.open(folder)
 
 
-def with_copies(rows: np.ndarray, wanted: int, noise: float) -> Iterator[np.ndarray]:
-    """Yield rows, then copies with noise, in blocks; a block's noise is a function of its place."""
-    there, width = rows.shape
-    for start in track(range(0, wanted, _BLOCK), "making items", unit="blocks"):
-        places = np.arange(start, min(start + _BLOCK, wanted))
-        block = rows[places % there].astype(np.float32)
+def with_copies(rows: np.ndarray, count: int, noise: float) -> np.ndarray:
+    """Return ``count`` rows: ``rows``, then copies with noise; that of a block is a function of its place."""
+    found = np.resize(rows.astype(np.float32), (count, rows.shape[1]))
+    for start in track(range(0, count, _BLOCK), "making items", unit="blocks"):
+        block = found[start : start + _BLOCK]
         lengths = np.linalg.norm(block, axis=1, keepdims=True)
         random = np.random.default_rng((_SEED, start)).standard_normal(block.shape, dtype=np.float32)
-        copies = block + np.float32(noise / np.sqrt(width)) * lengths * random
+        copies = block + np.float32(noise / np.sqrt(rows.shape[1])) * lengths * random
         copies *= lengths / np.maximum(np.linalg.norm(copies, axis=1, keepdims=True), 1e-12)
-        yield np.where((places >= there)[:, None], copies, block).astype(np.float32)
+        first_copy = max(0, len(rows) - start)
+        block[first_copy:] = copies[first_copy:]
+    return found
+
+
+def as_dense(items: SparseEmbeddings, gigabytes: float) -> tuple[Embeddings, np.ndarray]:
+    """Return as many bags of terms as fit into memory as dense rows, and their columns: the terms that any bag has."""
+    terms = np.unique(items.rows.indices) if items.rows.nnz else np.zeros(1, dtype=np.int32)
+    count = min(len(items), max(1, int(gigabytes * 2**30 / (4 * len(terms)))))
+    first = "" if count == len(items) else f"the first {count:,} of "
+    about = {**items.about, "items": f"{first}{items.about['items']}, as dense rows of {len(terms):,} terms"}
+    rows = items.rows[:count, terms].toarray()
+    return Embeddings(list(items.ids[:count]), rows, items.encoder, items.data, items.kind, about), terms
 
 
 @dataclass(frozen=True)
 class Searching(Measuring):
-    """Throughput, latency and recall of a way of searching, at 10, 100 and 1,000 items.
-
-    ``throughput @10`` is in queries per second, in batches; ``latency @10`` in milliseconds of a query that comes
-    alone, and counted as published the reciprocal of the throughput. ``recall @10`` is of the exactly best items by
-    the same rows, with expansion.
-    """
+    """Throughput in batches (queries per second), latency of a query that comes alone (milliseconds; as published
+    the reciprocal of the throughput), and recall of the exactly best by all terms, at 10, 100 and 1,000 items."""
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Build the index and time it, one thread."""
-        base, chosen = subject.run.base, subject.run.options
-        bags, engine = items_of(base, chosen), ENGINES.get(chosen.engine)
-        as_terms = isinstance(base, Head) and engine.vectors == "sparse"
-        there = bags
-        if isinstance(base, Head) and not as_terms:
-            bags, there = as_dense(bags, chosen.dense_gb)
-        values: dict[str, float] = {}
-        asked, efforts = int(there.queries.shape[0]), []
-        with single_thread():
-            sample = there.queries[:_SAMPLE] if engine.approximate else None
-            index = build_index(there.items, chosen.engine, sample=sample, **chosen.options)
-            best = best_ids(bags.items, bags.queries)  # of items without a term in common none is best
-            for k in CUTOFFS:
-                effort = _effort(index, there, chosen, k, best) if chosen.equal_recall else {}
-                rate, alone, ids = time_search(_search(index, there, chosen, **effort), asked, k)
+        run, options = subject.run, subject.run.options
+        items, queries, own = _items_of(run)
+        engine, count = ENGINES.get(options.engine), int(queries.shape[0])
+        values, efforts = dict[str, float](), list[str]()
+        if run.head is not None and engine.vectors == "dense":
+            items, terms = as_dense(items, options.dense_gb)
+            queries, own = queries[:, terms].toarray(), own[:, terms].toarray()
+        elif run.head is not None and not engine.two_stages:  # all items are scored
+            values["FLOPs"] = flops(own if options.own_terms else queries, items.rows)
+
+        def search(part: slice, k: int, **effort: Any) -> Hits:
+            """Search by some of the queries; a cascade's first stage has the captions' own terms."""
+            if options.own_terms and engine.two_stages:
+                return index.search(queries[part], k, first=own[part], **effort)
+            return index.search((own if options.own_terms else queries)[part], k, **effort)
+
+        with faiss_threads(1):
+            sample = queries[:_SAMPLE] if engine.approximate else None
+            index = build_index(items, options.engine, sample=sample, **options.options)
+            best = best_of(items, queries, run.head is not None)
+            for k in _CUTOFFS:
+                effort = _effort(search, len(items), best, k, options.recall) if options.equal_recall else {}
+                rate, latency, ids = time_search(partial(search, **effort), count, k)
                 values |= {
                     f"throughput @{k}": rate,
-                    f"latency @{k}": alone,
+                    f"latency @{k}": latency,
                     f"latency @{k}{PUBLISHED}": 1000 / rate,
                     f"recall @{k}": 100 * recall_of(ids, best, k),
                 }
                 efforts += [f"{name} {value} @{k}" for name, value in effort.items()]
         # Queries without terms find nothing, and have no recall.
         values = {name: value for name, value in values.items() if not math.isnan(value)}
-        if as_terms and not engine.two_stages:  # of what is scored against all items
-            values["FLOPs"] = flops(there.own if chosen.own_terms else there.queries, there.items.rows)
-        on = Measured(subject.collection.name, "all", len(there.items), asked)
-        return (Measurement(values, on, _protocol(bags, chosen, index, efforts)),)
+        threads = os.environ.get("OMP_NUM_THREADS", "all cores")
+        protocol = [
+            items.about["items"],
+            f"{count:,} test captions, evenly spaced{', own terms' if options.own_terms else ''}",
+            index.describe(),
+            ", ".join([*(f"{name} {value}" for name, value in index.options.items()), *efforts]),
+            f"processor time of one thread (matrix products: OMP_NUM_THREADS {threads})",
+            "batches of 64, of 8 where a query takes a quarter of a second",
+            f"recall of the exactly best by {'all terms' if run.head else 'the dense rows'}, on 200 captions or as "
+            "many as there was time for",
+        ]
+        on = Measured(subject.collection.name, "all", len(items), count)
+        return (Measurement(values, on, "; ".join(part for part in protocol if part)),)
 
 
-def _search(index: Index, there: Items, chosen: SearchOptions, **options: Any) -> Search:
-    """Return a search by some of the queries; a cascade's first stage has the captions' own terms."""
-    in_stages = chosen.own_terms and index.engine().two_stages
-    queries = there.own if chosen.own_terms and not in_stages else there.queries
-
-    def search(part: slice, k: int) -> Hits:
-        first = {"first": there.own[part]} if in_stages else {}
-        return index.search(queries[part], k, **first, **options)
-
-    return search
-
-
-def _effort(index: Index, there: Items, chosen: SearchOptions, k: int, best: np.ndarray) -> dict[str, int]:
-    """Return the option that finds the share of the best that is wanted."""
+def _effort(search: Search, items: int, best: Best, k: int, recall: float) -> dict[str, Any]:
+    """Return the option of the search that finds the share of the best that is wanted."""
     effort = max(16, k)
-    while effort < len(there.items):
-        hits = _search(index, there, chosen, ef_search=effort)(slice(0, len(best)), k)
-        if recall_of(hits.ids, best, k) >= chosen.recall:
-            break
+    while effort < items and recall_of(search(slice(len(best)), k, ef_search=effort).ids, best, k) < recall:
         effort *= 2
     return {"ef_search": effort}
-
-
-def _protocol(there: Items, chosen: SearchOptions, index: Index, efforts: list[str]) -> str:
-    threads = os.environ.get("OMP_NUM_THREADS", "all cores")
-    by = "all terms" if isinstance(there.items, SparseEmbeddings) else "the dense rows"
-    own = ", own terms" if chosen.own_terms else ""
-    parts = [
-        there.items.about["items"],
-        f"{there.queries.shape[0]:,} test captions, evenly spaced{own}",
-        index.describe(),
-        ", ".join([*(f"{name} {value}" for name, value in index.options.items()), *efforts]),
-        f"processor time of one thread (matrix products: OMP_NUM_THREADS {threads})",
-        "batches of 64, of 8 where a query takes a quarter of a second",
-        f"recall of the exactly best by {by}, on 200 captions or as many as there was time for",
-    ]
-    return "; ".join(part for part in parts if part)
-
-
-@contextmanager
-def single_thread() -> Iterator[None]:
-    """Let Faiss and compiled loops have one thread; matrix products have as many as OMP_NUM_THREADS says."""
-    import faiss
-    import numba
-
-    before = faiss.omp_get_max_threads(), numba.get_num_threads()
-    faiss.omp_set_num_threads(1)
-    numba.set_num_threads(1)
-    try:
-        yield
-    finally:
-        faiss.omp_set_num_threads(before[0])
-        numba.set_num_threads(before[1])
 
 
 def time_search(search: Search, queries: int, k: int) -> tuple[float, float, list[Sequence[str]]]:
@@ -269,44 +223,34 @@ def time_search(search: Search, queries: int, k: int) -> tuple[float, float, lis
     Each is in processor time and stops after eight seconds; the first few queries, which may compile, are not counted.
     """
 
-    def timed(part: slice) -> tuple[float, Hits]:
+    def timed(start: int, count: int) -> tuple[float, Hits]:
         begun = time.process_time()
-        hits = search(part, k)
+        hits = search(slice(start, start + count), k)
         return time.process_time() - begun, hits
 
-    first = timed(slice(0, min(_FIRST, queries)))[0] + timed(slice(0, 1))[0]
-    chunk = _CHUNK if first < _SLOW else _CHUNK // 8
+    first = timed(0, _FIRST)[0] + timed(0, 1)[0]
+    batch = _BATCH if first < _SLOW else _BATCH // 8
     done, spent, ids = 0, 0.0, list[Sequence[str]]()
-    for start in itertools.cycle(range(0, queries, chunk)):
-        part = slice(start, min(start + chunk, queries))
-        seconds, hits = timed(part)
-        if done < queries:
-            ids += hits.ids
-        done, spent = done + part.stop - start, spent + seconds
-        if spent >= _SECONDS or (done >= queries and spent >= _LEAST):
-            break
-    alone, total = 0, 0.0
-    while alone < min(_ONE_BY_ONE, queries) and total < _SECONDS:
-        total += timed(slice(alone, alone + 1))[0]
-        alone += 1
-    return done / max(spent, _TICK), 1000 * max(total, _TICK) / alone, ids
+    while spent < _SECONDS and (done < queries or spent < _LEAST):
+        seconds, hits = timed(done % queries, batch)
+        ids += hits.ids if done < queries else []
+        done, spent = done + len(hits), spent + seconds
+    single = list[float]()
+    while len(single) < min(_ONE_BY_ONE, queries) and sum(single) < _SECONDS:
+        single.append(timed(len(single), 1)[0])
+    return done / max(spent, _TICK), 1000 * max(sum(single), _TICK) / len(single), ids
 
 
-def recall_of(ids: Sequence[Sequence[str]], best: np.ndarray, k: int) -> float:
+def best_of(items: Embeddings | SparseEmbeddings, queries: Any, with_terms: bool) -> Best:
+    """Return the exactly best of the queries that recall is measured on; without a common term none is best."""
+    find = sparse_top_k if isinstance(items, SparseEmbeddings) else top_k
+    places, scores = find(queries[:_RECALL_QUERIES], items.rows, min(_CUTOFFS[-1], len(items)))
+    is_best = (scores > 0) | (not with_terms)
+    return [[items.ids[at] for at in row[best].tolist()] for row, best in zip(places, is_best, strict=True)]
+
+
+def recall_of(found: Sequence[Sequence[str]], best: Best, k: int) -> float:
     """Return the mean share of a query's ``k`` exactly best items that are among those found; NaN without any."""
-    shares = []
-    for found, wanted in zip(ids, best[:, :k], strict=False):
-        if there := {name for name in wanted if name is not None}:
-            shares.append(len(there & set(found)) / len(there))
+    pairs = [(set(ids), wanted[:k]) for ids, wanted in zip(found, best, strict=False) if wanted]
+    shares = [len(ids.intersection(wanted)) / len(wanted) for ids, wanted in pairs]
     return sum(shares) / len(shares) if shares else math.nan
-
-
-def best_ids(items: Embeddings | SparseEmbeddings, queries: Any, k: int = CUTOFFS[-1]) -> np.ndarray:
-    """Return (asked, k) ids of the exactly best items of the queries that recall is measured on, None where fewer."""
-    asked, k = queries[:_RECALL_QUERIES], min(k, len(items))
-    if isinstance(items, SparseEmbeddings):
-        places, _ = sparse_top_k(asked, items.rows, k)
-    else:
-        places, _ = top_k(asked, np.ascontiguousarray(items.rows), k)
-    found: np.ndarray = np.array([*items.ids, None], dtype=object)[places]  # -1, no item, is None
-    return found

@@ -1,4 +1,4 @@
-"""Heads that make bags of terms of dense rows: trained, and measured by what they keep, cost and say."""
+"""Heads that make bags of terms of dense rows: trained, and measured by what they keep, cost and mean."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ _PER_CAPTION = ("R@1", "R@5", "MRR@10")
 _FOLDER = "measured"
 _WIDTH = 100  # of static embeddings that are made of captions
 _EXAMPLES, _TERMS, _SIDE = 6, 10, 112
+_open_embedding = lru_cache(1)(StaticEmbedding.open)
 
 
-class Chosen(Options):
+class MeasureOptions(Options):
     """What a user chose about measuring (``--set measure.KEY=VALUE``)."""
 
     words: str | None = None  # word vectors or a masked language model, for Semantic@k
@@ -80,7 +81,7 @@ def head_of(plan: Plan, row: Row, seed: int = BASE_SEED) -> Head:
 
 
 def refuse_positives(named: str | None) -> None:
-    """See that no further judgements are asked for."""
+    """Refuse further judgements."""
     if named is not None:
         what = f"--positives {named}: heads are measured on the collection's own pairs"
         raise UsageError(what, "leave --positives out")
@@ -93,20 +94,20 @@ class Heads(Source):
         """See that the options exist, and that word vectors can be opened."""
         refuse_positives(plan.choices.positives)
         _options(plan, row)
-        words = Chosen.read(plan.choices.below(MEASURE), MEASURE).words
+        words = MeasureOptions.read(plan.choices.below(MEASURE), MEASURE).words
         if words is not None:
-            _embedding(words)
+            _open_embedding(words)
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
-        """Train it, go on with it, or find it there."""
+        """Train it, resume it, or find it there."""
         from diptych.sparse.pairs import PairedRows
         from diptych.sparse.task import HeadFolder
         from diptych.sparse.training import train_sparsifier
 
-        target, dense = plan.target(row, seed), dense_base(plan, row)
-        folder, options = HeadFolder(target / "training"), _options(plan, row, seed)
-        doing = "there already" if folder.finished else "goes on" if folder.begun else "training"
-        logger.info(f"{what}: {doing}")
+        target, dense, options = plan.target(row, seed), dense_base(plan, row), _options(plan, row, seed)
+        folder = HeadFolder(target / "training")
+        state = "there already" if folder.finished else "goes on" if folder.begun else "training"
+        logger.info(f"{what}: {state}")
         train, validation = (  # embedding them is no part of the head's cost
             PairedRows.of(dense.encoded(split), dense.collection.split(split).captions)
             for split in dense.splits[:2]
@@ -130,21 +131,16 @@ def _options(plan: Plan, row: Row, seed: int = BASE_SEED) -> SparsifyOptions:
     return sparsify_options({**plan.options_of(row), "seed": seed})
 
 
-@lru_cache(1)
-def _embedding(source: str) -> StaticEmbedding:
-    return StaticEmbedding.open(source)
-
-
 @dataclass(frozen=True)
 class SparseRetrieval(Measuring):
     """Captions asking for images of the test split, by dense rows or by a head's; of a head also what it costs and
-    says, and how far it agrees with its dense rows. Shares and correlations are in per cent, Kendall's τ is not."""
+    means, and how far it agrees with its dense rows. Shares and correlations are in per cent, Kendall's τ is not."""
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Measure; values per caption are kept in the row's folder."""
         refuse_positives(subject.positives)
         if isinstance(subject.run, Head):
-            return (_of_head(subject.run, Chosen.read(subject.measuring, MEASURE).words),)
+            return (_of_head(subject.run, MeasureOptions.read(subject.measuring, MEASURE).words),)
         return (_of_dense(subject),)
 
 
@@ -163,37 +159,31 @@ def _of_head(head: Head, words: str | None) -> Measurement:
     from diptych.sparse.evaluate import measure_sparsified
 
     split, vocabulary = head.dense.data.test, head.sparsifier.vocabulary
-    part, encoded, rows = (
-        head.dense.collection.split(split),
-        head.dense.encoded(split),
-        head.sparsified(split),
-    )
-    embedding = _static_embedding(head, words)
+    part, encoded = head.dense.collection.split(split), head.dense.encoded(split)
+    rows, embedding = head.sparsified(split), _static_embedding(head, words)
     found = measure_sparsified(encoded, rows, vocabulary, part.captions, embedding=embedding)
     exact = exact_at(rows.texts.rows, rows.caption_terms, _TERMS, left_out=vocabulary.special)
-    faithful, deviation = found.faithful["t2i"], found.deviation
-    assert deviation.semantic is not None  # there is an embedding
+    faithful = found.faithful["t2i"]
+    names = {"Exact@20": "exact", "Semantic@20": "semantic", "overlap@10": "overlap t2i"}
+    shares = {column: found.values[name] for column, name in names.items()}
     values = {
         **_retrieval(found.sparse),
         "FLOPs": found.flops,
         "terms per image": found.nonzeros["images"],
         "terms per caption": found.nonzeros["texts"],
         "Exact@10": 100 * float(exact.mean()),
-        "Exact@20": 100 * deviation.exact,
-        "Semantic@20": 100 * deviation.semantic,
+        **{name: 100 * float(values.mean()) for name, values in shares.items()},
         **{f"ρ-{name}": 100 * value for name, value in faithful.pearson.items()},
-        "overlap@10": 100 * faithful.overlap,
         "Kendall τ": faithful.kendall,
     }
     # What is not defined, as the correlation with a constant, is no value.
     values = {name: value for name, value in values.items() if not math.isnan(value)}
-    columns = {"Exact@20": "exact", "Semantic@20": "semantic", "overlap@10": "overlap t2i"}
-    of_captions = {column: 100 * found.values[name] for column, name in columns.items()}
     # Other words are another measurement, and studies may differ in them.
     kept = _FOLDER if words is None else f"{_FOLDER}/{fingerprint(words)}"
     places = np.linspace(0, part.n_images - 1, min(_EXAMPLES, part.n_images)).round().astype(int)
     examples = [_example(head, rows, part, place) for place in places.tolist()]
-    keep(head.folder / kept, _per_caption(found.sparse) | of_captions, encoded.caption_image, examples)
+    per_caption = _per_caption(found.sparse) | {name: 100 * values for name, values in shares.items()}
+    keep(head.folder / kept, per_caption, encoded.caption_image, examples)
     on = Measured(part.name, split, part.n_images, part.n_captions)
     return Measurement(values, on, found.line(), kept=kept)
 
@@ -210,7 +200,7 @@ def _static_embedding(head: Head, named: str | None) -> StaticEmbedding:
     """Return what is named, else the model whose terms the head has, else terms' co-occurrence in training captions."""
     source = named or head.sparsifier.options.vocabulary.source
     if source is not None:
-        return _embedding(source)
+        return _open_embedding(source)
     vocabulary = head.sparsifier.vocabulary
     captions = head.dense.collection.split(head.dense.data.train).captions
     vectors = term_vectors(vocabulary.caption_terms(captions), _WIDTH, seed=0)

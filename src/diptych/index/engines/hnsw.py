@@ -6,7 +6,8 @@ Navigable Small World graphs", TPAMI 2020.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,6 +31,18 @@ def _faiss() -> Any:
     import faiss
 
     return faiss
+
+
+@contextmanager
+def faiss_threads(number: int) -> Iterator[None]:
+    """Let Faiss have so many threads; 0: as many as it has."""
+    faiss = _faiss()
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
 
 
 class HnswIndex(LocalIndex):
@@ -78,17 +91,14 @@ class HnswIndex(LocalIndex):
     def _link(self, rows: np.ndarray) -> None:
         """Take ``rows`` into the graph, behind those that are there."""
         self._view = None  # Faiss may move its rows
-        faiss = _faiss()
-        before = faiss.omp_get_max_threads()
-        faiss.omp_set_num_threads(int(self.options["threads"]) or before)
-        try:
-            with task("building the hnsw graph", len(rows), "items") as bar:
-                for start in range(0, len(rows), _BLOCK):
-                    block = np.ascontiguousarray(rows[start : start + _BLOCK])
-                    self._graph.add(block)
-                    bar.advance(len(block))
-        finally:
-            faiss.omp_set_num_threads(before)
+        with (
+            faiss_threads(int(self.options["threads"])),
+            task("building the hnsw graph", len(rows), "items") as bar,
+        ):
+            for start in range(0, len(rows), _BLOCK):
+                block = np.ascontiguousarray(rows[start : start + _BLOCK])
+                self._graph.add(block)
+                bar.advance(len(block))
 
     def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
         if not self._storage.codes.is_owned:  # mapped rows cannot grow

@@ -28,20 +28,15 @@ _KINDS = ("caption", "image")
 
 def overlap(evidence: Evidence) -> list[Finding]:
     """Judge the mean overlap of the top 10: over heads, or as it is printed, in a row of its own."""
-    printed = evidence.figure("overlap", "overlap@10") is not None
-    rows = ["overlap"] if printed else list(_HEADS)
+    rows = _HEADS if evidence.figure("overlap", "overlap@10") is None else ("overlap",)
     numbers = ", ".join(f"[{row}]" for row in rows)
     return [Formula.parse(f"60 <= mean({numbers}) <= 80", "overlap@10").judge(evidence)]
 
 
 def trade_off(study: Study, evidence: Evidence) -> Further:
     """Return Figure 3.2: retrieval against FLOPs here and as printed, and the overlap of the top 10."""
-    printed = printed_evidence(study.published, _PRINTED)
-    charts = [
-        _against_flops(evidence, "Measured here"),
-        _against_flops(printed, f"As printed, {_PRINTED}"),
-        _overlaps(study, evidence),
-    ]
+    printed = _against_flops(printed_evidence(study.published, _PRINTED), f"As printed, {_PRINTED}")
+    charts = [_against_flops(evidence, "Measured here"), printed, _overlaps(study, evidence)]
     return Further(
         charts=[chart for chart in charts if chart.series],
         title="Figure 3.2",
@@ -79,23 +74,24 @@ def examples(study: Study, evidence: Evidence) -> Further:
     """Return examples of Table 3.4: images with a caption, and what each row of the study makes of both."""
     from diptych.report.document import Card, Gallery
 
-    shown = {}
-    for row in study.rows:
-        for folder in evidence.kept.get(row.name, ())[:1]:
-            kept = kept_in(folder)
-            shown[row.name] = [] if kept is None else kept.examples
+    examples = {
+        row.name: kept.examples
+        for row in study.rows
+        for folder in evidence.kept.get(row.name, ())[:1]
+        if (kept := kept_in(folder)) is not None
+    }
     galleries = []
-    for each in zip(*shown.values(), strict=True):
+    for shown in zip(*examples.values(), strict=True):
         cards = [
             Card(
                 row,
                 label=study.row(row).label,
                 facts={kind: _listed(one[f"{kind} terms"]) for kind in _KINDS},
             )
-            for row, one in zip(shown, each, strict=True)
+            for row, one in zip(examples, shown, strict=True)
         ]
-        image = partial(_decoded, each[0]["picture"]) if each[0]["picture"] else None
-        galleries.append(Gallery("", cards, Card(each[0]["image"], image, each[0]["caption"])))
+        image = partial(_decoded, shown[0]["picture"]) if shown[0]["picture"] else None
+        galleries.append(Gallery("", cards, Card(shown[0]["image"], image, shown[0]["caption"])))
     return Further(
         charts=galleries,
         title="Examples",
