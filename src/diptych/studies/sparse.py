@@ -100,8 +100,7 @@ class Heads(Source):
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
         """Train it, resume it, or find it there."""
-        from diptych.sparse.pairs import PairedRows
-        from diptych.sparse.task import HeadFolder
+        from diptych.sparse.task import HeadFolder, PairedRows
         from diptych.sparse.training import train_sparsifier
 
         target, dense, options = plan.target(row, seed), dense_base(plan, row), _options(plan, row, seed)
