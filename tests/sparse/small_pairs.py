@@ -7,8 +7,8 @@ import numpy as np
 from diptych.encoders.embeddings import Embeddings
 from diptych.sparse.head import fresh_heads
 from diptych.sparse.options import SparsifyOptions
-from diptych.sparse.pairs import PairedRows
 from diptych.sparse.sparsifier import Sparsifier
+from diptych.sparse.task import PairedRows
 from diptych.sparse.vocabulary import TermVocabulary
 
 WORDS = ("dog", "cat", "man", "snow", "beach", "red", "bike", "runs", "jumps", "ball", "tree", "girl")

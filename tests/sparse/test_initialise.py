@@ -48,7 +48,7 @@ def test_a_masked_language_models_own_head(kind, tmp_path):
     vocabulary = TermVocabulary.pretrained(folder)
     start = starting_weights(vocabulary, HeadOptions(width=99), [], 0, folder)
     expected = parts(kind)
-    assert (start.width, start.start) == (WIDTH, "mlm")
+    assert start.projector.shape[1] == WIDTH
     np.testing.assert_array_equal(start.projector, expected["embeddings"])
     np.testing.assert_array_equal(start.bias, expected["bias"])
     np.testing.assert_array_equal(
@@ -108,7 +108,6 @@ def test_a_model_is_of_another_kind_or_its_weights_are_missing_or_damaged(tmp_pa
 
 def test_co_occurrence_is_what_starts_without_a_model():
     start = starting_weights(VOCABULARY, HeadOptions(width=6), CAPTIONS, 3)
-    assert start.start == "cooccurrence"
     assert start.norm_weight is start.norm_bias is None
     assert start.bias.shape == (len(PIECES),)
     np.testing.assert_array_equal(start.projector, term_vectors(VOCABULARY.caption_terms(CAPTIONS), 6, 3))
@@ -169,7 +168,7 @@ def test_the_largest_components_of_a_known_matrix():
 def test_terms_of_the_same_captions_have_vectors_alike():
     # Terms 0 and 1 always stand together, so do 2 and 3; 4 stands with either.
     topics = [[1, 1, 0, 0, 1], [1, 1, 0, 0, 0], [0, 0, 1, 1, 1], [0, 0, 1, 1, 0]]
-    vectors = term_vectors(csr_array(np.array(topics * 5, dtype=np.float32)), 4, seed=0, spread=0.5)
-    likeness = vectors @ vectors.T
+    vectors = term_vectors(csr_array(np.array(topics * 5, dtype=np.float32)), 4, seed=0)
+    likeness = vectors @ vectors.T / (0.02**2 * 4)  # of entries that spread by 0.02
     np.testing.assert_allclose(likeness[[0, 2], [1, 3]], 1.0, atol=1e-6)
     np.testing.assert_allclose(likeness[[0, 1], [2, 3]], 0.0, atol=1e-6)

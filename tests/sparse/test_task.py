@@ -17,10 +17,10 @@ from diptych.core.errors import UsageError
 from diptych.sparse.fused import Fused, FusedScores
 from diptych.sparse.head import SparseHead, fresh_heads, head_of
 from diptych.sparse.options import LossOptions
-from diptych.sparse.pairs import PairBatch
 from diptych.sparse.task import (
     HeadFolder,
     HeadTask,
+    PairBatch,
     distillation_loss,
     rate_share,
     rise,

@@ -11,8 +11,8 @@ from scipy.sparse import csr_array
 
 from diptych.core.context import stop_when
 from diptych.core.errors import DataError, Interrupted, MismatchError, NumericalError, UsageError
-from diptych.sparse.pairs import Pairs
 from diptych.sparse.sparsifier import Sparsifier
+from diptych.sparse.task import Pairs
 from diptych.sparse.training import train_sparsifier
 from diptych.training.run import TrainingFolder
 

@@ -17,7 +17,6 @@ from diptych.core.errors import DiptychError, Interrupted, MismatchError, UsageE
 from diptych.data import read_collection
 from diptych.data.scenes import make_scenes
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.index import build_index
 from diptych.sparse.measures import flops
 from diptych.sparse.options import sparsify_options
 from diptych.sparse.sparsified import SparsifiedCollection
@@ -168,9 +167,8 @@ def test_recall_is_of_the_best_of_all_and_terms_as_dense_rows_score_alike():
         assert np.allclose(asked[:, terms].toarray() @ dense.rows.T, asked @ bags[:count].T)
         assert dense.about["items"].startswith("the first 10 of 30" if count == 10 else "30 items")
         few = replace(items, ids=ids[:count], rows=items.rows[:count])
-        both = ((build_index(few), asked), (build_index(dense), asked[:, terms].toarray()))
-        for index, queries in both:
-            assert best_of(index, queries, with_terms=True) == [[i for i in found if i in few.ids], []]
+        for rows, queries in ((few, asked), (dense, asked[:, terms].toarray())):
+            assert best_of(rows, queries, with_terms=True) == [[i for i in found if i in few.ids], []]
 
 
 @pytest.fixture(scope="module")

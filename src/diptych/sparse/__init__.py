@@ -17,10 +17,10 @@ __getattr__, __dir__ = lazy_names(
         ".explain": "Contribution explain_match in_words readable top_terms",
         ".measures": "exact_at faithfulness flops nonzeros semantic_at",
         ".options": "SparsifyOptions sparsify_options",
-        ".pairs": "PairedRows",
         ".sparsified": "NamedSparse SparseEncoder SparseFolder SparsifiedCollection sparsify_collection",
         ".sparsifier": "Sparsifier",
         ".static": "StaticEmbedding",
+        ".task": "PairedRows",
         ".training": "train_sparsifier",
         ".vocabulary": "TermVocabulary",
     },
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from diptych.sparse.measures import semantic_at as semantic_at
     from diptych.sparse.options import SparsifyOptions as SparsifyOptions
     from diptych.sparse.options import sparsify_options as sparsify_options
-    from diptych.sparse.pairs import PairedRows as PairedRows
     from diptych.sparse.sparsified import NamedSparse as NamedSparse
     from diptych.sparse.sparsified import SparseEncoder as SparseEncoder
     from diptych.sparse.sparsified import SparseFolder as SparseFolder
@@ -50,5 +49,6 @@ if TYPE_CHECKING:
     from diptych.sparse.sparsified import sparsify_collection as sparsify_collection
     from diptych.sparse.sparsifier import Sparsifier as Sparsifier
     from diptych.sparse.static import StaticEmbedding as StaticEmbedding
+    from diptych.sparse.task import PairedRows as PairedRows
     from diptych.sparse.training import train_sparsifier as train_sparsifier
     from diptych.sparse.vocabulary import TermVocabulary as TermVocabulary

@@ -32,9 +32,6 @@ from diptych.sparse.static import StaticEmbedding
 from diptych.sparse.vocabulary import TermVocabulary
 
 _MEASURES = ("R@1", "R@5", "R@10", "MRR@10", "rsum")
-FAITHFUL_MEASURES = ("R@1", "R@5", "MRR@10")
-"""Whose values per query are correlated (thesis, Table 3.5)."""
-
 _WAYS = {"i2t": "image → text", "t2i": "text → image"}
 _LIST = 10  # items of a list that overlap and agreement are of
 
@@ -78,7 +75,10 @@ class SparseMeasures(Artifact, kind="sparse_measures", recreate="diptych sparse 
                 "words without a vector": _percent(deviation.unknown_words),
             }
         faithful = {
-            **{f"Pearson {one}": [_percent(way.pearson[one]) for way in ways] for one in FAITHFUL_MEASURES},
+            **{
+                f"Pearson {one}": [_percent(way.pearson[one]) for way in ways]
+                for one in next(iter(ways)).pearson
+            },
             f"overlap of the top {_LIST}": [_percent(way.overlap) for way in ways],
             "Kendall τ of the common items": [_number(way.kendall, 3) for way in ways],
         }
@@ -99,7 +99,7 @@ class SparseMeasures(Artifact, kind="sparse_measures", recreate="diptych sparse 
         ]
 
     def _kept(self, name: str, direction: str) -> list[Cell]:
-        label = f"{direction} {name}" if direction in DIRECTIONS else name
+        label = _label(name, direction)
         show, p = measure(name).show, self.p.get(label)
         values = [one.value(name, direction) for one in (self.dense, self.sparse)]
         chance = Cell("–") if p is None else Cell("< 0.001" if p < 0.001 else f"{p:.3f}", value=p)
@@ -119,6 +119,10 @@ class SparseMeasures(Artifact, kind="sparse_measures", recreate="diptych sparse 
     def line(self) -> str:
         """One line, to be printed with the numbers."""
         return "; ".join(f"{key} {value}" for key, value in self.about.items() if value is not None)
+
+
+def _label(name: str, direction: str) -> str:
+    return f"{direction} {name}" if direction in DIRECTIONS else name
 
 
 def _percent(share: float | None) -> Cell:
@@ -165,7 +169,6 @@ def measure_sparsified(
     if captions and len(captions) != len(texts):
         raise DataError(f"{len(captions):,} captions for {len(texts):,} rows of captions")
     truth = GroundTruth.from_caption_image(encoded.caption_image, len(encoded.images))
-    names = list(dict.fromkeys([*_MEASURES, *FAITHFUL_MEASURES]))
     data = {
         "dataset": encoded.about["dataset"],
         "split": encoded.about["split"] or "all",
@@ -179,21 +182,20 @@ def measure_sparsified(
         "expansion in use": "all terms" if texts.about.get("expansion", expand) else "own terms only",
     }
     dense_rows, rows = (encoded.images.rows, encoded.texts.rows), (images.rows, texts.rows)
-    dense = evaluate(*dense_rows, truth, names, similarity=encoded.similarity, ties="expected", about=data)
-    sparse = evaluate(*rows, truth, names, ties="expected", about={**data, **head})
-    deviation, values = measure_deviation(
-        texts.rows, sparsified.caption_terms, vocabulary, k, embedding, captions
+    dense = evaluate(
+        *dense_rows, truth, _MEASURES, similarity=encoded.similarity, ties="expected", about=data
     )
+    sparse = evaluate(*rows, truth, _MEASURES, ties="expected", about={**data, **head})
+    own = sparsified.caption_terms
+    deviation, values = measure_deviation(texts.rows, own, vocabulary, k, embedding, captions)
     faithful: dict[str, Faithfulness] = {}
     for direction in DIRECTIONS:
         best = similarity(encoded.similarity).best(*dense_rows, direction, _LIST)
         found = sparse_top_k(*(rows if direction == "i2t" else rows[::-1]), _LIST)
-        faithful[direction] = faithfulness(
-            dense, sparse, best, found, direction=direction, measures=FAITHFUL_MEASURES
-        )
+        faithful[direction] = faithfulness(dense, sparse, best, found, direction=direction)
         values[f"overlap {direction}"] = overlap_at(best[0], found[0])
     # The swaps of the other test, which is made as well, are not looked at: one is enough.
-    compared = compare({"dense": dense, "sparse": sparse}, names, test="t", samples=0, flips=1)
+    compared = compare({"dense": dense, "sparse": sparse}, _MEASURES, test="t", samples=0, flips=1)
     return SparseMeasures(
         about={
             **data,
@@ -212,9 +214,6 @@ def measure_sparsified(
         empty={"images": empty_share(images.rows), "texts": empty_share(texts.rows)},
         deviation=deviation,
         faithful=faithful,
-        p={
-            f"{one.direction} {one.measure}" if one.direction in DIRECTIONS else one.measure: one.p
-            for one in compared.differences
-        },
+        p={_label(one.measure, one.direction): one.p for one in compared.differences},
         values=values,
     )

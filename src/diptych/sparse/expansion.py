@@ -1,7 +1,7 @@
 """Which terms a caption's vector may have while a head learns (thesis ch. 3, Algorithm 1 and Eq. 3.6).
 
-A head that may use any term from the start makes the vocabulary a second dense space; one that may use
-the caption's own terms only learns what terms mean. Training goes from the second to the first.
+A head that may use any term from the start makes the vocabulary a second dense space; one that may use the caption's
+own terms only learns what terms mean. Training goes from the second to the first.
 """
 
 from __future__ import annotations
@@ -76,10 +76,7 @@ def _boolean(values: Any, like: Any) -> Any:
 
 
 def caption_probability(epoch: int, epochs: int, schedule: Schedule = "thesis") -> float:
-    """Return p_C in ``epoch`` (from 0): 0 at first, + 1 / epochs after each (Eq. 3.6), at most 1.
-
-    ``published``: + 1 / (0.95 · epochs).
-    """
+    """Return p_C in ``epoch`` (from 0): 0 at first, + 1 / epochs (published: / 0.95 epochs) after each (Eq. 3.6)."""
     return min(1.0, epoch / (epochs if schedule == "thesis" else _PUBLISHED_SHARE * epochs))
 
 
@@ -88,24 +85,20 @@ def word_probability(
 ) -> np.ndarray:
     """Return (|V|,) p_i^v in ``epoch`` (from 0): 1 − df at first, + df / epochs after each (Eq. 3.6), at most 1."""
     left = 1.0 - caption_probability(epoch, epochs, schedule)
-    probability: np.ndarray = 1.0 - np.asarray(document_frequency, dtype=np.float64) * left
-    return probability
+    return np.asarray(1.0 - np.asarray(document_frequency, dtype=np.float64) * left)
 
 
 class ExpansionControl:
-    """The draws of one training, each a function of (seed, epoch, step).
-
-    Args:
-        frequency: (|V|,) share of captions that contain each term.
-    """
+    """The draws of one training, each a function of (seed, epoch, step); ``frequency``: (|V|,) shares of captions."""
 
     def __init__(self, options: ExpansionOptions, frequency: np.ndarray, epochs: int, seed: int) -> None:
         self.options, self.epochs, self._frequency, self._seed = options, epochs, frequency, seed
 
     def probability(self, epoch: int) -> float:
         """Return how probable it is that a batch's captions may have other terms than their own."""
-        fixed = {"0": 0.0, "1": 1.0}.get(self.options.mode)
-        return caption_probability(epoch, self.epochs, self.options.schedule) if fixed is None else fixed
+        if self.options.mode in ("0", "1"):
+            return float(self.options.mode)
+        return caption_probability(epoch, self.epochs, self.options.schedule)
 
     def caption_draw(self, epoch: int, step: int) -> bool:
         """Return E_C of one batch: whether its captions may have other terms than their own."""
@@ -116,9 +109,8 @@ class ExpansionControl:
         if self.options.mode != "c+w":
             return None
         probability = word_probability(self._frequency, epoch, self.epochs, self.options.schedule)
-        places = np.arange(len(probability))
-        drawn: np.ndarray = draw_uniform(self._seed, _WORD_STREAM, epoch, step, places) < probability
-        return drawn
+        draws = draw_uniform(self._seed, _WORD_STREAM, epoch, step, np.arange(len(probability)))
+        return np.asarray(draws < probability)
 
     def allowed(self, epoch: int, step: int, in_caption: Any) -> Any:
         """Return (B, |V|) booleans of the kind of ``in_caption``: which weights stay; None when all do."""

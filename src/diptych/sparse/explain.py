@@ -28,52 +28,33 @@ if TYPE_CHECKING:
 
 
 class Contribution(NamedTuple):
-    """What one term, or one word of several, adds to the score of a match.
-
-    Attributes:
-        term: how it is written.
-        query: its weight in the query's row (of a word: the sum over its pieces).
-        item: its weight in the item's row, likewise.
-        contribution: the product of a term's two weights; they add up to the score.
-    """
+    """What one term, or one word of several, adds to the score of a match."""
 
     term: str
-    query: float
-    item: float
-    contribution: float
+    query: float  # its weight in the query's row (of a word: the sum over its pieces)
+    item: float  # its weight in the item's row, likewise
+    contribution: float  # the product of a term's two weights; they add up to the score
 
 
 def top_terms(
     row: csr_array, terms: Sequence[str], k: int, special: Collection[int] = ()
 ) -> list[tuple[str, float]]:
-    """Return the k heaviest terms of one row with their weights, fewer where it has fewer.
-
-    Args:
-        row: (1, |V|) sparse, e.g. ``rows[[7]]``.
-    """
+    """Return the k heaviest terms of a (1, |V|) row (``rows[[7]]``) with their weights, fewer where it has fewer."""
     one = _one(row, terms, "row")
-    weights = dict(zip(one.indices.tolist(), one.data.tolist(), strict=True))
-    columns = leading_terms(one, k, left_out=special)[0].tolist()
-    return [(terms[column], weights[column]) for column in columns if column >= 0]
+    columns = leading_terms(one, k, left_out=special)[0]
+    return [(terms[column], float(one[0, column])) for column in columns[columns >= 0].tolist()]
 
 
 def explain_match(query: csr_array, item: csr_array, terms: Sequence[str]) -> list[Contribution]:
-    """Return the terms that a query and an item have in common, by what they add to the score, most first.
+    """Return the terms that (1, |V|) rows of a query and an item have in common, by what they add to the score.
 
     The contributions are products of float32 weights, exact in float64; added in the order of the columns they
     are the score of exact search. Special terms are among them, for they are part of the score.
-
-    Args:
-        query: (1, |V|) sparse.
-        item: (1, |V|) sparse.
     """
     mine, theirs = _one(query, terms, "query"), _one(item, terms, "item")
-    common, left, right = np.intersect1d(
-        mine.indices, theirs.indices, assume_unique=True, return_indices=True
-    )
-    first, second = mine.data[left].astype(np.float64), theirs.data[right].astype(np.float64)
-    numbers = zip(first.tolist(), second.tolist(), (first * second).tolist(), strict=True)
-    found = [Contribution(terms[column], *own) for column, own in zip(common.tolist(), numbers, strict=True)]
+    common = np.intersect1d(mine.indices, theirs.indices, assume_unique=True).tolist()
+    weights = [(terms[column], float(mine[0, column]), float(theirs[0, column])) for column in common]
+    found = [Contribution(term, first, second, first * second) for term, first, second in weights]
     return sorted(found, key=lambda one: -one.contribution)
 
 
@@ -98,18 +79,16 @@ def readable(term: str, words: Iterable[tuple[str, Sequence[str]]] = ()) -> str:
     """Return a term as people read it: ``-ing`` for ``##ing``, with the word that it is a piece of."""
     if not term.startswith(CONTINUATION):
         return term
-    end = f"-{term.removeprefix(CONTINUATION)}"
-    word = next((word for word, pieces in words if term in pieces), None)
-    return end if word is None else f"{end} ({word})"
+    whole = next((f" ({word})" for word, pieces in words if term in pieces), "")
+    return f"-{term.removeprefix(CONTINUATION)}{whole}"
 
 
 def _one(row: csr_array, terms: Sequence[str], what: str) -> csr_array:
     if getattr(row, "ndim", 0) != 2 or row.shape[0] != 1:
         raise DataError(f"the {what} has shape {getattr(row, 'shape', None)}", "give one row: rows[[number]]")
     if row.shape[1] != len(terms):
-        raise MismatchError(
-            f"{len(terms)} terms for the {what} of {row.shape[1]}", "take the terms of the head that made it"
-        )
+        message = f"{len(terms)} terms for the {what} of {row.shape[1]}"
+        raise MismatchError(message, "take the terms of the head that made it")
     return canonical_rows(row, what)
 
 
@@ -177,26 +156,20 @@ class Match(NamedTuple):
 
 
 class BagReader:
-    """Images and captions of a part, sentences and files as bags of terms; the encoder is loaded when needed.
-
-    Args:
-        folder: of a head, of an index of its rows, or of what was embedded with it.
-        split: of the head's own data; the one that was measured where none is given.
-    """
+    """Images and captions of a part, sentences and files as bags of terms; the encoder is loaded when needed."""
 
     def __init__(self, folder: Path, split: str | None) -> None:
+        """Open a head, an index of its rows, or what was embedded with it; ``split``: of the head's own data."""
         origin = Origin.read(folder)
         if origin is None and (folder / "index.json").is_file():
             from diptych.index.storage import Header
 
             about = Header.open(folder).about
             origin = Origin.from_dict(about["origin"], folder / "index.json") if "origin" in about else None
-        if origin is None:
-            self.made = SparseFolder.open(folder)
-            origin = replace(self.made.origin, split=self.made.split)
-        else:
+        if origin is not None:
             check_still_there(origin.model, folder)
-            self.made = SparseFolder.open(origin.model)
+        self.made = SparseFolder.open(folder if origin is None else origin.model)
+        origin = origin or replace(self.made.origin, split=self.made.split)
         origin = replace(origin, split=split or origin.split)
         embedded = SparsifiedCollection.is_at(folder) and not split
         self.rows = SparsifiedCollection.open(folder) if embedded else self.made.rows(origin)
@@ -227,10 +200,8 @@ class BagReader:
         """Return the heaviest terms of bags; those that their captions contain have an asterisk."""
         rows = []
         for bag in bags:
-            terms = (
-                f"{term}{'*' if own else ''} {weight:.2f}"
-                for term, weight, own in bag.top(self.vocabulary, k)
-            )
+            found = bag.top(self.vocabulary, k)
+            terms = [f"{term}{'*' if own else ''} {weight:.2f}" for term, weight, own in found]
             shown = next(iter(bag.captions), "") if bag.picture is None else bag.name
             rows.append((shown, ", ".join(terms) or "no term at all"))
         return Table.of("", "", ("what", f"top {k} terms"), rows)
@@ -240,7 +211,8 @@ class BagReader:
         kind = kind or ("texts" if is_image_path(query.name) else "images")
         items = self.rows.images if kind == "images" else self.rows.texts
         if item is None:
-            places = [place for place in sparse_top_k(query.row, items.rows, k)[0][0].tolist() if place >= 0]
+            found, _ = sparse_top_k(query.row, items.rows, k)
+            places = found[found >= 0].tolist()
         elif item in items.ids:
             places = [list(items.ids).index(item)]
         else:

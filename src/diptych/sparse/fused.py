@@ -1,23 +1,20 @@
 """Scores and regularisers of a batch without its activations: the second map, chunk by chunk.
 
-A batch of n pairs has two (n, |V|) matrices of weights, which autograd keeps three or four times over.
-Here the vocabulary is cut into chunks. A chunk's outputs become weights s = log(1 + max(0, x)) in place,
-add their products to the (n, n) scores and their sums to the regularisers, and are kept once, or not at
-all and computed again; the slope of x at s is exp(−s) where s > 0, so nothing else is needed.
+A batch of n pairs has two (n, |V|) matrices of weights, which autograd keeps three or four times over. Here the
+vocabulary is cut into chunks. A chunk's outputs become weights s = log(1 + max(0, x)) in place, add their products to
+the (n, n) scores and their sums to the regularisers, and are kept once, or not at all and computed again; the slope of
+x at s is exp(−s) where s > 0, so nothing else is needed.
 
-Captions that may only have some terms (their own, before expansion begins) have no weights elsewhere:
-columns outside those of the whole batch are computed for images alone, where only the regulariser is
-left of the gradient.
-
-The arithmetic of a step is 2n·|V|·(6ω + 3n) multiplications and additions when every caption may have
-every term: n = 512, |V| = 30,522, ω = 768 make 0.19 TFLOP.
+Captions that may only have some terms (their own, before expansion begins) have no weights elsewhere: columns outside
+those of the whole batch are computed for images alone, where only the regulariser is left of the gradient.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, cast
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,20 +23,26 @@ from diptych.objectives.pairs import first_derivative_only
 from diptych.sparse.head import SparseHeads, each_head
 
 Penalty = Literal["l1", "flops"]
+Maps = list[
+    tuple[Tensor, Tensor | None]
+]  # weight and bias of one map for all rows, or of the images' and captions'
 
 _MIXED_PRODUCTS = "out_dtype" in (torch.mm.__doc__ or "")
+_KEPT_BYTES = 4 << 30
+# Columns that leave a chunk in a CPU's cache, or give a GPU enough to do.
+_CHUNK = {"cpu": 1024, "other": 8192}
+# More of the columns than this: all of them are computed for captions too, without reordering.
+_WORTH_REORDERING = 0.7
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How a batch is computed: n pairs, the columns that captions have (the first ones), and the rest.
+class _Plan:
+    """How a batch is computed."""
 
-    ``order`` has those first; without, columns are in the vocabulary's order.
-    """
-
-    pairs: int
-    text_columns: int
-    order: Tensor | None
+    pairs: int  # n
+    height: int  # rows of a map: all 2n, or n where images and captions have one each
+    text_columns: int  # columns that captions have: the first ones
+    order: Tensor | None  # of the columns, so that these are first; None: as in the vocabulary
     penalty: Penalty
     chunk: int
     dtype: torch.dtype
@@ -56,27 +59,25 @@ class Plan:
             for start in range(first, stop, self.chunk):
                 yield slice(start, min(start + self.chunk, stop)), rows
 
-    def take(self, parameter: Tensor, columns: slice) -> Tensor:
-        """Return a map's rows (or biases) of some columns, in the type of the products."""
-        some = parameter[columns] if self.order is None else parameter[self.order[columns]]
-        return some.to(self.dtype)
+    def columns(self, columns: slice) -> slice | Tensor:
+        """Return where a chunk's columns are in the vocabulary."""
+        return columns if self.order is None else self.order[columns]
 
-    def put(self, parameter: Tensor | None, columns: slice, values: Tensor | float) -> None:
-        """Write them."""
-        if parameter is not None:
-            parameter[columns if self.order is None else self.order[columns]] = values
+    def take(self, parameter: Tensor, columns: slice) -> Tensor:
+        """Return a map's rows (or biases) of a chunk, in the type of the products."""
+        return parameter[self.columns(columns)].to(self.dtype)
 
     def weights(
-        self, maps: list[_Map], rows: Tensor, columns: slice, allowed: Tensor | None, sums: torch.dtype
+        self, maps: Maps, rows: Tensor, columns: slice, allowed: Tensor | None, sums: torch.dtype
     ) -> tuple[Tensor, Tensor]:
         """Return the weights of ``rows`` at ``columns``, and their sums."""
         parts = []
-        for one in maps:
-            mine = rows[one.first : one.stop]
-            if len(mine):
-                weight = self.take(one.weight, columns).T
-                bias = None if one.bias is None else self.take(one.bias, columns)
-                parts.append(mine @ weight if bias is None else torch.addmm(bias, mine, weight))
+        for (weight, bias), mine in zip(maps, torch.split(rows, self.height), strict=False):
+            map_weight = self.take(weight, columns).T
+            mapped = (
+                mine @ map_weight if bias is None else torch.addmm(self.take(bias, columns), mine, map_weight)
+            )
+            parts.append(mapped)
         outputs = parts[0] if len(parts) == 1 else torch.cat(parts)
         chosen = None if allowed is None or len(rows) == self.pairs else allowed[:, columns]
         return self.activate(outputs, chosen, self.pairs, sums)
@@ -92,12 +93,12 @@ class Plan:
         return self.slope(gradient, weights)
 
 
-def activate(outputs: Tensor, allowed: Tensor | None, pairs: int, sums: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Turn a chunk's outputs into weights of their type, and their sums per side and column, (2, columns).
-
-    log(1 + x) is ten times as fast as log1p on a processor, and as near as 1's next number is to 1. In half
-    precision 1 + x would be nearer to 1 than that: the arithmetic is in the sums' type.
-    """
+def _activate(
+    outputs: Tensor, allowed: Tensor | None, pairs: int, sums: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Turn a chunk's outputs into weights of their type, and their sums per side and column, (2, columns)."""
+    # log(1 + x) is ten times as fast as log1p on a CPU, and as near as 1's next number is to 1. In half precision
+    # 1 + x would be nearer to 1 than that: the arithmetic is in the sums' type.
     weights = outputs.to(sums).clamp_min_(0).add_(1).log_()
     if allowed is not None and len(weights) > pairs:
         weights[pairs:].mul_(allowed)
@@ -105,29 +106,24 @@ def activate(outputs: Tensor, allowed: Tensor | None, pairs: int, sums: torch.dt
     return weights.to(outputs.dtype), totals
 
 
-def slope(gradient: Tensor, weights: Tensor) -> Tensor:
+def _slope(gradient: Tensor, weights: Tensor) -> Tensor:
     """Return the gradient of a chunk's outputs from that of its weights."""
     product = weights.neg().exp_().mul_(gradient)
     where_positive: Tensor = torch.ops.aten.threshold_backward(product, weights, 0)
     return where_positive
 
 
-class Chunked(torch.autograd.Function):
-    """Scores and regularisers as a function of hidden rows and the second maps."""
+class _Chunked(torch.autograd.Function):
+    """Scores and regularisers as a function of (2n, ω) hidden rows, images first, and the second maps."""
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, plan: Plan, allowed: Tensor | None, *parameters: Tensor | None
+        ctx: Any, hidden: Tensor, plan: _Plan, allowed: Tensor | None, *parameters: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return scores, and the regulariser of either side.
-
-        Args:
-            hidden: (2n, ω), images first.
-            allowed: (n, text columns) what captions' weights are multiplied by, 0 or 1.
-        """
-        maps, rows = _maps(plan, parameters), hidden.to(plan.dtype)
+        """Return scores, and the regulariser of either side; ``allowed``: (n, text columns)."""
+        maps, rows = _maps(parameters), hidden.to(plan.dtype)
         scores = hidden.new_zeros(plan.pairs, plan.pairs)
-        means = hidden.new_empty(2, maps[0].weight.shape[0])
+        means = hidden.new_empty(2, len(maps[0][0]))
         kept = []
         for columns, count in plan.chunks(means.shape[1]):
             weights, sums = plan.weights(maps, rows[:count], columns, allowed, hidden.dtype)
@@ -144,11 +140,11 @@ class Chunked(torch.autograd.Function):
     def backward(ctx: Any, by_score: Tensor, by_image: Tensor, by_text: Tensor) -> tuple[Any, ...]:
         """Return the gradients of the hidden rows and of every weight and bias."""
         first_derivative_only("fused scores")
-        plan: Plan = ctx.plan
+        plan: _Plan = ctx.plan
         hidden, allowed, means, *saved = ctx.saved_tensors
         parameters, kept = saved[: ctx.parameters], saved[ctx.parameters :]
-        gradients = [None if parameter is None else torch.empty_like(parameter) for parameter in parameters]
-        maps, by_map = _maps(plan, parameters), _maps(plan, gradients)
+        gradients = [None if parameter is None else torch.zeros_like(parameter) for parameter in parameters]
+        maps, by_map = _maps(parameters), _maps(gradients)
         rows, by_score, by_hidden = hidden.to(plan.dtype), by_score.to(plan.dtype), torch.zeros_like(hidden)
         by_sum = torch.stack([by_image, by_text]).unsqueeze(1) / plan.pairs
         for number, (columns, count) in enumerate(plan.chunks(means.shape[1])):
@@ -159,35 +155,21 @@ class Chunked(torch.autograd.Function):
             some = means[:, columns]
             by_weight = (by_sum.expand_as(some) if plan.penalty == "l1" else 2 * by_sum * some).to(plan.dtype)
             outputs = plan.gradient(by_score, by_weight, weights)
-            for one, of_map in zip(maps, by_map, strict=True):
-                mine = slice(one.first, min(one.stop, count))
-                if one.first >= count:  # columns that captions do not have
-                    plan.put(of_map.weight, columns, 0.0)
-                    plan.put(of_map.bias, columns, 0.0)
-                    continue
-                by_hidden[mine] += outputs[mine] @ plan.take(one.weight, columns)
-                plan.put(of_map.weight, columns, (outputs[mine].T @ rows[mine]).to(hidden.dtype))
-                if of_map.bias is not None:
-                    plan.put(of_map.bias, columns, outputs[mine].sum(dim=0, dtype=hidden.dtype))
+            where = plan.columns(columns)
+            # Where captions have no weights, a map of their own has no rows here.
+            parts = (torch.split(one[:count], plan.height) for one in (outputs, rows, by_hidden))
+            for (weight, _), (by_w, by_bias), mine, inputs, by_inputs in zip(
+                maps, by_map, *parts, strict=False
+            ):
+                by_inputs += mine @ plan.take(weight, columns)
+                by_w[where] = (mine.T @ inputs).to(hidden.dtype)
+                if by_bias is not None:
+                    by_bias[where] = mine.sum(dim=0, dtype=hidden.dtype)
         return by_hidden, None, None, *gradients
 
 
-class _Map(NamedTuple):
-    """A second map and the rows it is for."""
-
-    weight: Tensor
-    bias: Tensor | None
-    first: int
-    stop: int
-
-
-def _maps(plan: Plan, parameters: Sequence[Tensor | None]) -> list[_Map]:
-    """Return one map for all rows, or one for the images' and one for the captions'."""
-    height = 4 * plan.pairs // len(parameters)
-    return [
-        _Map(cast(Tensor, parameters[2 * i]), parameters[2 * i + 1], i * height, (i + 1) * height)
-        for i in range(len(parameters) // 2)
-    ]
+def _maps(parameters: Sequence[Any]) -> Maps:
+    return list(zip(parameters[::2], parameters[1::2], strict=True))
 
 
 def _product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
@@ -195,13 +177,6 @@ def _product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
     if left.is_cuda and left.dtype != dtype and _MIXED_PRODUCTS:
         return torch.mm(left, right, out_dtype=dtype)
     return (left @ right).to(dtype)
-
-
-_KEPT_BYTES = 4 << 30
-# Columns that leave a chunk in a processor's cache, or give a graphics processor enough to do.
-_CHUNK = {"cpu": 1024, "other": 8192}
-# More of the columns than this: all of them are computed for captions too, without reordering.
-_WORTH_REORDERING = 0.7
 
 
 class FusedScores(NamedTuple):
@@ -212,38 +187,33 @@ class FusedScores(NamedTuple):
     text_penalty: Tensor  # the captions'
 
 
+@dataclass(frozen=True)
 class Fused:
     """Computes a batch's scores and regularisers; equal to the plain form in values and gradients."""
 
-    def __init__(
-        self,
-        penalty: Penalty = "l1",
-        *,
-        dtype: torch.dtype = torch.float32,
-        chunk: int | None = None,
-        keep: bool | None = None,
-        compiled: bool = False,
-    ) -> None:
-        self._penalty: Penalty = penalty
-        self._dtype, self._chunk, self._keep = dtype, chunk, keep
-        self._activate, self._slope = activate, slope
-        if compiled:
-            self._activate = torch.compile(activate, dynamic=True)
-            self._slope = torch.compile(slope, dynamic=True)
+    penalty: Penalty = "l1"
+    dtype: torch.dtype = torch.float32
+    chunk: int | None = None  # columns; as many as suit the device when not given
+    keep: bool | None = (
+        None  # whether weights are kept for the gradient; where there is memory when not given
+    )
+    compiled: bool = False
+
+    @cached_property
+    def _functions(self) -> Any:
+        functions = (_activate, _slope)
+        return tuple(torch.compile(one, dynamic=True) for one in functions) if self.compiled else functions
 
     def __call__(
         self, heads: SparseHeads, images: Tensor, texts: Tensor, allowed: Tensor | None = None
     ) -> FusedScores:
-        """Score n images against n captions.
+        """Score (n, d) dense rows of images against (n, d) of captions.
 
-        Args:
-            images: (n, d) dense rows.
-            texts: (n, d) dense rows.
-            allowed: (n, |V|) what the captions' weights are multiplied by, 0 or 1; all 1 when not given.
+        ``allowed``: (n, |V|) what the captions' weights are multiplied by, 0 or 1; all 1 when not given.
         """
         given, device = each_head(heads), images.device.type
         rows = [torch.cat([images, texts])] if len(given) == 1 else [images, texts]
-        with torch.autocast(device, self._dtype, enabled=self._dtype != torch.float32):
+        with torch.autocast(device, self.dtype, enabled=self.dtype != torch.float32):
             hidden = torch.cat([one.hidden(some) for one, some in zip(given, rows, strict=True)])
         maps = [one.vocab_projector for one in given]
         parameters = [parameter for one in maps for parameter in (one.weight, one.bias)]
@@ -256,11 +226,11 @@ class Fused:
                 text_columns = len(columns)
                 order = torch.cat([columns, (~has_text).nonzero().squeeze(1)])
                 allowed = allowed.index_select(1, columns)
-        dtype = hidden.dtype if hidden.dtype == torch.float64 else self._dtype
-        keep = self._keep
+        dtype = hidden.dtype if hidden.dtype == torch.float64 else self.dtype
+        keep = self.keep
         if keep is None:
             keep = pairs * (terms + text_columns) * dtype.itemsize <= _KEPT_BYTES
-        chunk = self._chunk or _CHUNK["cpu" if device == "cpu" else "other"]
-        activation = self._activate, self._slope
-        plan = Plan(pairs, text_columns, order, self._penalty, chunk, dtype, keep, *activation)
-        return FusedScores(*Chunked.apply(hidden, plan, allowed, *parameters))
+        chunk = self.chunk or _CHUNK["cpu" if device == "cpu" else "other"]
+        height = 2 * pairs // len(maps)
+        plan = _Plan(pairs, height, text_columns, order, self.penalty, chunk, dtype, keep, *self._functions)
+        return FusedScores(*_Chunked.apply(hidden, plan, allowed, *parameters))

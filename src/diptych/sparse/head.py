@@ -1,7 +1,6 @@
 """The sparse head: d → ω, layer norm, |V|, log(1 + max(0, ·)); one for both sides, or one each.
 
-Parameter names are those of the published checkpoints (``proj``, ``vocab_layer_norm``,
-``vocab_projector``); of two heads they begin with ``image.`` and ``text.``.
+Parameter names are those of the published checkpoints; of two heads they begin with ``image.`` and ``text.``.
 
 Source: Nguyen et al., Multimodal Learned Sparse Retrieval with Probabilistic Expansion Control, 2024, Eq. 4–5.
 """
@@ -47,8 +46,7 @@ class HeadPair(nn.Module):
         self.image, self.text = image, text
 
 
-SparseHeads = SparseHead | HeadPair
-"""One head for both sides, or one each."""
+SparseHeads = SparseHead | HeadPair  # one head for both sides, or one each
 
 
 def head_of(heads: SparseHeads, kind: Kind) -> SparseHead:
@@ -79,8 +77,5 @@ def fresh_heads(
 def term_mask(rows: csr_array, device: torch.device) -> Tensor:
     """Return (n, |V|) booleans on ``device``: where sparse ``rows`` have something."""
     mask = torch.zeros(rows.shape, dtype=torch.bool, device=device)
-    owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    mask[torch.from_numpy(owner).to(device), torch.from_numpy(rows.indices.astype(np.int64)).to(device)] = (
-        True
-    )
+    mask[tuple(torch.from_numpy(places.astype(np.int64)).to(device) for places in rows.nonzero())] = True
     return mask

@@ -18,6 +18,9 @@ from diptych.sparse.vocabulary import TermVocabulary
 
 logger = logging.getLogger(__name__)
 
+# Of the entries of ``cooccurrence`` and ``random``, as BERT's are drawn. Behind a layer norm of ones and zeros a row of
+# length r = 0.02 · √ω (0.3 for ω = 256) gives outputs of spread r, half of them above 0: with r = 1 and more, a head
+# has much to unlearn first and ends with more non-zeros and a lower recall.
 _SPREAD = 0.02
 _OVERSAMPLING = 16
 _POWER_STEPS = 4
@@ -33,12 +36,6 @@ class StartingWeights:
     bias: np.ndarray | None  # (|V|,) float32; None: zeros, or a head without
     norm_weight: np.ndarray | None = None  # (ω,) float32 of the layer norm; None: ones
     norm_bias: np.ndarray | None = None  # (ω,); None: zeros
-    start: str = "mlm"  # mlm, cooccurrence or random
-
-    @property
-    def width(self) -> int:
-        """ω."""
-        return int(self.projector.shape[1])
 
 
 def starting_weights(
@@ -48,23 +45,14 @@ def starting_weights(
     seed: int,
     source: str | Path | None = None,
 ) -> StartingWeights:
-    """Return the starting weights that ``head.start`` names.
-
-    Behind a layer norm of ones and zeros a row of length r gives outputs of spread r, half of them above
-    0. Rows of ``cooccurrence`` and ``random`` have entries of spread 0.02, as BERT's are drawn, so
-    r = 0.02 · √ω (0.3 for ω = 256): with r = 1 and more, a head has much to unlearn first and ends with
-    more non-zeros and a lower recall.
-    """
-    start = head.start
-    if start == "auto":
-        start = "cooccurrence" if source is None else "mlm"
+    """Return the starting weights that ``head.start`` names."""
     bias = np.zeros(len(vocabulary), dtype=np.float32) if head.bias else None
-    if start == "cooccurrence":
-        projector = term_vectors(vocabulary.caption_terms(captions), head.width, seed, _SPREAD)
-        return StartingWeights(projector, bias, start=start)
-    if start == "random":
+    if head.start == "cooccurrence" or (head.start == "auto" and source is None):
+        vectors = term_vectors(vocabulary.caption_terms(captions), head.width, seed)
+        return StartingWeights(vectors, bias)
+    if head.start == "random":
         drawn = np.random.default_rng(seed).normal(0.0, _SPREAD, (len(vocabulary), head.width))
-        return StartingWeights(drawn.astype(np.float32), bias, start=start)
+        return StartingWeights(drawn.astype(np.float32), bias)
     if source is None:
         raise UsageError("head.start = mlm needs a masked language model", "name it in vocabulary.source")
     model, rows = read_head(source), vocabulary.source_rows
@@ -81,13 +69,9 @@ def starting_weights(
 
 
 def positive_pmi(terms: csr_array) -> csr_array:
-    """Return (|V|, |V|) float64: max(0, ln(n · n_ij / (n_i · n_j))) of captions that contain both terms.
+    """Return (|V|, |V|) float64: max(0, ln(n · n_ij / (n_i · n_j))) of the (n, |V|) captions that contain both terms.
 
-    The diagonal is that of a term with itself, ln(n / n_i): the rarer, the more it says. Church and Hanks
-    1990; Levy and Goldberg 2014.
-
-    Args:
-        terms: (n, |V|), non-zero where a caption contains a term.
+    The diagonal is ln(n / n_i): the rarer, the more it says. Church and Hanks 1990; Levy and Goldberg 2014.
     """
     contains = csr_array(terms, copy=True).astype(np.float64)
     contains.data[:] = 1.0
@@ -103,8 +87,7 @@ def positive_pmi(terms: csr_array) -> csr_array:
 def largest_components(matrix: csr_array, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return eigenvalues (r,) of largest size and eigenvectors (n, r) of a symmetric matrix; r ≤ ``count``, n.
 
-    By subspace iteration from a random start (Halko et al. 2011, algorithm 4.4), so the same seed gives
-    the same components; the largest entry of each is positive.
+    By subspace iteration from a random start (Halko et al. 2011, algorithm 4.4); the largest entry of each is positive.
     """
     size = matrix.shape[0]
     basis = np.random.default_rng(seed).standard_normal((size, min(size, count + _OVERSAMPLING)))
@@ -119,14 +102,10 @@ def largest_components(matrix: csr_array, count: int, seed: int) -> tuple[np.nda
     return values[order], vectors
 
 
-def term_vectors(terms: csr_array, width: int, seed: int, spread: float = 0.02) -> np.ndarray:
-    """Return (|V|, width) float32 rows of one length: eigenvectors of the positive PMI times √|eigenvalue|.
+def term_vectors(terms: csr_array, width: int, seed: int) -> np.ndarray:
+    """Return (|V|, width) float32 rows of one length: eigenvectors of the captions' positive PMI times √|eigenvalue|.
 
-    A term that stands in no caption, or in all, gets a random direction; with fewer than ``width`` components
-    the last columns are 0.
-
-    Args:
-        terms: (n, |V|), which terms each caption contains.
+    A term that stands in no caption, or in all, gets a random direction; of fewer components the last columns are 0.
     """
     vectors = np.zeros((terms.shape[1], width))
     values, components = largest_components(positive_pmi(terms), width, seed)
@@ -137,8 +116,7 @@ def term_vectors(terms: csr_array, width: int, seed: int, spread: float = 0.02) 
     lost = lengths <= _NOTHING * lengths.max(initial=0.0)
     vectors[lost] = np.random.default_rng([seed, 1]).standard_normal((int(lost.sum()), width))
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: np.ndarray = (vectors / lengths * (spread * np.sqrt(width))).astype(np.float32)
-    return scaled
+    return np.asarray(vectors / lengths * (_SPREAD * np.sqrt(width)), dtype=np.float32)
 
 
 def read_head(source: str | Path) -> StartingWeights:
@@ -151,10 +129,8 @@ def read_head(source: str | Path) -> StartingWeights:
 
     given = Path(source).expanduser()
     folder = given if given.is_dir() else None
-    where, common = (
-        str(folder or source),
-        {"trust_remote_code": False, "local_files_only": folder is not None},
-    )
+    where = str(folder or source)
+    common = {"trust_remote_code": False, "local_files_only": folder is not None}
     try:
         safetensors = weights_format(folder) if folder else None
         with quiet(bars=folder is None):
@@ -181,9 +157,7 @@ def read_head(source: str | Path) -> StartingWeights:
     if any(name.endswith("embeddings.word_embeddings.weight") for name in missing):
         raise StorageError(f"{source} lacks the embeddings of its terms", "download the model again")
     output, norm = model.get_output_embeddings(), model.get_submodule(norm_name)
-    projector, *others = (
-        tensor.detach().float().numpy().copy()
-        for tensor in (output.weight, output.bias, norm.weight, norm.bias)
-    )
+    tensors = [output.weight, output.bias, norm.weight, norm.bias]
+    projector, *others = (tensor.detach().float().numpy().copy() for tensor in tensors)
     made_up = any(name.startswith(norm_name) for name in missing)
     return StartingWeights(projector, None) if made_up else StartingWeights(projector, *others)

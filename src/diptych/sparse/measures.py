@@ -8,14 +8,13 @@ embedding (Eq. 3.3). Neither the thesis nor its code says what happens to specia
 to pieces of words; here:
 
 - terms in ``left_out`` ([CLS], [PAD] …) never count and take no place among the k;
-- a row with fewer than k terms has empty places, which add 0 (``positive_only``); the printed equations
-  would fill them with terms of weight 0 in the order of the vocabulary, which ``positive_only=False`` does;
-- a term that the caption contains is as near as can be, 1, whether the embedding knows it or not, so that
-  Semantic@k is never less than Exact@k; pieces of words: see :mod:`diptych.sparse.static`.
+- a row with fewer than k terms has empty places, which add 0 (``positive_only``); the printed equations would fill
+  them with terms of weight 0 in the order of the vocabulary, which ``positive_only=False`` does;
+- a term that the caption contains is as near as can be, 1, whether the embedding knows it or not, so that Semantic@k
+  is never less than Exact@k; pieces of words: see :mod:`diptych.sparse.static`.
 
-**Faithfulness** is whether sparse rows answer the same queries, with the same items, as the dense ones (Table 3.5:
-Pearson's correlation of values per query; Figure 3.2b: how many of the ten best items both lists have). Kendall's τ on
-what both lists have is in the published code and not in the thesis.
+**Faithfulness** is whether sparse rows answer the same queries, with the same items, as the dense ones (Table 3.5,
+Figure 3.2b). Kendall's τ on what both lists have is in the published code and not in the thesis.
 
 Source: Nguyen, Hendriksen, Yates and de Rijke, Multimodal learned sparse retrieval with probabilistic expansion
 control, ECIR 2024 (thesis ch. 3).
@@ -34,19 +33,13 @@ from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.encoders.sparse_embeddings import canonical_rows
 from diptych.evaluation import Result
 from diptych.metrics.products import unit_rows
+from diptych.metrics.runs import places
 from diptych.sparse.static import CaptionWords, StaticEmbedding
 from diptych.sparse.vocabulary import TermVocabulary
 
 
 def flops(texts: csr_array, images: csr_array) -> float:
-    """Return the mean over all pairs of how many terms both rows have: what scoring one pair costs (Eq. 3.1).
-
-    The double sum is over terms of how many captions times how many images have them.
-
-    Args:
-        texts: (n, |V|) sparse rows of captions.
-        images: (m, |V|) sparse rows of images, over the same terms.
-    """
+    """Return the mean number of terms that (n, |V|) captions and (m, |V|) images share, over all pairs (Eq. 3.1)."""
     texts, images = canonical_rows(texts, "text"), canonical_rows(images, "image")
     if texts.shape[1] != images.shape[1]:
         raise MismatchError(
@@ -56,16 +49,14 @@ def flops(texts: csr_array, images: csr_array) -> float:
     pairs = int(texts.shape[0]) * int(images.shape[0])
     if not pairs:
         raise DataError(f"{texts.shape[0]} captions and {images.shape[0]} images make no pair")
-    # Whole numbers in float64, exact to 2**53.
-    counts = (
-        np.bincount(rows.indices, minlength=rows.shape[1]).astype(np.float64) for rows in (texts, images)
-    )
+    # A sum over terms of how many captions times how many images have them: whole numbers, exact to 2**53.
+    counts = (np.bincount(rows.indices, minlength=rows.shape[1]).astype(float) for rows in (texts, images))
     return float(np.dot(*counts) / pairs)
 
 
 def nonzeros(rows: csr_array) -> float:
     """Return the mean number of terms of a row."""
-    return int(_terms_per_row(rows).sum()) / len(_terms_per_row(rows))
+    return float(_terms_per_row(rows).mean())
 
 
 def empty_share(rows: csr_array) -> float:
@@ -83,14 +74,7 @@ def _terms_per_row(rows: csr_array) -> np.ndarray:
 def leading_terms(
     rows: csr_array, k: int, *, left_out: Collection[int] = (), positive_only: bool = True
 ) -> np.ndarray:
-    """Return the k heaviest terms of each row, ties to the lower column.
-
-    Args:
-        rows: (n, |V|) sparse rows of weights of at least 0.
-
-    Returns:
-        (n, k) int64 columns, -1 where a place is empty.
-    """
+    """Return (n, k) int64 columns of the k heaviest terms of (n, |V|) rows, ties to the lower; -1: an empty place."""
     rows = canonical_rows(rows)
     if k < 1:
         raise UsageError(f"k is {k}, it must be at least 1")
@@ -110,23 +94,8 @@ def leading_terms(
     owner = np.repeat(np.arange(count), np.diff(rows.indptr))[inside]
     columns, weights = rows.indices[inside], rows.data[inside]
     order = np.lexsort((columns, -weights, owner))
-    place = np.arange(len(owner)) - np.searchsorted(owner, owner)  # owners ascend, sorted or not
-    first = place < k
-    found[owner[first], place[first]] = columns[order][first]
-    return found
-
-
-def contained(leading: np.ndarray, caption_terms: csr_array) -> np.ndarray:
-    """Return which of (n, k) leading terms captions contain; False for an empty place.
-
-    Args:
-        caption_terms: (n, |V|) sparse, not 0 where the caption contains the term.
-    """
-    caption_terms = canonical_rows(caption_terms)
-    count, width = caption_terms.shape
-    owner = np.repeat(np.arange(count, dtype=np.int64), np.diff(caption_terms.indptr))
-    asked = np.arange(count)[:, None] * width + leading
-    found: np.ndarray = (leading >= 0) & np.isin(asked, owner * width + caption_terms.indices)
+    place = places(np.bincount(owner, minlength=count))
+    found[owner[place < k], place[place < k]] = columns[order][place < k]
     return found
 
 
@@ -140,9 +109,7 @@ def exact_at(
 ) -> np.ndarray:
     """Return Exact@k: (n,) shares of the k heaviest terms that the caption contains (Eq. 3.2).
 
-    Args:
-        rows: (n, |V|) sparse rows of captions.
-        caption_terms: (n, |V|) sparse, not 0 where the caption contains the term.
+    ``rows`` are (n, |V|) of captions, ``caption_terms`` likewise, not 0 where the caption contains the term.
     """
     _, own = _leading_and_own(rows, caption_terms, k, left_out, positive_only)
     share: np.ndarray = own.mean(axis=1)
@@ -152,13 +119,17 @@ def exact_at(
 def _leading_and_own(
     rows: csr_array, caption_terms: csr_array, k: int, left_out: Collection[int], positive_only: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Return the (n, k) leading terms, and which of them captions contain."""
     if rows.shape != caption_terms.shape:
         raise MismatchError(
             f"rows of shape {rows.shape} and caption terms of shape {caption_terms.shape}",
             "take the terms of the same captions, by the vocabulary of the rows",
         )
-    leading = leading_terms(rows, k, left_out=left_out, positive_only=positive_only)
-    return leading, contained(leading, caption_terms)
+    leading, terms = leading_terms(rows, k, left_out=left_out, positive_only=positive_only), rows.shape[1]
+    said = canonical_rows(caption_terms).tocoo()
+    row, column = (one.astype(np.int64) for one in said.coords)
+    asked = np.arange(len(leading))[:, None] * terms + leading
+    return leading, (leading >= 0) & np.isin(asked, row * terms + column)
 
 
 def semantic_at(
@@ -173,19 +144,12 @@ def semantic_at(
 ) -> np.ndarray:
     """Return Semantic@k: how near the k heaviest terms are to the caption's nearest word, on average (Eq. 3.3).
 
-    Args:
-        rows: (n, |V|) sparse rows of captions.
-        caption_terms: (n, |V|) sparse, not 0 where the caption contains the term.
-        vectors: (|V|, d) of the terms.
-        words: what captions say; their terms when not given.
-
-    Returns:
-        (n,) float64, at most 1 and at least Exact@k where no cosine is below 0.
+    Arguments are those of :func:`exact_at`, the terms' (|V|, d) ``vectors``, and the ``words`` that captions say, which
+    are their terms when not given. Values are (n,) float64, at least Exact@k where no cosine is below 0.
     """
     if len(vectors) != rows.shape[1]:
-        raise MismatchError(
-            f"{len(vectors)} vectors for {rows.shape[1]} terms", "take the vectors of the rows' own terms"
-        )
+        message = f"{len(vectors)} vectors for {rows.shape[1]} terms"
+        raise MismatchError(message, "take the vectors of the rows' own terms")
     leading, own = _leading_and_own(rows, caption_terms, k, left_out, positive_only)
     units = unit_rows(vectors, np.float64)
     said, said_units = canonical_rows(caption_terms), units
@@ -236,10 +200,8 @@ def measure_deviation(
     exact = own.mean(axis=1)
     if embedding is None:
         return Deviation(k, float(exact.mean())), {"exact": exact}
-    words, vectors = (
-        embedding.of_captions(captions, vocabulary),
-        embedding.of_terms(vocabulary.terms, special),
-    )
+    words = embedding.of_captions(captions, vocabulary)
+    vectors = embedding.of_terms(vocabulary.terms, special)
     semantic = semantic_at(rows, caption_terms, vectors, k, words=words, left_out=special)
     others = (leading >= 0) & ~own  # what captions contain needs no vector
     unknown = float((others & ~np.any(vectors, axis=1)[leading]).sum() / max(1, others.sum()))
@@ -252,9 +214,7 @@ class Faithfulness:
     """How much a sparse ranking is that of the dense rows."""
 
     direction: str  # whose queries, ``t2i`` or ``i2t``
-    pearson: dict[
-        str, float
-    ]  # measure → correlation of the values per query; NaN where one side has one value
+    pearson: dict[str, float]  # measure → correlation of the values per query; NaN where a side has one value
     k: int  # how long the lists are of which overlap and agreement are
     overlap: float  # mean over queries of the share of the k that both lists have
     kendall: float  # mean over queries of Kendall's τ-b of the two orders of what both have; NaN where none has one
@@ -271,11 +231,7 @@ def faithfulness(
     direction: str = "t2i",
     measures: Sequence[str] = ("R@1", "R@5", "MRR@10"),
 ) -> Faithfulness:
-    """Compare two evaluations of one test set, query by query.
-
-    Args:
-        dense_lists: (n_queries, k) best items by dense rows, and their scores.
-    """
+    """Compare two evaluations of one test set, query by query; lists: (n_queries, k) best items, and their scores."""
     queries, correlations = len(dense_lists[0]), {}
     for name in measures:
         for which, result in (("dense", dense), ("sparse", sparse)):
@@ -285,7 +241,7 @@ def faithfulness(
                 )
         mine, theirs = (result.per_query[direction][name] for result in (dense, sparse))
         both = np.isfinite(mine) & np.isfinite(theirs)
-        queries, correlations[name] = int(both.sum()), pearson(mine[both], theirs[both])
+        queries, correlations[name] = int(both.sum()), _pearson(mine[both], theirs[both])
     agreement = rank_agreement(*dense_lists, *sparse_lists)
     ordered = np.isfinite(agreement)
     return Faithfulness(
@@ -299,7 +255,7 @@ def faithfulness(
     )
 
 
-def pearson(first: np.ndarray, second: np.ndarray) -> float:
+def _pearson(first: np.ndarray, second: np.ndarray) -> float:
     """Return Pearson's correlation of two lists of values; NaN where one of them is constant or empty."""
     if not len(first) or np.ptp(first) == 0 or np.ptp(second) == 0:
         return float("nan")
@@ -308,12 +264,7 @@ def pearson(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def overlap_at(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return (n,) shares of k places that hold an item which both lists have, however many places are empty.
-
-    Args:
-        first: (n, k) int64 items of a list, each once; -1 for an empty place.
-        second: (n, k) likewise.
-    """
+    """Return (n,) shares of the k places of two (n, k) lists that hold an item which both have; -1: an empty place."""
     share: np.ndarray = np.any(_same(first, second), axis=2).mean(axis=1)
     return share
 
@@ -321,15 +272,9 @@ def overlap_at(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def rank_agreement(
     first: np.ndarray, first_scores: np.ndarray, second: np.ndarray, second_scores: np.ndarray
 ) -> np.ndarray:
-    """Return per query Kendall's τ-b between two lists' scores of the items that both have.
+    """Return (n,) Kendall's τ-b between the scores of two (n, k) lists for the items that both have.
 
-    Args:
-        first: (n, k) int64 items of a list, each once; -1 for an empty place.
-        first_scores: (n, k) their scores; equal ones are tied.
-        second, second_scores: the other list.
-
-    Returns:
-        (n,) float64; NaN where fewer than two items are common, or one list ties all of them.
+    It is NaN where fewer than two items are common, or one list ties all of them.
 
     Source: Kendall, The treatment of ties in ranking problems, Biometrika 1945.
     """

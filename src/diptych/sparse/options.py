@@ -20,24 +20,25 @@ class _Section(Options):
 class VocabularyOptions(_Section):
     """Which terms there are."""
 
+    # a masked language model's folder or hub name, whose WordPiece vocabulary is taken; else one is learned
     source: str | None = Field(None, min_length=1)
-    """A masked language model's folder or hub name, whose WordPiece vocabulary is taken; else one is learned."""
     size: int = Field(4000, ge=8)  # the most pieces that a learned vocabulary has
     min_count: int = Field(2, ge=1)  # how often a pair must occur in the captions to become a piece
-    occurring: bool = False
-    """Of a model's vocabulary keep only the special terms and those that occur in the training captions: a tenth."""
+    occurring: bool = (
+        False  # of a model's vocabulary keep only special terms and those of the training captions
+    )
 
 
 class HeadOptions(_Section):
-    """The projection from d to |V|, Nguyen et al. 2024 (thesis ch. 3, Eq. 3.4–3.5)."""
+    """The projection from d to |V| (thesis ch. 3, Eq. 3.4–3.5)."""
 
     width: int = Field(256, ge=1, le=1 << 16)  # ω, between the two linear maps; a given model's own width
     shared: bool = True  # one head for images and captions; else one each
     bias: bool = True  # the published head's linear maps have biases, those of the thesis's equations do not
-    eps: float = Field(1e-12, gt=0)  # of the layer norm
+    eps: float = Field(1e-12, gt=0)  # of the layer norm (published: the same)
+    # of the second map: a masked language model's vocabulary embeddings (``mlm``), the terms' co-occurrence in training
+    # captions, or at random; ``auto``: ``mlm`` where a model is given, else ``cooccurrence``
     start: Literal["auto", "mlm", "cooccurrence", "random"] = "auto"
-    """The second map begins with a masked language model's vocabulary embeddings (``mlm``), the terms' co-occurrence
-    in training captions, or at random; ``auto``: ``mlm`` where a model is given, else ``cooccurrence``."""
 
 
 class ExpansionOptions(_Section):
@@ -80,9 +81,8 @@ class OptimisationOptions(_Section):
     warmup: float = Field(0.2, ge=0, le=1)  # the share of all steps in which the rates rise
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     compiled: bool = False  # ``torch.compile`` the step
-    select: Literal["last", "best"] = (
-        "last"  # the epoch that is kept: best by validation recall after the warm-up
-    )
+    # the epoch that is kept: best by validation recall after the warm-up
+    select: Literal["last", "best"] = "last"
     checkpoint_minutes: float = Field(1.0, ge=0)  # how much work a kill can lose
 
 
@@ -101,9 +101,8 @@ class SparsifyOptions(_Section):
         if self.head.start == "mlm" and self.vocabulary.source is None:
             raise ValueError("head.start = mlm needs vocabulary.source, a masked language model")
         if self.vocabulary.occurring and self.vocabulary.source is None:
-            raise ValueError(
-                "vocabulary.occurring is about a model's vocabulary: name it with vocabulary.source"
-            )
+            about = "vocabulary.occurring is about a model's vocabulary"
+            raise ValueError(f"{about}: name it with vocabulary.source")
         return self
 
 

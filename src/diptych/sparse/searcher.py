@@ -15,9 +15,7 @@ from diptych.index.searcher import OwnTerms, Searcher, encoder_note, origin_of, 
 def searcher_of(index: Index, folder: Path, model: str | None, queries: Sequence[str]) -> Searcher:
     """Return an index with the encoder that queries need; without any, they may be sentences and images.
 
-    Args:
-        model: a run, an encoder or a sparse head; ``none`` for :class:`OwnTerms`; None for what the index was made
-            with.
+    ``model``: a run, encoder or sparse head; ``none`` for :class:`OwnTerms`; None for what the index was made with.
     """
     types, origin = set(map(query_type, queries)), origin_of(index)
     if model == "none":

@@ -35,19 +35,11 @@ class SparsifiedCollection(
     mapped=("caption_image",),
     parts=("images", "texts", "own_terms"),
 ):
-    """An encoded collection whose rows are bags of terms; texts are expanded unless the head has no expansion.
-
-    Attributes:
-        images: one row per image.
-        texts: one row per caption.
-        caption_image: (n_captions,) int64, the image of each caption.
-        about: metadata of evaluations: dataset, split, dense encoder, head.
-        own_terms: one row per caption: ones where it contains a term, special terms left out.
-    """
+    """An encoded collection whose rows are bags of terms; texts are expanded unless the head has no expansion."""
 
     images: SparseEmbeddings  # type: ignore[assignment]
     texts: SparseEmbeddings  # type: ignore[assignment]
-    own_terms: SparseEmbeddings
+    own_terms: SparseEmbeddings  # one row per caption: ones where it contains a term, special terms left out
 
     def __post_init__(self) -> None:
         """Take rows whose head was checked when they were made."""
@@ -147,12 +139,8 @@ class SparseEncoder:
     ) -> SparsifiedCollection:
         """Encode images and captions into ``folder``, or open what is there when it is the same.
 
-        Dense rows that are not given lie in ``folder/dense``: what an interrupted call had finished is used.
-
-        Args:
-            split: of the collection, for the metadata.
-            dense: the collection's dense embeddings, where there are any.
-            work: ``processes``, ``accelerator``, ``fabric``, as of :func:`diptych.encoders.encode.encode_collection`.
+        ``split`` is for the metadata; ``work`` is as of :func:`diptych.encoders.encode.encode_collection`. Dense rows
+        that are not given lie in ``folder/dense``: what an interrupted call had finished is used.
         """
         folder, context = Path(folder), DistributedContext(work.get("fabric"))
         dense = dense or encode_collection(self.encoder, collection, folder / "dense", split, **work)
@@ -165,17 +153,7 @@ class SparseEncoder:
 
 @dataclass(frozen=True)
 class SparseFolder:
-    """A finished head, the sparse rows it made, and where the dense ones came from.
-
-    ::
-
-        FOLDER/
-          sparse.json          this
-          training.json …      what training wrote, head/ among it
-          rows/SPLIT/          sparse rows of images and captions; rows/NAME/ those of other data
-          measures/SPLIT.npz   what they keep and lose
-          report.html
-    """
+    """A finished head (``head/``), sparse rows of its splits and other data (``rows/``), and what they are of."""
 
     folder: Path
     origin: Origin  # the dense encoder and data, of all splits
@@ -204,9 +182,7 @@ class SparseFolder:
         """Return the sparse rows of a part of any data that lie here; of the part that was measured by default."""
         origin = origin or replace(self.origin, split=self.split)
         split, whole = origin.split or "all", origin.data == self.origin.data and origin.captions == "all"
-        there = [
-            path for path in sorted((self.folder / "rows").glob("[!.]*")) if SparsifiedCollection.is_at(path)
-        ]
+        there = list(filter(SparsifiedCollection.is_at, sorted((self.folder / "rows").glob("[!.]*"))))
         for folder in there:
             found = Origin.read(folder)
             measured = found is None and whole and folder.name == split
@@ -227,15 +203,9 @@ class SparseFolder:
         device: str | None = None,
         **work: Any,
     ) -> tuple[SparsifiedCollection, Origin, Path]:
-        """Return the sparse rows of a part of any data, their origin and their folder.
+        """Return the sparse rows of a part of any data, their origin and their folder: made now where they are not.
 
-        They lie in ``rows/``, or are made now, in ``out`` or there.
-
-        Args:
-            data: a recipe's data section; the head's own data where none is given.
-            split: the part, or ``all``; the one that was measured where none is given and the data has it.
-            captions: which captions of each image, as ``--captions`` takes it.
-            work: as of :meth:`SparseEncoder.encode_collection`.
+        Without ``data`` it is the head's own, without ``split`` the one that was measured where the data has it.
         """
         own = data is None or dict(data) == self.origin.data
         origin = replace(self.origin, model=str(self.folder.resolve()), split=None, captions=captions)
@@ -248,14 +218,11 @@ class SparseFolder:
         origin = replace(origin, split=None if wanted == "all" else wanted, centric=whole.centric)
         part = whole if origin.split is None else whole.split(origin.split)
         name = safe_name(f"{whole.name}-{origin.part}")
-        target = out or self.folder / "rows" / (
-            kept.name if own and captions == "all" else f"{name}-{part.text_fingerprint[:8]}"
-        )
-        encoder, dense = SparseEncoder.load(self.folder, device=device), None
+        target = kept if own and captions == "all" else kept.with_name(f"{name}-{part.text_fingerprint[:8]}")
+        target, encoder, dense = out or target, SparseEncoder.load(self.folder, device=device), None
         for home in (Path(self.origin.model), self.folder):
-            dense = dense or stored_collection(
-                encoder.encoder, part, home / "embeddings" / name, origin.split
-            )
+            stored = home / "embeddings" / name
+            dense = dense or stored_collection(encoder.encoder, part, stored, origin.split)
         found = encoder.encode_collection(part, target, origin.split, dense, **work)
         if DistributedContext(work.get("fabric")).is_main_process:
             write_json(target / ORIGIN_FILE, asdict(origin))

@@ -9,8 +9,8 @@
       terms.json          the terms, one per column
       README.md           a model card
 
-A published head is config.json with the first three and weights, here or in ``pytorch_model.bin``; its
-terms are those of the model that ``mlm_head`` names.
+A published head is config.json with the first three and weights, here or in ``pytorch_model.bin``; its terms are those
+of the model that ``mlm_head`` names.
 """
 
 from __future__ import annotations
@@ -37,11 +37,10 @@ from diptych.encoders.hub import LOADING_ERRORS, loading_failure, weights_format
 from diptych.encoders.inputs import load_tensors, pick_device, save_tensors
 from diptych.encoders.sparse_embeddings import SparseEmbeddings, canonical_rows
 from diptych.sparse.head import HeadPair, Kind, SparseHead, SparseHeads, each_head, head_of, term_mask
-from diptych.sparse.options import SparsifyOptions, sparsify_options
+from diptych.sparse.options import HeadOptions, SparsifyOptions, sparsify_options
 from diptych.sparse.vocabulary import TermVocabulary
 
 CONFIG_FILE = "config.json"
-_PUBLISHED_EPS = 1e-12
 _AGAIN = "train or download the head again"
 _FILES = ("config.json", "model.safetensors", "pytorch_model.bin", "tokenizer.json", "terms.json")
 
@@ -119,15 +118,13 @@ class Sparsifier:
         expand: bool = True,
         batch_size: int = 1024,
     ) -> csr_array:
-        """Return weights of terms, computed and kept a block of rows at a time.
+        """Return (n, |V|) weights of terms of (n, d) dense rows, computed and kept a block of rows at a time.
 
         Args:
-            rows: (n, d) dense rows, usually memory-mapped.
-            caption_terms: (n, |V|) non-zero where a caption contains a term; where captions may only have
-                their own terms.
+            caption_terms: (n, |V|) non-zero where a caption contains a term; where they may only have their own terms.
 
         Returns:
-            (n, |V|) canonical ``csr_array`` of float32; a row may be empty.
+            A canonical ``csr_array`` of float32; a row may be empty.
         """
         rows, own = np.asarray(rows), None
         if rows.ndim != 2 or rows.shape[1] != self.width:
@@ -144,10 +141,8 @@ class Sparsifier:
                     "give caption_terms = vocabulary.caption_terms(captions), or the captions to embed()",
                 )
             own = canonical_rows(caption_terms, "caption terms")
-        blocks, noun = (
-            [csr_array((0, shape[1]), dtype=np.float32)],
-            "images" if kind == "image" else "captions",
-        )
+        blocks = [csr_array((0, shape[1]), dtype=np.float32)]
+        noun = "images" if kind == "image" else "captions"
         with task(f"terms of {noun}", len(rows), noun) as bar:
             for start in range(0, len(rows), batch_size):
                 block = np.array(rows[start : start + batch_size], dtype=np.float32)
@@ -155,9 +150,8 @@ class Sparsifier:
                 if len(bad):
                     message = f"{kind} row {start + int(bad[0])} is not finite"
                     raise NumericalError(message, "embed again with a sound encoder")
-                blocks.append(
-                    self._block(block, kind, None if own is None else own[start : start + batch_size])
-                )
+                some = None if own is None else own[start : start + batch_size]
+                blocks.append(self._block(block, kind, some))
                 bar.advance(len(block))
         return canonical_rows(vstack(blocks, format="csr"), kind)
 
@@ -250,9 +244,9 @@ class Sparsifier:
             source = str(config.get("mlm_head") or "")
             if not source:
                 raise StorageError(f"{file} names no mlm_head", "download the head again")
-            heads = _heads(folder, weights, _PUBLISHED_EPS)
+            heads = _heads(folder, weights, HeadOptions().eps)
             one = head_of(heads, "image")
-            shape = {"width": one.hidden_width, "bias": one.proj.bias is not None, "eps": _PUBLISHED_EPS}
+            shape = {"width": one.hidden_width, "bias": one.proj.bias is not None}
             options = sparsify_options({"vocabulary.source": source, "head": shape})
             return cls(heads, TermVocabulary.pretrained(source), options, "", device=device)
         ours = ours if isinstance(ours, dict) else {}
@@ -275,10 +269,8 @@ def _downloaded(name: str) -> Path:
     try:
         return Path(library.snapshot_download(name, allow_patterns=list(_FILES)))
     except (*LOADING_ERRORS, *requests) as error:
-        fix = (
-            f"check the folder's name, or run `hf download {name} --local-dir FOLDER` where there is network"
-        )
-        raise loading_failure(name, None, error, fix) from error
+        download = f"run `hf download {name} --local-dir FOLDER` where there is network"
+        raise loading_failure(name, None, error, f"check the folder's name, or {download}") from error
 
 
 def _weights(folder: Path) -> dict[str, Tensor]:
@@ -304,9 +296,8 @@ def _heads(folder: Path, weights: dict[str, Tensor], eps: float) -> SparseHeads:
         heads.load_state_dict(weights)
     except (KeyError, IndexError, RuntimeError) as error:
         reason = str(error).splitlines()[-1].strip()
-        raise StorageError(
-            f"the weights in {folder} are not those of a sparse head: {reason}", _AGAIN
-        ) from None
+        message = f"the weights in {folder} are not those of a sparse head: {reason}"
+        raise StorageError(message, _AGAIN) from None
     shapes = {(head.width, head.terms) for head in each_head(heads)}
     if len(shapes) > 1:
         raise StorageError(f"the heads in {folder} are of different shapes, {sorted(shapes)}", _AGAIN)

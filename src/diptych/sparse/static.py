@@ -1,16 +1,10 @@
 """Static embeddings of terms and of captions' words: what Semantic@k measures nearness by (f_enc).
 
-The thesis does not say which embedding it used, nor what pieces of words are compared by. Here a vector
-belongs to a word:
-
-- a term that begins a word (``dog``) has the vector of that word, if the embedding knows it;
-- a term that continues one (``##ing``) has none by itself;
-- a caption says words, not pieces: its pieces are joined (``mo ##ped`` → ``moped``) and the word's vector is
-  looked up, or, where the embedding has vectors of pieces (a masked language model), is the mean of the
-  pieces' vectors;
-- special terms ([CLS], [UNK] …) have none, and are no words of captions.
-
-A term that the caption contains needs no vector: see :mod:`diptych.sparse.measures`.
+The thesis does not say which embedding it used, nor what pieces of words are compared by. Here a vector belongs to a
+word: a term that begins one (``dog``) has the vector of that word, if the embedding knows it; a term that continues one
+(``##ing``) has none by itself, and special terms ([CLS], [UNK] …) have none. A caption says words, not pieces: its
+pieces are joined (``mo ##ped`` → ``moped``) and the word's vector is looked up, or, where the embedding has vectors of
+pieces (a masked language model), is the mean of the pieces' vectors.
 """
 
 from __future__ import annotations
@@ -47,19 +41,12 @@ class CaptionWords:
 
 @dataclass(frozen=True, eq=False)
 class StaticEmbedding:
-    """Vectors of words, looked up by how they are written.
+    """Vectors of words, looked up by how they are written."""
 
-    Attributes:
-        name: what it is, for protocols.
-        rows: word → row.
-        vectors: (n, d) float32, finite.
-        of_pieces: pieces of words (``##ing``) have vectors too, which words that have none are made of.
-    """
-
-    name: str
-    rows: Mapping[str, int]
-    vectors: np.ndarray
-    of_pieces: bool = False
+    name: str  # for protocols
+    rows: Mapping[str, int]  # word → row
+    vectors: np.ndarray  # (n, d) float32, finite
+    of_pieces: bool = False  # pieces (``##ing``) have vectors too, which words that have none are made of
 
     @classmethod
     def open(cls, source: str) -> StaticEmbedding:
@@ -75,9 +62,8 @@ class StaticEmbedding:
             rows = {term: row for term, row in terms.items() if row < len(vectors)}
             kind, of_pieces = "input embeddings of", True
         if not np.isfinite(vectors).all():
-            raise DataError(
-                f"{source}: a vector is not finite", "leave out words whose vectors hold NaN or infinity"
-            )
+            fix = "leave out words whose vectors hold NaN or infinity"
+            raise DataError(f"{source}: a vector is not finite", fix)
         digest = fingerprint_arrays({"vectors": vectors})
         return cls(f"{kind} {Path(source).name} {digest}", rows, vectors, of_pieces)
 
@@ -95,23 +81,19 @@ class StaticEmbedding:
         known = [self.rows[part] for part in parts if part in self.rows]
         if not known or len(known) < len(parts):
             return np.zeros(self.vectors.shape[1], dtype=np.float32)
-        mean: np.ndarray = self.vectors[known].mean(axis=0)
-        return mean
+        return np.asarray(self.vectors[known].mean(axis=0))
 
     def of_captions(self, captions: Sequence[str], vocabulary: TermVocabulary) -> CaptionWords:
         """Return the words of captions with their vectors; words are what ``vocabulary`` reads them as."""
         vectors: dict[str, np.ndarray] = {}
-        said = []
-        for caption in captions:
-            words = dict(vocabulary.words_of(caption))
-            said.append(list(words))
+        said = [dict(vocabulary.words_of(caption)) for caption in captions]
+        for words in said:
             for word, columns in words.items():
                 if word not in vectors:
                     vectors[word] = self.of_word(word, [vocabulary.terms[column] for column in columns])
         place = {word: number for number, word in enumerate(vectors)}
-        indices = [place[word] for words in said for word in words]
-        starts = np.cumsum([0, *map(len, said)])
-        ones = np.ones(len(indices), dtype=np.float32)
-        rows = csr_array((ones, np.array(indices, dtype=np.int32), starts), shape=(len(said), len(place)))
+        indices = np.array([place[word] for words in said for word in words], dtype=np.int32)
+        starts, ones = np.cumsum([0, *map(len, said)]), np.ones(len(indices), dtype=np.float32)
+        rows = csr_array((ones, indices, starts), shape=(len(said), len(place)))
         matrix = np.array(list(vectors.values()), dtype=np.float32).reshape(len(place), self.vectors.shape[1])
         return CaptionWords(canonical_rows(rows), matrix, list(place))

@@ -1,31 +1,37 @@
 """Training of a sparse head: its batches, its loss, its schedules, and when it is measured and kept.
 
-Sparse scores learn the distributions that dense scores give, both ways: targets are soft-maxes of dense
-scores at a temperature and have no gradient; sparse scores are plain inner products, not scaled. Sparsity
-comes from a regulariser whose weight rises quadratically.
+Sparse scores learn the distributions that dense scores give, both ways: targets are soft-maxes of dense scores at a
+temperature and have no gradient; sparse scores are plain inner products, not scaled. Sparsity comes from a regulariser
+whose weight rises quadratically.
 
-Source: Nguyen et al. 2024, Eq. 7; its published code takes means where the equation has sums, and nats
-where it has bits.
+Source: Nguyen et al. 2024, Eq. 7; its published code takes means where the equation has sums, and nats where it has
+bits.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from scipy.sparse import csr_array
 from torch import Tensor
 from torch.nn import functional
 
+from diptych.core.errors import DataError, MismatchError
+from diptych.core.fingerprint import fingerprint
+from diptych.encoders.embeddings import Embeddings, EncodedCollection
+from diptych.evaluation import evaluate
+from diptych.metrics import DIRECTIONS, GroundTruth
 from diptych.objectives.similarity import similarity_of
 from diptych.sparse.expansion import ExpansionControl
 from diptych.sparse.fused import Fused
-from diptych.sparse.head import each_head, head_of
+from diptych.sparse.head import each_head, head_of, term_mask
 from diptych.sparse.options import LossOptions, SparsifyOptions
-from diptych.sparse.pairs import PairBatch, Pairs, Validation
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.training.checkpoint import Place
 from diptych.training.run import TrainingFolder
@@ -37,37 +43,135 @@ _SAMPLE = 512
 # A GPU is not waited for after every step to see whether the loss is still a number.
 _READ_EVERY = 50
 _MEANS = ("loss", "distillation", "penalty")
+_RECALLS = ("R@1", "R@5", "R@10")
+_MOST_IMAGES = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class PairedRows:
+    """Dense rows of images and captions that belong together."""
+
+    images: Embeddings
+    texts: Embeddings
+    captions: Sequence[str]
+    caption_image: np.ndarray  # (n_captions,) image of each caption
+
+    @classmethod
+    def of(cls, encoded: EncodedCollection, captions: Sequence[str]) -> PairedRows:
+        """Return those of an embedded collection."""
+        return cls(encoded.images, encoded.texts, captions, encoded.caption_image)
+
+    @property
+    def fingerprint(self) -> str:
+        """Name by content: rows by what made them, captions, which is whose."""
+        rows = [(one.encoder, one.data, len(one)) for one in (self.images, self.texts)]
+        return fingerprint(rows, list(self.captions), np.asarray(self.caption_image).tolist())
+
+    def check(self, training: PairedRows | None = None) -> None:
+        """See that rows, captions and images belong together, and validation rows to those of the training."""
+        for one, other in ((self.images, self.texts), (self.texts, (training or self).texts)):
+            for what in ("width", "encoder", "similarity"):
+                mine, theirs = getattr(one, what), getattr(other, what)
+                if mine != theirs:
+                    raise MismatchError(
+                        f"{one.kind} rows have {what} {mine}, {other.kind} rows {theirs}",
+                        "embed both with the same encoder: diptych embed",
+                    )
+        whose, images, texts = np.asarray(self.caption_image), len(self.images), len(self.texts)
+        numbers = whose.dtype.kind in "iu" and whose.shape == (texts,) == (len(self.captions),)
+        if not images or not texts or not numbers or not 0 <= whose.min() <= whose.max() < images:
+            raise DataError(
+                f"{images:,} rows of images, {texts:,} rows of captions, {len(self.captions):,} captions, "
+                f"image numbers {whose.dtype} of shape {whose.shape}",
+                "give the captions that were embedded, in their order, and of each the row of its image",
+            )
+        self.images.check_finite()
+        self.texts.check_finite()
+
+
+class PairBatch(NamedTuple):
+    """A batch on its device; an image with several captions in the batch stands several times."""
+
+    images: Tensor  # (n, d) float32 dense rows
+    texts: Tensor  # (n, d) float32 dense rows
+    in_caption: Tensor  # (n, |V|) boolean, which terms each caption contains
+
+
+class Pairs:
+    """All pairs of a caption and its image; which meet in a batch is a function of (seed, epoch)."""
+
+    def __init__(self, rows: PairedRows, caption_terms: csr_array, batch_size: int, seed: int) -> None:
+        self._rows, self._whose = rows, np.asarray(rows.caption_image)
+        self._terms, self._seed = caption_terms, seed
+        self.steps = -(-len(self._whose) // batch_size)  # per epoch
+
+    def __len__(self) -> int:
+        return len(self._whose)
+
+    @property
+    def document_frequency(self) -> np.ndarray:
+        """(|V|,) share of captions that contain each term."""
+        counts: np.ndarray = np.bincount(self._terms.indices, minlength=self._terms.shape[1])
+        return counts / len(self)
+
+    def epoch(self, epoch: int) -> list[np.ndarray]:
+        """Return the caption rows of each batch; every caption once."""
+        order = np.random.default_rng([self._seed, epoch]).permutation(len(self))
+        return np.array_split(order, self.steps)
+
+    def load(self, captions: np.ndarray, device: torch.device) -> PairBatch:
+        """Return the pairs of some captions."""
+        rows = self._rows.images.rows[self._whose[captions]], self._rows.texts.rows[captions]
+        images, texts = (torch.from_numpy(np.asarray(one, dtype=np.float32)).to(device) for one in rows)
+        return PairBatch(images, texts, term_mask(self._terms[captions], device))
+
+
+class Validation:
+    """Measures a head as it is searched with later: with expansion, unless the head never has any."""
+
+    def __init__(self, rows: PairedRows) -> None:
+        """Take at most 1,000 images, evenly spaced, with all their captions."""
+        count = min(_MOST_IMAGES, len(rows.images))
+        images = np.linspace(0, len(rows.images) - 1, count).round().astype(np.int64)
+        captions = np.argsort(rows.caption_image, kind="stable")
+        captions = captions[np.isin(rows.caption_image[captions], images)]
+        whose = np.searchsorted(images, rows.caption_image[captions])
+        self._truth = GroundTruth.from_caption_image(whose, count)
+        self._images, self._texts = rows.images.rows[images], rows.texts.rows[captions]
+        self._captions = [rows.captions[row] for row in captions.tolist()]
+
+    def measure(self, head: Sparsifier) -> dict[str, float]:
+        """Return recalls in per cent (``t2i R@5``, …), ``rsum``, ``flops`` (Eq. 3.1) and non-zeros of either side."""
+        own = None if head.expands else head.vocabulary.caption_terms(self._captions)
+        images, texts = head.sparsify(self._images, "image"), head.sparsify(self._texts, "text", own)
+        result = evaluate(images, texts, self._truth, (*_RECALLS, "rsum"))
+        counts = (
+            torch.from_numpy(np.bincount(rows.indices, minlength=rows.shape[1])) for rows in (images, texts)
+        )
+        of_images, of_texts = next(counts) / images.shape[0], next(counts).double() / texts.shape[0]
+        values = {"rsum": result.value("rsum"), "flops": float(of_images.double() @ of_texts)}
+        values |= {f"{way} {name}": 100 * result.value(name, way) for way in DIRECTIONS for name in _RECALLS}
+        return values | {"image nonzeros": float(of_images.sum()), "text nonzeros": float(of_texts.sum())}
 
 
 def rate_share(step: int, steps: int, warmup: int) -> float:
-    """Return the share of its top that a learning rate has at a step counted from 0.
-
-    It rises linearly and is 1 at step ``warmup``; from there it falls linearly, and would be 0 at
-    ``steps``, the step after the last.
-    """
+    """Return the share of its top that a learning rate has at a step from 0: up to step ``warmup``, down to 0."""
     if step < warmup:
         return (step + 1) / (warmup + 1)
     return (steps - step) / (steps - warmup)
 
 
-class Targets(NamedTuple):
-    """Distributions of (n, n) dense scores: of each image over the captions, of each caption over the images."""
-
-    i2t: Tensor
-    t2i: Tensor
-
-
 @torch.no_grad()
-def soft_targets(scores: Tensor, temperature: float) -> Targets:
-    """Return what the sparse scores are to say, from (n, n) dense scores with images as rows."""
+def soft_targets(scores: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+    """Return the distributions of (n, n) dense scores: of images (rows) over captions, and of captions over images."""
     scaled = scores / temperature
-    return Targets(torch.softmax(scaled, dim=1), torch.softmax(scaled.T, dim=1))
+    return torch.softmax(scaled, dim=1), torch.softmax(scaled.T, dim=1)
 
 
-def distillation_loss(scores: Tensor, targets: Targets) -> Tensor:
+def distillation_loss(scores: Tensor, targets: tuple[Tensor, Tensor]) -> Tensor:
     """Return the cross-entropy in nats of (n, n) sparse scores, the mean over queries and over both directions."""
-    i2t = functional.cross_entropy(scores, targets.i2t)
-    return (i2t + functional.cross_entropy(scores.T, targets.t2i)) / 2
+    i2t, t2i = (functional.cross_entropy(*pair) for pair in zip((scores, scores.T), targets, strict=True))
+    return (i2t + t2i) / 2
 
 
 def rise(step: int, steps: float) -> float:
@@ -91,12 +195,10 @@ class HeadFolder(TrainingFolder):
 
     @property
     def vocabulary(self) -> Path:
-        """The folder of the terms."""
         return self.folder / "vocabulary"
 
     @property
     def head(self) -> Path:
-        """The folder of the trained head, which ``Sparsifier.load`` reads."""
         return self.folder / "head"
 
     def check_options(self, options: SparsifyOptions) -> None:
@@ -105,13 +207,7 @@ class HeadFolder(TrainingFolder):
 
 
 class HeadTask(TrainingTask):
-    """Distils dense scores into a head.
-
-    Args:
-        sparsifier: of the heads to train, on their device.
-        similarity: of the dense rows.
-        precision: of matrix products.
-    """
+    """Distils dense scores into a head; ``similarity``: of the dense rows, ``precision``: of matrix products."""
 
     title = "training the head"
     advice = "lower training.learning_rate, or set training.precision = float32"
@@ -181,10 +277,7 @@ class HeadTask(TrainingTask):
         self._sums += torch.stack([torch.as_tensor(loss) for loss in result.losses[0]])
 
     def after_epoch(self, place: Place) -> None:
-        """Log the epoch; measure and keep the head where it is due.
-
-        About ten epochs are measured; to choose the best, all whose rates and regulariser have risen.
-        """
+        """Log the epoch; measure and keep the head where it is due."""
         means = (self._sums / self.steps_per_epoch).tolist()
         self._sums.zero_()
         values = {"epoch": place.epoch, "step": place.step, **dict(zip(_MEANS, means, strict=True))}
@@ -192,6 +285,7 @@ class HeadTask(TrainingTask):
         training, last = self.options.training, place.epoch == self.epochs
         best, warmup = training.select == "best", max(training.warmup, self.options.loss.warmup)
         warm = place.step >= round(warmup * self._steps)
+        # About ten epochs are measured; to choose the best, all whose rates and regulariser have risen.
         due = last or place.epoch % max(1, self.epochs // _VALIDATIONS) == 0 or (best and warm)
         if self.validation is not None and due:
             values["validation"] = measured = self.validation.measure(self.sparsifier)

@@ -13,7 +13,6 @@ import torch
 from diptych.core.errors import UsageError
 from diptych.core.files import recover_folder, safe_name
 from diptych.core.locking import exclusive_folder
-from diptych.core.table import Table
 from diptych.data.collection import Collection
 from diptych.data.source import DataSpec
 from diptych.encoders.dual_encoder import DualEncoder
@@ -25,11 +24,10 @@ from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
 from diptych.sparse.head import SparseHeads, each_head, fresh_heads
 from diptych.sparse.initialise import starting_weights
 from diptych.sparse.options import SparsifyOptions, TrainOptions
-from diptych.sparse.pairs import PairedRows, Pairs, Validation
 from diptych.sparse.sparsified import SparseFolder, SparsifiedCollection, sparsify_collection
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.static import StaticEmbedding
-from diptych.sparse.task import HeadFolder, HeadTask
+from diptych.sparse.task import HeadFolder, HeadTask, PairedRows, Pairs, Validation
 from diptych.sparse.vocabulary import TermVocabulary
 from diptych.training.run import Run
 from diptych.training.trainer import Saving, Trainer, multiplies_bfloat16, single_device
@@ -47,8 +45,7 @@ def train_sparsifier(
 ) -> Sparsifier:
     """Train a head on dense rows, or resume a training in ``folder``.
 
-    No labels are used: dense scores are the targets. Which caption is whose decides only who meets in a
-    batch.
+    No labels are used: dense scores are the targets. Which caption is whose decides only who meets in a batch.
     """
     rows.check()
     captions, texts, size = rows.captions, rows.texts, options.training.batch_size
@@ -91,18 +88,19 @@ def train_sparsifier(
             fabric = single_device(device, "16-mixed" if precision == "float16" else "32-true")
             saving = Saving(epochs=False, minutes=options.training.checkpoint_minutes)
             place = Trainer(task, kept, fabric, saving).train()
-            numbers: dict[str, Any] = {"pairs": len(captions), "terms": len(vocabulary.terms)}
-            numbers |= {"epochs": place.epoch, "seconds": round(place.seconds, 1)}
-            if place.best_epoch:
-                numbers |= {"best": place.best, "best_epoch": place.best_epoch}
-            kept.finish(**numbers)
+            best: dict[str, Any] = (
+                {"best": place.best, "best_epoch": place.best_epoch} if place.best_epoch else {}
+            )
+            seconds = round(place.seconds, 1)
+            kept.finish(
+                pairs=len(captions), terms=len(vocabulary), epochs=place.epoch, seconds=seconds, **best
+            )
         return Sparsifier.load(kept.head, device=str(device))
 
 
-Precision = Literal["float32", "bfloat16", "float16"]
-
-
-def chosen_precision(asked: Literal["auto"] | Precision, device: torch.device) -> Precision:
+def chosen_precision(
+    asked: Literal["auto", "float32", "bfloat16", "float16"], device: torch.device
+) -> Literal["float32", "bfloat16", "float16"]:
     """Return what matrix products are computed in; ``auto``: bfloat16 where the device has it in hardware."""
     if asked == "float16" and device.type != "cuda":
         raise UsageError(f"training.precision = float16 on {device.type}", "use bfloat16 or float32")
@@ -127,10 +125,11 @@ def _begun(
 ) -> SparseHeads:
     """Make heads before their first step, on the CPU: the first map at random, the rest as ``head.start`` says."""
     start = starting_weights(vocabulary, options.head, captions, options.seed, options.vocabulary.source)
-    if start.width != options.head.width:
-        logger.info("the head is %d wide, as its masked language model is", start.width)
+    terms, hidden = start.projector.shape
+    if hidden != options.head.width:
+        logger.info("the head is %d wide, as its masked language model is", hidden)
     given: dict[str, Any] = options.head.model_dump(include={"shared", "bias", "eps"})
-    heads = fresh_heads(width, start.width, len(vocabulary.terms), seed=options.seed, **given)
+    heads = fresh_heads(width, hidden, terms, seed=options.seed, **given)
     for head in each_head(heads):
         for parameter, value in (
             (head.vocab_projector.weight, start.projector),
@@ -153,10 +152,6 @@ class TrainedHead:
     collection: Collection  # the part
     measures: SparseMeasures
 
-    def tables(self) -> list[Table]:
-        """Return what it keeps and loses."""
-        return self.measures.tables()
-
     def line(self) -> str:
         """Return what the head is, and where."""
         about = "head over {terms:,} terms, ω {hidden}, η {eta:g}, expansion {expansion}; in {folder}"
@@ -173,11 +168,8 @@ def train_head(source: str, data: DataSpec, options: TrainOptions) -> TrainedHea
     HeadFolder(folder).check_options(head)  # likewise
     splits = options.train, options.validation, options.test
     origin, parts = _dense_parts(source, data, splits, folder)
-    train, validation, _ = (
-        PairedRows.of(parts[split][0], parts[split][1].captions) if split in parts else None
-        for split in splits
-    )
-    assert train is not None
+    pairs = {split: PairedRows.of(dense, part.captions) for split, (dense, part) in parts.items()}
+    train, validation = pairs[options.train], pairs.get(options.validation)
     sparsifier = train_sparsifier(train, head, folder, validation=validation, accelerator=options.accelerator)
     shown = next(split for split in reversed(splits) if split in parts)
     dense, part = parts[shown]
@@ -198,9 +190,9 @@ def _dense_parts(
         if data.data is not None:
             raise UsageError(f"{source} is embedded already", "leave --data out")
         check_still_there(kept.model, source)
-    model = Path(kept.model if kept else source)
-    run = Run.open(model) if (model / "run.json").is_file() else None
-    encoder = DualEncoder.load(str(kept.model if kept else source))
+    model = kept.model if kept else source
+    run = Run.open(model) if (Path(model) / "run.json").is_file() else None
+    encoder = DualEncoder.load(model)
     origin = replace(kept, split=None) if kept else Origin(rooted(source), data.section(run), None)
     whole = origin.collection()
     there = whole.split_sizes

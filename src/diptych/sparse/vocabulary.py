@@ -37,8 +37,7 @@ class TermVocabulary:
     Attributes:
         terms: one per column; ``##…`` continues a word.
         special: columns of [PAD], [UNK], [CLS], [SEP], [MASK] and the like; never a caption's terms.
-        source_rows: (|V|,) int64, each column's id in the tokenizer, which is its row in the embeddings
-            of the model that the tokenizer belongs to.
+        source_rows: (|V|,) int64, each column's id in the tokenizer: its row in the model's embeddings.
     """
 
     def __init__(self, tokenizer: Any, source_rows: np.ndarray | Sequence[int] | None = None) -> None:
@@ -56,11 +55,10 @@ class TermVocabulary:
         names = {number: term for term, number in self._tokenizer.get_vocab(with_added_tokens=True).items()}
         rows = np.asarray(sorted(names) if source_rows is None else source_rows, dtype=np.int64)
         self.source_rows, self.terms = rows, tuple(names[row] for row in rows.tolist())
-        decoder = self._tokenizer.get_added_tokens_decoder()
-        added = {number for number, token in decoder.items() if token.special}
-        self._is_special = np.array(
-            [names[row] in SPECIAL_TERMS or row in added for row in rows.tolist()], dtype=bool
-        )
+        added = self._tokenizer.get_added_tokens_decoder()
+        special = {number for number, token in added.items() if token.special}
+        special |= {number for number, term in names.items() if term in SPECIAL_TERMS}
+        self._is_special = np.isin(rows, list(special))
         self.special = frozenset(np.flatnonzero(self._is_special).tolist())
         self._columns = np.full(max(names) + 1, -1, dtype=np.int64)
         self._columns[rows] = np.arange(len(rows))
@@ -122,8 +120,8 @@ class TermVocabulary:
                 bar.advance(len(block))
         flat = np.concatenate(found).astype(np.int32)
         starts = np.cumsum([len(columns) for columns in found]).astype(np.int32)
-        ones = np.ones(len(flat), dtype=np.float32)
-        rows = csr_array((ones, flat, starts), shape=(len(captions), len(self)))
+        shape, ones = (len(captions), len(self)), np.ones(len(flat), dtype=np.float32)
+        rows = csr_array((ones, flat, starts), shape=shape)
         rows.has_canonical_format = True
         return rows
 

@@ -1,8 +1,7 @@
 """Learning the WordPiece pieces of captions, and reading tokenizers.
 
-The trainer of the ``tokenizers`` library numbers pieces in the order of a hash table, which differs from
-run to run and decides ties between equally frequent pairs; here the same captions always give the same
-pieces.
+The trainer of the ``tokenizers`` library numbers pieces in the order of a hash table, which differs from run to run
+and decides ties between equally frequent pairs; here the same captions always give the same pieces.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ def word_counts(captions: Iterable[str]) -> Counter[str]:
     """Count how often each word occurs, as BERT's normaliser and pre-tokeniser (lower case) see words."""
     from tokenizers import normalizers, pre_tokenizers
 
-    normalise = normalizers.BertNormalizer(lowercase=True)
-    split = pre_tokenizers.BertPreTokenizer()
+    normalise, split = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
     counts: Counter[str] = Counter()
     for caption in track(captions, "words of captions", unit="captions"):
         counts.update(word for word, _ in split.pre_tokenize_str(normalise.normalize_str(caption)))
@@ -42,17 +40,13 @@ def word_counts(captions: Iterable[str]) -> Counter[str]:
 def learn_pieces(counts: Mapping[str, int], size: int, min_count: int) -> list[str]:
     """Return at most ``size`` pieces from which words are made: letters, then the pairs that occur most often.
 
-    Pairs of neighbouring pieces are joined, most frequent first, of equally frequent ones the first by
-    their text, as in byte-pair encoding (Sennrich et al. 2016). A piece that no word is made of any more,
-    because longer ones took its place, gives its place up; letters stay, for words that are not among these.
+    Pairs of neighbouring pieces are joined, most frequent first, of equally frequent ones the first by their text
+    (Sennrich et al. 2016). A piece that no word is made of any more gives its place up; letters stay, for new words.
 
     >>> learn_pieces({"dog": 5, "dogs": 3, "cat": 1}, 8, 2)
     ['dog', 'dogs', 'd', '##g', '##o', '##s']
     """
-    letters: Counter[str] = Counter()
-    for word, count in counts.items():
-        for piece in _letters(word):
-            letters[piece] += count
+    letters = _Splits(counts).uses
     frequent = [piece for piece in letters if letters[piece] >= min_count]
     always = frozenset(sorted(frequent, key=lambda piece: (-letters[piece], piece))[:size])
     splits = _Splits({word: counts[word] for word in sorted(counts) if always.issuperset(_letters(word))})
@@ -62,11 +56,9 @@ def learn_pieces(counts: Mapping[str, int], size: int, min_count: int) -> list[s
     while queue and len(pieces) < size:
         negative, pair = heapq.heappop(queue)
         count = splits.pairs[pair]
-        if count < min_count:
-            continue
-        if count != -negative:  # it has changed since it was queued
-            if count < -negative:
-                heapq.heappush(queue, (-count, pair))
+        if min_count <= count < -negative:  # fewer than when it was queued
+            heapq.heappush(queue, (-count, pair))
+        if count < min_count or count != -negative:
             continue
         for changed in splits.join(pair):
             heapq.heappush(queue, (-splits.pairs[changed], changed))
@@ -153,14 +145,11 @@ def source_tokenizer(source: str | Path) -> Any:
     """
     folder = Path(source).expanduser()
     if not folder.is_dir():
-        return _by_name(str(source))
+        return _downloaded(str(source))
     if (folder / "tokenizer.json").is_file():
         return read_tokenizer(folder / "tokenizer.json")
-    vocabulary, settings, again = (
-        folder / "vocab.txt",
-        folder / "tokenizer_config.json",
-        "download the model again",
-    )
+    vocabulary, settings = folder / "vocab.txt", folder / "tokenizer_config.json"
+    again = "download the model again"
     if not vocabulary.is_file():
         raise StorageError(f"{source} holds no vocabulary: neither tokenizer.json nor vocab.txt", again)
     pieces = read_text(vocabulary, fix=again).removesuffix("\n").split("\n")
@@ -175,7 +164,7 @@ def source_tokenizer(source: str | Path) -> Any:
     return bert_tokenizer(pieces, lower_case)
 
 
-def _by_name(source: str) -> Any:
+def _downloaded(source: str) -> Any:
     import transformers
 
     try:
@@ -185,8 +174,6 @@ def _by_name(source: str) -> Any:
         raise loading_failure(source, None, error, fix) from error
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        raise UsageError(
-            f"{source} has a {type(tokenizer).__name__}, which cannot be saved as tokenizer.json",
-            "take a BERT or DistilBERT model",
-        )
+        what = f"{source} has a {type(tokenizer).__name__}, which cannot be saved as tokenizer.json"
+        raise UsageError(what, "take a BERT or DistilBERT model")
     return backend

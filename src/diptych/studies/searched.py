@@ -20,8 +20,10 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.encoders.embeddings import Embeddings
 from diptych.encoders.sparse_embeddings import SparseEmbeddings
-from diptych.index import ENGINES, Hits, Index, build_index
+from diptych.index import ENGINES, Hits, build_index
 from diptych.index.engines.hnsw import faiss_threads
+from diptych.metrics import top_k
+from diptych.metrics.sparse_products import sparse_top_k
 from diptych.sparse.measures import flops
 from diptych.studies.dense import DenseRows
 from diptych.studies.plan import Plan
@@ -179,7 +181,7 @@ class Searching(Measuring):
         with faiss_threads(1):
             sample = queries[:_SAMPLE] if engine.approximate else None
             index = build_index(items, options.engine, sample=sample, **options.options)
-            best = best_of(index, queries, run.head is not None)
+            best = best_of(items, queries, run.head is not None)
             for k in _CUTOFFS:
                 effort = _effort(search, len(items), best, k, options.recall) if options.equal_recall else {}
                 rate, latency, ids = time_search(partial(search, **effort), count, k)
@@ -239,10 +241,12 @@ def time_search(search: Search, queries: int, k: int) -> tuple[float, float, lis
     return done / max(spent, _TICK), 1000 * max(sum(single), _TICK) / len(single), ids
 
 
-def best_of(index: Index, queries: Any, with_terms: bool) -> Best:
+def best_of(items: Embeddings | SparseEmbeddings, queries: Any, with_terms: bool) -> Best:
     """Return the exactly best of the queries that recall is measured on; without a common term none is best."""
-    found = index.search_exact(queries[:_RECALL_QUERIES], _CUTOFFS[-1])
-    return [[name for name, score in hits if score > 0 or not with_terms] for hits in found]
+    find = sparse_top_k if isinstance(items, SparseEmbeddings) else top_k
+    places, scores = find(queries[:_RECALL_QUERIES], items.rows, min(_CUTOFFS[-1], len(items)))
+    is_best = (scores > 0) | (not with_terms)
+    return [[items.ids[at] for at in row[best].tolist()] for row, best in zip(places, is_best, strict=True)]
 
 
 def recall_of(found: Sequence[Sequence[str]], best: Best, k: int) -> float:

@@ -100,8 +100,7 @@ class Heads(Source):
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
         """Train it, resume it, or find it there."""
-        from diptych.sparse.pairs import PairedRows
-        from diptych.sparse.task import HeadFolder
+        from diptych.sparse.task import HeadFolder, PairedRows
         from diptych.sparse.training import train_sparsifier
 
         target, dense, options = plan.target(row, seed), dense_base(plan, row), _options(plan, row, seed)
@@ -164,19 +163,15 @@ def _of_head(head: Head, words: str | None) -> Measurement:
     found = measure_sparsified(encoded, rows, vocabulary, part.captions, embedding=embedding)
     exact = exact_at(rows.texts.rows, rows.caption_terms, _TERMS, left_out=vocabulary.special)
     faithful = found.faithful["t2i"]
-    per_caption = {
-        **_per_caption(found.sparse),
-        "Exact@20": 100 * found.values["exact"],
-        "Semantic@20": 100 * found.values["semantic"],
-        "overlap@10": 100 * found.values["overlap t2i"],
-    }
+    names = {"Exact@20": "exact", "Semantic@20": "semantic", "overlap@10": "overlap t2i"}
+    shares = {column: found.values[name] for column, name in names.items()}
     values = {
         **_retrieval(found.sparse),
         "FLOPs": found.flops,
         "terms per image": found.nonzeros["images"],
         "terms per caption": found.nonzeros["texts"],
         "Exact@10": 100 * float(exact.mean()),
-        **{name: float(per_caption[name].mean()) for name in ("Exact@20", "Semantic@20", "overlap@10")},
+        **{name: 100 * float(values.mean()) for name, values in shares.items()},
         **{f"ρ-{name}": 100 * value for name, value in faithful.pearson.items()},
         "Kendall τ": faithful.kendall,
     }
@@ -186,6 +181,7 @@ def _of_head(head: Head, words: str | None) -> Measurement:
     kept = _FOLDER if words is None else f"{_FOLDER}/{fingerprint(words)}"
     places = np.linspace(0, part.n_images - 1, min(_EXAMPLES, part.n_images)).round().astype(int)
     examples = [_example(head, rows, part, place) for place in places.tolist()]
+    per_caption = _per_caption(found.sparse) | {name: 100 * values for name, values in shares.items()}
     keep(head.folder / kept, per_caption, encoded.caption_image, examples)
     on = Measured(part.name, split, part.n_images, part.n_captions)
     return Measurement(values, on, found.line(), kept=kept)
