@@ -16,11 +16,11 @@ from diptych.core.errors import DiptychError, Interrupted, UsageError
 from diptych.core.files import write_json
 from diptych.data.source import OutOption
 from diptych.studies import STUDIES, Results, collect, compare, judged_in_the_paper
-from diptych.studies.choices import RunOptions, StudyData, run_chosen
 from diptych.studies.compare import Comparison
 from diptych.studies.matrix import content_of, matrix_page, matrix_table
 from diptych.studies.page import notes_of, study_page
 from diptych.studies.results import StudyFolder
+from diptych.studies.runner import RunOptions, StudyData, run_chosen
 from diptych.studies.tables import (
     claims_tables,
     comparison_shown,

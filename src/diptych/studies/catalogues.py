@@ -32,7 +32,7 @@ from diptych.core.options import Options
 from diptych.studies.evidence import Evidence, keep
 from diptych.studies.plan import MEASURE, Plan
 from diptych.studies.results import Measurement, Measuring
-from diptych.studies.sources import Made, Source, Subject, logger
+from diptych.studies.sources import Source, Subject, logger
 from diptych.studies.study import AS_PAPER, PUBLISHED, Row
 from diptych.studies.verdict import Measured
 
@@ -187,14 +187,20 @@ class CatalogueRows(Source):
 
         return modalities_of(row.options["model"]) is None
 
-    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
+    def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
+        """Return what is set."""
+        return {**plan.setting.measure, **plan.choices.values}
+
+    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
         """Evaluate all models for the first row; others are read from it."""
         run = CatalogueRow(row, seed, plan.target(row, seed), self)
         is_lsa = row.options["model"] == "sentence" and self.text.partition(":")[0] == "lsa"
         seconds = sum(float(cell.about.get("processor_seconds", 0.0)) for cell in run.cells.values())
-        return Made(
-            Subject(run, None, plan.features),
-            (self.folder.name,),
+        return Subject(
+            run,
+            None,
+            plan.features,
+            state=(self.folder.name,),
             stands_for="latent semantics" if is_lsa else "",
             data=self.catalogue.describe(),
             seconds=seconds,

@@ -12,7 +12,7 @@ from diptych.studies.claims import Claim, Judgement, judge
 from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.formulas import Finding
 from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
-from diptych.studies.results import Entry, Results
+from diptych.studies.results import Entry, Results, measure_of
 from diptych.studies.study import AS_PAPER, PUBLISHED, Row, Study, named_function
 from diptych.studies.verdict import (
     Measured,
@@ -199,8 +199,6 @@ def _judged(
 
 def compare(study: Study, results: Results) -> Comparison:
     """Hold results against what is printed, and claims against both."""
-    from diptych.studies.runner import measure_of
-
     results = measure_of(study).withhold(results)
     keys, blocks = _several_blocks(study, results) if study.several else _blocks(study, results)
     evidence = results.evidence()

@@ -13,7 +13,7 @@ from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.studies.plan import Plan
-from diptych.studies.sources import Made, Subject, given_name, load_encoder, mark_given
+from diptych.studies.sources import Subject, given_name, load_encoder, mark_given
 from diptych.studies.study import Row
 
 if TYPE_CHECKING:
@@ -96,15 +96,21 @@ def dense_rows(plan: Plan, row: Row) -> DenseRows:
     return DenseRows(run.folder, collection, run.recipe.data, "", lambda split: kept_split(subject, split))
 
 
-def given_rows(plan: Plan, row: Row, what: str) -> Made:
+def given_rows(plan: Plan, row: Row, what: str) -> Subject:
     """Take the run, encoder or embeddings that a user gives for a row."""
     rows = _given(plan, row)
     test = rows.encoded(rows.data.test)
     captions = [rows.collection.split(split).text_fingerprint for split in rows.splits]
     about = {"fingerprint": test.images.encoder, "data": fingerprint(test.about["data"], captions)}
     mark_given(plan, row, rows.source, about, what)
-    subject = Subject(rows, rows.collection, plan.features, plan.choices.positives)
-    return Made(subject, tuple(about.values()), given=rows.source)
+    return Subject(
+        rows,
+        rows.collection,
+        plan.features,
+        plan.choices.positives,
+        state=tuple(about.values()),
+        given=rows.source,
+    )
 
 
 def _given(plan: Plan, row: Row) -> DenseRows:

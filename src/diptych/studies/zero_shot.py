@@ -18,7 +18,7 @@ from diptych.studies.dense import taken
 from diptych.studies.plan import MEASURE, Plan
 from diptych.studies.results import Measurement, Measuring
 from diptych.studies.retrieval import RECALLS, columns_of
-from diptych.studies.sources import Made, Source, Subject, cost_of, encoder_of, given_encoder, logger
+from diptych.studies.sources import Source, Subject, cost_of, encoder_of, given_encoder, logger
 from diptych.studies.study import Row
 from diptych.studies.verdict import Measured
 
@@ -243,7 +243,14 @@ class Adaptations(Source):
             )
         _options(plan, row)
 
-    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
+    def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
+        """Return how it is adapted."""
+        from diptych.training.adaptation import adapt_linear
+
+        defaults = {key: one.default for key, one in inspect.signature(adapt_linear).parameters.items()}
+        return {"adapt": {**defaults, **_options(plan, row)}}
+
+    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
         """Say what is adapted."""
         from diptych.training.run import Run
 
@@ -263,9 +270,11 @@ class Adaptations(Source):
             )
         options = _options(plan, row)
         adapted = Adapted(plan.target(row, seed), run, seed, options)
-        return Made(
-            Subject(adapted, None, plan.features),
-            ("adapted", *state, seed, options),
+        return Subject(
+            adapted,
+            None,
+            plan.features,
+            state=("adapted", *state, seed, options),
             given=source,
             stands_for=stands_for,
         )
