@@ -24,8 +24,7 @@ from diptych.studies import STUDIES, Choices, Evidence, Figure, LogData, compare
 from diptych.studies.logs import middle
 from diptych.studies.page import study_page
 from diptych.studies.predicting import Statistics, Values, importances
-from diptych.studies.results import Results, collect
-from diptych.studies.runner import measure_of
+from diptych.studies.results import Results, collect, measure_of
 from diptych.studies.study import PUBLISHED, Study
 from diptych.studies.workshop import sampled
 

@@ -12,8 +12,9 @@ from study_runs import SMALL, run_study
 from diptych.core.errors import MismatchError, UsageError
 from diptych.studies import STUDIES, Choices, Entry, Evidence, Figure, cell_verdict, judge
 from diptych.studies.compare import further_of, judged_in_the_paper
-from diptych.studies.plan import Collections, Plan, plain_recipe
+from diptych.studies.plan import Collections, Plan
 from diptych.studies.results import entry_file
+from diptych.studies.runner import changed_keys
 from diptych.studies.sources import start_of
 from diptych.training.run import Run
 
@@ -22,13 +23,14 @@ FIGURE, LTD, IFM, _ = SVL
 CLAIMS = {f"{study.name[-3:]}: {claim.name}": claim for study in SVL for claim in study.claims}
 
 
-def plan(study, setting, **values):
-    return Plan(study, Path("out"), setting, Choices(values=values), {}, Collections(), Path("features"))
+def plan(study, setting, dataset="", **values):
+    shared = Choices(values=values), {}, Collections(), Path("features"), "auto", 1, dataset
+    return Plan(study, Path("out"), setting, *shared)
 
 
 def of(name, setting="paper", dataset=""):
     study = next(study for study in SVL if name in [row.name for row in study.rows])
-    return plain_recipe(study, study.setting(setting), study.row(name), {"name": ""}, dataset=dataset)
+    return plan(study, setting, dataset).recipe_of(study.row(name)).model_copy(update={"name": ""})
 
 
 def test_the_schedules_and_grids_of_the_thesis():
@@ -99,7 +101,10 @@ def test_the_papers_settings_ask_for_mnist_and_clip_the_others_do_not(tmp_path):
         for other in ({}, {"shortcuts.digits": "sklearn"}, {"shortcuts.digits": "absent.npz"}):
             assert "--set shortcuts.digits=MNIST.npz" in plan(FIGURE, setting, **other).why_not(unique)
         own = plan(FIGURE, setting, **mnist)
-        assert (own.why_not(unique), own.changed(unique)) == (None, ())  # where digits are changes nothing
+        assert (own.why_not(unique), changed_keys(own, unique)) == (
+            None,
+            (),
+        )  # where digits are changes nothing
         assert "--set fine_tune=ENCODER" in own.why_not(clip)
         assert plan(FIGURE, setting, **mnist, **given).why_not(clip) is None
     own = plan(FIGURE, "data")

@@ -169,6 +169,8 @@ class _Counted:
     @property
     def rate(self) -> str:
         per_second = (self.done - self._begun_with) / max(1e-9, self.seconds)
+        if per_second < 0.1:
+            return f"{60 * per_second:.1f}/min"
         return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
 
     @property

@@ -16,7 +16,6 @@ from diptych.core.errors import DiptychError, Interrupted, UsageError
 from diptych.core.files import write_json
 from diptych.data.source import OutOption
 from diptych.studies import STUDIES, Results, collect, compare, judged_in_the_paper
-from diptych.studies.choices import RunOptions, StudyData, run_chosen
 from diptych.studies.compare import Comparison
 from diptych.studies.page import (
     comparison_shown,
@@ -27,6 +26,7 @@ from diptych.studies.page import (
     study_page,
 )
 from diptych.studies.results import StudyFolder
+from diptych.studies.runner import RunOptions, StudyData, run_chosen
 from diptych.studies.tables import claims_tables, papers_tables, printed_table, rows_table, settings_table
 
 _NAMES = completion("diptych.studies:STUDIES")

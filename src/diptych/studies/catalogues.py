@@ -43,7 +43,7 @@ from diptych.encoders.targets.kinds.lsa import LatentSemanticAnalysis
 from diptych.studies.evidence import keep
 from diptych.studies.plan import MEASURE, Plan
 from diptych.studies.results import Measurement, Measuring
-from diptych.studies.sources import Made, Source, Subject, logger
+from diptych.studies.sources import Source, Subject, logger
 from diptych.studies.study import AS_PAPER, PUBLISHED, Row
 from diptych.studies.verdict import Measured
 
@@ -166,7 +166,11 @@ class CatalogueRows(Source):
         """Return whether a row's model is not trained."""
         return modalities_of(row.options["model"]) is None
 
-    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
+    def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
+        """Return what is set."""
+        return {**plan.setting.measure, **plan.choices.values}
+
+    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
         """Evaluate all models for the first row; others are read from it."""
         evaluation, model = self.evaluation, row.options["model"]
         place = evaluation.protocol.seeds.index(seed) if evaluation.is_trained(model) else 0
@@ -174,9 +178,11 @@ class CatalogueRows(Source):
         kept = self.folder / "rows" / f"{row.name}-seed-{seed}"
         run = CatalogueRun(cells, row.options.get("group"), plan.target(row, seed), kept, self)
         is_lsa = model == "sentence" and isinstance(self.maker.text, LatentSemanticAnalysis)
-        return Made(
-            Subject(run, None, plan.features),
-            (self.folder.name,),
+        return Subject(
+            run,
+            None,
+            plan.features,
+            state=(self.folder.name,),
             stands_for="latent semantics" if is_lsa else "",
             data=self.catalogue.describe(),
             seconds=sum(float(cell.about.get("processor_seconds", 0.0)) for cell in cells.values()),

@@ -11,7 +11,7 @@ from diptych.core.table import Table
 from diptych.studies.claims import Claim, Judgement, judge
 from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.published import Cell, EvaluatedOn, PublishedRow
-from diptych.studies.results import Entry, Results
+from diptych.studies.results import Entry, Results, measure_of
 from diptych.studies.study import AS_PAPER, PUBLISHED, Row, Study, named_function
 from diptych.studies.verdict import Verdict, cell_verdict, printed_by, printed_evidence, same_evaluation
 
@@ -195,8 +195,6 @@ def _printed_sources(study: Study) -> dict[str, Evidence]:
 
 def compare(study: Study, results: Results) -> Comparison:
     """Compare results with what is printed, and judge claims on both."""
-    from diptych.studies.runner import measure_of
-
     results = measure_of(study).withhold(results)
     blocks = tuple(_block(study, of, on) for of, on in _evaluations(study, results))
     evidence = results.evidence()

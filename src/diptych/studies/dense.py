@@ -14,7 +14,7 @@ from diptych.core.fingerprint import fingerprint
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.encode import encode_collection, metadata_of, stored_collection
 from diptych.studies.plan import Plan
-from diptych.studies.sources import Made, Subject, given_name, load_encoder, mark_given
+from diptych.studies.sources import Subject, given_name, load_encoder, mark_given
 from diptych.studies.study import Row
 
 if TYPE_CHECKING:
@@ -113,15 +113,21 @@ def dense_rows(plan: Plan, row: Row) -> DenseRows:
     return DenseRows(target, collection, data, f"{source} (fingerprint {mark})", encoded)
 
 
-def given_rows(plan: Plan, row: Row, what: str) -> Made:
+def given_rows(plan: Plan, row: Row, what: str) -> Subject:
     """Take the run, encoder or embeddings that a user gives for a row."""
     rows = dense_rows(plan, row)
     test = rows.encoded(rows.data.test)
     captions = [rows.collection.split(split).text_fingerprint for split in rows.splits]
     marks = {"fingerprint": test.images.encoder, "data": fingerprint(test.about["data"], captions)}
     mark_given(plan, row, rows.source, marks, what)
-    subject = Subject(rows, rows.collection, plan.features, plan.choices.positives)
-    return Made(subject, tuple(marks.values()), given=rows.source)
+    return Subject(
+        rows,
+        rows.collection,
+        plan.features,
+        plan.choices.positives,
+        state=tuple(marks.values()),
+        given=rows.source,
+    )
 
 
 def _data_of(plan: Plan, row: Row) -> Data:

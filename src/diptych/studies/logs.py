@@ -25,7 +25,7 @@ from diptych.studies.predicting import (
 )
 from diptych.studies.results import Measurement, Measuring, Results
 from diptych.studies.runner import setting_for
-from diptych.studies.sources import Made, Source, Subject
+from diptych.studies.sources import Source, Subject
 from diptych.studies.study import PUBLISHED, Row
 from diptych.studies.verdict import Measured
 from diptych.studies.workshop import FOREST, LogOptions, Workshop, command, open_log
@@ -63,7 +63,7 @@ class LogRows(Source):
                     f"{key} is about a training, and {study.name} is of a shop's log",
                     f"what can be set: {known}",
                 )
-        chosen = plan.measuring(study.measured_by)
+        chosen = plan.measuring()
         LogOptions.read(chosen, MEASURE)
         if study.of == "nothing":
             plan.name = "paper"
@@ -83,14 +83,19 @@ class LogRows(Source):
         """Return that no seed changes a row."""
         return True
 
-    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
+    def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
+        """Return how the log is counted."""
+        given = {**plan.setting.measure, **plan.choices.below(MEASURE)}
+        return {MEASURE: LogOptions.read(given, MEASURE).model_dump(mode="json")}
+
+    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
         """Say what is measured: it is made meanwhile."""
         shop, data = self.workshop, self.hint()[0]
         if shop is None:
-            return Made(Subject(row, None, plan.features), (), data=data, costs=True)
+            return Subject(row, None, plan.features, data=data, costs=True)
         state = shop.options.only(*(key for key in plan.study.measured_by if key != "jobs"))
         run = LogRow(row.name, plan.target(row, seed), shop)
-        return Made(Subject(run, None, plan.features), (shop.log.fingerprint, state), data=data, costs=True)
+        return Subject(run, None, plan.features, state=(shop.log.fingerprint, state), data=data, costs=True)
 
     def hint(self) -> tuple[str, str]:
         """Return what was measured, and how to see what there is."""

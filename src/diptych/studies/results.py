@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.artifact import Artifact
-from diptych.core.errors import StorageError, UsageError
+from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.studies import study as declared
 from diptych.studies.evidence import Evidence, Figure, Trajectory, side_by_side
-from diptych.studies.study import SettingName, Study
+from diptych.studies.study import SettingName, Study, named_function
 from diptych.studies.verdict import Measured
 
 if TYPE_CHECKING:
@@ -26,24 +26,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one run gives on one ground truth.
+    """What one run gives on one ground truth."""
 
-    Attributes:
-        values: column → value, in the paper's unit. Where the paper's own way of counting differs from
-            the right one, the number to hold against its cell stands under ``COLUMN|published``.
-        on: what they were measured on.
-        protocol: everything they depend on, in one line.
-        commands: what repeats the measurement by hand; ``{run}`` stands for the run's folder.
-        trajectory: how the training went, for studies that look at it.
-        kept: a folder inside the run's with values per query, see :mod:`diptych.studies.evidence`; empty for none.
-    """
-
+    # Column → value, in the paper's unit; under COLUMN|published counted as the paper counts, where that differs.
     values: Mapping[str, float]
     on: Measured
-    protocol: str
-    commands: tuple[str, ...] = ()
-    trajectory: Trajectory | None = None
-    kept: str = ""
+    protocol: str  # everything that the values depend on, in one line
+    commands: tuple[str, ...] = ()  # repeat the measurement by hand; {run} is the run's folder
+    trajectory: Trajectory | None = None  # how the training went
+    kept: str = ""  # a folder inside the run's with values per query; empty for none
 
 
 @dataclass(frozen=True)
@@ -67,39 +58,51 @@ class Measuring:
         raise NotImplementedError
 
 
+MEASURES = {
+    "retrieval": "diptych.studies.retrieval:Retrieval",
+    "counting": "diptych.studies.retrieval:Counting",
+    "shortcuts": "diptych.studies.retrieval:ShortcutRetrieval",
+    "information": "diptych.studies.retrieval:Information",
+    "zero-shot": "diptych.studies.zero_shot:ZeroShot",
+    "sparse": "diptych.studies.sparse:SparseRetrieval",
+    "searching": "diptych.studies.searched:Searching",
+    "granularity": "diptych.studies.brittleness:Granularity",
+    "clean": "diptych.studies.brittleness:Clean",
+    "suite": "diptych.studies.brittleness:Suite",
+    "counted": "diptych.studies.logs:Counted",
+    "predicted": "diptych.studies.logs:Predicted",
+    "importance": "diptych.studies.logs:Importance",
+    "declared": "diptych.studies.logs:Declared",
+    "catalogue": "diptych.studies.catalogues:OfCatalogue",
+}
+"""Ways of measuring, by the names that studies have in papers' files."""
+
+
+def measure_of(study: Study) -> Measuring:
+    """Return how a study's columns are measured."""
+    options = {key: value for key, value in study.measure.items() if key != "kind"}
+    found: Measuring = named_function(MEASURES[study.measure["kind"]])(**options)
+    return found
+
+
 @dataclass(frozen=True)
 class Entry(Artifact, kind="study-entry", recreate="diptych study run"):
-    """One row and seed that was made and measured.
-
-    Attributes:
-        study, row, seed: which.
-        setting: how it was made.
-        measurements: what it gave; on the collection's own pairs first.
-        key: fingerprint of the run's state and of how it was measured.
-        run: the run's folder.
-        data: the collection, in one line.
-        epochs: how many were trained, and the best.
-        cpu_seconds: processor time of training, all attempts together.
-        changed: dotted keys by which it differs from what paper and code say.
-        given: the encoder that a user gave, to measure or to go on from, with its fingerprint.
-        stands_for: of a row that is a published encoder by name, what was measured in its place; empty else.
-        fixed: whether no seed changes it.
-    """
+    """One row and seed that was made and measured."""
 
     study: str
     row: str
     seed: int
     setting: SettingName
-    measurements: tuple[Measurement, ...]
-    key: str
-    run: str
-    data: str
-    epochs: tuple[int, int]
-    cpu_seconds: float
-    changed: tuple[str, ...] = ()
-    given: str = ""
-    stands_for: str = ""
-    fixed: bool = False
+    measurements: tuple[Measurement, ...]  # on the collection's own pairs first
+    key: str  # fingerprint of the run's state and of how it was measured
+    run: str  # the run's folder
+    data: str  # the collection, in one line
+    epochs: tuple[int, int]  # trained, and the best
+    cpu_seconds: float  # of training, all attempts together
+    changed: tuple[str, ...] = ()  # keys by which it differs from what paper and code say
+    given: str = ""  # the encoder that the user gave, to measure or to start from, with its fingerprint
+    stands_for: str = ""  # of a published encoder's row, what was measured in its place
+    fixed: bool = False  # no seed changes it
 
     @property
     def dataset(self) -> str:
@@ -115,39 +118,22 @@ class Entry(Artifact, kind="study-entry", recreate="diptych study run"):
         measured = self.measured(positives)
         return None if measured is None or not measured.kept else Path(self.run) / measured.kept
 
-    @classmethod
-    def kept_at(cls, path: Path, state: str) -> Entry | None:
-        """Return the entry in a file where it is there, whole and of that state."""
-        try:
-            return cls.open(path, of=state) if path.is_file() else None
-        except StorageError:
-            return None
-
 
 @dataclass(frozen=True)
 class Results(Artifact, kind="study-results", recreate="diptych study run"):
-    """All entries of one study.
-
-    Attributes:
-        study: its name.
-        entries: in the study's order, seeds rising.
-        left_out: row → why it was not run.
-        several: whether they may be of several collections.
-    """
+    """All entries of one study."""
 
     study: str
-    entries: tuple[Entry, ...]
-    left_out: dict[str, str] = field(default_factory=dict)
-    several: bool = False
+    entries: tuple[Entry, ...]  # in the study's order, seeds rising
+    left_out: dict[str, str] = field(default_factory=dict)  # row → why it was not run
+    several: bool = False  # they may be of several collections
 
     def __post_init__(self) -> None:
-        for dataset in self.datasets if self.several else [None]:
-            of = [one for one in self.entries if dataset in (None, one.dataset)]
-            kinds = sorted({(one.setting, one.data) for one in of})
+        for part in map(self.on, self.datasets) if self.several else [self]:
+            kinds = sorted({f"{entry.setting} on {entry.data!r}" for entry in part.entries})
             if len(kinds) > 1:
-                first, second = kinds[:2]
                 raise UsageError(
-                    f"runs of {self.study} differ: {first[0]} on {first[1]!r} and {second[0]} on {second[1]!r}",
+                    f"runs of {self.study} differ: {kinds[0]} and {kinds[1]}",
                     "give runs of one setting and one collection",
                 )
 
@@ -177,8 +163,8 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
 
     def values(self, row: str, column: str, positives: str = "own") -> list[float]:
         """Return one value per seed; empty where there is none."""
-        found = [entry.measured(positives) for entry in self.of(row)]
-        return [one.values[column] for one in found if one is not None and column in one.values]
+        found = [measured for entry in self.of(row) if (measured := entry.measured(positives)) is not None]
+        return [measured.values[column] for measured in found if column in measured.values]
 
     def evidence(self, positives: str = "own") -> Evidence:
         """Return what claims are judged on; over several collections, theirs side by side."""
@@ -199,8 +185,7 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
             columns = dict.fromkeys(column for one in measured for column in one.values)
             figures[row] = {column: Figure.of(self.values(row, column, positives)) for column in columns}
             trajectories[row] = [one.trajectory for one in measured if one.trajectory is not None]
-            folders = [entry.kept(positives) for entry in entries]
-            kept[row] = [folder for folder in folders if folder is not None]
+            kept[row] = [folder for entry in entries if (folder := entry.kept(positives)) is not None]
         return Evidence(figures, trajectories, kept, fixed=fixed)
 
 
@@ -232,35 +217,33 @@ def claim_folder(folder: Path, study: Study, setting: SettingName, command: str)
     StudyFolder(study.name, setting, command).save(file)
 
 
-def entries_in(study: Study, runs: Sequence[Path]) -> Iterator[Entry]:
-    """Yield all that a study has measured of the runs in some rows' folders, whichever call made them."""
-    for row in runs:
-        for run in sorted(row.glob("seed-*")):
-            pattern = f"{glob.escape(study.name)}{'@*' if study.several else ''}.json"
-            for file in sorted((run / "studies").glob(pattern)):
-                yield _entry(file, run)
+def entries_in(study: Study, folder: Path) -> Iterator[Entry]:
+    """Yield all that a study of that folder has measured, whichever call made the runs."""
+    pattern = f"{glob.escape(study.name)}{'@*' if study.several else ''}.json"
+    for row in study.rows:
+        for run in sorted(study.row_folder(row, folder).glob("seed-*")):
+            yield from _entries(run, pattern)
 
 
-def _entry(file: Path, run: Path) -> Entry:
-    """Return an entry, which says where its run is today."""
-    return replace(Entry.open(file), run=str(run))
+def _entries(run: Path, pattern: str) -> Iterator[Entry]:
+    """Yield what a run gave to studies; entries say where it is today."""
+    for file in sorted((run / "studies").glob(pattern)):
+        yield replace(Entry.open(file), run=str(run))
 
 
 def collect(folders: Sequence[Path]) -> list[Results]:
     """Return the results of study folders, and of single runs, one per study."""
-    from diptych.studies.plan import rows_in
-
     found: dict[str, dict[tuple[str, int, str], Entry]] = {}
     left_out: dict[str, dict[str, str]] = {}
     for folder in folders:
         if (folder / StudyFolder.marker()).is_file():
             study = declared.STUDIES.get(StudyFolder.open(folder / StudyFolder.marker()).study)
-            entries = list(entries_in(study, rows_in(study, folder)))
+            entries = list(entries_in(study, folder))
             if (folder / "results.json").is_file():
                 given = Results.open(folder / "results.json").left_out
                 left_out.setdefault(study.name, {}).update(given)
         else:
-            entries = [_entry(file, folder) for file in sorted((folder / "studies").glob("*.json"))]
+            entries = list(_entries(folder, "*.json"))
         if not entries:
             raise UsageError(
                 f"{folder} holds nothing that a study has measured",
@@ -269,8 +252,8 @@ def collect(folders: Sequence[Path]) -> list[Results]:
         for entry in entries:
             found.setdefault(entry.study, {})[entry.row, entry.seed, entry.dataset] = entry
     # A run may be of a study that this version does not have.
-    known = {one.name: one.several for one in declared.STUDIES}
+    several = {study.name for study in declared.STUDIES if study.several}
     return [
-        Results(name, tuple(entries.values()), left_out.get(name, {}), known.get(name, False))
+        Results(name, tuple(entries.values()), left_out.get(name, {}), name in several)
         for name, entries in found.items()
     ]

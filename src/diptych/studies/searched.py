@@ -28,7 +28,7 @@ from diptych.sparse.measures import flops
 from diptych.studies.dense import DenseRows
 from diptych.studies.plan import Plan
 from diptych.studies.results import Measurement, Measuring
-from diptych.studies.sources import Made, Source, Subject
+from diptych.studies.sources import Source, Subject
 from diptych.studies.sparse import Head, dense_base, head_of, refuse_positives
 from diptych.studies.study import PUBLISHED, Row
 from diptych.studies.verdict import Measured
@@ -79,14 +79,23 @@ class Searches(Source):
         refuse_positives(plan.choices.positives)
         search_options(plan, row)
 
-    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
+    def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
+        """Return how it is searched."""
+        return {"search": search_options(plan, row).model_dump(mode="json")}
+
+    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
         """Open the rows of its base."""
-        base, options = plan.study.row(str(row.base)), search_options(plan, row)
+        base, options = plan.study.row(row.base), search_options(plan, row)
         head = head_of(plan, base) if base.kind == "head" else None
         dense = head.dense if head else dense_base(plan, row)
         made_by = head.sparsifier.fingerprint if head else dense.encoded(dense.data.test).images.encoder
-        subject = Subject(Searched(dense, head, options), dense.collection, plan.features)
-        return Made(subject, (made_by, fingerprint(options.model_dump(mode="json"))), given=dense.source)
+        return Subject(
+            Searched(dense, head, options),
+            dense.collection,
+            plan.features,
+            state=(made_by, fingerprint(options.model_dump(mode="json"))),
+            given=dense.source,
+        )
 
 
 def search_options(plan: Plan, row: Row) -> SearchOptions:

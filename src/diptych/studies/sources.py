@@ -1,13 +1,6 @@
-"""Where a row's numbers come from: how each kind of row is made, and what of it is measured.
+"""Where a row's numbers come from: how each kind of row is made.
 
-::
-
-    rows/ROW/seed-N/
-      run.json …     a training
-      given.json     or what was given in its place, and its fingerprint: another one is refused
-
-A kind of row is a class here: what has to be seen before anything is made (``check``), and making it, going on with
-it or finding it there (``make``). :data:`SOURCES` has them by the names that rows have in papers' files.
+``rows/ROW/seed-N/`` holds a training (run.json …), or given.json: what was given in its place, and its fingerprint.
 """
 
 from __future__ import annotations
@@ -24,14 +17,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.context import check_stop, stopping
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import write_json, write_text
 from diptych.core.reading import read_json
-from diptych.studies.plan import FINE_TUNE, Plan
-from diptych.studies.study import Row
+from diptych.studies.plan import FINE_TUNE, GIVEN, Plan
+from diptych.studies.study import Row, named_function
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -43,60 +37,29 @@ logger = logging.getLogger("diptych.studies")
 """Gets one line before each training and measurement."""
 
 _COST, _GIVEN = "cost.json", "given.json"
-_STARTS = ("warm_start", "fine_tune")
-_PLACES = ("data", *_STARTS, "name", "description")  # where things are and what they are called
+_STARTS = {FINE_TUNE: "fine-tuned from", "warm_start": "begun with"}
+_APART = {"data", *_STARTS, "name", "description"}  # of a recipe: compared otherwise, or only names
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is measured: a finished run and the collection it was trained on.
+    """A row and seed that is there, to be measured."""
 
-    Attributes:
-        run: the run (:class:`diptych.training.run.Run`), or what stands in its place: dense rows that were
-            given, a head, a search.
-        collection: all splits.
-        features: folder of cached features.
-        positives: further judgements to measure by, as :class:`~diptych.studies.plan.Choices` has them.
-        begun_with: where the encoder that training began with is today; where the run's recipe says, when
-            not given.
-        measuring: what a user set about measuring (``--set measure.words=FILE``).
-    """
-
-    run: Any
-    collection: Any
-    features: Any
-    positives: str | None = None
-    begun_with: str | None = None
-    measuring: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Made:
-    """A row and seed that is there.
-
-    Attributes:
-        subject: what is measured.
-        state: what it is, JSON-able: with the way of measuring, the name of a measurement.
-        epochs: how many were trained, and the best; 0 where nothing was.
-        given: the encoder that the user gave, to measure or to go on from, with its fingerprint.
-        stands_for: of a published encoder's row, what was made in its place.
-        data: what it is measured on, in one line.
-        dataset: which of several collections that is.
-        seconds: processor time of making it; what its folder says when not given.
-        costs: whether the time of measuring is counted too.
-        again: whether it is measured even where it was: quick, and its line names what else was evaluated.
-    """
-
-    subject: Subject
-    state: tuple[Any, ...]
-    epochs: tuple[int, int] = (0, 0)
-    given: str = ""
-    stands_for: str = ""
-    data: str = ""
-    dataset: str | None = None
-    seconds: float | None = None
-    costs: bool = False
-    again: bool = False
+    run: Any  # a training (diptych.training.run.Run), or what stands in its place: dense rows, a head, a search …
+    collection: Any  # all splits; None where the runner chooses it
+    features: Any  # folder of cached features
+    positives: str | None = None  # further judgements to measure by, as Choices has them
+    begun_with: str | None = None  # where the encoder that training began with is today, if not where it was
+    measuring: Mapping[str, Any] = field(default_factory=dict)  # set with --set measure.KEY
+    state: tuple[Any, ...] = ()  # JSON-able: with the way of measuring, the key of a measurement
+    epochs: tuple[int, int] = (0, 0)  # trained, and the best; 0 where nothing was
+    given: str = ""  # the encoder that the user gave, to measure or to start from, with its fingerprint
+    stands_for: str = ""  # of a published encoder's row, what was made in its place
+    data: str = ""  # what it is measured on, in one line; the collection's own line when not given
+    dataset: str | None = None  # which of several collections that is
+    seconds: float | None = None  # processor time of making it, if not what its folder says
+    costs: bool = False  # the time of measuring is counted too
+    again: bool = False  # measured even where it was: quick, and its line names what else was evaluated
 
 
 class Source:
@@ -114,10 +77,14 @@ class Source:
         return False
 
     def check(self, plan: Plan, row: Row) -> None:
-        """See that a row can be made and measured as asked, before its base is made for it."""
+        """Check that a row can be made and measured as chosen, before its base is made for it."""
 
-    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
-        """Make a row, go on with it, or find it there; its base is there already. ``what``: how lines begin."""
+    def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
+        """Return all that changes a row's numbers, under the keys that --set has."""
+        return {}
+
+    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
+        """Make a row, resume it, or find it there; its base is there already. ``what``: how lines begin."""
         raise NotImplementedError
 
     def hint(self) -> tuple[str, str]:
@@ -125,19 +92,20 @@ class Source:
         return "", ""
 
 
+def source_of(row: Row) -> Source:
+    """Return a new source of a row's kind."""
+    found: Source = named_function(SOURCES[row.kind])()
+    return found
+
+
 @contextmanager
 def cost_of(folder: Path) -> Iterator[None]:
-    """Add the block's processor time to what a run has taken."""
-    begun, before = _processor_time(), cpu_seconds(folder)
+    """Add the block's processor time, and that of the processes that it waits for, to what a run has taken."""
+    begun, before = sum(os.times()[:4]), cpu_seconds(folder)
     try:
         yield
     finally:
-        write_json(folder / _COST, {"cpu_seconds": before + _processor_time() - begun})
-
-
-def _processor_time() -> float:
-    """Return that of this process and of those that it has waited for."""
-    return sum(os.times()[:4])
+        write_json(folder / _COST, {"cpu_seconds": before + sum(os.times()[:4]) - begun})
 
 
 def cpu_seconds(folder: Path) -> float:
@@ -153,29 +121,41 @@ class Recipes(Source):
     """A training of a recipe, or dense rows that a user gives in its place."""
 
     def check(self, plan: Plan, row: Row) -> None:
-        """See that what is given has a name."""
+        """Check that what is given has a name."""
         if plan.is_given(row):
             given_name(plan, row)
 
-    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
+    def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
+        """Return its recipe."""
+        if plan.is_given(row) or row.recipe not in plan.setting.recipes:
+            return {}
+        return plan.recipe_of(row).model_dump(mode="json")
+
+    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
         """Train it, or take what the user gives."""
         if plan.is_given(row):
             from diptych.studies.dense import given_rows
 
             return given_rows(plan, row, what)
-        refuse_given(plan, row, seed)
-        base = plan.base_of(row)
+        base, file = plan.base_of(row), plan.target(row, seed) / _GIVEN
+        if row.given and file.is_file():  # of an earlier call
+            raise UsageError(
+                f"{file.parent} has {read_json(file)['source']}, not a training",
+                f"give it again with --set {row.given}=…, or {plan.elsewhere(row)}",
+            )
         recipe = plan.recipe_of(row, seed, None if base is None else plan.target(base))
         collection = plan.collections.of(recipe.data)
         run = _trained(plan, row, seed, recipe, collection, what)
         begun = start_of(run, recipe.fine_tune) if base is None and recipe.fine_tune is not None else None
-        return Made(
-            Subject(
-                run, collection, plan.features, plan.choices.positives, recipe.fine_tune or recipe.warm_start
-            ),
-            (run.numbers["step"], run.numbers["best"]),
-            (int(run.numbers["epoch"]), int(run.numbers["best_epoch"])),
-            "" if begun is None else begun.name,
+        return Subject(
+            run,
+            collection,
+            plan.features,
+            plan.choices.positives,
+            recipe.fine_tune or recipe.warm_start,
+            state=(run.numbers["step"], run.numbers["best"]),
+            epochs=(int(run.numbers["epoch"]), int(run.numbers["best_epoch"])),
+            given="" if begun is None else begun.name,
         )
 
 
@@ -187,14 +167,13 @@ def _trained(plan: Plan, row: Row, seed: int, recipe: Recipe, collection: Collec
     folder = plan.target(row, seed)
     if (folder / "run.json").is_file():
         run = Run.open(folder)
-        if other := next(_differences(run, recipe, collection), None):
-            raise UsageError(f"{folder} {other}", plan.elsewhere(row))
+        if difference := next(_differences(run, recipe, collection), None):
+            raise UsageError(f"{folder} {difference}", plan.elsewhere(row))
         if run.finished:
             logger.info(f"{what}: there already")
             return run
-        # It is resumed from where its beginning is now: the study's folder may have moved.
-        begun_with = {key: getattr(recipe, key) for key in _STARTS if getattr(run.recipe, key) is not None}
-        now = {key: place for key, place in begun_with.items() if place is not None}
+        # It is resumed from where its start is now: the study's folder may have moved.
+        now = {key: getattr(recipe, key) or getattr(run.recipe, key) for key in _STARTS}
         run = Run(folder, run.recipe.model_copy(update=now))
         logger.info(f"{what}: goes on")
     else:
@@ -235,7 +214,7 @@ def _differences(run: Run, recipe: Recipe, collection: Collection) -> Iterator[s
     """Yield what a run has that is not wanted."""
     from diptych.training.fine_tune import open_fine_tune
 
-    have, want = (one.model_dump(mode="json", exclude=set(_PLACES)) for one in (run.recipe, recipe))
+    have, want = (one.model_dump(mode="json", exclude=_APART) for one in (run.recipe, recipe))
     for key in want:
         if have[key] != want[key]:
             yield f"was trained with {key} = {_short(have[key])}, not {_short(want[key])}"
@@ -256,9 +235,9 @@ def _short(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Start:
-    """An encoder that a training went on from: the recipe's key, its folder or name, the fingerprint of its weights."""
+    """An encoder that a training started from, by its folder or name and the fingerprint of its weights."""
 
-    key: str
+    how: str
     source: str
     fingerprint: str
 
@@ -269,7 +248,7 @@ class Start:
 
     def line(self) -> str:
         """Return it for protocols."""
-        return f"{'fine-tuned from' if self.key == FINE_TUNE else 'begun with'} {self.name}"
+        return f"{self.how} {self.name}"
 
     def open(self) -> DualEncoder:
         """Load the encoder; another one in its place is refused."""
@@ -284,9 +263,9 @@ class Start:
 
 def start_of(run: Run, now: str | None = None) -> Start | None:
     """Return what ``run`` began with; None for fresh weights. ``now``: where that is today, if not where it was."""
-    for key, source in ((FINE_TUNE, run.recipe.fine_tune), ("warm_start", run.recipe.warm_start)):
-        if source is not None:
-            return Start(key, now or source, str(run.begun_with[key]))
+    for key, how in _STARTS.items():
+        if (source := getattr(run.recipe, key)) is not None:
+            return Start(how, now or source, str(run.begun_with[key]))
     return None
 
 
@@ -305,43 +284,32 @@ def given_name(plan: Plan, row: Row) -> str:
     """Return what a user gives for a row."""
     given = plan.choices.values[row.given]
     if not isinstance(given, str) or not given:
-        what = "RUN or ENCODER" if row.kind == "pretrained" else "RUN, ENCODER or EMBEDDINGS"
-        raise UsageError(f"{row.given} is {given!r}", f"--set {row.given}={what}")
+        raise UsageError(f"{row.given} is {given!r}", f"--set {row.given}={GIVEN[row.kind]}")
     return given
 
 
-def mark_given(plan: Plan, row: Row, source: str, about: Mapping[str, Any], what: str) -> None:
+def mark_given(plan: Plan, row: Row, source: str, metadata: Mapping[str, Any], what: str) -> None:
     """Keep what was given for a row; refuse another one, and a training."""
-    for key in plan.choices.values:
-        if not plan.not_of_recipes(key):
-            raise UsageError(
-                f"{key} is about the training of {row.name}, which is given ({row.given}={source})",
-                f"leave {key} out, or leave {row.given} out to have {row.name} trained",
-            )
+    for key in filter(plan.is_of_recipes, plan.choices.values):
+        raise UsageError(
+            f"{key} is about the training of {row.name}, which is given ({row.given}={source})",
+            f"leave {key} out, or leave {row.given} out to have {row.name} trained",
+        )
     folder = plan.target(row)
     if (folder / "run.json").is_file():
         raise UsageError(f"{folder} has a training, not {source}", plan.elsewhere(row))
     file = folder / _GIVEN
-    there = read_json(file) if file.is_file() else None
-    for key, value in about.items():
-        if there is not None and there.get(key) != value:
+    is_there = file.is_file()
+    if not is_there:
+        write_json(file, {"source": source, **metadata})
+    there = read_json(file)
+    for key, value in metadata.items():
+        if there.get(key) != value:
             raise UsageError(
                 f"{folder} has {there['source']} ({key} {there.get(key)}), not {source} ({value})",
                 plan.elsewhere(row),
             )
-    if there is None:
-        write_json(file, {"source": source, **about})
-    logger.info(f"{what}: {'there already' if there else 'given'}")
-
-
-def refuse_given(plan: Plan, row: Row, seed: int) -> None:
-    """See that a row that is to be trained has not been given in an earlier call."""
-    file = plan.target(row, seed) / _GIVEN
-    if row.given and file.is_file():
-        raise UsageError(
-            f"{file.parent} has {read_json(file)['source']}, not a training",
-            f"give it again with --set {row.given}=…, or {plan.elsewhere(row)}",
-        )
+    logger.info(f"{what}: {'there already' if is_there else 'given'}")
 
 
 @dataclass(frozen=True)
@@ -360,9 +328,7 @@ class GivenEncoder:
 
 def encoder_of(run: Run | GivenEncoder) -> DualEncoder:
     """Return the encoder that a row is: a run's best, or the one that is given."""
-    from diptych.encoders.dual_encoder import DualEncoder
-
-    return run.encoder if isinstance(run, GivenEncoder) else DualEncoder.load(run.best)
+    return run.encoder if isinstance(run, GivenEncoder) else load_encoder(str(run.best))
 
 
 def given_encoder(plan: Plan, row: Row) -> GivenEncoder:
@@ -375,20 +341,20 @@ class Pretrained(Recipes):
     """A published encoder as it is; in a setting with a recipe for it, a stand-in is trained."""
 
     def check(self, plan: Plan, row: Row) -> None:
-        """See that what is given can be loaded: the rows before it may be measured for hours."""
+        """Check that what is given can be loaded: the rows before it may be measured for hours."""
         if plan.is_given(row):
             load_encoder(given_name(plan, row), "cpu")
 
-    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
+    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
         """Take the encoder, or train what stands for it."""
         if not plan.is_given(row):
-            made = super().make(plan, row, seed, what)
-            return replace(made, stands_for=str(made.subject.run.recipe.description))
+            trained = super().make(plan, row, seed, what)
+            return replace(trained, stands_for=str(trained.run.recipe.description))
         given = given_encoder(plan, row)
         mark = given.encoder.fingerprint
         mark_given(plan, row, given.source, {"fingerprint": mark}, what)
-        subject = Subject(given, None, plan.features, plan.choices.positives)
-        return Made(subject, ("given", mark), given=f"{given.source} (fingerprint {mark})")
+        name = f"{given.source} (fingerprint {mark})"
+        return Subject(given, None, plan.features, plan.choices.positives, state=("given", mark), given=name)
 
 
 class Captions(Source):
@@ -399,25 +365,17 @@ class Captions(Source):
         return True
 
     def check(self, plan: Plan, row: Row) -> None:
-        """See that nothing is set about a training."""
-        for key in plan.choices.values:
-            if not plan.not_of_recipes(key):
-                known = ", ".join(f"measure.{one}" for one in plan.study.measured_by)
-                raise UsageError(
-                    f"{key} is about a training, and {plan.study.name} trains nothing",
-                    f"leave it out; what can be set: {known}",
-                )
+        """Check that nothing is set about a training."""
+        for key in filter(plan.is_of_recipes, plan.choices.values):
+            known = ", ".join(f"measure.{name}" for name in plan.study.measured_by)
+            raise UsageError(
+                f"{key} is about a training, and {plan.study.name} trains nothing",
+                f"leave it out; what can be set: {known}",
+            )
 
-    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
-        """Say where the row's measurements go."""
-        return Made(Subject(Folder(plan.target(row)), None, plan.features), ("captions",))
-
-
-@dataclass(frozen=True)
-class Folder:
-    """What stands in a run's place where nothing is made: where measurements are kept."""
-
-    folder: Path
+    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
+        """Return the folder where the row's measurements go."""
+        return Subject(SimpleNamespace(folder=plan.target(row)), None, plan.features, state=("captions",))
 
 
 SOURCES = {

@@ -25,7 +25,7 @@ from diptych.studies.dense import DenseRows, dense_of, dense_rows
 from diptych.studies.evidence import keep
 from diptych.studies.plan import BASE_SEED, MEASURE, Plan
 from diptych.studies.results import Measurement, Measuring
-from diptych.studies.sources import Made, Source, Subject, cost_of, logger
+from diptych.studies.sources import Source, Subject, cost_of, logger
 from diptych.studies.study import Row
 from diptych.studies.verdict import Measured
 
@@ -98,7 +98,11 @@ class Heads(Source):
         if words is not None:
             _open_embedding(words)
 
-    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
+    def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
+        """Return how it is trained."""
+        return {"sparsify": _options(plan, row).model_dump(mode="json")}
+
+    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
         """Train it, resume it, or find it there."""
         from diptych.sparse.task import HeadFolder, PairedRows
         from diptych.sparse.training import train_sparsifier
@@ -122,8 +126,15 @@ class Heads(Source):
         head, epochs = head_of(plan, row, seed), options.training.epochs
         best = int(folder.numbers.get("best_epoch", epochs)) if options.training.select == "best" else epochs
         measuring = plan.choices.below(MEASURE)
-        subject = Subject(head, dense.collection, plan.features, measuring=measuring)
-        return Made(subject, (head.sparsifier.fingerprint,), (epochs, best), dense.source)
+        return Subject(
+            head,
+            dense.collection,
+            plan.features,
+            measuring=measuring,
+            state=(head.sparsifier.fingerprint,),
+            epochs=(epochs, best),
+            given=dense.source,
+        )
 
 
 def _options(plan: Plan, row: Row, seed: int = BASE_SEED) -> SparsifyOptions:

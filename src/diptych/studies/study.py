@@ -5,23 +5,14 @@ A paper's file holds what it prints (:mod:`diptych.studies.published`), and what
     [lists]                          names for ``$name`` in rows, columns and formulas
     [notes]                          notes that several studies share, by name
     [recipes.NAME]                   a recipe, ``like`` another one ``without`` some keys, and what is changed
-    [settings.NAME]                  how all rows are trained and measured
+    [settings.NAME]                  how all rows are trained and measured: published, paper, data or quick
     [rows.NAME]                      one thing that is trained, given or counted
     [defaults]                       what all studies of the file have
-    [studies.NAME]                   which rows are measured how, and held against which printed tables; ``on``,
+    [studies.NAME]                   which rows are measured how, and compared with which printed tables; ``on``,
                                      ``about``, ``where``, ``in`` and ``each`` are those of its claims
     [studies.NAME.claims.NAME]       what the text says the numbers show
 
-``each = { v = [...] }`` makes one row or claim of every combination; ``{v}`` in its texts is the value. Settings are
-
-``published``
-    what the authors ran, by their code, where that is not what the paper says;
-``paper``
-    the paper's own backbone, schedule and batches, for its own data;
-``data``
-    the same comparison with a schedule for any other data and a processor;
-``quick``
-    the same on generated data, in minutes.
+``each = { v = [...] }`` makes one row or claim of every combination; ``{v}`` in its texts is the value.
 """
 
 from __future__ import annotations
@@ -32,7 +23,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
 
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.registry import Registry
@@ -54,79 +46,50 @@ SettingName = Literal["published", "paper", "data", "quick"]
 AS_PAPER: tuple[SettingName, ...] = ("published", "paper")
 """Settings whose numbers can get a verdict."""
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Row:
-    """One thing whose numbers a table holds.
+    """One thing whose numbers a table holds."""
 
-    Attributes:
-        name: of its folder, and what ``--rows`` calls it besides the paper's numbers.
-        label: what reports call it.
-        kind: how it is made: a name of :data:`diptych.studies.sources.SOURCES`.
-        options: what sets it apart: dotted keys of its recipe, head, search or adaptation.
-        without: keys of its recipe that it does not have.
-        recipe: which of a setting's recipes it is trained by.
-        base: another row that it starts from, made once, with seed 0.
-        targets: another row, made with seed 0, whose text side makes its latent targets.
-        given: the key by which a user may give it instead of having it trained (``--set KEY=…``).
-        regions: whether it takes region features instead of pictures.
-        extra: why it is there although the paper does not print it.
-        home: the study in whose folder it is made: the first of the paper that has it.
-    """
-
-    name: str
+    name: str  # of its folder; --rows takes it, and the paper's numbers
     label: str
-    kind: str = "recipe"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    without: tuple[str, ...] = ()
-    recipe: str = "model"
-    base: str | None = None
-    targets: str = ""
-    given: str = ""
-    regions: bool = False
-    extra: str = ""
-    home: str = ""
+    kind: str = "recipe"  # a name of diptych.studies.sources.SOURCES
+    options: Mapping[str, Any] = field(default_factory=dict)  # dotted keys of its recipe, head, search …
+    without: tuple[str, ...] = ()  # keys of its recipe that it does not have
+    recipe: str = "model"  # which of a setting's recipes
+    base: str = ""  # a row that it starts from, made once, with seed 0
+    targets: str = ""  # a row, made with seed 0, whose text side makes its latent targets
+    given: str = ""  # the key by which a user may give it: --set KEY=…
+    regions: bool = False  # takes region features instead of images
+    extra: str = ""  # why it is run although the paper does not print it
+    home: str = ""  # the study in whose folder it is made: the first of the paper that has it
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How all rows of a study are made and measured.
-
-    Attributes:
-        description: one line.
-        time: how long all of it takes: a few words, and after a semicolon on what, and of what.
-        memory: of a GPU that it needs; empty where none is used.
-        recipes: a row's ``recipe`` → a recipe of the paper's file.
-        options: kind of row → dotted options of all of its kind.
-        changes: pattern of rows' names, or of ``ROW@DATASET`` → dotted keys and values that only this setting
-            needs.
-        left_out: pattern of rows' names → why they cannot be run like this.
-        seeds: run when nobody says which.
-        rows: run when nobody says which; all when empty.
-        fine_tunes: recipes whose rows start from a pretrained encoder that a user may give
-            (``--set fine_tune=ENCODER``); where the setting has no recipe for their base, must give.
-        given: what is taken for a row that a user may give and has not given: its key → an encoder.
-        collections: what is measured on when nobody says: a name → a recipe's data section.
-        measure: how it is measured when nobody says (``--set measure.KEY=VALUE``).
-        generated: options of the log or the products that are generated when nobody gives any.
-        deviations: what is not as the paper says it, for ``published``.
-    """
+    """How all rows of a study are made and measured."""
 
     description: str = ""
-    time: str = ""
-    memory: str = ""
-    recipes: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    time: str = ""  # of all of it: a few words, and after a semicolon on what, and of what
+    memory: str = ""  # of a GPU; empty where none is used
+    recipes: Mapping[str, str] = field(default_factory=dict)  # a row's recipe → one of the paper's file
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # kind of row → dotted options
+    # Pattern of ROW or ROW@DATASET → dotted keys and values that only this setting needs.
     changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)  # pattern of rows → why they cannot be run
     seeds: tuple[int, ...] = (0,)
-    rows: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()  # run without --rows; all when empty
+    # Recipes that start from a pretrained encoder: --set fine_tune=ENCODER, or their base where it has a recipe.
     fine_tunes: tuple[str, ...] = ()
-    given: Mapping[str, str] = field(default_factory=dict)
-    collections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    measure: Mapping[str, Any] = field(default_factory=dict)
-    generated: Mapping[str, Any] | None = None
-    deviations: tuple[str, ...] = ()
+    given: Mapping[str, str] = field(default_factory=dict)  # key of a row that may be given → an encoder
+    collections: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict
+    )  # name → a recipe's data section
+    measure: Mapping[str, Any] = field(default_factory=dict)  # what --set measure.KEY changes
+    generated: Mapping[str, Any] | None = None  # options of the log or products that are generated
+    deviations: tuple[str, ...] = ()  # what is not as the paper says it
 
     @property
     def duration(self) -> str:
@@ -141,78 +104,49 @@ class Setting:
                 found |= values
         return found
 
-    def why_not(self, row: str) -> str | None:
-        """Return why a row cannot be run like this; None where it can."""
-        return next(
-            (why for pattern, why in self.left_out.items() if fnmatch.fnmatchcase(row, pattern)), None
-        )
+    def why_not(self, row: str) -> str:
+        """Return why a row cannot be run like this; empty where it can."""
+        return next((why for pattern, why in self.left_out.items() if fnmatch.fnmatchcase(row, pattern)), "")
 
 
 @dataclass(frozen=True)
 class Column:
-    """One measured column.
+    """One measured column."""
 
-    Attributes:
-        name: as published tables and measurements call it, e.g. ``i2t R@1``.
-        decimals: digits after the point.
-        short: what narrow tables print.
-        logarithmic: whether a chart of it needs a logarithmic axis.
-    """
-
-    name: str
+    name: str  # as published tables and measurements call it, e.g. i2t R@1
     decimals: int = 1
-    short: str = ""
-    logarithmic: bool = False
+    short: str = ""  # printed in narrow tables
+    logarithmic: bool = False  # on charts
 
 
 @dataclass(frozen=True)
 class Study:
-    """One table or figure of a paper.
+    """One table or figure of a paper."""
 
-    Attributes:
-        name: ``paper.table``.
-        asks: what it asks, in one line.
-        topic: the same in a few words, for lists.
-        rows: what is measured, in the order of the table.
-        bases: rows that are made only because others start from them.
-        columns: what is measured of them.
-        published: the printed table first, then tables whose rows its claims need too.
-        claims: what the paper's text says the numbers show.
-        settings: how it is run.
-        recipes: of the paper, by name, without what is inherited.
-        measure: ``KIND`` and options of :data:`diptych.studies.sources.MEASURES`.
-        notes: where the study knowingly differs from the paper, or the paper from its code.
-        further: ``MODULE:NAME`` of what makes tables and charts of the evidence besides.
-        measured_by: what a user may set about measuring (``--set measure.KEY=VALUE``).
-        paths: keys of ``--set`` whose values can be files or folders, besides those of recipes and given rows.
-        several: whether its rows are measured on several collections side by side: evidence then has a
-            column ``COLLECTION COLUMN`` for each, and the paper's numbers are told apart by who measured.
-        of: what it is run on: ``collections``, a shop's ``log`` or ``catalogue``, or ``nothing``.
-        ours: whether it is not in any paper.
-    """
-
-    name: str
+    name: str  # PAPER.TABLE
     asks: str
-    topic: str
+    topic: str  # the question in a few words, for lists
     rows: tuple[Row, ...]
     columns: tuple[Column, ...]
-    published: tuple[PublishedTable, ...]
+    published: tuple[PublishedTable, ...]  # its own table, then those whose rows its claims need too
     claims: tuple[Claim, ...]
     settings: Mapping[SettingName, Setting]
-    recipes: Mapping[str, Mapping[str, Any]]
-    measure: Mapping[str, Any]
-    bases: tuple[Row, ...] = ()
-    notes: tuple[str, ...] = ()
-    further: str = ""
-    measured_by: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
+    recipes: Mapping[str, Mapping[str, Any]]  # of the paper, without what they inherit
+    measure: Mapping[str, Any]  # kind and options of diptych.studies.results.MEASURES
+    bases: tuple[Row, ...] = ()  # rows that are made only because others start from them
+    notes: tuple[str, ...] = ()  # where it differs from the paper, or the paper from its code
+    further: str = ""  # MODULE:NAME of further tables and charts of the evidence
+    measured_by: tuple[str, ...] = ()  # keys of --set measure.KEY
+    paths: tuple[str, ...] = ()  # further keys of --set whose values can be files or folders
+    # Measured on several collections: evidence has a column ``COLLECTION COLUMN`` for each, and printed numbers
+    # are told apart by who measured them.
     several: bool = False
-    of: Literal["collections", "log", "catalogue", "nothing"] = "collections"
-    ours: bool = False
+    of: Literal["collections", "log", "catalogue", "nothing"] = "collections"  # what it is run on
+    ours: bool = False  # in no paper
 
     @property
     def description(self) -> str:
-        """For the registry: what it asks."""
+        """For the registry."""
         return self.asks
 
     @property
@@ -220,12 +154,17 @@ class Study:
         """Who printed it."""
         return self.published[0].paper
 
+    @property
+    def all_rows(self) -> tuple[Row, ...]:
+        """Its rows and bases."""
+        return *self.rows, *self.bases
+
     def row(self, name: str) -> Row:
         """Return a row or base by its name."""
-        for row in (*self.rows, *self.bases):
-            if row.name == name:
-                return row
-        raise UnknownNameError(f"row of {self.name}", name, [row.name for row in self.rows])
+        found = {row.name: row for row in self.all_rows}
+        if name not in found:
+            raise UnknownNameError(f"row of {self.name}", name, [row.name for row in self.rows])
+        return found[name]
 
     def setting(self, name: SettingName) -> Setting:
         """Return a setting by its name."""
@@ -238,26 +177,31 @@ class Study:
         if not names:
             return list(self.rows)
         # The study's own table last: its numbers go before another's.
-        tables = reversed(self.published)
-        numbers = {row.row: row.config for table in tables for row in table.rows if row.config is not None}
-        own = {row.name for row in self.rows}
-        wanted = set()
+        own = {row.name: row.name for row in self.rows}
+        numbers = {
+            row.row: row.config for table in reversed(self.published) for row in table.rows if row.config
+        }
+        known = own | {number: name for number, name in numbers.items() if name in own and number not in own}
         for name in names:
-            config = name if name in own else numbers.get(name)
-            if config not in own:
-                known = [*own, *(number for number, config in numbers.items() if config in own)]
+            if name not in known:
                 raise UnknownNameError(f"row of {self.name}", name, known)
-            wanted.add(config)
+        wanted = {known[name] for name in names}
         return [row for row in self.rows if row.name in wanted]
+
+    def row_folder(self, row: Row, folder: Path) -> Path:
+        """Return where the runs of a row are: in the study's folder, or in the one beside it that is the row's home."""
+        if row.home not in ("", self.name):
+            beside = folder if folder.name not in ("", "..") else folder.resolve()
+            folder = beside.parent / row.home
+        return folder / "rows" / row.name
 
     def printed(self, row: str, key: str) -> PublishedRow | None:
         """Return what the paper prints for a row on ``key``; the study's own table goes first."""
         found = (table.of(row, key) for table in self.published)
-        return next((one for one in found if one is not None), None)
+        return next((printed for printed in found if printed is not None), None)
 
     def printed_keys(self, dataset: str | None = None) -> list[str]:
-        """Return what the study's own table was measured on, of several collections all its tables; of one dataset
-        where given."""
+        """Return what its own table was measured on, of several collections all its tables; or on one dataset."""
         tables = self.published if self.several else self.published[:1]
         on = [one for table in tables for one in table.evaluated_on]
         return [one.key for one in on if dataset is None or one.dataset == dataset.lower()]
@@ -267,6 +211,7 @@ class Study:
 
 _VARIABLE = re.compile(r"\{(\w+)(?:\.(\w+))?\}")
 _CLAIM = {"check": "checks", "in": "columns"}
+_OF_CLAIMS = ("on", "about", "where", "in", "each")
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
@@ -281,125 +226,109 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
     return [_filled(one, values) for one in value] if isinstance(value, list) else value
 
 
-def _tuples(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of a dataclass from TOML, whose lists are tuples here."""
-    known = {one.name for one in fields(kind)}
+def _declared(kind: type[T], given: Mapping[str, Any]) -> T:
+    """Return a dataclass of what TOML says, whose lists are tuples here."""
+    known = sorted(one.name for one in fields(kind))  # type: ignore[arg-type]
     for key in given:
         if key not in known:
-            raise UnknownNameError(f"key of a {kind.__name__.lower()} of a study", key, sorted(known))
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+            raise UnknownNameError(f"key of a {kind.__name__.lower()} of a study", key, known)
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
 
 
 class _File:
     """A paper's file, read."""
 
     def __init__(self, paper: str) -> None:
-        self.paper, self.whole = paper, document(paper)
-        self.lists: dict[str, list[Any]] = self.whole.get("lists", {})
-        own = self.whole.get("studies", {})
-        self.rows = {
-            row.name: row
-            for name, given in self.whole.get("rows", {}).items()
-            for row in self._row(name, given)
-        }
-        homes: dict[str, str] = {}
-        for study, values in own.items():
-            given = {**self.whole.get("defaults", {}), **values}
-            for row in (*self._names(given.get("rows", [])), *self._names(given.get("bases", []))):
-                homes.setdefault(row, f"{paper}.{study}")
-        self.rows = {  # counts of a log are kept by each study
-            name: replace(row, home="" if row.kind == "log" else homes.get(name, ""))
-            for name, row in self.rows.items()
-        }
-        self.studies = [self._study(name, given) for name, given in own.items()]
+        self.paper, self.file = paper, document(paper)
+        self.lists: dict[str, list[Any]] = self.file.get("lists", {})
+        defaults = self.file.get("defaults", {})
+        studies = {name: {**defaults, **given} for name, given in self.file.get("studies", {}).items()}
+        self.rows: dict[str, Row] = {}
+        for name, given in self.file.get("rows", {}).items():
+            for values in combinations(given.get("each", {}), self.lists):
+                options = {key: value for key, value in given.items() if key != "each"}
+                declared = _declared(Row, _filled({"name": name, **options}, values))
+                self.rows[declared.name] = declared
+        for study, given in studies.items():
+            for row in (*self._rows(given["rows"]), *self._rows(given.get("bases", []))):
+                if not row.home and row.kind != "log":  # counts of a log are kept by each study
+                    self.rows[row.name] = replace(row, home=f"{paper}.{study}")
+        self.studies = [self._study(name, given) for name, given in studies.items()]
 
-    def _row(self, name: str, given: Mapping[str, Any]) -> Iterator[Row]:
-        for values in combinations(given.get("each", {}), self.lists):
-            own = _filled({key: value for key, value in given.items() if key != "each"}, values)
-            named: dict[str, Any] = {"name": _filled(name, values), **own}
-            yield Row(**_tuples(Row, {**named, "base": named.get("base") or None}))
-
-    def _names(self, patterns: Sequence[str]) -> list[str]:
-        """Return rows by their names, patterns and lists, in the order in which they are asked for."""
-        found: dict[str, None] = {}
+    def _rows(self, patterns: Sequence[str]) -> list[Row]:
+        """Return rows by their names, patterns and lists, in the order in which they are named."""
+        found: dict[str, Row] = {}
         for pattern in (one for text in patterns for one in members(text, self.lists)):
-            there = [name for name in self.rows if fnmatch.fnmatchcase(name, pattern)]
-            if not there:
+            matching = [name for name in self.rows if fnmatch.fnmatchcase(name, pattern)]
+            if not matching:
                 raise StorageError(f"{self.paper}: no row is called {pattern}")
-            found |= dict.fromkeys(there)
-        return list(found)
+            found |= {name: self.rows[name] for name in matching}
+        return list(found.values())
 
-    def _setting(self, name: str, own: Mapping[str, Any]) -> Setting:
+    def _setting(self, name: str, changes: Mapping[str, Any]) -> Setting:
         """Return a setting with what it inherits, and what a study changes of it."""
-        given, like = dict(own), own.get("like", name)
+        given, like = dict(changes), changes.get("like", name)
         while like:
-            values = self.whole.get("settings", {}).get(like, {})
+            values = self.file.get("settings", {}).get(like, {})
             given, like = _merged(values, given), values.get("like")
         given = {key: value for key, value in given.items() if key != "like" and value is not False}
         if "rows" in given:
-            given["rows"] = self._names(given["rows"])
-        return Setting(**_tuples(Setting, given))
+            given["rows"] = [row.name for row in self._rows(given["rows"])]
+        return _declared(Setting, given)
 
     def _columns(self, given: Sequence[Any], decimals: int) -> Iterator[Column]:
         for one in given:
-            about = {"name": one} if isinstance(one, str) else one
-            for name in members(about["name"], self.lists):
-                yield Column(**{"decimals": decimals, **about, "name": name})
+            options = {"name": one} if isinstance(one, str) else one
+            for name in members(options["name"], self.lists):
+                yield Column(**{"decimals": decimals, **options, "name": name})
 
     def _claim(self, name: str, given: Mapping[str, Any]) -> Claim:
-        about: dict[str, Any] = {_CLAIM.get(key, key): value for key, value in given.items()}
+        options: dict[str, Any] = {_CLAIM.get(key, key): value for key, value in given.items()}
         for key in ("checks", "columns"):
-            if isinstance(about.get(key), str | Mapping):
-                about[key] = [about[key]]
-        return Claim(**_tuples(Claim, {"name": name, "lists": self.lists, **about}))
+            if isinstance(options.get(key), str | Mapping):
+                options[key] = [options[key]]
+        return _declared(Claim, {"name": name, "lists": self.lists, **options})
 
     def _study(self, name: str, given: Mapping[str, Any]) -> Study:
-        about = {**self.whole.get("defaults", {}), **given}
-        own = about.pop("settings", {})
-        of_claims = {key: about.pop(key) for key in ("on", "about", "where", "in", "each") if key in about}
-        known = [
-            key for key in self.whole.get("settings", {}) if key in ("published", "paper", "data", "quick")
-        ]
-        shared = self.whole.get("notes", {})
-        tables = about.pop("published", [name])
-        measure, decimals = about.pop("measure"), about.pop("decimals", 1)
-        return Study(
-            **_tuples(Study, about)
-            | {
-                "name": f"{self.paper}.{name}",
-                "rows": tuple(self.rows[row] for row in self._names(about["rows"])),
-                "bases": tuple(self.rows[row] for row in self._names(about.get("bases", []))),
-                "columns": tuple(self._columns(about["columns"], decimals)),
-                "published": tuple(published_table(*self._table(table)) for table in tables),
-                "claims": tuple(
-                    self._claim(name, {**of_claims, **claim})
-                    for name, claim in about.get("claims", {}).items()
-                ),
-                "settings": {
-                    key: self._setting(key, own.get(key, {})) for key in known if own.get(key) is not False
-                },
-                "recipes": self.whole.get("recipes", {}),
-                "measure": {"kind": measure} if isinstance(measure, str) else measure,
-                "notes": tuple(shared.get(note.removeprefix("$"), note) for note in about.get("notes", [])),
-            }
-        )
-
-    def _table(self, name: str) -> tuple[str, str]:
-        paper, colon, table = name.rpartition(":")
-        return (paper, table) if colon else (self.paper, table)
+        shared = {key: given[key] for key in _OF_CLAIMS if key in given}
+        changes, measure, notes = given.get("settings", {}), given["measure"], self.file.get("notes", {})
+        named = given.get("published", [name])
+        settings = {
+            key: self._setting(key, changes.get(key, {}))
+            for key in self.file.get("settings", {})
+            if key in get_args(SettingName) and changes.get(key) is not False
+        }
+        declared = {
+            "name": f"{self.paper}.{name}",
+            "rows": self._rows(given["rows"]),
+            "bases": self._rows(given.get("bases", [])),
+            "columns": list(self._columns(given["columns"], given.get("decimals", 1))),
+            "published": [
+                published_table(paper or self.paper, table)
+                for paper, _, table in (one.rpartition(":") for one in named)
+            ],
+            "claims": [self._claim(key, {**shared, **one}) for key, one in given.get("claims", {}).items()],
+            "settings": settings,
+            "recipes": self.file.get("recipes", {}),
+            "measure": {"kind": measure} if isinstance(measure, str) else measure,
+            "notes": [notes.get(note.removeprefix("$"), note) for note in given.get("notes", [])],
+        }
+        rest = {key: value for key, value in given.items() if key not in (*_OF_CLAIMS, "decimals")}
+        return _declared(Study, {**rest, **declared})
 
 
 @cache
 def recipe_values(study_paper: str, name: str) -> dict[str, Any]:
     """Return a recipe of a paper's file as TOML would have it, with what it inherits."""
-    paper, _, own = name.rpartition(":")
-    recipes = document(paper or study_paper).get("recipes", {})
+    elsewhere, _, own = name.rpartition(":")
+    paper = elsewhere or study_paper
+    recipes = document(paper).get("recipes", {})
     if own not in recipes:
-        raise UnknownNameError(f"recipe of {paper or study_paper}", own, recipes)
+        raise UnknownNameError(f"recipe of {paper}", own, recipes)
     given = dict(recipes[own])
     like, without = given.pop("like", None), given.pop("without", [])
-    before = {} if like is None else recipe_values(paper or study_paper, like)
-    return _merged({key: value for key, value in before.items() if key not in without}, given)
+    inherited = {} if like is None else recipe_values(paper, like)
+    return _merged({key: value for key, value in inherited.items() if key not in without}, given)
 
 
 def _merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
@@ -411,20 +340,16 @@ def _merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
     return found
 
 
-def _load() -> Registry[Study]:
-    found: Registry[Study] = Registry("study", __name__)  # it holds them itself
-    for paper in published_papers():
-        for study in _File(paper).studies:
-            found.add(study)
-    return found
-
-
 def __getattr__(name: str) -> Any:
     """Load ``STUDIES``, all studies paper by paper, when it is first asked for."""
     if name != "STUDIES":
         raise AttributeError(name)
-    globals()[name] = _load()
-    return globals()[name]
+    found: Registry[Study] = Registry("study", __name__)  # it holds them itself
+    for paper in published_papers():
+        for study in _File(paper).studies:
+            found.add(study)
+    globals()[name] = found
+    return found
 
 
 def named_function(name: str) -> Any:

@@ -24,7 +24,7 @@ from diptych.studies.dense import encode_split
 from diptych.studies.plan import MEASURE, Plan
 from diptych.studies.results import Measurement, Measuring
 from diptych.studies.retrieval import RECALLS, evaluate_split
-from diptych.studies.sources import Made, Source, Subject, cost_of, encoder_of, given_encoder, logger
+from diptych.studies.sources import Source, Subject, cost_of, encoder_of, given_encoder, logger
 from diptych.studies.study import Row
 
 _CANDIDATES = 128
@@ -139,7 +139,15 @@ class Adaptations(Source):
             if key not in known:
                 raise UnknownNameError("option of adaptations", key, known)
 
-    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Made:
+    def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
+        """Return how it is adapted."""
+        from diptych.training.adaptation import adapt_linear
+
+        defaults = {key: one.default for key, one in inspect.signature(adapt_linear).parameters.items()}
+        return {"adapt": {**defaults, **plan.options_of(row)}}
+
+    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
+        """Say what is adapted."""
         from diptych.training.run import Run
 
         base, options = plan.base_of(row), plan.options_of(row)
@@ -155,5 +163,11 @@ class Adaptations(Source):
             run = Run.open(plan.target(base))
             state = run.numbers["step"], run.numbers["best"]
             stands_for = f"{run.recipe.description}, adapted"
-        subject = Subject(Adapted(plan.target(row, seed), run, seed, options), None, plan.features)
-        return Made(subject, ("adapted", *state, seed, options), given=given, stands_for=stands_for)
+        return Subject(
+            Adapted(plan.target(row, seed), run, seed, options),
+            None,
+            plan.features,
+            state=("adapted", *state, seed, options),
+            given=given,
+            stands_for=stands_for,
+        )
