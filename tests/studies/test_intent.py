@@ -21,12 +21,12 @@ from study_runs import run_study
 from diptych.commerce.purchase_intent.shown import Discretion, showing
 from diptych.core.errors import DataError, UsageError
 from diptych.studies import STUDIES, Choices, Evidence, Figure, LogData, compare, judge
-from diptych.studies.logs import middle
+from diptych.studies.counted import Statistics, Values, middle
+from diptych.studies.logs import sampled
 from diptych.studies.page import study_page
-from diptych.studies.predicting import Statistics, Values, importances
+from diptych.studies.predicting import importances
 from diptych.studies.results import Results, collect, measure_of
 from diptych.studies.study import PUBLISHED, Study
-from diptych.studies.workshop import sampled
 
 pytest.importorskip("duckdb")
 

@@ -1,37 +1,199 @@
-"""Rows of a shop's log: what is counted in it, what is predicted from it, and tables and charts of both."""
+"""Rows of a shop's log, and what is made of the log once, in ``PAPER.logs/NAME-KEY/`` beside the studies of a paper.
+
+KEY tells other logs, and other raw files, apart. ``log/`` has canonical events, where raw ones were given or generated;
+``description-KEY/`` statistics, ``features-KEY/`` features, ``MODEL-KEY/`` an evaluation.
+"""
 
 from __future__ import annotations
 
 import os
-import statistics
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, Literal, TypeVar
 
-from diptych.core.errors import DataError, UsageError
-from diptych.data.logs.schema import THESIS_DEVICES
-from diptych.studies.evidence import HIGH, LOW
-from diptych.studies.plan import MEASURE, Plan
-from diptych.studies.predicting import (
-    SETTINGS,
-    Statistics,
-    Values,
-    description_of,
-    importances,
-    numbers,
-    predictions,
-)
-from diptych.studies.results import Measurement, Measuring, Results
+import numpy as np
+from pydantic import BeforeValidator, ConfigDict, Field, PositiveInt
+
+from diptych.commerce.purchase_intent import describe, evaluate, make_features, open_features, sessionise
+from diptych.commerce.purchase_intent import options as intent
+from diptych.commerce.purchase_intent.evaluation.result import RESULTS, Evaluation
+from diptych.commerce.purchase_intent.features import FeatureTable
+from diptych.commerce.purchase_intent.sessions import SessionTables
+from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.core.files import safe_name
+from diptych.core.fingerprint import fingerprint
+from diptych.core.locking import cached, taking_turns
+from diptych.core.options import Options
+from diptych.data.logs import Log, ingest
+from diptych.data.scenes import make_shop_log
+from diptych.studies.evidence import Evidence
+from diptych.studies.plan import MEASURE, LogData, Plan
+from diptych.studies.results import Measurement
 from diptych.studies.runner import setting_for
-from diptych.studies.sources import Source, Subject
-from diptych.studies.study import PUBLISHED, Row
+from diptych.studies.sources import Source, Subject, logger
+from diptych.studies.study import Row
 from diptych.studies.verdict import Measured
-from diptych.studies.workshop import FOREST, LogOptions, Workshop, command, open_log
 
-if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.evaluation import Evaluation
+T = TypeVar("T")
+
+FOREST = "random-forest"
+"""The model whose importances there are."""
+
+_LISTED = BeforeValidator(lambda given: [given] if isinstance(given, int) else given)
+_KEY = 8  # characters of a fingerprint that tell folders apart
+_IMPORTS = ("name", "zone", "times_in", "memory_limit")  # who has more to say: diptych intent ingest
+
+
+class LogOptions(Options):
+    """How a log is measured (``--set measure.KEY=VALUE``); further options of commerce are not set here."""
+
+    model_config = ConfigDict(strict=True)
+
+    gap: int | float = Field(30.0, gt=0, allow_inf_nan=False)  # idle minutes after which a session has ended
+    by: intent.SessionKey = "client"
+    ddof: int = Field(0, ge=0, le=1)
+    journey: Literal["pair", "journey"] = "pair"
+    compat: intent.Compat = "none"
+    split: Literal["random", "grouped", "time"] = "grouped"
+    folds: int = Field(10, ge=2)
+    # pages that are open, e.g. [0, 1, 5, 10]; all when not given
+    steps: Annotated[tuple[int, ...] | None, _LISTED] = Field(None, min_length=1, strict=False)
+    # to predict on, of persons drawn at random: so many of all, or anonymous and identified ones; all when not given
+    sessions: PositiveInt | Annotated[tuple[PositiveInt, PositiveInt], Field(strict=False)] | None = None
+    seed: int = Field(0, ge=0)  # of draws, splits and models
+    jobs: int = Field(1, ge=1)
+
+    def only(self, *keys: str) -> dict[str, Any]:
+        """Return some of them, JSON-able."""
+        return self.model_dump(mode="json", include=set(keys))
+
+    @property
+    def protocol(self) -> str:
+        """What a session is, in the words of printed numbers."""
+        ended = f"by {self.by}, ended by {self.gap:g} minutes without an event"
+        return "as the log gives them" if self.by == "given" else ended
+
+
+@dataclass
+class ShopLog:
+    """A log and what is made of it, each when it is first needed; what is there is opened."""
+
+    folder: Path
+    log: Log
+    options: LogOptions
+    _evaluations: dict[str, Evaluation] = field(default_factory=dict)
+
+    @cached_property
+    def sessions(self) -> SessionTables:
+        """Its sessions; in the log's own folder, where every command finds them."""
+        return sessionise(self.log, intent.SessionOptions(gap_minutes=self.options.gap, by=self.options.by))
+
+    @cached_property
+    def description(self) -> Path:
+        """The folder of its statistics."""
+
+        def make(folder: Path, how: Mapping[str, Any]) -> None:
+            describe(self.sessions, options=intent.DescribeOptions(**how)).save(folder)
+
+        return self._made("description", make, "ddof", "journey")
+
+    @cached_property
+    def features(self) -> FeatureTable:
+        """What is known of sessions at every step."""
+
+        def make(folder: Path, how: Mapping[str, Any]) -> None:
+            make_features(self.sessions, folder=folder, options=intent.FeatureOptions(**how))
+
+        return open_features(self._made("features", make, "compat"))
+
+    @cached_property
+    def sample(self) -> FeatureTable:
+        """The features of as many sessions as are predicted on."""
+        wanted = self.options.sessions
+        return self.features if wanted is None else sampled(self.features, wanted, self.options.seed)
+
+    def evaluating(self, model: str) -> intent.EvaluateOptions:
+        """Return how a model is evaluated."""
+        how = self.options.only("split", "folds", "steps", "seed", "jobs")
+        how |= {"folds": 1} if self.options.split == "time" else {}
+        fixed: dict[str, Any] = {"preset": "paper", "inner": False, "importance": model == FOREST}
+        return intent.EvaluateOptions(models=[model], **fixed, **how)
+
+    def evaluation(self, model: str) -> Evaluation:
+        """Return one model on all steps, settings and feature sets; what was fitted before is not fitted again."""
+        if model not in self._evaluations:
+            how = self.options.only("split", "folds", "steps", "seed")
+            folder = self.folder / f"{model}-{fingerprint(self.sample.fingerprint, how)[:_KEY]}"
+            if not (folder / RESULTS).is_file():
+                logger.info(f"{self.sample.describe()}: {model}")
+            with taking_turns(folder):
+                self._evaluations[model] = evaluate(self.sample, folder, **dict(self.evaluating(model)))
+        return self._evaluations[model]
+
+    def _made(self, name: str, make: Callable[[Path, Mapping[str, Any]], None], *keys: str) -> Path:
+        """Return the folder of what is made of the sessions by some of the options."""
+        how = self.options.only(*keys)
+        folder = self.folder / f"{name}-{fingerprint(self.sessions.fingerprint, how)[:_KEY]}"
+        with taking_turns(folder):
+            if not folder.is_dir():
+                logger.info(f"{self.log.name}: {name}")
+                make(folder, how)
+        return folder
+
+
+def sampled(features: FeatureTable, sessions: int | tuple[int, int], seed: int) -> FeatureTable:
+    """Return the sessions of persons drawn at random: until there are ``sessions`` of them or a few more, or so many
+    of each setting at the first step."""
+    if isinstance(sessions, int):
+        wanted = [(np.arange(len(features)), sessions)]
+    else:
+        populations = [features.population(setting, features.steps[0]) for setting in features.settings]
+        wanted = list(zip(populations, sessions, strict=True))
+    if all(len(rows) <= most for rows, most in wanted):
+        return features
+    persons, inverse = np.unique(features.persons, return_inverse=True)
+    place = np.argsort(np.random.default_rng(seed).permutation(len(persons)))[inverse]
+    drawn = np.concatenate([rows[np.argsort(place[rows], kind="stable")][:most] for rows, most in wanted])
+    # a single number draws whole persons
+    rows = np.flatnonzero(np.isin(place, place[drawn])) if isinstance(sessions, int) else np.sort(drawn)
+    columns = ("session_ids", "persons", "start_us", "end_us", "pages_before_identified")
+    taken: dict[str, Any] = {name: getattr(features, name)[rows] for name in columns}
+    mark = fingerprint(features.fingerprint, "sampled", sessions, seed)
+    about = {**features.about, "fingerprint": mark}
+    return replace(features, about=about, view=features.view.take(rows), **taken)
+
+
+def open_log(beside: Path, given: LogData | None, generated: Mapping[str, Any]) -> tuple[Path, Log]:
+    """Return the folder for what is made of a log, and the log: raw events are imported, or generated, once."""
+    if given is None:
+        name, key = "scenes", fingerprint(dict(generated))
+    elif Log.is_at(given.path):
+        log = Log.open(given.path)
+        return beside / f"{safe_name(log.name)}-{fingerprint(log.fingerprint)[:_KEY]}", log
+    elif not given.path.exists():
+        fix = "give a folder that diptych intent ingest wrote, or raw events"
+        raise DataError(f"{given.path} is not there", fix)
+    else:
+        for option in given.options:
+            if option not in _IMPORTS:
+                raise UnknownNameError("option of an import", option, _IMPORTS)
+        # Files that have changed, or are read otherwise, are another log.
+        files = sorted(file for file in given.path.rglob("*") if file.is_file()) or [given.path]
+        found = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+        name = safe_name(given.path.name.partition(".")[0])
+        key = fingerprint(found, given.importer, dict(given.options))
+
+    def make(target: Path) -> None:
+        if given is None:
+            logger.info("scenes: generating a shop log")
+        raw = given or LogData(make_shop_log(**generated), options={"name": "scenes"})
+        logger.info(f"{raw.options.get('name', raw.path.name)}: importing events")
+        ingest(raw.path, target, format=raw.importer, **raw.options)
+
+    folder = beside / f"{name}-{key[:_KEY]}"
+    return folder, cached(folder / "log", Log.open, make)
 
 
 @dataclass(frozen=True)
@@ -40,18 +202,30 @@ class LogRow:
 
     name: str
     folder: Path
-    workshop: Workshop
+    shop: ShopLog
 
-    def beside(self, folder: Path) -> str:
-        """Return where a folder is, seen from the row's: both can be moved together."""
-        return os.path.relpath(folder.resolve(), self.folder.resolve())
+    def measured(
+        self, values: Mapping[str, float] | None, on: Measured, protocol: str, kept: Path, command: str
+    ) -> tuple[Measurement, ...]:
+        """Return numbers with what they were read from, which can be moved together with the row; nothing of none."""
+        if not values:
+            return ()
+        commands = (command.replace("{", "{{").replace("}", "}}"),) if command else ()
+        beside = os.path.relpath(kept.resolve(), self.folder.resolve())
+        return (Measurement(values, on, protocol, commands, kept=beside),)
+
+
+def kept_in(evidence: Evidence, read: Callable[[Path], T]) -> list[T]:
+    """Open what rows were measured from, each once; what is gone is left out."""
+    folders = dict.fromkeys(folder.resolve() for folders in evidence.kept.values() for folder in folders)
+    return [read(folder) for folder in folders if folder.is_dir()]
 
 
 class LogRows(Source):
     """Rows of a log, each measured once; of a study of nothing, rows of what this package declares."""
 
     nothing = "the log has nothing of it, or too little"
-    workshop: Workshop | None = None
+    shop: ShopLog | None = None
 
     def begin(self, plan: Plan, rows: Sequence[Row], seeds: Sequence[int]) -> dict[str, str]:
         """Open the log and choose the setting: the paper's log is recognised by its name."""
@@ -64,19 +238,18 @@ class LogRows(Source):
                     f"what can be set: {known}",
                 )
         chosen = plan.measuring()
-        LogOptions.read(chosen, MEASURE)
+        LogOptions.read(chosen, MEASURE)  # before a long import
         if study.of == "nothing":
             plan.name = "paper"
             return {}
-        generated = study.setting(plan.name).generated
+        generated = plan.setting.generated
         if given is None and generated is None:
             raise DataError(f"no log given for {study.name}", "--data LOG, or --quick for a generated one")
         beside = plan.folder.resolve().parent / f"{study.paper.key}.logs"
         folder, log = open_log(beside, given, generated or {})
         if given is not None:
             plan.name = setting_for(study, log.name, plan.choices.setting)
-        options = LogOptions.read({**study.setting(plan.name).measure, **chosen}, MEASURE)
-        self.workshop = Workshop(folder, log, options)
+        self.shop = ShopLog(folder, log, LogOptions.read({**plan.setting.measure, **chosen}, MEASURE))
         return {}
 
     def is_fixed(self, row: Row) -> bool:
@@ -89,249 +262,15 @@ class LogRows(Source):
         return {MEASURE: LogOptions.read(given, MEASURE).model_dump(mode="json")}
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
-        """Say what is measured: it is made meanwhile."""
-        shop, data = self.workshop, self.hint()[0]
+        """Return what is to be measured: it is made meanwhile."""
+        shop, data = self.shop, self.hint()[0]
         if shop is None:
-            return Subject(row, None, plan.features, data=data, costs=True)
+            return Subject(row, None, plan.features, data=data, costs=True, again=True)
         state = shop.options.only(*(key for key in plan.study.measured_by if key != "jobs"))
         run = LogRow(row.name, plan.target(row, seed), shop)
         return Subject(run, None, plan.features, state=(shop.log.fingerprint, state), data=data, costs=True)
 
     def hint(self) -> tuple[str, str]:
         """Return what was measured, and how to see what there is."""
-        data = "what is declared" if self.workshop is None else self.workshop.log.describe()
+        data = "what is declared" if self.shop is None else self.shop.log.describe()
         return data, "diptych intent describe LOG shows what a log has"
-
-
-# What is counted -----------------------------------------------------------------------------------
-
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_DEVICES = {"> 1": "several", "1": "one", "2": "two", "3": "three", "4": "four", "5": "five"}
-_LENGTHS = "session-length"
-_WITH_ENDS = ("per_session", "rate", "share")  # whose interval a statistic's row has: the first that is there
-_SHARES = ("share", "purchase_share", "other_share", "unique_share", "rate")
-_COUNTS = ("total", "count", "sessions", "transitions")  # end the names of columns that are counts
-_FEWEST = 5  # sessions or transitions of a distribution: fewer say nothing, and may be known people
-_MOST = 3
-
-
-@dataclass(frozen=True)
-class Counted(Measuring):
-    """Rows and columns of a log's statistic, by templates.
-
-    Attributes:
-        statistic: its name.
-        row: what a row of the study is called.
-        columns: what a column is called → the statistic's column.
-    """
-
-    statistic: str
-    row: str
-    columns: Mapping[str, str]
-
-    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Count one row; nothing where the log has nothing of it."""
-        row: LogRow = subject.run
-        shop = row.workshop
-        of = shop.description.rows
-        values = shop.once(f"counting of {self.statistic}", lambda: self.counted(of)).get(row.name)
-        if not values:
-            return ()
-        totals = {one["what"]: int(one["total"]) for one in of("overview")}
-        on = Measured(shop.log.name, "all", sessions=totals["sessions"], protocol=shop.options.protocol)
-        by, kept = command("describe", shop.log.folder), row.beside(shop.described_in)
-        return (Measurement(values, on, shop.description.line(), (by,), kept=kept),)
-
-    def counted(self, of: Statistics) -> Values:
-        """Return all numbers: those of the statistic, shares in per cent, and what follows from them."""
-        values: Values = {}
-        rows = [row for row in of(self.statistic) if row.get("to_device", "tv") in THESIS_DEVICES]
-        for row in rows:
-            columns = values.setdefault(self._row(row), {})
-            with_ends = next((one for one in _WITH_ENDS if one in row), None)
-            for column, key in self.columns.items():
-                name, scale = column.format(**_names(row)), 100.0 if key in _SHARES else 1.0
-                ends = (row.get("low"), row.get("high")) if key == with_ends else (None, None)
-                columns |= numbers(name, row[key], *ends, scale)
-        self._derive(values, rows, of)
-        return {name: found for name, found in values.items() if found}
-
-    def _row(self, row: Mapping[str, Any]) -> str:
-        return self.row.format(**_names(row)).replace(" ", "-")
-
-    def _derive(self, values: Values, rows: Sequence[Mapping[str, Any]], of: Statistics) -> None:
-        """Add what follows from several rows; leave out what has too few sessions."""
-        match self.statistic:
-            case "session-length-quantiles":
-                lengths: dict[str, Counter[int]] = {}
-                for row in of(_LENGTHS):
-                    lengths.setdefault(self._row(row), Counter())[int(row["length"])] += int(row["sessions"])
-                for name, columns in values.items():
-                    if columns.get("sessions", 0) < _FEWEST:
-                        values[name] = {}
-                    else:
-                        columns["P50 to P90"] = middle(lengths[name])
-            case "week-days" | "hours":
-                sessions = Counter[str]()
-                for row in rows:
-                    sessions[_names(row)["time"]] += row["sessions"]
-                times = _DAYS if self.statistic == "week-days" else [f"{hour} h" for hour in range(24)]
-                if sessions.total():
-                    values["either"] = {one: 100 * sessions[one] / sessions.total() for one in times}
-                for shares in values.values():
-                    if shares and self.statistic == "week-days":
-                        days = sorted((shares.get(day, 0.0) for day in _DAYS), reverse=True)
-                        most, least = sum(days[:_MOST]), sum(days[_MOST:])
-                        shares |= {"three most": most, "four least": least, "difference": abs(most - least)}
-            case "channels":  # the thesis divides by n − 1
-                rates = [100 * row["rate"] for row in rows if row["standardised"] is not None]
-                for columns in values.values():
-                    if "standardised" in columns and len(rates) > 1:
-                        away = columns["rate"] - statistics.fmean(rates)
-                        columns[f"standardised{PUBLISHED}"] = away / (statistics.stdev(rates) or 1.0)
-            case "device-transitions":
-                for name, columns in values.items():
-                    own = [row for row in rows if self._row(row) == name]
-                    nowhere = set(THESIS_DEVICES) - {row["to_device"] for row in own}
-                    columns |= {f"to {device}": 0.0 for device in nowhere}
-                    columns["transitions"] = float(sum(row["transitions"] for row in own))
-                    if columns["transitions"] < _FEWEST:
-                        values[name] = {}
-            case "unique-queries":  # totals of the thesis are sums, which count some queries twice
-                for non in ("", "non-"):
-                    own = [row for row in rows if _names(row)["non"] == non and row["device"] != "all"]
-                    if own and "all" in values:
-                        total = float(sum(row["unique"] or 0 for row in own))
-                        values["all"] |= {f"{non}purchase %": 100.0, f"{non}purchase count{PUBLISHED}": total}
-
-    def withhold(self, results: Results) -> Results:
-        """Return results as they may be printed: without numbers that give a small count away, or hidden rates."""
-        from diptych.commerce.purchase_intent.shown import Discretion
-
-        description, discretion = description_of(results.evidence()), Discretion.current()
-        if description is None:
-            return results
-        of, small = description.rows, discretion.model_copy(update={"hide_rates": False})
-        every = self.counted(of)
-        # Of lengths themselves nothing is hidden: their mean between quantiles needs them all.
-        masked = self.counted(lambda name: of(name) if name == _LENGTHS else small.rows(name, of(name)))
-
-        def is_shown(row: str, column: str, value: float) -> bool:
-            if column.endswith(_COUNTS) and discretion.small(int(value)):
-                return False
-            if discretion.hide_rates and (column.startswith("rate") or column.endswith((LOW, HIGH))):
-                return False
-            return column in masked.get(row, {}) or column not in every.get(row, {})
-
-        def shown(one: Measurement, row: str) -> Measurement:
-            kept = {column: value for column, value in one.values.items() if is_shown(row, column, value)}
-            return replace(one, values=kept)
-
-        entries = (
-            replace(entry, measurements=tuple(shown(one, entry.row) for one in entry.measurements))
-            for entry in results.entries
-        )
-        return replace(results, entries=tuple(entries))
-
-
-def _names(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what templates may name of a statistic's row."""
-    buys = bool(row.get("purchase", row.get("purchaser")))
-    day, hour = row.get("week_day"), row.get("hour")
-    return {
-        **row,
-        "non": "" if buys else "non-",
-        "kind": "purchase" if buys else "other",
-        "any": "any" if row.get("device") == "all" else row.get("device"),
-        "count": _DEVICES.get(row.get("devices", "")),
-        "time": f"{hour} h" if day is None else _DAYS[day],
-    }
-
-
-def middle(counts: Mapping[int, int], low: float = 0.5, high: float = 0.9) -> float:
-    """Return the mean of lengths between two quantiles, on which sessions count with what lies inside."""
-    n, total, seen = sum(counts.values()), 0.0, 0
-    for length, sessions in sorted(counts.items()):
-        inside = min(seen + sessions, high * n) - max(seen, low * n)
-        total += length * max(0.0, inside)
-        seen += sessions
-    return total / ((high - low) * n)
-
-
-# What is predicted ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Predicted(Measuring):
-    """A model with a feature set in a setting: F1 in per cent at each step, and what else is known of it."""
-
-    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Evaluate a model for all of its rows; nothing where a setting has too few sessions of either kind."""
-        row: LogRow = subject.run
-        model, _, setting = row.name.rsplit("-", 2)
-        evaluation = row.workshop.once(model, lambda: row.workshop.evaluation(model))
-        values = row.workshop.once(f"rows of {model}", lambda: predictions(evaluation, model))
-        return _measured(row, evaluation, values.get(row.name), (setting,))
-
-
-@dataclass(frozen=True)
-class Importance(Measuring):
-    """What each feature is worth to the random forest, per setting; and what static ones are, step by step."""
-
-    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Measure one feature, or all static ones; nothing where no model had it."""
-        row: LogRow = subject.run
-        evaluation = row.workshop.once(FOREST, lambda: row.workshop.evaluation(FOREST))
-        values = importances(evaluation.importance).get(row.name)
-        return _measured(row, evaluation, values, SETTINGS, "importance by impurity of a random forest")
-
-
-@dataclass(frozen=True)
-class Declared(Measuring):
-    """Whether a feature may change during a session, is in the baseline, and is of the visitor's history."""
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """With what is declared."""
-        return {**super().about, "declared": _declared()}
-
-    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Return one feature as it is declared."""
-        protocol = "what may change during a session, and what the baseline has"
-        on = Measured("features", "declared", protocol=protocol)
-        values = _declared().get(subject.run.name)
-        return (Measurement(values, on, "diptych.commerce.purchase_intent.features"),) if values else ()
-
-
-def _declared() -> Values:
-    from diptych.commerce.purchase_intent.features import FEATURES
-
-    marks = {one.name: (one.dynamic, one.baseline, one.group == "history") for one in FEATURES if one.default}
-    columns = ("dynamic", "baseline", "history")
-    return {name: dict(zip(columns, map(float, own), strict=True)) for name, own in marks.items()}
-
-
-def _measured(
-    row: LogRow,
-    evaluation: Evaluation,
-    values: Mapping[str, float] | None,
-    settings: Sequence[str],
-    protocol: str = "",
-) -> tuple[Measurement, ...]:
-    """Return what an evaluation gives for a row: nothing where there are no values."""
-    if not values:
-        return ()
-    cells, how = [cell for cell in evaluation.cells if cell["setting"] in settings], evaluation.protocol
-    first = min(cell["step"] for cell in cells)
-    sessions = {cell["setting"]: int(cell["sessions"]) for cell in cells if cell["step"] == first}
-    folds = f"{how.folds}-fold cross-validation" if how.folds > 1 else "one split"
-    way = "" if how.split == "random" else f" by {how.split}"
-    of = f"{settings[0]} sessions" if len(settings) == 1 else "sessions"
-    on = Measured(
-        row.workshop.log.name,
-        f"{of} of 12 pages and more",
-        sessions=sum(sessions.values()),
-        protocol=protocol or f"{folds}{way}, {'balanced' if how.balanced else 'unbalanced'} classes",
-    )
-    by = row.workshop.evaluated_by(how.models[0])
-    return (Measurement(values, on, evaluation.line(), by, kept=row.beside(evaluation.folder)),)

@@ -69,10 +69,10 @@ MEASURES = {
     "granularity": "diptych.studies.brittleness:Granularity",
     "clean": "diptych.studies.brittleness:Clean",
     "suite": "diptych.studies.brittleness:Suite",
-    "counted": "diptych.studies.logs:Counted",
-    "predicted": "diptych.studies.logs:Predicted",
-    "importance": "diptych.studies.logs:Importance",
-    "declared": "diptych.studies.logs:Declared",
+    "counted": "diptych.studies.counted:Counted",
+    "predicted": "diptych.studies.predicting:Predicted",
+    "importance": "diptych.studies.predicting:Importance",
+    "declared": "diptych.studies.predicting:Declared",
     "catalogue": "diptych.studies.catalogues:OfCatalogue",
 }
 """Ways of measuring, by the names that studies have in papers' files."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 
 from diptych.studies.evidence import LOW, Evidence
@@ -13,6 +13,8 @@ _SETS = ("baseline", "extended")
 _BEST = ("random-forest", "gradient-boosting", "neural-network")
 _OTHERS = ("svm", "logistic-regression", "k-nearest")
 _MODELS = (*_BEST, *_OTHERS)
+_ROWS = [f"{model}-{feature_set}" for model, feature_set in product(_MODELS, _SETS)]
+_CONSTANT = "k-nearest-baseline"  # the exception that the text makes: it has no feature at step 0
 
 
 def added_features(evidence: Evidence, measure: str = "") -> list[Finding]:
@@ -23,8 +25,8 @@ def added_features(evidence: Evidence, measure: str = "") -> list[Finding]:
 
 def step_0(evidence: Evidence, measure: str = "") -> list[Finding]:
     """Judge whether every model gains most at step 0."""
-    later = [step for step in _steps(evidence) if step != "0"]
-    gains = [[_gain(model, "anonymous", measure + step) for step in ("0", *later)] for model in _MODELS]
+    steps = ["0", *_steps(evidence, from_1=True)]
+    gains = [[_gain(model, "anonymous", measure + step) for step in steps] for model in _MODELS]
     return _judged(evidence, [f"{first} > max({', '.join(others)})" for first, *others in gains])
 
 
@@ -36,40 +38,39 @@ def largest_gain(evidence: Evidence) -> list[Finding]:
 
 def plateau(evidence: Evidence) -> list[Finding]:
     """Judge whether F1 is level from step 1 on."""
-    steps = [step for step in _steps(evidence) if step != "0"]
-    return _judged(evidence, [_level(f"{row}-anonymous", steps) for row in _rows()])
+    steps = _steps(evidence, from_1=True)
+    return _judged(evidence, [_level(f"{row}-anonymous", steps) for row in _ROWS])
 
 
 def trees_and_networks(evidence: Evidence) -> list[Finding]:
     """Judge whether three models beat the others, by the mean over steps."""
     steps = _steps(evidence)
     rows = [(f"{a}-{s}-anonymous", f"{b}-{s}-anonymous") for s, a, b in product(_SETS, _BEST, _OTHERS)]
-    return _judged(evidence, [f"mean({_all(a, steps)}) > mean({_all(b, steps)})" for a, b in rows])
+    return _judged(evidence, [f"{_mean(a, steps)} > {_mean(b, steps)}" for a, b in rows])
 
 
 def others_in_order(evidence: Evidence) -> list[Finding]:
     """Judge whether the other models are as good as they are named, one less than the other, by the mean over steps."""
     steps = _steps(evidence)
-    of = [[f"mean({_all(f'{model}-{which}-anonymous', steps)})" for model in _OTHERS] for which in _SETS]
-    return _judged(evidence, [" > ".join(means) for means in of])
+    means = [[_mean(f"{model}-{name}-anonymous", steps) for model in _OTHERS] for name in _SETS]
+    return _judged(evidence, [" > ".join(of_set) for of_set in means])
 
 
 def identified(evidence: Evidence) -> list[Finding]:
     """Judge whether every model is better where visitors are known, with each set and at every step."""
-    places = product(_rows(), _steps(evidence))
+    places = product(_ROWS, _steps(evidence))
     return _judged(evidence, [f"[{row}-identified: {n}] > [{row}-anonymous: {n}]" for row, n in places])
 
 
 def identified_plateau(evidence: Evidence) -> list[Finding]:
     """Judge whether F1 is level, but for nearest neighbours with the baseline set at step 0."""
-    steps = _steps(evidence)
-    kept = {"k-nearest-baseline": [step for step in steps if step != "0"]}
-    return _judged(evidence, [_level(f"{row}-identified", kept.get(row, steps)) for row in _rows()])
+    steps = {row: _steps(evidence, from_1=row == _CONSTANT) for row in _ROWS}
+    return _judged(evidence, [_level(f"{row}-identified", of_row) for row, of_row in steps.items()])
 
 
 def around_96(evidence: Evidence) -> list[Finding]:
     """Judge whether F1 is 94 to 98 %, but for nearest neighbours with the baseline set at step 0."""
-    places = [one for one in product(_rows(), _steps(evidence)) if one != ("k-nearest-baseline", "0")]
+    places = [(row, step) for row in _ROWS for step in _steps(evidence, from_1=row == _CONSTANT)]
     return _judged(evidence, [f"94 <= [{row}-identified: {step}] <= 98" for row, step in places])
 
 
@@ -84,13 +85,10 @@ def nearest_neighbours(evidence: Evidence) -> list[Finding]:
     return _judged(evidence, texts)
 
 
-def _steps(evidence: Evidence) -> list[str]:
+def _steps(evidence: Evidence, from_1: bool = False) -> list[str]:
     """Return the steps that were measured; all where none was."""
-    return [one for one in _STEPS if any(one in columns for columns in evidence.figures.values())] or _STEPS
-
-
-def _rows() -> Iterator[str]:
-    return (f"{model}-{which}" for model, which in product(_MODELS, _SETS))
+    found = [one for one in _STEPS if any(one in columns for columns in evidence.figures.values())] or _STEPS
+    return [step for step in found if step != "0" or not from_1]
 
 
 def _gain(model: str, who: str, column: str) -> str:
@@ -102,12 +100,13 @@ def _share(model: str, who: str, step: str) -> str:
     return f"{_gain(model, who, step)} / [{model}-baseline-{who}: {step}]"
 
 
-def _all(row: str, steps: Sequence[str]) -> str:
-    return ", ".join(f"[{row}: {step}]" for step in steps)
+def _mean(row: str, steps: Sequence[str]) -> str:
+    return f"mean({', '.join(f'[{row}: {step}]' for step in steps)})"
 
 
 def _level(row: str, steps: Sequence[str]) -> str:
-    return f"max({_all(row, steps)}) <= 1.1 * min({_all(row, steps)})"
+    of_steps = ", ".join(f"[{row}: {step}]" for step in steps)
+    return f"max({of_steps}) <= 1.1 * min({of_steps})"
 
 
 def _judged(evidence: Evidence, texts: Sequence[str]) -> list[Finding]:
