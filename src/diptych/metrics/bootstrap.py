@@ -27,14 +27,12 @@ class Aggregate:
     name = "mean"
 
     def of(self, values: np.ndarray) -> float:
-        """Return the statistic of (n,) values."""
         return float(np.mean(values))
 
     def resampled(self, values: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return (samples,) statistics when every cluster of queries occurs several times or not at all.
+        """Return (samples,) statistics of samples with cluster c ``weights[s, c]`` times; NaN without a query.
 
-        ``cluster`` is (n,) each query's cluster, ``weights`` (samples, clusters) how often each occurs. NaN stands
-        for a sample that holds no query.
+        ``cluster`` is (n,) the cluster of each query.
         """
         size = weights.shape[1]
         sums = weights @ np.bincount(cluster, weights=values, minlength=size)
@@ -91,10 +89,7 @@ class Bootstrap:
 
 
 def clusters(ground_truth: GroundTruth) -> tuple[dict[Direction, np.ndarray], int]:
-    """Return the cluster of every query of each direction, and how many clusters there are.
-
-    An image and the texts written for it are one; a text that belongs to no image is one by itself.
-    """
+    """Return the cluster of every query per direction (an image and its texts are one), and their number."""
     texts, n_images = ground_truth.text_image.copy(), ground_truth.n_images
     alone = np.flatnonzero(texts < 0)
     texts[alone] = n_images + np.arange(len(alone))
@@ -127,10 +122,7 @@ def resample(
     values: Mapping[tuple[Direction, str], np.ndarray],
     aggregates: Mapping[tuple[Direction, str], Aggregate],
 ) -> dict[tuple[Direction, str], np.ndarray]:
-    """Return (samples,) values of every measure of one fold; the same draws for all measures and directions.
-
-    NaN for a resample without a query.
-    """
+    """Return (samples,) values of every measure of one fold, all on the same draws; NaN of one without a query."""
     of, size = clusters(ground_truth)
     asked = {name: ground_truth.queries(name) for name in DIRECTIONS}
     found: dict[tuple[Direction, str], list[np.ndarray]] = {key: [] for key in values}

@@ -49,7 +49,7 @@ class Candidates:
             )
 
     def check(self, gallery: int, what: str) -> None:
-        """Read every candidate once, in blocks."""
+        """Refuse candidates outside the gallery, given twice or out of order, and scores that are not finite."""
         if not self.items.size:
             raise DataError(
                 f"{what}: {len(self.items)} queries with {self.k} candidates each: nothing is ranked"
@@ -84,11 +84,10 @@ class Candidates:
 
     @property
     def k(self) -> int:
-        """How many candidates each query has."""
         return int(self.items.shape[1])
 
     def first(self, k: int) -> Candidates:
-        """The ``k`` best of the first stage alone, as if no more had been chosen."""
+        """Return the ``k`` best of the first stage."""
         if not 1 <= k <= self.k:
             raise UsageError(
                 f"k = {k}, but {self.k} candidates of each query were scored",
@@ -110,12 +109,10 @@ class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate 
 
     @property
     def n_images(self) -> int:
-        """How many images."""
         return len(self.i2t.items)
 
     @property
     def n_texts(self) -> int:
-        """How many texts."""
         return len(self.t2i.items)
 
     @property
@@ -124,7 +121,6 @@ class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate 
         return min(self.i2t.k, self.t2i.k)
 
     def candidates(self, direction: Direction) -> Candidates:
-        """One direction."""
         return self.i2t if direction == "i2t" else self.t2i
 
     def final(self, direction: Direction) -> np.ndarray:
@@ -134,7 +130,7 @@ class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate 
         return scores
 
     def first(self, k: int) -> Reranked:
-        """As if ``k`` candidates of each query had been re-ranked; a gallery that is smaller is whole."""
+        """Return it as if ``k`` candidates of each query had been re-ranked; a gallery that is smaller is whole."""
 
         both = (self.i2t, self.n_texts), (self.t2i, self.n_images)
         i2t, t2i = (one if one.k == gallery <= k else one.first(k) for one, gallery in both)
@@ -149,12 +145,10 @@ class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate 
         return table
 
     def check(self) -> None:
-        """Read everything once: items in range and once per query, scores finite, best candidate first."""
         self.i2t.check(self.n_texts, "i2t")
         self.t2i.check(self.n_images, "t2i")
 
     def save(self, path: Path | str, of: str = "", also: Callable[[Path], object] | None = None) -> Path:
-        """Write the candidates, once all of them are checked."""
         self.check()
         i2t, t2i = (
             Candidates(*(np.asarray(getattr(one, part), kind) for part, kind in _PARTS.items()))

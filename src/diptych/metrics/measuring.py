@@ -1,9 +1,8 @@
 """Measures: declared numbers about a ranking, their chance level included.
 
-A :class:`Measure` is a function of where the positives stand, a :class:`GainMeasure` one of what the items
-at the first places are worth, positives or not. Adding one is one new file in
-:mod:`diptych.metrics.measures` that calls ``MEASURES.add``. A family such as ``R@k`` is declared once;
-:func:`measure` gives its member for any cut-off.
+A :class:`Measure` is a function of where the positives stand, a :class:`GainMeasure` one of what the items at the
+first places are worth. A family such as ``R@k`` is declared once; :func:`measure` gives its member for any
+cut-off.
 """
 
 from __future__ import annotations
@@ -50,11 +49,9 @@ class DeclaredMeasure:
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether more is better."""
         return self.kind != "rank"
 
     def at(self, cutoff: int) -> Self:
-        """Return the family's member with cut-off ``cutoff``."""
         if not self.name.endswith(FAMILY):
             raise UsageError(f"measure {self.name!r} takes no cut-off, got {cutoff}")
         if cutoff < 1:
@@ -62,7 +59,6 @@ class DeclaredMeasure:
         return replace(self, name=f"{self.name.removesuffix(FAMILY)}@{cutoff}", cutoff=cutoff)
 
     def show(self, value: float) -> str:
-        """Format a value as tables print it: shares in per cent, gains with three decimals."""
         if self.kind == "gain":
             return f"{value:.3f}"
         return figures(100 * value if self.kind == "share" else value)
@@ -70,8 +66,6 @@ class DeclaredMeasure:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure(DeclaredMeasure):
-    """One measure of where the positives stand, or a family ``NAME@k`` until its cut-off is given."""
-
     # from tie groups and cut-off to one float64 per query
     per_query: Callable[[TieGroups, int | None], np.ndarray] = field(repr=False)
     # from positives per query, gallery size and how many items are ranked to the chance level, where that is
@@ -87,26 +81,19 @@ class Measure(DeclaredMeasure):
     def chance(self, relevant: np.ndarray, gallery: int, ranked: int | None = None) -> float:
         """Return the exact expectation when every order of the gallery is equally likely.
 
-        Args:
-            relevant: (n_queries,) positives of each query.
-            gallery: how many items there are.
-            ranked: how many of them are ranked, drawn at random; all by default.
+        ``relevant`` are (n_queries,) positives of each query; of a gallery, ``ranked`` items drawn at random are
+        ranked.
         """
         ranked = gallery if ranked is None else min(ranked, gallery)
         if self.chance_of is not None:
             return self.chance_of(relevant, gallery, ranked)
         kinds, which = np.unique(relevant, return_inverse=True)
         if ranked < gallery:
-            return self.aggregate.of(truncated_chance(self.values, kinds, gallery, ranked)[which])
+            return self.aggregate.of(_truncated_chance(self.values, kinds, gallery, ranked)[which])
         return self.aggregate.of(self.values(tied_throughout(kinds, gallery))[which])
 
 
-# What a ranker that knows nothing gets when it ranks only k items of the gallery: it draws k items, every
-# k equally likely, and puts them in a random order; the others are unranked. How many of a query's positives
-# it draws follows the hypergeometric distribution; given that number, they lie anywhere among the k.
-
-
-def drawn_positives(relevant: int, gallery: int, ranked: int) -> np.ndarray:
+def _drawn_positives(relevant: int, gallery: int, ranked: int) -> np.ndarray:
     """Return probabilities of 0, 1, …, min(relevant, ranked) positives among ``ranked`` items of a gallery.
 
     C(R, h) C(N - R, k - h) / C(N, k), each from its neighbour's, so that no binomial has to be written out.
@@ -123,11 +110,14 @@ def drawn_positives(relevant: int, gallery: int, ranked: int) -> np.ndarray:
     return chances
 
 
-def truncated_chance(
+def _truncated_chance(
     values: Callable[[TieGroups], np.ndarray], kinds: np.ndarray, gallery: int, ranked: int
 ) -> np.ndarray:
-    """Return (n,) expectations when ``ranked`` random items are ranked; ``kinds`` are numbers of positives."""
-    chances = [drawn_positives(int(kind), gallery, ranked) for kind in kinds]
+    """Return (n,) expectations for numbers of positives when random items are ranked, in a random order.
+
+    However many of a query's positives are drawn lie anywhere among the ranked; the others are unranked.
+    """
+    chances = [_drawn_positives(int(kind), gallery, ranked) for kind in kinds]
     kind = np.repeat(np.arange(len(kinds)), [len(part) for part in chances])
     drawn = np.concatenate([np.arange(len(part)) for part in chances])
     query = np.flatnonzero(drawn)
@@ -163,8 +153,6 @@ class Gained:
 
 @dataclass(frozen=True, kw_only=True)
 class GainMeasure(DeclaredMeasure):
-    """One measure of gains, or a family ``NAME@k`` until its cut-off is given."""
-
     gain: Gain  # what an item is worth
     # from (n, k) gains at the first places and the (n, k) best gains to one float64 per query; linear in the
     # former, so that expectations over tied orders, and chance, are exact
@@ -175,10 +163,7 @@ class GainMeasure(DeclaredMeasure):
     kind: Literal["share", "rank", "gain"] = "gain"
 
     def values(self, gained: Gained, chance: bool = False) -> np.ndarray:
-        """Return (n_queries,) float64, or those of a ranking that knows nothing of what is relevant.
-
-        A gallery of fewer than k items has fewer places.
-        """
+        """Return (n_queries,) float64, or with ``chance`` those of a ranking that knows nothing of relevance."""
         first = gained.chance if chance else gained.first
         assert first is not None
         best = None if gained.best is None else gained.best[:, : self.cutoff]
@@ -195,7 +180,6 @@ class Sum:
     parts: tuple[str, ...]  # names of the measures that are added up
 
     def show(self, value: float) -> str:
-        """Format a value as tables print it."""
         return figures(value)
 
 

@@ -40,10 +40,7 @@ def pair_scores(left: np.ndarray, right: np.ndarray, i: np.ndarray, j: np.ndarra
 
 
 def rounding_band(width: int, kind: np.dtype, left_norm: np.ndarray, right_norm: float) -> np.ndarray:
-    """Bound how far a matrix product of type ``kind`` may be from the exact score, per left row.
-
-    Returns (n,) float64, infinite where the product could overflow.
-    """
+    """Bound, (n,) per left row, how far a product of type ``kind`` is from exact; infinite if it may overflow."""
     kind = np.dtype(kind)
     unit = float(np.finfo(kind).eps) / 2
     gamma = width * unit / (1 - width * unit) if width * unit < 1 else np.inf
@@ -72,10 +69,7 @@ def check_ids(what: str, ids: Sequence[str] | None, size: int) -> None:
 
 
 def check_rows(rows: np.ndarray, side: str, ids: Sequence[str] | None = None) -> np.ndarray:
-    """Return the norms of float32 rows, all of them finite; rows may be memory-mapped.
-
-    (n,) float64, rounded up a little so that they can serve in a bound.
-    """
+    """Return (n,) bounds of the norms of float32 rows, all of them finite; rows may be memory-mapped."""
     if rows.ndim != 2 or rows.dtype != np.float32:
         raise DataError(
             f"{side} rows must be a float32 matrix, got {rows.dtype} with shape {rows.shape}",
@@ -106,10 +100,7 @@ def check_rows(rows: np.ndarray, side: str, ids: Sequence[str] | None = None) ->
 
 
 def unit_rows(rows: np.ndarray, dtype: type[np.floating] = np.float32) -> np.ndarray:
-    """Divide each of (n, d) finite rows by its Euclidean length; a zero row stays zero.
-
-    The length is taken in float64, so that very large and very small entries neither overflow nor vanish.
-    """
+    """Divide (n, d) finite rows by their length, which is taken in float64; a zero row stays zero."""
     exact = np.asarray(rows, dtype=np.float64)
     lengths = np.linalg.norm(exact, axis=1, keepdims=True)
     unit: np.ndarray = (exact / np.maximum(lengths, EPSILON)).astype(dtype, copy=False)

@@ -30,7 +30,7 @@ class Relevance:
     name: str = "a given relevance model"
 
     def source(self, n_images: int, n_texts: int) -> CosineRows:
-        """Return the cosines, checked to be of so many images and texts."""
+        """Return the cosines of so many images and texts."""
         for side, rows, size in (("image", self.images, n_images), ("text", self.texts, n_texts)):
             if len(rows) != size:
                 raise DataError(
@@ -42,10 +42,7 @@ class Relevance:
 
 @dataclass(frozen=True, eq=False)
 class Grades:
-    """How relevant pairs are, by people: e.g. ratings from 0 to 5. A pair that is not there has grade 0.
-
-    A labelled match without a grade has the highest grade there is.
-    """
+    """Grades of pairs by people; 0 of a pair that is not there, the highest of a match without one."""
 
     images: np.ndarray  # (p,) image rows
     texts: np.ndarray  # (p,) text rows; no pair twice
@@ -75,7 +72,6 @@ class Grades:
 
     @property
     def highest(self) -> float:
-        """The highest grade of the scale, 1 without any."""
         return self.top or float(self.values.max(initial=0.0)) or 1.0
 
     def part(self, images: Rows, texts: Rows, n_images: int, n_texts: int) -> Grades:
@@ -120,7 +116,6 @@ class GradeTable:
         self._values = values[order].astype(np.float64)
 
     def of(self, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return the grade of each pair."""
         place, graded = places_of(self._keys, self._positives.keys_of(queries, rows))
         grades = np.zeros(len(rows))
         grades[graded] = self._values[place[graded]]
@@ -146,11 +141,10 @@ class GradeTable:
 class Places:
     """The first places of some queries under a tie rule.
 
-    A discounted sum is linear in the gains at the places, so its expectation over all orders of the tied is
-    the sum over expected gains: under ``"expected"`` every place of a tie group holds the group's mean gain.
-    That is exact, and takes one look at every member of a group, also of one that the cut-off runs through.
-    ``"pessimistic"``: the tied with the least gain come first; ``"optimistic"``: those with the greatest;
-    ``"compat"``: later gallery rows.
+    A discounted sum is linear in the gains at the places, so its expectation over all orders of the tied is exact
+    if under ``"expected"`` every place of a tie group holds the group's mean gain, members beyond the cut-off
+    among them. ``"pessimistic"``: the tied with the least gain come first; ``"optimistic"``: those with the
+    greatest; ``"compat"``: later gallery rows.
     """
 
     def __init__(self, firsts: Firsts, depth: int, ties: str) -> None:
@@ -221,9 +215,9 @@ def similar_gains(
 ) -> dict[Gain, Gained]:
     """Return the gains of all queries of one direction by similarity.
 
-    ``by`` are the cosines of a relevance model; without it, those of the evaluated model, which then orders
-    items by their own gains: the chance level keeps that order and puts the matches anywhere in it. By
-    another model it is that of a random order.
+    ``by`` are the cosines of a relevance model; chance is then that of a random order. Without it they are those
+    of the evaluated model, which orders items by their own gains: chance keeps that order and puts matches
+    anywhere in it.
     """
     check_rule(ties)
     similar = source.cosines() if by is None else by

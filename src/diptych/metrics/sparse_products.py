@@ -27,10 +27,7 @@ _PAIRS = 1 << 14  # pairs scored at once, where single pairs are asked for
 
 
 def check_sparse_rows(rows: csr_array, side: str, ids: Sequence[str] | None = None) -> csr_array:
-    """Return sparse float32 rows with each column once and ascending, all weights finite.
-
-    They are copied only where columns are out of order or come twice.
-    """
+    """Return sparse float32 rows with each column once and ascending; copied only where they were not."""
     if not issparse(rows) or rows.ndim != 2 or rows.dtype != np.float32:
         kind, shape = getattr(rows, "dtype", type(rows).__name__), getattr(rows, "shape", "no shape")
         raise DataError(
@@ -111,10 +108,10 @@ def sparse_top_k(
     query_ids: Sequence[str] | None = None,
     gallery_ids: Sequence[str] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the best ``min(k, m)`` of (m, |V|) gallery rows for each of (n, |V|) queries, best first.
+    """Find the best ``min(k, m)`` of (m, |V|) gallery rows for each of (n, |V|) queries, by scores above 0.
 
-    Only rows that score more than 0 are found, as by an inverted index. Returns (n, min(k, m)) int64 gallery
-    rows, ties to the lower, -1 where a query finds fewer, and their exact scores, float64, 0 there.
+    The (n, min(k, m)) int64 gallery rows, best first, ties to the lower, are -1 where a query finds fewer;
+    and their exact scores, float64, 0 there.
     """
     source = SparseProducts(queries, gallery, query_ids, gallery_ids, ("query", "gallery"))
     rows, scores = best_of(source, "i2t", k, block=block)

@@ -34,8 +34,6 @@ BLOCK = 2_500_000
 
 @dataclass(frozen=True, eq=False)
 class Firsts:
-    """The beginning of some queries' rankings."""
-
     queries: np.ndarray  # (q,) which queries
     start: np.ndarray  # (q + 1,) each query's slice of the arrays below
     # gallery rows, best first, of equal scores the lower row first; none that ties with the last is left out
@@ -53,7 +51,6 @@ class Firsts:
         return places(np.diff(self.start))
 
     def taken(self, some: np.ndarray) -> Firsts:
-        """Return only some of the queries."""
         if len(some) == len(self.queries):
             return self
         inside = np.zeros(len(self.queries), dtype=bool)
@@ -77,11 +74,8 @@ def top_k(
     Args:
         queries: (n, d) float32 rows, possibly memory-mapped.
         gallery: (m, d) float32 rows.
-        k: how many are found.
         block: scores held at once.
         allowed: (m,) booleans, the gallery rows that can be found, which are then the m that count; None: all.
-        query_ids: for messages.
-        gallery_ids: for messages.
 
     Returns:
         (n, min(k, m)) int64 gallery rows, of equal scores the lower first, and their exact scores, float64.
@@ -209,13 +203,24 @@ def _careful(
 ) -> Iterator[Firsts]:
     """Score some neighbouring queries against the whole gallery, exactly where it could count."""
     for part in blocks(here.stop, block // scored.gallery, here.start):
-        scores, band = _whole_rows(scored, part)
+        scores = np.empty((part.stop - part.start, scored.gallery))
+        bands: list[np.ndarray] = []  # how far each query's scores may be from exact; none: they are exact
+
+        def nothing(tile: np.ndarray, band: np.ndarray, bands: list[np.ndarray] = bands) -> np.ndarray:
+            bands.append(band)
+            return np.zeros(tile.shape, dtype=bool)
+
+        tiles = list(blocks(scored.gallery, _CAREFUL_SCORES // len(scores)))
+        for some in tiles:
+            scores[:, some] = scored.careful(part, some, nothing)
         if visit is not None:
             visit(part, scores)
         least = np.partition(scores, scored.gallery - depth, axis=1)[:, scored.gallery - depth, None]
-        near = scores >= (least if band is None else least - 2 * band[:, None])
-        if band is not None:
-            _make_exact(scored, part, scores, near)
+        near = scores >= (least - 2 * bands[0][:, None] if bands else least)
+        for some in tiles if bands else ():
+            if (mask := near[:, some]).any():
+                tile = scored.careful(part, some, lambda tile, band, mask=mask: mask)  # type: ignore[misc]
+                scores[:, some][mask] = tile[mask]
         query, row = np.nonzero(near)  # rows ascend, so that a stable sort leaves the lower one first
         values = scores[query, row]
         order = np.argsort(-values, kind="stable")
@@ -225,26 +230,3 @@ def _careful(
         keep = values >= values[first + depth - 1][query]
         start = starts(np.bincount(query[keep], minlength=len(scores)))
         yield Firsts(np.arange(part.start, part.stop), start, row[keep], values[keep])
-
-
-def _whole_rows(scored: DirectedScores, part: slice) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return (q, gallery) float64 scores and how far each query's may be from exact; None: they are exact."""
-    scores = np.empty((part.stop - part.start, scored.gallery))
-    bands: list[np.ndarray] = []
-
-    def none(tile: np.ndarray, band: np.ndarray) -> np.ndarray:
-        bands.append(band)
-        return np.zeros(tile.shape, dtype=bool)
-
-    for some in blocks(scored.gallery, _CAREFUL_SCORES // len(scores)):
-        scores[:, some] = scored.careful(part, some, none)
-    return scores, bands[0] if bands else None
-
-
-def _make_exact(scored: DirectedScores, part: slice, scores: np.ndarray, near: np.ndarray) -> None:
-    """Replace the marked scores by exact ones."""
-    for some in blocks(scored.gallery, _CAREFUL_SCORES // len(scores)):
-        mask = near[:, some]
-        if mask.any():
-            tile = scored.careful(part, some, lambda tile, band, mask=mask: mask)  # type: ignore[misc]
-            scores[:, some][mask] = tile[mask]
