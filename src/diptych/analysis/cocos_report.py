@@ -41,8 +41,6 @@ class CocosOptions(DataSpec, SeedOption, OutOption):
 
 
 class Counted(NamedTuple):
-    """A count as tables print it."""
-
     name: str  # the attribute of Counts
     symbol: str  # as Bleeker and de Rijke print it, with ^ before what is raised
     description: str
@@ -90,7 +88,7 @@ class Counts:
         )
 
     def values(self) -> dict[str, float]:
-        """Return the counts there are, by name, in the order of :data:`COUNTS`."""
+        """Return the counts there are, in the order of :data:`COUNTS`."""
         given = {count.name: getattr(self, count.name) for count in COUNTS}
         return {name: float(value) for name, value in given.items() if value is not None}
 
@@ -114,7 +112,6 @@ class Spread:
         return cls(mean, math.sqrt(squares / len(values)), len(values))
 
     def show(self, decimals: int = 2) -> str:
-        """Return ``5.59 ± 0.40``."""
         return f"{self.mean:,.{decimals}f} ± {self.sd:,.{decimals}f}"
 
 
@@ -124,11 +121,7 @@ _EDGES: np.ndarray = 10.0 ** (np.arange(_LOWEST * _PER_DECADE, _HIGHEST * _PER_D
 
 @dataclass(eq=False)
 class WeightHistogram:
-    """Weights |w| ≥ 0 of one kind of candidate, five bins to the power of ten.
-
-    ``counts`` are (62,): weights below 10⁻⁸ but not 0, in each of the 60 bins, and above 10⁴; a weight on an edge is
-    in the bin above it. ``sums`` are the same weights summed.
-    """
+    """Weights |w| ≥ 0 of one kind of candidate, five bins to the power of ten; on an edge, in the bin above."""
 
     queries: int = 0  # how many queries the weights came from
     zeros: int = 0  # weights that are exactly 0
@@ -137,16 +130,13 @@ class WeightHistogram:
 
     @property
     def edges(self) -> np.ndarray:
-        """(61,) the edges between the bins."""
         return _EDGES
 
     @property
     def candidates(self) -> int:
-        """How many weights were added, zeros too."""
         return self.zeros + sum(self.counts)
 
     def add(self, weights: np.ndarray, queries: int) -> None:
-        """Count (n,) weights of one batch."""
         nonzero = np.asarray(weights, dtype=np.float64)[np.asarray(weights) > 0]
         place = np.searchsorted(_EDGES, nonzero, side="right")
         self.queries += queries
@@ -172,7 +162,6 @@ class CocosProtocol:
     about: dict[str, Any] = field(default_factory=dict)  # dataset, split, plan, seed, fingerprints
 
     def line(self) -> str:
-        """Return one line, to be printed with the counts."""
         options = ", ".join(f"{key} {_plain(value)}" for key, value in self.options.items())
         sizes = [
             "–".join(f"{size:,}" for size in dict.fromkeys(ends)) for ends in (self.images, self.captions)
@@ -200,20 +189,13 @@ def _plain(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class CocosReport(Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
-    """Counts and weights over batches, per direction; what :func:`~diptych.analysis.cocos_over` returns.
-
-    Attributes:
-        counts: by the names of :data:`COUNTS`; a count that was defined in no batch is missing.
-        weights: the distributions of the weights of ``negatives``, ``positives`` and, where the objective has them,
-            ``within``: in the protocol's unit, always the true ones.
-    """
+    """What :func:`~diptych.analysis.cocos_over` returns: counts and weights over batches, per direction."""
 
     protocol: CocosProtocol
     counts: dict[str, dict[str, Spread]]
     weights: dict[str, dict[str, WeightHistogram]]
 
     def tables(self) -> list[Table]:
-        """Return each count there is in both directions, in the paper's order."""
         rows = []
         for count in COUNTS:
             found = [given.get(count.name) for given in self.counts.values()]
@@ -254,7 +236,6 @@ class CocosReport(Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
         return Chart(f"{_WAYS[way]}: {label}", drawn, x, label, log=log, after=after)
 
     def notes(self) -> list[str]:
-        """Return what a reader of the counts should know, one sentence each."""
         found = []
         for direction, given in self.counts.items():
             active = given["per_active_query"].batches if "per_active_query" in given else 0

@@ -39,7 +39,6 @@ class Lexicon:
 
     @property
     def wordnet(self) -> WordNet:
-        """The net of meanings."""
         return self._language.need_wordnet("granularity")
 
     def depth(self, synset: str) -> int:
@@ -101,7 +100,6 @@ class Lexicon:
 
 
 def part_of(tag: str) -> PartOfSpeech | None:
-    """The part of speech of a Penn treebank tag; None where a WordNet has none."""
     if tag in NOUN_TAGS:
         return "noun"
     if tag in ADJECTIVE_TAGS:
@@ -144,11 +142,9 @@ class Feature:
     decimals: int = 2  # digits after the point in tables
 
     def counted_by(self, compat: str) -> Count:
-        """Return the definition that ``compat`` asks for; the right one where no other is known."""
         return self.published if compat == "published" and self.published is not None else self.count
 
     def definition(self, compat: str) -> str:
-        """Return that definition in one line."""
         other = compat == "published" and self.published is not None
         return self.published_description if other else self.description
 
@@ -157,7 +153,7 @@ FEATURES: Registry[Feature] = Registry("feature of granularity", __name__)
 
 
 def choose_features(names: Iterable[str] | None = None) -> list[Feature]:
-    """Return the features of these names, each once, in the order of :data:`ORDER`; all when none are named."""
+    """Return the features of these names, each once, in the order of :data:`ORDER`; all by default."""
     order = {name: place for place, name in enumerate(ORDER)}
     every = sorted(FEATURES, key=lambda one: (order.get(one.name, len(ORDER)), one.name))
     wanted = None if names is None else [FEATURES.get(name).name for name in names]

@@ -75,7 +75,6 @@ def has_codes(collection: Collection) -> bool:
 
 
 def stated_keys(collection: Collection) -> frozenset[str]:
-    """Return the keys that any of its captions states."""
     return frozenset(key for states in _states(collection) for key in states)
 
 
@@ -151,7 +150,7 @@ def _answers(
 
 
 def _facts(collection: Collection) -> tuple[list[str], np.ndarray]:
-    """The keys of its facts, in order of first appearance, and (n_images, q) facts as text or None."""
+    """Return keys in order of first appearance, and (n_images, q) facts as text or None."""
     if not has_facts(collection):
         raise DataError(
             f"{collection.name} says no facts of its images and captions",
@@ -173,7 +172,6 @@ def _facts(collection: Collection) -> tuple[list[str], np.ndarray]:
 
 
 def _states(collection: Collection) -> list[list[str]]:
-    """The keys that every caption states; none where its record has none."""
     found = []
     for record, name in zip(collection.caption_records or (), collection.caption_ids, strict=True):
         given = record.get("states") or ()
@@ -189,11 +187,7 @@ def _states(collection: Collection) -> list[list[str]]:
 def _stated(
     collection: Collection, keys: Sequence[str], said: Iterable[Sequence[str]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which captions say which keys.
-
-    Returns:
-        (n_captions, q) booleans; (n_images, q) how many captions of each image; (n_images, 1) how many it has.
-    """
+    """Return (n_captions, q) who says what, (n_images, q) how many captions do, and (n_images, 1) of how many."""
     column = {key: number for number, key in enumerate(keys)}
     states = np.zeros((collection.n_captions, len(keys)), dtype=bool)
     for row, given in enumerate(said):

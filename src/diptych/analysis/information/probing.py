@@ -16,7 +16,7 @@ learn answers by heart is its control's accuracy on the *training* rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,15 +25,7 @@ import torch
 from torch import Tensor
 
 from diptych.analysis.information.audit_report import GroupFigure, Probing, QuestionFigure, held_of
-from diptych.analysis.information.probes import (
-    Heads,
-    Perceptrons,
-    cross_entropy,
-    fit_linear,
-    linear_logits,
-    linear_path,
-    question_number,
-)
+from diptych.analysis.information.probes import Perceptrons, Probes, Regressions, question_number
 from diptych.analysis.information.questions import NOT_ASKED, PLACES, Place, Questions
 from diptych.core.context import track
 from diptych.core.draws import draw_uniform
@@ -60,7 +52,6 @@ class HalfWhitening:
 
     @classmethod
     def of(cls, rows: np.ndarray) -> HalfWhitening:
-        """Fitted on (n, d) ``rows``."""
         rows = np.asarray(rows, dtype=np.float64)
         mean = rows.mean(axis=0)
         centred = rows - mean
@@ -91,10 +82,9 @@ SMOOTHINGS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # counts added to every class
 
 
 def constant_frequencies(questions: Questions) -> list[np.ndarray]:
-    """Return per question the constant prediction: training frequencies, smoothed as suits the validation rows.
+    """Return per question training frequencies, smoothed as suits the validation rows.
 
-    They are (n_c + a) / (n + a · classes) with the best ``a`` of a few: with few training rows the plain
-    frequencies are a bad prediction, and a probe that only corrects them would seem to have found something.
+    With few training rows a probe that only corrects plain frequencies would seem to have found something.
     """
     found = []
     for column, n_classes in enumerate(questions.n_classes):
@@ -152,10 +142,7 @@ class Probed:
 
 
 def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most: int = MOST_ROWS) -> Probed:
-    """Train one kind of probe on every question, and on its control task.
-
-    Questions that are asked of the same training rows are trained together.
-    """
+    """Train one kind of probe on every question, and on its control task; together on the same training rows."""
     if name not in PROBES:
         raise UnknownNameError("probe", name, PROBES)
     for place, given in zip(PLACES, rows, strict=True):
@@ -173,15 +160,20 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
         np.zeros(shape[1]),
         np.zeros(shape[1]),
     )
-    train = _linear if name == "linear" else _perceptrons
+    kind = Regressions if name == "linear" else Perceptrons
     for columns, chosen in track(_together(questions, seed, most), f"training {name} probes", unit="groups"):
         part = questions.subset(columns, chosen)
         used = [inputs[0][torch.from_numpy(chosen)], *inputs[1:]]
         own = [torch.from_numpy(part.parts[place].labels) for place in PLACES]
         drawn = [torch.from_numpy(answers[place][:, columns]) for place in PLACES]
         drawn[0] = drawn[0][torch.from_numpy(chosen)]
-        fitted, control, settings = train(used, own, drawn, part, seed)
-        found.settings[columns] = settings
+        fitted, control = (kind(part.keys, part.n_classes, used[0].shape[1], seed) for _ in range(2))
+        chosen_settings = fitted.fit(used[0], own[0], used[1], own[1])
+        validation = part.parts["validation"].labels
+        bits = constant_bits(part, validation).sum(axis=0) / (validation != NOT_ASKED).sum(axis=0)
+        constant = fitted.cross_entropy(used[1], own[1]) >= torch.from_numpy(bits * np.log(2)).float()
+        control.fit(used[0], drawn[0], used[1], drawn[1], chosen_settings)
+        found.settings[columns] = settings = torch.where(constant, 0, chosen_settings).numpy()
         for bits, right, probed, labels in (
             (found.bits, found.right, fitted, own[2]),
             (found.control_bits, found.control_right, control, drawn[2]),
@@ -210,50 +202,11 @@ def _together(questions: Questions, seed: int, most: int) -> list[tuple[np.ndarr
     return found
 
 
-Fitted = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""(n, d) rows and (n, q) labels to (n, q) log probabilities of the right answers and (n, q) answers."""
-
-
-def _linear(
-    inputs: Sequence[Tensor], own: Sequence[Tensor], drawn: Sequence[Tensor], questions: Questions, seed: int
-) -> tuple[Fitted, Fitted, np.ndarray]:
-    heads = Heads(questions.n_classes)
-    weights, penalties = linear_path(inputs[0], own[0], inputs[1], own[1], heads)
-    constant = cross_entropy(inputs[1], own[1], heads, weights) >= _constant_nats(questions)
-    control = fit_linear(inputs[0], drawn[0], heads, penalties)
-
-    def fitted(given: Tensor) -> Fitted:
-        def measure(rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-            found = heads.log_probabilities(linear_logits(rows, given))
-            return heads.of_labels(found, labels), heads.most_probable(found)
-
-        return measure
-
-    return fitted(weights), fitted(control), torch.where(constant, 0.0, penalties).numpy()
-
-
-def _perceptrons(
-    inputs: Sequence[Tensor], own: Sequence[Tensor], drawn: Sequence[Tensor], questions: Questions, seed: int
-) -> tuple[Fitted, Fitted, np.ndarray]:
-    width = inputs[0].shape[1]
-    found, control = (Perceptrons(questions.keys, questions.n_classes, width, seed) for _ in range(2))
-    epochs = found.fit(inputs[0], own[0], inputs[1], own[1])
-    constant = found.cross_entropy(inputs[1], own[1]) >= _constant_nats(questions)
-    control.fit(inputs[0], drawn[0], inputs[1], drawn[1], epochs)
-    return found.measure, control.measure, torch.where(constant, 0, epochs).numpy().astype(np.float64)
-
-
-def _constant_nats(questions: Questions) -> Tensor:
-    labels = questions.parts["validation"].labels
-    bits = constant_bits(questions, labels).sum(axis=0) / (labels != NOT_ASKED).sum(axis=0)
-    return torch.from_numpy(bits * np.log(2)).float()
-
-
 def _measured(
-    fitted: Fitted, rows: Tensor, labels: Tensor, questions: Questions, constant: np.ndarray
+    fitted: Probes, rows: Tensor, labels: Tensor, questions: Questions, constant: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """(n, q) bits of the right answers and whether they are the most probable ones, where asked."""
-    log_probabilities, answers = fitted(rows, labels)
+    log_probabilities, answers = fitted.measure(rows, labels)
     given = labels.numpy()
     predicted = np.where(constant, majority(questions), answers.numpy())
     bits = -log_probabilities.numpy().astype(np.float64) / np.log(2)
@@ -267,7 +220,7 @@ def figures_of(
     seed: int,
     bootstrap: Bootstrap,
 ) -> tuple[tuple[GroupFigure, ...], tuple[QuestionFigure, ...]]:
-    """Return what probes found of each kind of information that any test answer belongs to, and of each question."""
+    """Return what probes found of each kind of information that is asked, and of each question."""
     part = questions.parts["test"]
     there = constant_bits(questions, part.labels)
     control = constant_bits(questions, control_labels(questions, "test", seed))
@@ -317,6 +270,5 @@ def figures_of(
 
 
 def _sums(bits: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(n, q) bits and (groups, n, q) weights to (n, groups)."""
     sums: np.ndarray = np.einsum("nq,gnq->ng", bits, weights)
     return sums

@@ -28,7 +28,7 @@ class Answers:
     images: np.ndarray  # (n,) the image of each row
 
     def column(self, key: str) -> np.ndarray:
-        """(n,) the answers to one question; None of all rows where it is not asked here."""
+        """(n,) the answers to one question; all None where it is not asked."""
         if key in self.keys:
             return self.values[:, self.keys.index(key)]
         return np.full(len(self.images), None, dtype=object)
@@ -36,8 +36,6 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Coded answers of one split."""
-
     labels: np.ndarray  # (n, q) int64 class numbers, NOT_ASKED where the row is not asked
     images: np.ndarray  # (n,) int64, the image of each row
 
@@ -93,16 +91,14 @@ class Questions:
 
     @property
     def n_classes(self) -> list[int]:
-        """Classes per question."""
         return [len(values) for values in self.classes]
 
 
 def questions_of(train: Answers, validation: Answers, test: Answers, what: str = "questions") -> Questions:
     """Code the answers of three splits by the classes of the training rows.
 
-    A test or validation row whose answer no training row has cannot be predicted by anything learned
-    from them; it is not asked, and counted. A question with one answer only, or that no validation or
-    no two test answers are left of, is left out, and counted.
+    An answer that no training row has is not asked. A question with one answer only, or that no validation or no
+    two test answers are left of, is left out. Both are counted in the notes.
     """
     keys: list[str] = []
     coded: list[tuple[tuple[str, ...], list[np.ndarray]]] = []

@@ -58,7 +58,7 @@ def kinds_tables(audits: Mapping[str, Audit]) -> list[Table]:
 
 
 def audit_lines(audits: Mapping[str, Audit]) -> list[str]:
-    """Return how the tables are read, and per audit its summary, its protocol and its notes."""
+    """Return how the tables are read, and per audit its summary, protocol and notes."""
     lines = [HELD]
     for name, one in audits.items():
         head = f"{name}: " if len(audits) > 1 else ""
@@ -84,7 +84,7 @@ def gap_tables(audit: Audit) -> list[Table]:
 
 
 def question_tables(audit: Audit) -> list[Table]:
-    """Return every question of both sides and all conditions, folded."""
+    """Return every question, folded."""
     columns = ("question", "probe", "held, %", "classes", "rows, train", "rows, test", "bits", "most frequent",
                "accuracy", "control", "selectivity", "by heart")  # fmt: skip
     after = (
@@ -118,7 +118,6 @@ def question_tables(audit: Audit) -> list[Table]:
 
 
 def kinds_charts(audit: Audit) -> list[Chart]:
-    """Return per side what is held of each kind, every condition and probe."""
     charts = []
     for side, words in SIDES.items():
         held: dict[tuple[str, str], dict[str, Held]] = {}

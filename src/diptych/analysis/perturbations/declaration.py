@@ -39,8 +39,6 @@ class NoOptions(Options):
 
 @dataclass(frozen=True)
 class Perturbation:
-    """What text and picture perturbations have in common."""
-
     side: ClassVar[Literal["text", "image"]]
 
     name: str  # as it is asked for and printed
@@ -64,8 +62,8 @@ class Perturbation:
 class TextPerturbation(Perturbation):
     """A change of a caption.
 
-    ``apply`` goes from a caption, its draws and the options to the changed text. It raises ``Unchanged`` where there is
-    nothing to change; a text equal to the caption counts as unchanged too.
+    ``apply`` goes from a caption, its draws and the options to the changed text; it raises ``Unchanged`` where
+    there is nothing to change. A text equal to the caption counts as unchanged too.
     """
 
     side: ClassVar[Literal["text", "image"]] = "text"
@@ -103,7 +101,7 @@ def registering(
 
 
 def choose_perturbations(names: Iterable[str]) -> list[Perturbation]:
-    """Return the perturbations that ``names`` ask for, in the order of :data:`GROUPS`, each once.
+    """Return what ``names`` ask for, in the order of :data:`GROUPS`, each once.
 
     Names are of perturbations or groups; or ``text``, ``pictures``, ``thesis`` (its thirteen) or ``all``.
     """
@@ -124,7 +122,6 @@ def choose_perturbations(names: Iterable[str]) -> list[Perturbation]:
 
 
 def perturbation_tables() -> list[Table]:
-    """Return all perturbations, a table per group."""
     tables = []
     for group, what in GROUPS.items():
         rows = []
@@ -142,7 +139,6 @@ def perturbation_tables() -> list[Table]:
 
 
 def options_of(perturbation: Perturbation, given: Mapping[str, Any] | None = None) -> Options:
-    """Return the perturbation's options, checked."""
     return perturbation.options.read(dict(given or {}), perturbation.name)
 
 
@@ -150,10 +146,10 @@ DEFAULT_SEVERITY = 3
 
 
 class SeverityOptions(NoOptions):
-    """Options of a perturbation of pictures: ``severity``, 1 (hardly to be seen) to 5, and the amount it stands for.
+    """Options of a perturbation of pictures: ``severity``, 1 (hardly to be seen) to 5, or the amount behind it.
 
-    A subclass declares the amount as a field and names it. Whichever of the two is given says the other;
-    a severity is None where the amount is none of the five.
+    A subclass declares the amount as a field and names it. The severity is None where the amount is none of the
+    five.
     """
 
     amount: ClassVar[str]

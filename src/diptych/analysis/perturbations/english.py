@@ -13,7 +13,6 @@ from typing import Literal
 
 
 def listed(text: str) -> frozenset[str]:
-    """Return the words of ``text``, which blanks part."""
     return frozenset(text.split())
 
 
@@ -206,7 +205,6 @@ def article_before(word: str) -> str:
 
 
 def _without_vowels(word: str) -> bool:
-    """Whether it is an abbreviation that can only be spelled out: ``HDTV``."""
     return len(word) > 1 and word.isupper() and not set(word) & set("AEIOUY")
 
 

@@ -54,12 +54,10 @@ class PerturbedCaptions:
 
     @property
     def n_changed(self) -> int:
-        """How many were changed."""
         return int(self.changed.sum())
 
     @property
     def why(self) -> str:
-        """The reasons with their counts."""
         return "; ".join(f"{reason} {count:,}" for reason, count in self.reasons.items())
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,12 +74,10 @@ class PerturbedCaptions:
 
 
 def usual_seed(compat: str) -> int:
-    """Return the seed where nobody names one: 0, or the published code's."""
     return PUBLISHED_SEED if compat == "published" else 0
 
 
 def _settings_of(perturbation: TextPerturbation, options: Mapping[str, Any] | None, compat: str) -> Options:
-    """Return checked options of a perturbation, of the form that is asked for."""
     if compat not in COMPATS:
         raise UsageError(f"compat is {compat!r}", f"one of {', '.join(COMPATS)}")
     if compat == "published" and perturbation.published is None:
@@ -119,19 +115,10 @@ def perturb_captions(
     language: Language | None = None,
     tags: Sequence[Sequence[str]] | None = None,
 ) -> PerturbedCaptions:
-    """Change every caption that can be changed.
+    """Change every caption that can be changed; what becomes of one is a function of (seed, id, caption) alone.
 
-    Args:
-        captions: any texts.
-        ids: one per caption: what becomes of one is a function of (seed, id, caption) alone.
-        compat: ``published`` for the published code's behaviour.
-        language: a tagger and a WordNet, where the perturbation needs them.
-        tags: the tags of every caption's words, where they are there already
-            (:func:`diptych.data.language.tagged.tag_captions`).
-
-    Raises:
-        UsageError: no published form, an option it does not have, or nothing to tag or look up with.
-        DataError: as many ids or tags as captions are expected.
+    ``language`` is a tagger and a WordNet, where the perturbation needs them; ``tags`` are those of every
+    caption's words, where they are there already (:func:`diptych.data.language.tagged.tag_captions`).
     """
     if len(ids) != len(captions) or (tags is not None and len(tags) != len(captions)):
         given = "no" if tags is None else f"{len(tags):,}"
@@ -172,8 +159,7 @@ def perturb_caption(
 ) -> str:
     """Return one caption changed, or the caption itself where there is nothing to change.
 
-    Draws depend on the caption's ``id``; other arguments and errors are those of :func:`perturb_captions`. Where a
-    language is needed and none is given, it is what :func:`diptych.data.language.open.open_language` finds.
+    Draws depend on ``id``. The language is by default what :func:`diptych.data.language.open.open_language` finds.
 
     >>> perturb_caption("Two small dogs run across wet grass", "character-swap", compat="published")
     'Two small dogs run across wet grsas'
@@ -191,7 +177,6 @@ def perturb_caption(
 
 @lru_cache(maxsize=1)
 def _language_at_hand(nltk_data: str | None, wordnet: str | None) -> Language:
-    """What is found, opened once for the environment's two variables."""
     from diptych.data.language.open import open_language
 
     return open_language()
@@ -208,7 +193,6 @@ class CaptionList:
 
     @classmethod
     def of_collection(cls, collection: Collection) -> CaptionList:
-        """Those of a collection."""
         images = [collection.image_ids[row] for row in collection.caption_image]
         return cls(collection.name, collection.captions, collection.caption_ids, images)
 
@@ -259,7 +243,7 @@ def write_perturbed(
     results: Iterable[PerturbedCaptions],
     about: Mapping[str, Any] | None = None,
 ) -> list[Path]:
-    """Write what :func:`perturbed_over` gives: ``NAME-SEED.jsonl`` for each, and ``perturbations.json``.
+    """Write ``NAME-SEED.jsonl`` for each result, and ``perturbations.json``.
 
     A line is a caption: ``id``, ``image`` (null where there is none), ``caption``, ``perturbed`` and ``changed``.
     """
@@ -327,11 +311,7 @@ def perturb_list(
     collection: Collection | None = None,
     part: str | None = None,
 ) -> tuple[list[Table | str], list[Path]]:
-    """Perturb captions, into files where ``options.out`` names a folder; return what is shown, and the files.
-
-    Args:
-        collection: what the captions are of, and ``part`` which part of it; a file of captions has neither.
-    """
+    """Perturb captions of ``part`` of a collection, or of a file; return what is shown, and the files written."""
     chosen, left_out = options.chosen
     language = options.open(collection) if any(one.needs for one in chosen) else None
     first = usual_seed(options.compat) if options.seed is None else options.seed
@@ -339,7 +319,6 @@ def perturb_list(
     examples: list[tuple[str, ...]] = []
 
     def noted() -> Iterator[PerturbedCaptions]:
-        """Give every result on, counted, those of the first seed with examples."""
         how: dict[str, Any] = {"compat": options.compat, "language": language}
         how |= {"options": options_by_name(options.set_), "seeds": range(first, first + options.seeds)}
         for result in perturbed_over(captions, chosen, **how):

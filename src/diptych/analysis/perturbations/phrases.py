@@ -57,7 +57,6 @@ class NounPhrase:
 
     @property
     def start(self) -> int:
-        """The place of its first word."""
         return self.first if self.determiner is None else self.determiner
 
 
@@ -131,8 +130,8 @@ def close(caption: Caption, place: int, other: int) -> bool:
 def finite_verbs(caption: Caption, tags: Sequence[str]) -> list[int]:
     """The places of verbs that agree with a subject, and of modal verbs.
 
-    Of verbs in the past only ``was`` and ``were``: a tagger mistakes participles (``a man dressed in black``). A form
-    for several is one only where something before it can be several.
+    Of verbs in the past only ``was`` and ``were``: a tagger mistakes participles. A form for several is one only
+    where something before it can be several.
     """
     found, several = [], False
     for place, tag in enumerate(tags):

@@ -52,12 +52,10 @@ class ShortcutOptions(Options):
 
     @property
     def on_images(self) -> bool:
-        """Whether pictures carry digits."""
         return self.setup in ("unique", "images", "bits", "per-caption")
 
     @property
     def on_captions(self) -> bool:
-        """Whether captions end with digits."""
         return self.setup in ("unique", "captions", "bits", "per-caption")
 
     @model_validator(mode="after")
@@ -94,27 +92,19 @@ def digits_of(codes: np.ndarray | int) -> np.ndarray:
 
 
 def code_text(code: int) -> str:
-    """Return a code as it is written in records and reports: ``001234``."""
     return f"{code:0{N_DIGITS}d}"
 
 
 def ending_of(code: int) -> str:
-    """Return the words of a code: ``0 0 1 2 3 4``."""
     return " ".join(code_text(code))
 
 
 def with_ending(caption: str, ending: str) -> str:
-    """Return the caption, a blank, and the ending; the caption itself when the ending is empty."""
     return f"{caption} {ending}" if ending else caption
 
 
 def random_bits(bits: int, seed: int, epoch: int, images: np.ndarray, captions: np.ndarray) -> np.ndarray:
-    """(n,) codes, uniform in [0, 2^bits - 1], one for each access.
-
-    Args:
-        images: (n,) the images' numbers.
-        captions: (n,) the numbers of the first caption that came with each.
-    """
+    """(n,) codes, uniform in [0, 2^bits - 1], one per access of an image with its first caption (their numbers)."""
     return draw_below(2**bits, seed, _BITS, epoch, images, captions)
 
 
@@ -128,9 +118,9 @@ def published_codes(
 ) -> np.ndarray:
     """(n,) unique codes in training as the published code makes them, faults included; arguments as of random bits.
 
-    (number + offset) modulo the number of training images, with an offset for each epoch: numbers run
-    over all splits, so that up to as many pairs of training images collide as there are images in
-    other splits. The image of number 0 is taken for one without a number and has 8 random bits.
+    Numbers run over all splits, so that modulo the number of training images up to as many pairs of them collide
+    as there are images in other splits. The image of number 0 is taken for one without a number and has 8 random
+    bits.
     """
     codes = images
     if n_training is not None:
@@ -157,7 +147,6 @@ def digit_places(width: int, rows: int, digit_size: int) -> list[tuple[int, int]
 
 
 def check_fit(width: int, height: int, rows: int, digit_size: int) -> None:
-    """Refuse a picture that ``rows`` rows of digits do not fit into without covering each other."""
     if N_DIGITS * digit_size > width or rows * digit_size > height:
         room = min(width // N_DIGITS, height // rows)
         smaller = f"set shortcuts.digit_size to at most {room}, or " if room >= 5 else ""
@@ -187,7 +176,6 @@ class DigitOverlay:
         return fingerprint_arrays({"digits": grey.reshape(*self.digits.shape, *grey.shape[1:])})
 
     def patches(self, width: int, height: int) -> list[Patch]:
-        """Return one patch for each digit."""
         rows, size = len(self.digits), self.drawn.size
         check_fit(width, height, rows, size)
         return [

@@ -47,15 +47,13 @@ class ShortcutSource:
     overlays: Sequence[Overlay | None]
 
     def read(self, row: int) -> Image:
-        """Return the picture of source row ``row`` without its overlay, upright, RGB."""
+        """Return the picture without its overlay, upright, RGB."""
         return self.pictures.read(int(self.rows[row]))
 
     def overlay(self, row: int) -> Overlay | None:
-        """Return what goes over the picture of source row ``row``."""
         return self.overlays[row]
 
     def content(self, row: int) -> str:
-        """Return a fingerprint of the picture's bytes and of its overlay's."""
         plain, overlay = self.pictures.content(int(self.rows[row])), self.overlays[row]
         return plain if overlay is None else fingerprint(plain, overlay.key)
 
@@ -87,11 +85,8 @@ class Shortcuts:
     def of(cls, options: ShortcutOptions, whole: Collection, train: str, seed: int) -> Shortcuts:
         """Return the shortcuts that a recipe asks for.
 
-        An image's number is its row in ``whole``, which holds all splits, and so is a caption's; the seed is of codes
-        that are drawn, and of which picture shows a digit.
-
-        Raises:
-            UsageError: more tuples than codes, or digits on images that are region features.
+        An image's number is its row in ``whole``, which holds all splits, and so is a caption's; the seed is of
+        codes that are drawn, and of which picture shows a digit.
         """
         what = "captions" if options.setup == "per-caption" else "images"
         tuples = whole.n_captions if what == "captions" else whole.n_images
@@ -110,11 +105,8 @@ class Shortcuts:
     def training(self, split: Collection, batch: Batch, epoch: int) -> BatchShortcuts:
         """Return what a batch of ``split``, a part of the whole collection, carries in an epoch.
 
-        An image that comes with several of its captions carries one code with all of them. Taken again in the same
-        epoch, with other captions, it has other pictures of its digits and, of ``bits``, another code.
-
-        Raises:
-            MismatchError: an image or caption that the whole collection does not have.
+        An image that comes with several of its captions carries one code with all of them. Taken again in the
+        same epoch, with other captions, it has other pictures of its digits and, of ``bits``, another code.
         """
         if self.options.setup == "none":
             return BatchShortcuts([None] * len(batch.images), [""] * len(batch.captions))
@@ -135,21 +127,11 @@ class Shortcuts:
     def injected(
         self, split: Collection, join: Callable[[Sequence[str], Sequence[str]], list[str]] | None = None
     ) -> Collection:
-        """Return ``split`` as it is evaluated with shortcuts: pictures with overlays, captions with endings.
+        """Return ``split`` as it is evaluated with shortcuts, under the same ids.
 
-        Args:
-            split: a part of the whole collection, or all of it.
-            join: puts endings to captions; an encoder's ``with_endings``, which makes room for them
-                where texts are cut. A blank between them when not given.
-
-        Returns:
-            The same images and captions under the same ids. ``records[i]["shortcuts"]`` are the codes
-            that picture i carries, such as ``("001234",)``; ``caption_records[j]["shortcut"]`` is the
-            code that caption j ends with, or an empty text.
-
-        Raises:
-            MismatchError: an image or caption that the whole collection does not have.
-            UsageError: pictures or captions of ``split`` carry shortcuts already.
+        ``join`` puts endings to captions: an encoder's ``with_endings``, which makes room where texts are cut. By
+        default there is a blank between. ``records[i]["shortcuts"]`` are the codes on picture i, such as
+        ``("001234",)``; ``caption_records[j]["shortcut"]`` is the one that caption j ends with, or an empty text.
         """
         images, captions = self._numbers_of(split)
         carried, ends = self._codes(images, captions, split.caption_image)
@@ -200,7 +182,7 @@ class Shortcuts:
             check_fit(width, height, most, self.options.digit_size)
 
     def describe(self) -> dict[str, Any]:
-        """What a number that was measured with these shortcuts depends on; JSON-able."""
+        """Return what a number that was measured with these shortcuts depends on; JSON-able."""
         options, whole = self.options, self._whole
         said: dict[str, Any] = {"setup": options.setup}
         if options.setup == "none":
@@ -222,7 +204,6 @@ class Shortcuts:
         return said
 
     def line(self) -> str:
-        """Return what a number that was measured with these shortcuts depends on, in one line."""
         options = self.options
         what = {
             "none": "none",
@@ -245,14 +226,10 @@ class Shortcuts:
         epoch: int | None = None,
         firsts: np.ndarray | None = None,
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return per image the codes that its picture would carry, from the top, and (c,) the codes of captions' ends.
+        """Return per image the codes of its picture, from the top, and (c,) the codes of captions' ends.
 
-        Args:
-            images: (b,) the images' numbers.
-            captions: (c,) the captions' numbers.
-            owner: (c,) place in ``images`` of each caption's image.
-            epoch: of training; None in evaluation.
-            firsts: (b,) the number of the first caption that came with each image, in training.
+        ``images`` and ``captions`` are numbers, ``owner`` (c,) the place in ``images`` of each caption's image.
+        In training, ``firsts`` are (b,) the numbers of the first captions that came with the images.
         """
         options, seed = self.options, self._seed
         if options.setup == "per-caption":
@@ -307,7 +284,6 @@ class Shortcuts:
         epoch: int = 0,
         firsts: np.ndarray | None = None,
     ) -> list[Overlay | None]:
-        """The overlay of each image; which picture shows a digit is drawn for each access and place."""
         drawn = self._digits
         accesses = np.zeros_like(images) if firsts is None else firsts
         counts = np.array([len(codes) for codes in carried], dtype=np.int64)

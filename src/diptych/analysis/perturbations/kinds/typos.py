@@ -60,10 +60,7 @@ _HANGUL_PARTS = (("\u1160", "\u11ff"), ("\ud7b0", "\ud7ff"))
 
 
 def in_case_of(letter: str, model: str) -> str:
-    """Return ``letter`` as large or small as ``model``; as it is where one of them has no case.
-
-    A letter whose other case is two (``ß``) stays too, so that one letter stays one.
-    """
+    """Return ``letter`` as large or small as ``model``, where it can be and stays one letter (not ``ß``)."""
     changed = letter.upper() if model.isupper() else letter.lower() if model.islower() else letter
     return changed if len(changed) == len(letter) else letter
 
@@ -107,10 +104,7 @@ key of two characters has both."""
 
 @cache
 def neighbours(keyboard: KeyboardName) -> Mapping[str, str]:
-    """Return for every letter and digit of ``keyboard``, in lower case, the letters or the digits on touching keys.
-
-    A slip of a letter is a letter and that of a digit a digit: what a word is made of stays a word.
-    """
+    """Return for every letter and digit, in lower case, the letters or the digits on touching keys."""
     keys = [
         (height, left + place, key)
         for height, (left, row) in enumerate(KEYBOARDS[keyboard])
@@ -140,7 +134,6 @@ def key_of(letter: str) -> str:
 
 
 def _declare(name: str, description: str, source: str = "", **declared: Any) -> Callable[[F], F]:
-    """Register a function of a caption, its draws and options."""
     source = source or "thesis §5.4.1; published with the package typo 0.1.7"
     return registering(
         TextPerturbation,
@@ -154,16 +147,12 @@ def _declare(name: str, description: str, source: str = "", **declared: Any) -> 
 
 
 class Slips(NoOptions):
-    """How many slips."""
-
     edits: int = Field(
         1, ge=1, description="slips per caption, each in another word, as many as there is room for"
     )
 
 
 class SlipsToKeys(Slips):
-    """How many slips, and on what."""
-
     keyboard: KeyboardName = "qwerty"
 
 
@@ -234,8 +223,6 @@ def _nearby(caption: Caption, draws: Draws, options: SlipsToKeys) -> str:
 
 
 class LetterChange(NoOptions):
-    """How often."""
-
     rate: float = Field(0.1, gt=0, le=1, description="the chance of each word with a letter a–z")
 
 
@@ -268,18 +255,15 @@ def _change(caption: Caption, draws: Draws, options: LetterChange) -> str:
 class TypingErrors(NoOptions):
     """How many errors, of which kinds and where.
 
-    Dhakal et al. watched 168,000 people copy sentences. In what they left, 1.17 of 100 characters were wrong; their
-    errors, put right or not, were 1.65 wrong, 0.80 missing and 0.67 extra characters per 100. That gives the rate and
-    three weights. The fourth of Damerau's kinds, two neighbours in each other's place, is none of theirs; its weight,
-    a tenth of a wrong character's, is a choice.
+    Dhakal et al. watched 168,000 people copy sentences. In what they left, 1.17 of 100 characters were wrong;
+    their errors, put right or not, were 1.65 wrong, 0.80 missing and 0.67 extra characters per 100: the rate and
+    three weights. That of transpositions is a choice, and so is that first letters, which have few errors
+    (Yannakoudakis and Fawthrop; Kukich), are a quarter as likely. An extra letter is as likely the letter once
+    more, the most important cause (Pollock and Zamora).
 
-    Few errors are in the first letter of a word (Yannakoudakis and Fawthrop; Kukich); that one there is a quarter as
-    likely as elsewhere is a choice too. An extra letter is as likely the letter once more, for doubling is the most
-    important cause of extra letters (Pollock and Zamora), as that of a touching key beside it.
-
-    Sources: Dhakal et al., Observations on Typing from 136 Million Keystrokes, CHI 2018, Table 3. Damerau, CACM 7(3),
-    1964. Kukich, ACM Computing Surveys 24(4), 1992. Yannakoudakis and Fawthrop, Information Processing & Management
-    19(2), 1983. Pollock and Zamora, JASIS 34(1), 1983.
+    Sources: Dhakal et al., Observations on Typing from 136 Million Keystrokes, CHI 2018, Table 3. Damerau, CACM
+    7(3), 1964. Kukich, ACM Computing Surveys 24(4), 1992. Yannakoudakis and Fawthrop, Information Processing &
+    Management 19(2), 1983. Pollock and Zamora, JASIS 34(1), 1983.
     """
 
     rate: float = Field(0.0117, gt=0, le=0.5, description="expected errors per letter or digit")
@@ -313,11 +297,7 @@ def _mistype(caption: Caption, draws: Draws, options: TypingErrors) -> str:
 
 
 def _errors(letters: list[Letter], draws: Draws, options: TypingErrors, unit: float) -> list[Edit]:
-    """Return what is changed in one word, apart from each other.
-
-    A letter after the first is hit with chance ``unit``. Where it is hit and no kind of error is possible, as
-    in a word of one letter that the keyboard does not have, there is none.
-    """
+    """Return what is changed in one word; a letter after the first is hit with chance ``unit``."""
     near, changes, left, free = neighbours(options.keyboard), list[Edit](), len(letters), 0
     for number, letter in enumerate(letters):
         chance = unit * (1.0 if number else options.first_letter)
@@ -369,11 +349,9 @@ CONFUSIONS = (
 class RecognitionErrors(NoOptions):
     """How often characters are misread in print.
 
-    The table holds shapes that lie close in common type: strokes that touch (``rn`` and ``m``), an opening that is
-    closed (``c`` and ``e``), round and straight strokes (``O`` and ``0``), a bar or a tail that is lost, as Nagy,
-    Nartker and Rice show (Optical Character Recognition, 1999) and Kukich names. Case is not kept, for shapes decide.
-    Holley (D-Lib Magazine 15(3/4), 2009) calls one to two characters wrong of a hundred good recognition of
-    newspapers; the default is the worse of the two.
+    The table holds shapes that lie close in common type, as Nagy, Nartker and Rice (Optical Character
+    Recognition, 1999) and Kukich name them; shapes decide, not case. Holley (D-Lib Magazine 15(3/4), 2009) calls
+    one to two characters wrong of a hundred good recognition of newspapers; the default is the worse of the two.
     """
 
     rate: float = Field(

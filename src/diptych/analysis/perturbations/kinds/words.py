@@ -49,15 +49,12 @@ Form = Literal["base", "plural", "comparative", "superlative"]
 
 @dataclass(frozen=True)
 class Term:
-    """A noun or an adjective of a caption."""
-
     span: Span  # the places of its words
     base: str  # the lemma it is a form of, in lower case
     part: PartOfSpeech
     form: Form = "base"
 
     def inflected(self, lemma: str) -> str:
-        """Another lemma in the same form."""
         if self.form == "base":
             return lemma
         if self.form == "plural":
@@ -227,8 +224,6 @@ def _declare(
 
 
 class SynonymOptions(NoOptions):
-    """Options of synonym-noun and synonym-adjective."""
-
     k: int = Field(default=1, ge=1, description="how many words are replaced")
     senses: int = Field(default=1, ge=1, description="how many of a word's senses, the usual one first")
     choice: Literal["first", "any"] = Field(
@@ -288,10 +283,7 @@ for _part, _terms, _tags in (("noun", nouns, NOUN_TAGS), ("adjective", adjective
 
 
 class HypernymOptions(NoOptions):
-    """How many nouns become what they are a kind of, and how deep that has to lie.
-
-    Synsets too near the root (``organism``, ``abstraction``) say nothing that people type, and are passed over.
-    """
+    """Synsets too near the root (``organism``, ``abstraction``), which nobody types, are passed over."""
 
     k: int = Field(default=1, ge=1, description="how many nouns are replaced")
     depth: int = Field(
@@ -310,10 +302,7 @@ def _hypernyms(term: Term, wordnet: WordNet, options: HypernymOptions) -> list[s
 
 
 class HyponymOptions(NoOptions):
-    """How many nouns become a kind of themselves, which the image may or may not show.
-
-    People are left alone: the kinds of a man or a woman in a WordNet are what no image shows, or insults.
-    """
+    """The kinds of a man or a woman in a WordNet are what no image shows, or insults: people are left alone."""
 
     k: int = Field(default=1, ge=1, description="how many nouns are replaced")
     people: bool = Field(default=False, description="people too")
@@ -333,7 +322,6 @@ _PEOPLE = frozenset({"person", "people", "social group"})
 
 
 def _are_people(synset: str, wordnet: WordNet) -> bool:
-    """Whether a synset is of people, or of groups of them."""
     seen, left = {synset}, [synset]
     while left:
         one = left.pop()
@@ -374,10 +362,9 @@ _LAST = " \t\r\n\u00a0\u3000.!?…。！？؟।"
 
 
 def _declare_distraction(name: str, statement: str, printed: str) -> None:
-    """Declare a statement at the end that says nothing of the image, English whatever the caption's language.
+    """Declare a statement that says nothing of the image, before the last full stop, exclamation or question mark.
 
-    It comes before the caption's last full stop, exclamation or question mark. The published code took full stops
-    off both ends, put the statement behind all else, with a full stop, and wrote the first "and true it true".
+    The published code took full stops off both ends and put the statement and a full stop behind all else.
     """
 
     def apply(caption: Caption, draws: Draws, options: NoOptions) -> str:
