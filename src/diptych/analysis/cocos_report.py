@@ -17,8 +17,8 @@ from diptych.data.source import DataSpec, OutOption, SeedOption
 
 Unit = Literal["temperature", "score"]
 
+# ``none`` counts gradient weights, ``equations`` as Eq. 9–13 read, ``published`` as the published code
 CocosCompat = Literal["none", "equations", "published"]
-"""``none`` counts gradient weights, ``equations`` as Eq. 9–13 read, ``published`` as the published code."""
 
 UNITS: dict[Unit, str] = {"temperature": "τ·|∂L/∂s|", "score": "|∂L/∂s|"}  # how each unit is printed
 _WAYS = {"i2t": "image → text", "t2i": "text → image"}

@@ -33,7 +33,7 @@ In functions of one direction queries are rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -106,19 +106,16 @@ def paper_counts_of(
     pairs = getattr(objective, "compat", "none") == "pairs"
     scores, positives = checked(scores, positives, "pairs" if pairs else "none")
     matrix, matches = scores.detach().cpu().numpy(), positives.cpu().numpy()
-    count: Callable[..., Counts] = {
-        "triplet": triplet_counts,
-        "ntxent": ntxent_counts,
-        "smoothap": smoothap_counts,
-    }[loss]
-    how: dict[str, Any] = (
-        {"margin": objective.margin, "hardest": objective.hardest} if loss == "triplet" else {}
-    )
-    if loss != "triplet":
-        how |= {"temperature": fixed_temperature(objective), "epsilon": epsilon}
-    if loss == "smoothap":
-        how["over_temperature"] = unit == "score"
-    return {way: count(s, p, **how) for way, s, p in each_direction(objective, matrix, matches)}
+    found: dict[Direction, Counts] = {}
+    for way, rows, right in each_direction(objective, matrix, matches):
+        if loss == "triplet":
+            found[way] = triplet_counts(rows, right, objective.margin, objective.hardest)
+        elif loss == "ntxent":
+            found[way] = ntxent_counts(rows, right, fixed_temperature(objective), epsilon)
+        else:
+            temperature = fixed_temperature(objective)
+            found[way] = smoothap_counts(rows, right, temperature, epsilon, unit == "score")
+    return found
 
 
 def triplet_counts(

@@ -21,8 +21,7 @@ from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.metrics.ground_truth import DIRECTIONS, Direction
 from diptych.metrics.runs import blocks
 
-UNSCORED = -100.0
-"""What the published evaluations write into the cells that were not scored."""
+UNSCORED = -100.0  # what the published evaluations write into the cells that were not scored
 
 _PARTS = {"items": np.int64, "contrastive": np.float32, "matching": np.float32}
 _CHECKED = 1 << 21  # candidates checked at once

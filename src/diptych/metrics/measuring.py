@@ -20,8 +20,7 @@ from diptych.metrics.bootstrap import MEAN, Aggregate
 from diptych.metrics.ranks import TieGroups, tied_throughout
 
 DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "medr", "meanr", "MRR", "rsum")
-FAMILY = "@k"
-"""How the name of a family of measures ends."""
+FAMILY = "@k"  # how the name of a family of measures ends
 
 _CUTOFF = re.compile(r"(?P<family>.+)@(?P<cutoff>[0-9]+)")
 
@@ -183,12 +182,11 @@ class Sum:
         return figures(value)
 
 
-AnyMeasure: TypeAlias = Measure | GainMeasure | Sum
-"""Whatever :func:`measure` gives."""
+AnyMeasure: TypeAlias = Measure | GainMeasure | Sum  # whatever :func:`measure` gives
 
 _NAMES = {"recall": "R", "hit": "R", "hits": "R", "r": "R", "precision": "P", "ndcg": "nDCG", "map": "mAP"}
+# measures as other libraries spell them
 _ELSEWHERE = re.compile(r"(recall|hits?|precision|ndcg|map|r)[@_-]?(\d+)", re.IGNORECASE)
-"""Measures as other libraries spell them."""
 
 MEASURES: Registry[AnyMeasure] = Registry("measure", "diptych.metrics.measures")
 

@@ -27,8 +27,7 @@ from diptych.metrics.runs import blocks
 Correction = Literal["bonferroni", "holm", "none"]
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 
-LEVEL = 0.05
-"""The corrected p-value up to which a difference is said to be one."""
+LEVEL = 0.05  # the corrected p-value up to which a difference is said to be one
 
 _CHUNK_NUMBERS = 1 << 21
 _TOLERANCE = 1e-9  # of the sum of absolute shares: what counts as equal between two orders of adding

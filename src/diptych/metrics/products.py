@@ -20,8 +20,7 @@ import numpy as np
 from diptych.core.errors import DataError, NumericalError
 from diptych.metrics.runs import blocks
 
-EPSILON = 1e-12
-"""Rows are divided by max(length, EPSILON), as torch.nn.functional.normalize does."""
+EPSILON = 1e-12  # rows are divided by max(length, EPSILON), as torch.nn.functional.normalize does
 
 _CHUNK_NUMBERS = 1 << 17  # float64 numbers multiplied at once: 1 MB, which stays in cache
 _CHECK_NUMBERS = 1 << 20

@@ -18,8 +18,7 @@ from diptych.metrics.ground_truth import Direction
 from diptych.metrics.products import check_rows, cosine_rows, distinct, pair_scores, rounding_band
 from diptych.metrics.runs import blocks
 
-Rows = slice | np.ndarray
-"""Some rows of one side: a slice where they are neighbours, which copies nothing."""
+Rows = slice | np.ndarray  # some rows of one side: a slice where they are neighbours, which copies nothing
 
 # Marks which entries of a tile lie within the given bands (per image, per text) of a threshold.
 NearThreshold = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -256,8 +255,8 @@ class GivenScores(ScoreSource):
         return tile
 
 
+# from a tile (queries, gallery) and the band of each query to which of its scores have to be exact
 NearQuery = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""From a tile (queries, gallery) and the band of each query to which of its scores have to be exact."""
 
 
 class DirectedScores:
@@ -331,8 +330,7 @@ SIMILARITIES = {
             OrderScores,
         ),
     )
-}
-"""The similarities by name."""
+}  # the similarities by name
 
 
 def similarity(name: str) -> Similarity:

@@ -75,8 +75,8 @@ class Counter:
             self.layers.append(Layer(queries, positives.start[queries] + depth))
 
 
+# what one tile adds to one direction's counter: distinct entries, and their counts
 Counts = tuple[Direction, np.ndarray, np.ndarray]
-"""What one tile adds to one direction's counter: distinct entries, and their counts."""
 
 
 class TileCounter:

@@ -20,16 +20,15 @@ from diptych.metrics.products import check_rows
 from diptych.metrics.runs import blocks, places, starts
 from diptych.metrics.sources import DirectedScores, RowProducts, ScoreSource
 
+# is shown some queries and a tile of their scores, fast ones where there are any
 Visit = Callable[[slice, np.ndarray], None]
-"""Is shown some queries and a tile of their scores, fast ones where there are any."""
 
 _SPARE = 16  # candidates beyond the places wanted
 _QUERIES = 500
 _CAREFUL_SCORES = 250_000  # scores computed carefully at once
 _FIRST = 16  # so many times as many columns as candidates are looked at before all others
 _FEW_SHARE = 1 / 8  # up to this share of a tile, picking single scores is quicker than partitioning it
-BLOCK = 2_500_000
-"""Scores held at once."""
+BLOCK = 2_500_000  # scores held at once
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.errors import UsageError
@@ -109,12 +109,11 @@ def part_of(tag: str) -> PartOfSpeech | None:
     return "adverb" if tag in _ADVERBS else None
 
 
-Level = Literal["noun phrase", "caption"]  # what a feature is about, as thesis section 5.3.1 sorts them
 Count = Callable[[Caption, Lexicon], float]
 COMPATS = ("none", "published")
+# features in the order of thesis Table 5.1; any other comes after them
 ORDER = ("adjectives", "complement-phrases", "articles", "quantifiers", "concept-depth", "characters", "words",
          "concept-diversity")  # fmt: skip
-"""Features in the order of thesis Table 5.1; any other comes after them."""
 
 
 class Unmeasured(Exception):
@@ -127,7 +126,6 @@ class Feature:
 
     name: str  # as it is asked for and printed
     description: str  # its definition in one line
-    level: Level
     unit: str  # of one caption's value, e.g. "per caption"
     source: str
     # from a caption and what words mean to the number; raises Unmeasured where there is none
@@ -136,9 +134,7 @@ class Feature:
     # the definition that gives the numbers of thesis Table 5.1, where that is another one and is known
     published: Count | None = field(default=None, repr=False)
     published_description: str = ""
-    per_noun: bool = (
-        False  # whether the number per noun is given besides, by which the thesis's text defines it
-    )
+    per_noun: bool = False  # the number per noun, by which the thesis's text defines it, is given besides
     decimals: int = 2  # digits after the point in tables
 
     def counted_by(self, compat: str) -> Count:
@@ -169,17 +165,12 @@ _SOURCE = "thesis section 5.3.1"
 
 
 def _feature(
-    name: str,
-    description: str,
-    level: Level,
-    unit: str = "per caption",
-    source: str = _SOURCE,
-    **declared: Any,
+    name: str, description: str, unit: str = "per caption", source: str = _SOURCE, **declared: Any
 ) -> Callable[[Count], Count]:
     """Register the decorated function as ``count`` of a feature."""
 
     def add(count: Count) -> Count:
-        FEATURES.add(Feature(name, description, level, unit, source, count, **declared))
+        FEATURES.add(Feature(name, description, unit, source, count, **declared))
         return count
 
     return add
@@ -208,7 +199,6 @@ def _between_blanks(caption: Caption) -> list[str]:
 @_feature(
     "concept-depth",
     "mean over nouns of how many steps the usual sense is below a root of the WordNet",
-    "noun phrase",
     "steps",
     needs=_BOTH,
     published=_published_depth,
@@ -224,7 +214,6 @@ def _concept_depth(caption: Caption, lexicon: Lexicon) -> float:
 _feature(
     "concept-diversity",
     "different usual senses of nouns, verbs (not be, have, do), adjectives and adverbs",
-    "caption",
     needs=_BOTH,
     published=_published_diversity,
     published_description="different lemmas of all senses of all words, divided by the number of words",
@@ -237,22 +226,21 @@ _feature(
 # word tagged DT, ``some``, ``each`` and ``this`` among them, and its quantifiers every word tagged CD and no other.
 _ARTICLES = frozenset({"a", "an", "the"})
 
+# words that quantify, unless they are adverbs (``more beautiful``)
 QUANTIFYING = frozenset({
     "all", "any", "both", "each", "either", "enough", "every", "few", "fewer", "fewest", "half", "less", "least",
     "many", "more", "most", "much", "neither", "no", "none", "several", "some",
 })  # fmt: skip
-"""Words that quantify, unless they are adverbs (``more beautiful``)."""
 
+# nouns that quantify what ``of`` brings: ``a couple of dogs``
 _MEASURES = frozenset({
     "bunch", "couple", "dozens", "handful", "hundreds", "lot", "lots", "plenty", "thousands",
 })  # fmt: skip
-"""Nouns that quantify what ``of`` brings: ``a couple of dogs``."""
 
 
 @_feature(
     "articles",
     "the words a, an and the",
-    "noun phrase",
     needs=_TAGS,
     published=lambda caption, lexicon: list(caption.tags).count("DT"),
     published_description="words tagged DT, which are all determiners",
@@ -267,7 +255,6 @@ def _articles(caption: Caption, lexicon: Lexicon) -> float:
 @_feature(
     "quantifiers",
     "cardinal numbers, words such as some, many, both, no, and nouns such as a couple of",
-    "noun phrase",
     source="thesis section 5.3.1; Barwise and Cooper, Generalized quantifiers and natural language, 1981",
     needs=_TAGS,
     published=lambda caption, lexicon: list(caption.tags).count("CD"),
@@ -292,7 +279,6 @@ def _quantifiers(caption: Caption, lexicon: Lexicon) -> float:
 _feature(
     "characters",
     "characters, marks included, with one blank between words and none around them",
-    "caption",
     source=f"{_SOURCE}; Lewis and Frank, The length of words reflects their conceptual complexity, 2016",
     published=lambda caption, lexicon: len(caption.text),
     published_description="characters as the file has them",
@@ -301,7 +287,6 @@ _feature(
 _feature(
     "words",
     "words; marks are none",
-    "caption",
     published=lambda caption, lexicon: len(caption.text.split(" ")),
     published_description="what lies between single blanks, empty strings included",
 )(lambda caption, lexicon: len(caption.words))
@@ -313,19 +298,17 @@ _feature(
 _feature(
     "adjectives",
     "adjectives (tags JJ, JJR, JJS), whatever they describe",
-    "noun phrase",
     needs=_TAGS,
     per_noun=True,
 )(lambda caption, lexicon: len(caption.adjectives))
 
+# prepositions and ``that``, ``to``, participles, relative pronouns and adverbs
 _BEGINNINGS = frozenset({"IN", "TO", "VBG", "VBN", "WDT", "WP", "WP$", "WRB"})
-"""Prepositions and ``that``, ``to``, participles, relative pronouns and adverbs."""
 
 
 @_feature(
     "complement-phrases",
     "phrases that follow a noun directly: prepositional, participial, relative, or with to",
-    "noun phrase",
     needs=_TAGS,
     per_noun=True,
 )

@@ -26,8 +26,7 @@ IMAGE_GROUPS = {
     "shortcut": "digits of the code or codes on the picture",
     "one caption": "stated by one caption of the image, on average over its captions",
     "task-relevant": "stated by some caption of the image",
-}
-"""Kinds of information in an image's row."""
+}  # kinds of information in an image's row
 
 CAPTION_GROUPS = {
     "shared": "stated by this and by every other caption of the image",
@@ -35,18 +34,16 @@ CAPTION_GROUPS = {
     "specific": "stated by this caption alone",
     "unstated": "stated by other captions of the image, not by this one",
     "shortcut": "digits of the caption's code",
-}
-"""Kinds of information in a caption's row."""
+}  # kinds of information in a caption's row
 
 WORD_IMAGE_GROUPS = {
     "shared": "words that all captions of the image have, against images none of whose captions has them",
     "partial": "words that several captions have, not all, against none",
     "specific": "words that exactly one of several captions has, against none",
-}
-"""Kinds of word presence in an image's row."""
+}  # kinds of word presence in an image's row
 
+# kinds of word presence in a caption's row
 WORD_CAPTION_GROUPS = {"words": "words that the caption has or has not"}
-"""Kinds of word presence in a caption's row."""
 
 GROUPS: dict[str, dict[str, dict[str, str]]] = {
     "facts": {"image": IMAGE_GROUPS, "caption": CAPTION_GROUPS},
@@ -54,8 +51,7 @@ GROUPS: dict[str, dict[str, dict[str, str]]] = {
         "image": {**WORD_IMAGE_GROUPS, "shortcut": IMAGE_GROUPS["shortcut"]},
         "caption": {**WORD_CAPTION_GROUPS, "shortcut": CAPTION_GROUPS["shortcut"]},
     },
-}
-"""Content → side → kind of information → what it means, in the order they are told."""
+}  # content → side → kind of information → what it means, in the order they are told
 
 UNSTATED = "unstated "  # begins the name of a question about a fact that the caption does not state
 
@@ -208,8 +204,8 @@ def _by_times(times: np.ndarray, k: np.ndarray) -> dict[str, np.ndarray]:
 
 MOST_WORDS = 50  # how many words are asked
 
+# A word is in the captions of at least so many training images and at most this share of them
 LEAST_IMAGES, MOST_SHARE = 40, 0.5
-"""A word is in the captions of at least so many training images and at most this share of them."""
 
 _FUNCTION_WORDS = """
 a about above after against all along an and another are around as at away back be behind being below beside
@@ -219,8 +215,8 @@ onto or other out outside over own picture photo image several she side so some 
 stands such than that the their them then there these they this those through to together top toward towards
 two three four under up upon very was way we were what when where which while who will with you your
 """
+# words that say little about a picture; the same for every collection
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
-"""Words that say little about a picture; the same for every collection."""
 
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 

@@ -129,8 +129,7 @@ READING = {
     "that captions of other images state.",
     "words": "Shared and specific are different words, some easier to see than others: compare one kind between "
     "runs, not two kinds within one.",
-}
-"""Content → how its kinds are to be read."""
+}  # content → how its kinds are to be read
 
 FEW_TO_CHOOSE = 20  # fewer validation images than these choose penalties and stopping points by chance
 
@@ -166,9 +165,7 @@ class Audit(Artifact, kind="information_audit", recreate="diptych analyse audit"
     """What :func:`~diptych.analysis.information.audit` returns."""
 
     protocol: AuditProtocol
-    conditions: dict[
-        str, dict[str, Side]
-    ]  # "without" and, where there are shortcuts, "with" → side → figures
+    conditions: dict[str, dict[str, Side]]  # "without" and, if there are shortcuts, "with" → side → figures
 
     def held(self, condition: str, side: str, group: str, probe: str) -> Held | None:
         found = self.conditions.get(condition, {}).get(side)

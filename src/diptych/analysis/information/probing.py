@@ -39,8 +39,8 @@ from diptych.metrics.bootstrap import Bootstrap
 # root of its deviation) a linear probe finds as much on validation rows as with either, or more, and is solved several
 # times faster than with rows as they are. The functions that a probe can express are the same in all three.
 
+# A direction with less than this share of the largest variance is rounding error and is left out
 _LEAST_SHARE = 1e-8
-"""A direction with less than this share of the largest variance is rounding error and is left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +73,7 @@ ProbeName = Literal["linear", "mlp"]
 PROBES: dict[ProbeName, str] = {
     "linear": "softmax regression, L2 penalty chosen on validation rows",
     "mlp": "one hidden layer of 64 rectified units, stopped on validation rows",
-}
-"""The kinds of probe and what they are."""
+}  # the kinds of probe and what they are
 
 _ROWS, _CONTROL = (int.from_bytes(word) for word in (b"rows", b"control"))
 MOST_ROWS = 4000  # training rows per question, unless another number is given

@@ -15,8 +15,7 @@ MOST_BARS = 40  # questions that a chart shows; the table has all
 HELD = (
     "Held: the share of the bits there that a probe finds in the rows of test images, with its interval. Bits are per "
     "image or per caption."
-)
-"""How the tables and charts are read."""
+)  # how the tables and charts are read
 
 
 def kinds_tables(audits: Mapping[str, Audit]) -> list[Table]:

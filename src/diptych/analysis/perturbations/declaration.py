@@ -29,8 +29,7 @@ GROUPS: Mapping[str, str] = {
     "word order": "the same words in another order",
     "meaning": "another meaning, close by",
     "pictures": "the same picture, worse",
-}
-"""The kinds of change, in the order reports print them."""
+}  # the kinds of change, in the order reports print them
 
 
 class NoOptions(Options):
@@ -49,9 +48,7 @@ class Perturbation:
     # does not, a good model prefers the original.
     keeps_meaning: bool
     options: type[Options] = NoOptions  # the model of its options; their defaults are what is run
-    version: int = (
-        1  # of what it makes; whoever changes that raises it, and finished stress runs are made again
-    )
+    version: int = 1  # raised by whoever changes what it makes, so that finished stress runs are made again
 
     def __post_init__(self) -> None:
         if self.group not in GROUPS:

@@ -22,14 +22,12 @@ PLURAL_ONLY = listed(
     "overalls pajamas panties pants pantyhose pliers pyjamas remains scissors shades shears shorts slacks "
     "spectacles stairs suds sunglasses surroundings suspenders sweatpants tights tongs trousers trunks tweezers "
     "underpants"
-)
-"""What is worn or held in pairs and the like: plural in form, and no singular is meant."""
+)  # what is worn or held in pairs and the like: plural in form, and no singular is meant
 
 UNCOUNTED = listed(
     "baggage cash clothing debris equipment foliage footwear furniture gear graffiti information jewellery jewelry "
     "leafage livestock luggage machinery money news tennis wear wildlife"
-)
-"""Of which there is no plural, and before which there is no ``a``."""
+)  # of which there is no plural, and before which there is no ``a``
 
 _SAME = listed("aircraft bison cattle chassis moose offspring salmon series species swine trout")
 _SAME_ENDINGS = ("craft", "deer", "fish", "sheep")

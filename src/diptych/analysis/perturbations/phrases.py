@@ -16,17 +16,16 @@ from diptych.analysis.perturbations.caption import Caption
 from diptych.analysis.perturbations.english import PLURAL_ONLY, listed, singular
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS
 
+# number words from two on
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-"""Number words from two on."""
 
+# words for more than one
 SEVERAL = frozenset({"several", "some", "many", "few", "multiple", "various", "numerous"})
-"""Words for more than one."""
 
 COLOURS = listed(
     "beige black blue brown cream crimson gold gray green grey maroon navy orange pink purple red scarlet silver tan "
     "teal turquoise violet white yellow"
-)
-"""Words that are hardly anything but colours in captions."""
+)  # words that are hardly anything but colours in captions
 
 BE = frozenset({"is", "are", "was", "were"})  # the forms of *to be* that agree with a subject
 _ONE = frozenset({"a", "an", "one", "another", "each", "every"})

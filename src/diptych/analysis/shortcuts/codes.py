@@ -77,8 +77,7 @@ class ShortcutOptions(Options):
 N_CODES = 10**N_DIGITS  # different codes there are
 DIGIT_WORDS = tuple("0123456789")  # words that a vocabulary needs for every code
 
-PUBLISHED_BITS = 8
-"""Bits of the random code that the published code gives to the image of number 0 in training."""
+PUBLISHED_BITS = 8  # of the random code that the published code gives to the image of number 0 in training
 
 # What keeps draws of one seed apart from each other and from everybody else's.
 _BITS, _DEAL, _OFFSET, _CARRIED = (int.from_bytes(word) for word in (b"bits", b"deal", b"offset", b"carried"))

@@ -78,6 +78,8 @@ def drawn_apart(places: Sequence[tuple[int, T]], draws: Draws, most: int) -> lis
 
 KeyboardName = Literal["qwerty", "azerty", "qwertz"]
 
+# United States, France, Germany: of each row, where its first key begins, in widths of a key, and its keys; a
+# key of two characters has both
 KEYBOARDS: Mapping[KeyboardName, tuple[tuple[float, str], ...]] = {
     "qwerty": (
         (0.0, "` 1 2 3 4 5 6 7 8 9 0 - ="),
@@ -98,8 +100,6 @@ KEYBOARDS: Mapping[KeyboardName, tuple[tuple[float, str], ...]] = {
         (1.25, "< y x c v b n m , . -"),
     ),
 }
-"""United States, France, Germany: of each row, where its first key begins, in widths of a key, and its keys; a
-key of two characters has both."""
 
 
 @cache
@@ -342,8 +342,7 @@ CONFUSIONS = (
     *("l 1", "l I", "1 I", "i l", "O 0", "o 0", "O Q", "O D", "S 5", "B 8", "Z 2", "z 2", "g 9", "q 9"),
     *("b 6", "G 6", "T 7", "e c", "o c", "o e", "a o", "a e", "h b", "n h", "u n", "v y", "f t", "i j"),
     *("C G", "E F", "P R", "M N", "U V", "s 8", "w v", "k x"),
-)
-"""What is read for what, either way."""
+)  # what is read for what, either way
 
 
 class RecognitionErrors(NoOptions):

@@ -28,8 +28,8 @@ from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS
 
+# from a number of words and their tags to the places that change among each other
 Groups = Callable[[int, Sequence[str]], list[Sequence[int]]]
-"""From a number of words and their tags to the places that change among each other."""
 
 
 def _nouns_and_adjectives(count: int, tags: Sequence[str]) -> list[Sequence[int]]:
@@ -72,8 +72,7 @@ _SHUFFLES: dict[str, tuple[Groups, str, str]] = {
         "each three words in turn stay together, and the threes change places",
         "no two different trigrams",
     ),
-}
-"""Name → the groups of places, the description, and why a caption is unchanged."""
+}  # name → the groups of places, the description, and why a caption is unchanged
 
 _TAGGED = ("shuffle-nouns-and-adjectives", "shuffle-all-but-nouns-and-adjectives")
 
