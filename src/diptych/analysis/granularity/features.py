@@ -295,12 +295,9 @@ _feature(
 #
 # No code was published for thesis Table 5.1, and no count of part-of-speech tags gives its adjectives and complement
 # phrases on both fine-grained collections (docs/brittleness.md has what was tried): here they have no published form.
-_feature(
-    "adjectives",
-    "adjectives (tags JJ, JJR, JJS), whatever they describe",
-    needs=_TAGS,
-    per_noun=True,
-)(lambda caption, lexicon: len(caption.adjectives))
+_feature("adjectives", "adjectives (tags JJ, JJR, JJS), whatever they describe", needs=_TAGS, per_noun=True)(
+    lambda caption, lexicon: len(caption.adjectives)
+)
 
 # prepositions and ``that``, ``to``, participles, relative pronouns and adverbs
 _BEGINNINGS = frozenset({"IN", "TO", "VBG", "VBN", "WDT", "WP", "WP$", "WRB"})
