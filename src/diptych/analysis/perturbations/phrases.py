@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from diptych.analysis.perturbations.caption import Caption
-from diptych.analysis.perturbations.english import PLURAL_ONLY, listed, singular
+from diptych.analysis.perturbations.english import PLURAL_ONLY, WORDS, listed, singular
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS
 
 # number words from two on
@@ -22,25 +22,13 @@ NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten
 # words for more than one
 SEVERAL = frozenset({"several", "some", "many", "few", "multiple", "various", "numerous"})
 
-COLOURS = listed(
-    "beige black blue brown cream crimson gold gray green grey maroon navy orange pink purple red scarlet silver tan "
-    "teal turquoise violet white yellow"
-)  # words that are hardly anything but colours in captions
+COLOURS = listed(WORDS["colours"])
 
 BE = frozenset({"is", "are", "was", "were"})  # the forms of *to be* that agree with a subject
 _ONE = frozenset({"a", "an", "one", "another", "each", "every"})
 _DETERMINERS = _ONE | SEVERAL | frozenset(NUMBERS) | listed("the this that these those both all no any")
-_VERBS = listed(
-    "attempts balances catches chews climbs crawls crouches dances eats hangs holds jumps kneels lays leaps lies looks "
-    "moves passes performs plays poses prepares rests runs sits sleeps smiles splashes stands swims swings talks "
-    "throws travels tries waits walks watches"
-)
-_PARTICIPLES = listed(
-    "boarding catching chasing climbing crouching dancing drinking driving eating fishing floating flying grazing "
-    "hanging holding jumping kneeling laughing laying leaping lying passing playing posing racing reading riding "
-    "running sitting skateboarding skiing sleeping smiling splashing squatting standing staring surfing swimming "
-    "waiting walking watching wearing"
-)
+_VERBS = listed(WORDS["verbs"])
+_PARTICIPLES = listed(WORDS["participles"])
 _SEVERAL_TAGS = frozenset({"NNS", "NNPS", "CC", "CD", "PRP", "EX", "WDT", "WP"})
 _MODIFIERS = ADJECTIVE_TAGS | {"VBG", "VBN", "RB"}
 

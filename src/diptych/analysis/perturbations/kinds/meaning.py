@@ -30,9 +30,7 @@ def _declare(
     )
 
 
-_SIZES = english.listed(
-    "big enormous giant gigantic huge large little massive medium medium-sized miniature small tiny"
-)
+_SIZES = english.listed(english.WORDS["sizes"])
 _KIND_OF = dict.fromkeys(phrases.COLOURS, "colour") | dict.fromkeys(_SIZES, "size")
 _SPELT = {"gray": "grey", "little": "small", "big": "large"}  # another word for the same would change nothing
 _MOST_ATTRIBUTES = 100  # attributes of one caption that are looked at: pairs are many
@@ -161,9 +159,7 @@ def _negated(verb: int, words: Sequence[str], tags: Sequence[str]) -> dict[Span,
 
 
 Change = dict[Span, str]
-_NO_COUNT = english.listed(  # a lot of: no number of anything
-    "bit couple day dozen few half hundred kind little lot number pair sort thousand time type variety while"
-)
+_NO_COUNT = english.listed(english.WORDS["not-counted"])
 _REFERRING = frozenset({"PRP", "PRP$", "WDT", "WP", "WP$", "WRB"})
 _CLAUSE = english.listed("and as because but or so that when where which while who")
 _RELATIVE = (["who"], ["that"], ["which"], ["whose"])

@@ -20,6 +20,7 @@ from pydantic import Field
 
 from diptych.analysis.perturbations.caption import Caption, Unchanged, with_changes
 from diptych.analysis.perturbations.declaration import F, NoOptions, TextPerturbation, registering
+from diptych.analysis.perturbations.english import WORDS
 from diptych.analysis.perturbations.published import letter_change, published_form, published_slip
 from diptych.core.draws import Draws
 from diptych.data.language import Word
@@ -78,28 +79,7 @@ def drawn_apart(places: Sequence[tuple[int, T]], draws: Draws, most: int) -> lis
 
 KeyboardName = Literal["qwerty", "azerty", "qwertz"]
 
-# United States, France, Germany: of each row, where its first key begins, in widths of a key, and its keys; a
-# key of two characters has both
-KEYBOARDS: Mapping[KeyboardName, tuple[tuple[float, str], ...]] = {
-    "qwerty": (
-        (0.0, "` 1 2 3 4 5 6 7 8 9 0 - ="),
-        (1.5, "q w e r t y u i o p [ ]"),
-        (1.75, "a s d f g h j k l ; '"),
-        (2.25, "z x c v b n m , . /"),
-    ),
-    "azerty": (
-        (0.0, "² &1 é2 \"3 '4 (5 -6 è7 _8 ç9 à0 ) ="),
-        (1.5, "a z e r t y u i o p ^ $"),
-        (1.75, "q s d f g h j k l m ù *"),
-        (1.25, "< w x c v b n , ; : !"),
-    ),
-    "qwertz": (
-        (0.0, "^ 1 2 3 4 5 6 7 8 9 0 ß ´"),
-        (1.5, "q w e r t z u i o p ü +"),
-        (1.75, "a s d f g h j k l ö ä #"),
-        (1.25, "< y x c v b n m , . -"),
-    ),
-}
+KEYBOARDS: Mapping[KeyboardName, Sequence[tuple[float, str]]] = WORDS["keyboards"]
 
 
 @cache
@@ -337,12 +317,7 @@ def _drawn(weights: Mapping[str, float], draws: Draws) -> str | None:
     return None
 
 
-CONFUSIONS = (
-    *("rn m", "nn m", "cl d", "vv w", "VV W", "ri n", "li h", "ii u", "tl d"),
-    *("l 1", "l I", "1 I", "i l", "O 0", "o 0", "O Q", "O D", "S 5", "B 8", "Z 2", "z 2", "g 9", "q 9"),
-    *("b 6", "G 6", "T 7", "e c", "o c", "o e", "a o", "a e", "h b", "n h", "u n", "v y", "f t", "i j"),
-    *("C G", "E F", "P R", "M N", "U V", "s 8", "w v", "k x"),
-)  # what is read for what, either way
+CONFUSIONS: Sequence[str] = WORDS["confusions"]
 
 
 class RecognitionErrors(NoOptions):
