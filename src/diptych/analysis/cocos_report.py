@@ -95,15 +95,12 @@ class Counts:
 
 @dataclass(frozen=True)
 class Spread:
-    """A count over batches."""
-
     mean: float  # over the batches in which the count is defined
     sd: float  # population standard deviation over them
     batches: int  # how many they are
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Return the spread of numbers, one at least (Welford)."""
         mean = squares = 0.0
         for n, value in enumerate(values, 1):
             step = value - mean
@@ -148,8 +145,6 @@ class WeightHistogram:
 
 @dataclass(frozen=True)
 class CocosProtocol:
-    """Everything the counts depend on besides the embeddings."""
-
     objective: str  # its name in the registry
     options: dict[str, Any]  # its hyper-parameters, the temperature as it was used
     similarity: str  # how image and text embeddings were scored
@@ -208,7 +203,6 @@ class CocosReport(Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
         return [Table("Contributing samples", columns, rows, after="Mean ± standard deviation over batches.")]
 
     def charts(self) -> list[Chart]:
-        """Return per direction how many candidates of each weight a query has, and what they add up to."""
         both = (("counts", "candidates per query", "xy"), ("sums", "summed weight per query", "x"))
         charts = [self._chart(way, *drawn) for drawn in both for way in self.weights]
         return [chart for chart in charts if chart is not None]

@@ -240,7 +240,6 @@ def published_smoothap(
 
 
 def _grouped(scores: Tensor, positives: Tensor) -> tuple[np.ndarray, int]:
-    """The matrix with each image's captions next to each other, in image order, and k."""
     checked(scores, positives)
     per_image, per_text = positives.sum(dim=1), positives.sum(dim=0)
     if int(per_image.min()) != int(per_image.max()) or int(per_text.max()) != 1:

@@ -42,8 +42,6 @@ class Aggregate:
 
 
 class Median(Aggregate):
-    """The median; of an even number of values, the mean of the middle two."""
-
     name = "median"
 
     def of(self, values: np.ndarray) -> float:

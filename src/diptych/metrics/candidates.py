@@ -86,7 +86,6 @@ class Candidates:
         return int(self.items.shape[1])
 
     def first(self, k: int) -> Candidates:
-        """Return the ``k`` best of the first stage."""
         if not 1 <= k <= self.k:
             raise UsageError(
                 f"k = {k}, but {self.k} candidates of each query were scored",
@@ -97,8 +96,6 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate --rerank", mapped=DIRECTIONS):
-    """The candidates of both directions."""
-
     i2t: Candidates  # candidates of every image: rows of texts
     t2i: Candidates  # candidates of every text: rows of images
     # whether the final score is matching + contrastive score (BLIP) instead of the matching score alone

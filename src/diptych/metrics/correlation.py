@@ -41,7 +41,6 @@ class Coefficient:
 
     @property
     def cell(self) -> Cell:
-        """Return it for a table, with its interval; "–" stands for what there is too little for."""
         shown = Cell.number(self.value, 3, self.low, self.high, sign="+")
         return replace(shown, note="–") if self.few and self.value is not None else shown
 

@@ -26,7 +26,6 @@ class Positives:
 
     @classmethod
     def of_pairs(cls, queries: np.ndarray, rows: np.ndarray, n_queries: int, gallery: int) -> Positives:
-        """Return the positives of pairs, of which one given twice counts once."""
         queries, rows = np.divmod(distinct(queries * max(gallery, 1) + rows), max(gallery, 1))
         return cls(_frozen(starts(np.bincount(queries, minlength=n_queries))), _frozen(rows), gallery)
 
@@ -63,7 +62,6 @@ class Positives:
         return Positives.of_pairs(self.rows, self.queries, self.gallery, self.n_queries)
 
     def taken(self, queries: np.ndarray) -> Positives:
-        """Return only these queries, in this order."""
         place = renumbered(queries, self.n_queries)
         keep = place[self.queries] >= 0
         return Positives.of_pairs(place[self.queries[keep]], self.rows[keep], len(queries), self.gallery)
@@ -148,7 +146,6 @@ class GroundTruth:
 
     @cached_property
     def symmetric(self) -> bool:
-        """Is a text relevant to an image whenever the image is to the text?"""
         back = self.t2i.transposed()
         return np.array_equal(back.start, self.i2t.start) and np.array_equal(back.rows, self.i2t.rows)
 

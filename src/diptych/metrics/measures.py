@@ -21,7 +21,6 @@ from diptych.metrics.runs import blocks
 
 
 def _measure(name: str, description: str, citation: str, looks_at: Any, per_query: Any, **more: Any) -> None:
-    """Declare a measure of the ``"best"`` or ``"all"`` positives, or of a gain."""
     kind, what = (GainMeasure, "gain") if isinstance(looks_at, Gain) else (Measure, "positives")
     given = {"name": name, "description": description, "citation": citation, what: looks_at, **more}
     MEASURES.add(kind(per_query=per_query, **given))
@@ -105,7 +104,6 @@ def best_ranks(groups: TieGroups) -> np.ndarray:
 
 
 def _chance_median(relevant: np.ndarray, gallery: int, ranked: int) -> float:
-    """Return the median of the distribution of ranks over queries and orders, by bisection."""
     kinds, counts = np.unique(relevant, return_counts=True)
     low, high = 1, ranked + 1  # what is not ranked, or not there, ranks after the last
     while low < high:

@@ -128,8 +128,6 @@ def _truncated_chance(
 
 @dataclass(frozen=True)
 class Gain:
-    """What an item is worth to a query."""
-
     # ``"similarity"``: 1 for a labelled match, else the transformed similarity of the two; ``"grade"``: the
     # transformed grade of the pair, 0 for one without a grade
     of: Literal["similarity", "grade"]
@@ -140,8 +138,6 @@ class Gain:
 
 @dataclass(frozen=True, eq=False)
 class Gained:
-    """Gains of one direction's queries."""
-
     first: np.ndarray  # (n, places) the gain at each of the first places, expected where ties leave it open
     # (n, places) the greatest gains of the gallery, descending; None unless wanted
     best: np.ndarray | None = None
@@ -192,7 +188,6 @@ MEASURES: Registry[AnyMeasure] = Registry("measure", "diptych.metrics.measures")
 
 
 def measure(name: str) -> AnyMeasure:
-    """Return the measure called ``name``, e.g. ``"R@5"``, ``"medr"``."""
     found = _CUTOFF.fullmatch(name)
     elsewhere = _ELSEWHERE.fullmatch(name)
     if elsewhere is not None and (meant := f"{_NAMES[elsewhere[1].lower()]}@{elsewhere[2]}") != name:

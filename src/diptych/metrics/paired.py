@@ -48,8 +48,6 @@ class Shares:
 
 @dataclass(frozen=True, eq=False)
 class PairedTest:
-    """One difference of means, tested."""
-
     difference: float  # the mean of the differences
     low: float | None  # lower end of its interval; None without resamples
     high: float | None  # upper end

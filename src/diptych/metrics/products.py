@@ -62,7 +62,6 @@ def _blocks(rows: np.ndarray) -> Iterator[slice]:
 
 
 def check_ids(what: str, ids: Sequence[str] | None, size: int) -> None:
-    """Refuse ids that are not one per row."""
     if ids is not None and len(ids) != size:
         raise DataError(f"{len(ids)} {what} ids for {size} {what} rows")
 

@@ -183,7 +183,6 @@ class TieGroups:
 
     @property
     def best(self) -> np.ndarray:
-        """The first group of each query that has one."""
         return np.flatnonzero(begins(self.query))
 
     def hits(self, cutoff: np.ndarray) -> np.ndarray:
@@ -200,7 +199,6 @@ def check_rule(rule: str) -> None:
 
 
 def tie_groups(ranks: Ranks, rule: str) -> TieGroups:
-    """Return the ranking under a tie rule."""
     check_rule(rule)
     query = ranks.queries
     place = places(np.diff(ranks.start))  # positives of the query listed before this

@@ -30,7 +30,6 @@ class Relevance:
     name: str = "a given relevance model"
 
     def source(self, n_images: int, n_texts: int) -> CosineRows:
-        """Return the cosines of so many images and texts."""
         for side, rows, size in (("image", self.images, n_images), ("text", self.texts, n_texts)):
             if len(rows) != size:
                 raise DataError(
@@ -75,7 +74,6 @@ class Grades:
         return self.top or float(self.values.max(initial=0.0)) or 1.0
 
     def part(self, images: Rows, texts: Rows, n_images: int, n_texts: int) -> Grades:
-        """Return those of some image rows and some text rows, renumbered."""
         rows = renumbered(np.arange(n_images)[images], n_images)[self.images]
         columns = renumbered(np.arange(n_texts)[texts], n_texts)[self.texts]
         keep = (rows >= 0) & (columns >= 0)
@@ -86,7 +84,6 @@ class Grades:
         return (self.images, self.texts) if direction == "i2t" else (self.texts, self.images)
 
     def ungraded(self, positives: Positives, direction: Direction) -> np.ndarray:
-        """Return which entries of ``positives`` have no grade."""
         return ~np.isin(positives.keys, positives.keys_of(*self.pairs(direction)))
 
 
@@ -131,7 +128,6 @@ class GradeTable:
         return found
 
     def mean(self, gain: Gain) -> np.ndarray:
-        """Return (n,) the mean gain of the gallery."""
         values = gain.transform(self._values)
         total = np.bincount(self._queries, weights=values, minlength=self._positives.n_queries)
         means: np.ndarray = total / self._positives.gallery
@@ -157,7 +153,6 @@ class Places:
         self._at = (local[self._inside], place[self._inside])
 
     def gains(self, values: np.ndarray) -> np.ndarray:
-        """Return (q, depth) the gain at each place."""
         group = self._group
         if self._ties == "expected":
             sizes = np.bincount(group)
@@ -184,7 +179,6 @@ def graded_gains(
     chance: bool = True,
     block: int = BLOCK,
 ) -> dict[Gain, Gained]:
-    """Return the gains of all queries of one direction by grades of pairs."""
     table, depth = GradeTable(positives, direction, grades), min(depth, positives.gallery)
     first = {gain: np.empty((positives.n_queries, depth)) for gain in gains}
     for firsts in first_places(DirectedScores(source, direction), depth, block=block):

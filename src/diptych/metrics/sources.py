@@ -260,8 +260,6 @@ NearQuery = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class DirectedScores:
-    """A score source seen from one direction: queries and a gallery instead of images and texts."""
-
     def __init__(self, source: ScoreSource, direction: Direction) -> None:
         self.source, self.direction = source, direction
         self.n_queries, self.gallery = source.shape if direction == "i2t" else source.shape[::-1]
@@ -289,8 +287,6 @@ class DirectedScores:
 
 @dataclass(frozen=True)
 class Similarity:
-    """How an image's row and a text's row make a score."""
-
     name: str  # as it is asked for and printed
     description: str  # one line of what it is
     # from (n, d) image rows, (m, d) text rows, float32, and the ids of both, for messages, to their scores
@@ -305,7 +301,6 @@ class Similarity:
         return best_of(self.source(images, texts), direction, k)
 
     def score(self, image: np.ndarray, text: np.ndarray) -> float:
-        """Return the exact score of one image's row and one text's row."""
         first = np.zeros(1, dtype=np.int64)
         return float(self.source(image[None], text[None]).pairs(first, first)[0])
 

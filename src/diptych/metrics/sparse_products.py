@@ -76,7 +76,6 @@ class SparseProducts(ScoreSource):
 
     @property
     def empty(self) -> tuple[int, int]:
-        """How many images and how many texts have no term."""
         sides = (self.images, self.texts)
         images, texts = (int(np.sum(np.diff(starts(one.data != 0)[one.indptr]) == 0)) for one in sides)
         return images, texts

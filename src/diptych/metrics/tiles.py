@@ -133,7 +133,6 @@ class TileCounter:
     def _parts(
         self, tile: np.ndarray, images: slice, texts: slice
     ) -> list[tuple[Direction, Layer, np.ndarray]]:
-        """Per direction and layer: its queries in this tile, and their part of the tile."""
         parts: list[tuple[Direction, Layer, np.ndarray]] = []
         for name in DIRECTIONS:
             here = images if name == "i2t" else texts
@@ -185,7 +184,6 @@ class TileCounter:
     def _decide(
         self, name: Direction, layer: Layer, images: slice, texts: slice, row: np.ndarray, column: np.ndarray
     ) -> Counts:
-        """Score exactly the pairs that the fast product could not tell from the positive."""
         counter = self._counters[name]
         local = row if name == "i2t" else column
         image = layer.queries[local] if name == "i2t" else images.start + row

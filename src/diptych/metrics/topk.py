@@ -41,12 +41,10 @@ class Firsts:
 
     @property
     def local(self) -> np.ndarray:
-        """Return which of ``queries`` each entry belongs to."""
         return np.repeat(np.arange(len(self.queries)), np.diff(self.start))
 
     @property
     def place(self) -> np.ndarray:
-        """Return where each entry stands in its list, from 0."""
         return places(np.diff(self.start))
 
     def taken(self, some: np.ndarray) -> Firsts:

@@ -141,7 +141,6 @@ def read_run(path: Path | str) -> dict[str, list[tuple[str, float]]]:
 
 
 def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
-    """Read qrels: per query the relevance of each judged document."""
     qrels: dict[str, dict[str, int]] = {}
     for (query, _, document, _), relevance in _fields(path, 4, 3):
         qrels.setdefault(query, {})[document] = int(relevance)

@@ -228,7 +228,6 @@ def compare_granularity(
     flips: int = 10_000,
     correction: str = "holm",
 ) -> GranularityComparison:
-    """Compare two collections in every feature."""
     check_flips(flips)
     correct, how = correction_named(correction), bootstrap or Bootstrap()
     for what, one, other in (

@@ -80,7 +80,6 @@ class Lexicon:
         return None
 
     def _every_sense(self, word: str) -> list[str]:
-        """All synsets that NLTK gives for a word, of all parts of speech."""
         # WordNet lists forms such as ``sitting``, for which NLTK has no rule; base forms stand in for the lists
         # that a WordNet came without.
         senses = (
@@ -122,8 +121,6 @@ class Unmeasured(Exception):
 
 @dataclass(frozen=True)
 class Feature:
-    """One number of a caption."""
-
     name: str  # as it is asked for and printed
     description: str  # its definition in one line
     unit: str  # of one caption's value, e.g. "per caption"

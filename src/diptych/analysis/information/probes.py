@@ -51,7 +51,6 @@ class Heads:
         return columns
 
     def log_probabilities(self, logits: Tensor) -> Tensor:
-        """(n, width) logits to log probabilities, of the same shape."""
         out = torch.empty_like(logits)
         for size, columns, questions in self.blocks:
             block = logits[:, columns].view(-1, len(questions), size)
@@ -69,7 +68,6 @@ class Heads:
         return out
 
     def most_probable(self, values: Tensor) -> Tensor:
-        """(n, width) values to (n, q) class numbers."""
         out = torch.empty((len(values), len(self.n_classes)), dtype=torch.int64)
         for size, columns, questions in self.blocks:
             out[:, questions] = values[:, columns].view(-1, len(questions), size).argmax(dim=2)

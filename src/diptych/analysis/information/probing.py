@@ -64,7 +64,6 @@ class HalfWhitening:
         return cls(mean, directions[:, kept] / np.sqrt(deviations * deviations.mean()))
 
     def __call__(self, rows: np.ndarray) -> Tensor:
-        """(n, d) rows to (n, r) float32."""
         return torch.from_numpy(((rows - self.mean) @ self.directions).astype(np.float32))
 
 
@@ -130,8 +129,6 @@ Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # (n, d) rows of train, valida
 
 @dataclass(frozen=True, eq=False)
 class Probed:
-    """What one kind of probe gives on the test rows."""
-
     bits: np.ndarray  # (n_test, q) −log₂ of the probability of the right answer; 0 where not asked
     right: np.ndarray  # (n_test, q) whether the most probable answer is the right one
     control_bits: np.ndarray  # the same of the control task, whose answers are others

@@ -28,7 +28,6 @@ class Answers:
     images: np.ndarray  # (n,) the image of each row
 
     def column(self, key: str) -> np.ndarray:
-        """(n,) the answers to one question; all None where it is not asked."""
         if key in self.keys:
             return self.values[:, self.keys.index(key)]
         return np.full(len(self.images), None, dtype=object)
@@ -51,7 +50,6 @@ class Questions:
     notes: tuple[str, ...] = ()  # what was left out and why, and which questions have few rows
 
     def subset(self, columns: np.ndarray, train_rows: np.ndarray) -> Questions:
-        """Return some of the questions, about some of the training rows."""
         rows = {"train": train_rows}
         return Questions(
             tuple(self.keys[column] for column in columns),

@@ -83,7 +83,6 @@ def gap_tables(audit: Audit) -> list[Table]:
 
 
 def question_tables(audit: Audit) -> list[Table]:
-    """Return every question, folded."""
     columns = ("question", "probe", "held, %", "classes", "rows, train", "rows, test", "bits", "most frequent",
                "accuracy", "control", "selectivity", "by heart")  # fmt: skip
     after = (
@@ -159,7 +158,6 @@ def _held_chart(
     held: Mapping[tuple[str, str], Mapping[str, Held]],
     after: str = "",
 ) -> Chart:
-    """Draw the first probe as bars with intervals, another one as points."""
     drawn = []
     for (condition, probe), found in held.items():
         each = [found.get(key) for key in keys]
@@ -174,7 +172,6 @@ def _held_chart(
 
 
 def gap_charts(audit: Audit) -> list[Chart]:
-    """Return per condition the bits per image there and held, by the first probe; nothing without facts."""
     probe, charts = next(iter(audit.protocol.probes)), []
     for condition, sides in audit.conditions.items():
         if gap_of(sides["image"], probe) is None:

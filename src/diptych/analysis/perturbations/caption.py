@@ -68,7 +68,6 @@ class Caption:
         return with_changes(self.text, [(of.start, of.end, word) for of, word in spans])
 
     def reordered(self, places: Sequence[int], order: Sequence[int]) -> str:
-        """The text with the word of ``order[i]`` at ``places[i]``; marks stay where they are."""
         return self.replaced({to: self.words[of].text for to, of in zip(places, order, strict=True)})
 
 

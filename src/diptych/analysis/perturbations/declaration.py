@@ -88,8 +88,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 def registering(
     kind: type[TextPerturbation] | type[PicturePerturbation], **declared: Any
 ) -> Callable[[F], F]:
-    """Register the decorated function as ``apply`` of a perturbation."""
-
     def add(apply: F) -> F:
         PERTURBATIONS.add(kind(apply=apply, **declared))
         return apply
@@ -173,7 +171,6 @@ class SeverityOptions(NoOptions):
 
 
 def options_by_name(given: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return what ``NAME.KEY=VALUE`` texts say of perturbations, by name."""
     options: dict[str, dict[str, Any]] = {}
     for text, value in parse_values(given, "--set").items():
         name, point, key = text.partition(".")

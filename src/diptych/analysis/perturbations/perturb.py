@@ -42,8 +42,6 @@ _LONG = 160  # characters of a caption that a table shows
 
 @dataclass(frozen=True, eq=False)
 class PerturbedCaptions:
-    """What became of captions."""
-
     name: str  # the perturbation's
     seed: int  # of its draws
     compat: str
@@ -184,8 +182,6 @@ def _language_at_hand(nltk_data: str | None, wordnet: str | None) -> Language:
 
 @dataclass(frozen=True)
 class CaptionList:
-    """Captions, whatever they are from."""
-
     name: str  # what they are of
     captions: Sequence[str]
     ids: Sequence[str]  # one per caption
@@ -208,7 +204,6 @@ class CaptionList:
 def check_perturbations(
     perturbations: Sequence[TextPerturbation], options: Mapping[str, Mapping[str, Any]], compat: str
 ) -> None:
-    """Refuse what a perturbation cannot do, before anything is done."""
     names = [one.name for one in perturbations]
     for name in options:
         if name not in names:
@@ -288,7 +283,6 @@ class PerturbOptions(LanguageSpec, PartSpec, OutOption):
 
     @cached_property
     def chosen(self) -> tuple[list[TextPerturbation], dict[str, list[str]]]:
-        """Those that can be done, and of groups' members those that cannot, by the reason why."""
         names = [name.strip() for given in self.perturb or ["thesis"] for name in given.split(",")]
         every = choose_perturbations(names)
         texts = [one for one in every if isinstance(one, TextPerturbation)]
@@ -346,7 +340,6 @@ def perturb_list(
 
 
 def _around_change(before: str, after: str) -> tuple[str, str]:
-    """Both texts, or of long ones what stands around the first difference."""
     short = min(len(before), len(after))
     first = next((place for place in range(short) if before[place] != after[place]), short)
     start = max(0, first - _LONG // 3) if max(len(before), len(after)) > _LONG else 0

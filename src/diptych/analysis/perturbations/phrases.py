@@ -35,8 +35,6 @@ _MODIFIERS = ADJECTIVE_TAGS | {"VBG", "VBN", "RB"}
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """A noun with what stands before it."""
-
     determiner: int | None  # the place of its article, number or quantity; None where it has none
     first: int  # the place of its first word behind that
     head: int  # the place of its noun
@@ -89,7 +87,6 @@ def noun_phrases(caption: Caption, tags: Sequence[str]) -> Iterator[NounPhrase]:
 
 
 def _head(caption: Caption, tags: Sequence[str], first: int, determined: bool) -> tuple[int | None, int]:
-    """The place of the noun of a phrase that begins at ``first``, behind a determiner or not, and where it ends."""
     head = None
     begin = first - 1 if determined else first
     place = first

@@ -32,8 +32,6 @@ _CHANGED = ""  # noted of a picture that was changed, in the place of a reason w
 
 
 class PerturbedSource:
-    """Another source's pictures, changed as they are read."""
-
     def __init__(
         self, collection: Collection, perturbation: PicturePerturbation, seed: int, options: Options
     ) -> None:
@@ -48,7 +46,6 @@ class PerturbedSource:
         self._outcomes = np.full(len(self._rows), _UNREAD, dtype=np.int16)
 
     def read(self, row: int) -> Image:
-        """Return the changed picture, RGB, of another size where it was cropped."""
         picture = self._pictures.read(int(self._rows[row]))
         draws = Draws(self.seed, self.perturbation.name, self._ids[row])
         try:
@@ -92,7 +89,6 @@ def perturbed_pictures(
     seed: int,
     options: Mapping[str, Any] | None = None,
 ) -> Collection:
-    """Return ``collection`` with every picture changed, under the same ids."""
     settings = options_of(perturbation, options)
     if collection.holds == "regions":
         raise UsageError(

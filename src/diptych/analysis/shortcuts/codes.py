@@ -170,7 +170,6 @@ class DigitOverlay:
 
     @cached_property
     def key(self) -> str:
-        """A name by content: pixels and rows."""
         grey = np.stack(self._greys())
         return fingerprint_arrays({"digits": grey.reshape(*self.digits.shape, *grey.shape[1:])})
 

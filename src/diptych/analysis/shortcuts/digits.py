@@ -112,7 +112,6 @@ def load_digits(source: str) -> DigitImages:
 
 
 def read_digit_file(path: Path) -> DigitImages:
-    """Pictures of digits from a file, or from a folder that holds MNIST's training files."""
     if path.is_dir():
         found = sorted(path.glob("train-images*idx3-ubyte*"))
         if not found:
@@ -135,7 +134,6 @@ def read_digit_file(path: Path) -> DigitImages:
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
-    """A uint8 array of an IDX file, gzipped or not."""
     with file_errors(path, DataError):
         with open_regular(path) as raw:
             zipped = raw.read(2) == b"\x1f\x8b"
@@ -172,7 +170,6 @@ def _labels_beside(path: Path) -> Path:
 def _arc(
     x: float, y: float, width: float, height: float, start: float, stop: float
 ) -> list[tuple[float, float]]:
-    """Points of an ellipse around (x, y), angles in degrees, clockwise from the right."""
     steps = max(8, round(abs(stop - start) / 12))
     angles = [math.radians(start + (stop - start) * step / steps) for step in range(steps + 1)]
     return [(x + width * math.cos(angle), y + height * math.sin(angle)) for angle in angles]

@@ -40,14 +40,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ShortcutSource:
-    """Another source's images, each with its overlay."""
-
     pictures: ImageSource
     rows: np.ndarray  # (n,) its row of each row here
     overlays: Sequence[Overlay | None]
 
     def read(self, row: int) -> Image:
-        """Return the picture without its overlay, upright, RGB."""
         return self.pictures.read(int(self.rows[row]))
 
     def overlay(self, row: int) -> Overlay | None:
@@ -63,8 +60,6 @@ _TRAINING, _EVALUATION = (int.from_bytes(word) for word in (b"train", b"eval"))
 
 @dataclass(frozen=True)
 class BatchShortcuts:
-    """What a batch carries."""
-
     overlays: list[Overlay | None]  # one per image of the batch; None where a picture carries nothing
     endings: list[str]  # one per caption of the batch, "0 0 1 2 3 4"; empty where a caption carries nothing
 
@@ -175,7 +170,6 @@ class Shortcuts:
         )
 
     def check_fit(self, width: int, height: int) -> None:
-        """Refuse a prepared picture of that size that some image's digits do not fit into."""
         if self.options.on_images:
             per_caption = self.options.setup == "per-caption" and self.options.carries == "all"
             most = max(1, int(self._whole.captions_per_image.max(initial=1))) if per_caption else 1
@@ -252,7 +246,6 @@ class Shortcuts:
         return list(chosen[:, None]), chosen[owner]
 
     def _unique(self, numbers: np.ndarray, epoch: int | None) -> np.ndarray:
-        """Return the codes of training images, or of training captions, by their numbers."""
         if epoch is None or not self.options.shuffled:
             return numbers
         own = self._own

@@ -176,7 +176,6 @@ def _miss(caption: Caption, draws: Draws, options: Slips) -> str:
 
 
 def _keys(caption: Caption, draws: Draws, options: SlipsToKeys) -> list[tuple[Letter, str]]:
-    """Letters of the keyboard that were drawn, each with a touching one in its case."""
     near = neighbours(options.keyboard)
     words = enumerate(map(letters_of, caption.words))
     places = [(number, one) for number, letters in words for one in letters if key_of(one.text) in near]
@@ -277,7 +276,6 @@ def _mistype(caption: Caption, draws: Draws, options: TypingErrors) -> str:
 
 
 def _errors(letters: list[Letter], draws: Draws, options: TypingErrors, unit: float) -> list[Edit]:
-    """Return what is changed in one word; a letter after the first is hit with chance ``unit``."""
     near, changes, left, free = neighbours(options.keyboard), list[Edit](), len(letters), 0
     for number, letter in enumerate(letters):
         chance = unit * (1.0 if number else options.first_letter)
@@ -308,7 +306,6 @@ def _errors(letters: list[Letter], draws: Draws, options: TypingErrors, unit: fl
 
 
 def _drawn(weights: Mapping[str, float], draws: Draws) -> str | None:
-    """One of the names, as likely as its weight; None where all are 0."""
     place = draws.uniform() * sum(weights.values())
     for name, weight in weights.items():
         if place < weight:
@@ -371,5 +368,4 @@ def _misread(caption: Caption, draws: Draws, options: RecognitionErrors) -> str:
 
 
 def _accent_at(text: str, place: int) -> bool:
-    """Whether what stands there is drawn on the character before it, which so has another shape."""
     return place < len(text) and not text[place].isascii() and unicodedata.category(text[place])[0] == "M"

@@ -64,7 +64,6 @@ class Term:
 
 
 def nouns(caption: Caption) -> list[Term]:
-    """The nouns that can be looked up, in order."""
     wordnet = caption.language.need_wordnet("looking nouns up")
     tags = mended_tags(caption)
     found: list[Term] = []
@@ -84,7 +83,6 @@ def nouns(caption: Caption) -> list[Term]:
 
 
 def adjectives(caption: Caption) -> list[Term]:
-    """The adjectives that can be looked up, in order."""
     wordnet = caption.language.need_wordnet("looking adjectives up")
     tags = caption.tags
     if ADJECTIVE_TAGS.isdisjoint(tags):
@@ -152,7 +150,6 @@ def _written(lemma: str, part: PartOfSpeech, wordnet: WordNet) -> list[str]:
 
 
 def _next_to(caption: Caption, place: int) -> bool:
-    """Whether only blanks part a word from the next."""
     return caption.text[caption.words[place].end : caption.words[place + 1].start].isspace()
 
 
@@ -175,7 +172,6 @@ def _is_prepositional(caption: Caption, tags: Sequence[str], span: Span) -> bool
 
 
 def usual_senses(term: Term, wordnet: WordNet, count: int) -> Sequence[str]:
-    """The ``count`` most usual senses of a term, in its part of speech."""
     return (_written(term.base, term.part, wordnet) or wordnet.senses(term.base, term.part))[:count]
 
 
@@ -254,7 +250,6 @@ def _published(name: str, tags: frozenset[str]) -> Callable[[Caption, int, Synon
 
 
 def _published_synonym(word: str, wordnet: WordNet) -> str | None:
-    """The first lemma of all senses of all parts of speech that is not the word itself."""
     parts: tuple[PartOfSpeech, ...] = ("noun", "verb", "adjective", "adverb")
     lemmas = (
         lemma
