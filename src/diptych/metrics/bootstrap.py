@@ -1,10 +1,9 @@
 """Aggregates over queries and their confidence intervals: the percentile bootstrap over images.
 
-The captions of one image are not independent: an odd image makes all five of them hard. So whole
-images are drawn with replacement, each with its captions, for both directions at once (a cluster
-bootstrap: Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8). Folds are
-resampled within themselves. The galleries stay as they are: an interval says how far the number would
-move with other queries, not with another gallery, another seed of training or another data set.
+The captions of one image are not independent, so whole images are drawn with replacement, each with its captions,
+for both directions at once (a cluster bootstrap: Davison and Hinkley, Bootstrap Methods and their Application,
+1997, section 3.8). Folds are resampled within themselves. The galleries stay: an interval says how far the number
+would move with other queries, not with another gallery, seed of training or data set.
 """
 
 from __future__ import annotations

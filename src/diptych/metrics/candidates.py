@@ -1,8 +1,6 @@
-"""Re-ranked candidates: what the first stage chose for every query, and what the matching head says of it.
+"""Re-ranked candidates: what the first stage chose for every query, and how the matching head scores it.
 
-Two-stage models rank twice. The contrastive rows choose the ``k`` best candidates of every query, a head
-that reads image and text together scores those again. What was not chosen has no score: it is *unranked*,
-which is neither a tie nor a place at the bottom.
+What was not chosen has no score: it is *unranked*, which is neither a tie nor a place at the bottom.
 
 Sources: Li et al., ALBEF, NeurIPS 2021; Zeng et al., X-VLM, ICML 2022; Li et al., BLIP, ICML 2022.
 """

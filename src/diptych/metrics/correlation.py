@@ -1,10 +1,10 @@
 """Rank and linear correlation of two lists, with intervals over clusters of their entries.
 
-Kendall's tau_b takes ties out of both lists, tau_c (Stuart) is for lists of different numbers of levels, such
-as a cosine and a rating from 1 to 4. A resample repeats entries; copies of one entry tie in both lists. With
-n entries of L levels, one resample takes n log L steps: concordant pairs are counted in a tree of sums.
+Kendall's tau_b takes ties out of both lists, tau_c (Stuart) is for lists of different numbers of levels, such as
+a cosine and a rating from 1 to 4. Copies of one entry tie. One resample of n entries of L levels takes n log L
+steps.
 
-Sources: Kendall, Biometrika 1938 and 1945; Stuart, Biometrika 1953; Fenwick, 1994 (the tree).
+Sources: Kendall, Biometrika 1938 and 1945; Stuart, Biometrika 1953; Fenwick, 1994 (the tree of sums).
 """
 
 from __future__ import annotations

@@ -37,13 +37,6 @@ def _of_best(
     return values
 
 
-def _capped(groups: TieGroups, cutoff: int | None) -> np.ndarray:
-    assert cutoff is not None
-    hits = groups.hits(np.full(groups.n_queries, cutoff))
-    values: np.ndarray = hits / np.maximum(np.minimum(groups.relevant, cutoff), 1)
-    return values
-
-
 _measure(
     "R@k",
     "share of queries with at least one positive among the first k (any-of-k; "
@@ -84,7 +77,9 @@ _measure(
     "Table 5.2 prints as recall",
     "Thakur et al., BEIR, NeurIPS 2021 (capped recall); published code of thesis chapter 5",
     "all",
-    _capped,
+    lambda groups, k: (
+        groups.hits(np.full(groups.n_queries, k)) / np.maximum(np.minimum(groups.relevant, k), 1)
+    ),
     compat=True,
 )
 
@@ -115,10 +110,6 @@ def _chance_median(relevant: np.ndarray, gallery: int, ranked: int) -> float:
         else:
             low = middle + 1
     return float(low if low <= ranked else gallery + 1)
-
-
-def _reciprocal(groups: TieGroups, cutoff: int | None) -> np.ndarray:
-    return _of_best(groups, expected_reciprocal, cutoff)
 
 
 _measure(
@@ -154,14 +145,20 @@ _measure(
     kind="rank",
 )
 
-_measure("MRR", "mean of 1 / rank of the best positive (any-of-k)", _VOORHEES, "best", _reciprocal)
+_measure(
+    "MRR",
+    "mean of 1 / rank of the best positive (any-of-k)",
+    _VOORHEES,
+    "best",
+    lambda groups, _: _of_best(groups, expected_reciprocal, None),
+)
 
 _measure(
     "MRR@k",
     "mean of 1 / rank of the best positive (any-of-k), 0 when it is not among the first k",
     _VOORHEES,
     "best",
-    _reciprocal,
+    lambda groups, k: _of_best(groups, expected_reciprocal, k),
 )
 
 

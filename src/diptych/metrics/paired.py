@@ -1,15 +1,14 @@
 """Paired tests of differences of means whose queries come in clusters: intervals, t-test, sign flips.
 
-What is independent is an image with its captions, not a query, so every test here sees one number per
-cluster: how much it adds to the difference. With clusters of one size the t-test is the plain paired
-t-test of the clusters' means; with others it is that of a ratio estimator's linearised residuals.
-``scipy.stats`` has neither clusters nor one set of swaps for several differences; the distribution is its.
+What is independent is an image with its captions, not a query, so every test here sees one number per cluster:
+how much it adds to the difference. With clusters of one size the t-test is the plain paired t-test of the
+clusters' means; with others it is that of a ratio estimator's linearised residuals. ``scipy.stats`` has neither
+clusters nor one set of swaps for several differences.
 
-Sources: Cochran, Sampling Techniques, 3rd edition, 1977, section 6 (ratio estimators); Smucker, Allan
-and Carterette, A comparison of statistical significance tests for information retrieval evaluation,
-CIKM 2007 (randomisation by sign flips); Dunn, Multiple comparisons among means, JASA 1961 (Bonferroni);
-Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 1979. Both
-corrections keep the chance of one wrong verdict or more at the level; Holm's is never the stricter one.
+Sources: Cochran, Sampling Techniques, 3rd edition, 1977, section 6 (ratio estimators); Smucker, Allan and
+Carterette, CIKM 2007 (randomisation by sign flips); Dunn, Multiple comparisons among means, JASA 1961
+(Bonferroni); Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics
+1979.
 """
 
 from __future__ import annotations

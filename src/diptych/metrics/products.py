@@ -1,14 +1,12 @@
 """Scores of pairs: exact ones, slowly, and the distance a fast product can be from them.
 
-The score of an image and a text is, by definition here, the inner product of their two float32 rows,
-multiplied and added in float64 in one fixed order (NumPy's pairwise sum along the row). Equal rows
-therefore tie exactly, and no score depends on block size, thread count or position.
+The score of an image and a text is, by definition here, the inner product of their two float32 rows, multiplied
+and added in float64 in one fixed order (NumPy's pairwise sum along the row). Equal rows therefore tie exactly.
 
-A matrix product adds in an order of its own. Whatever the order, a float32 product differs from the
-real inner product by at most ``gamma(d) |x| |y|`` with ``gamma(d) = d u / (1 - d u)`` (Higham,
-Accuracy and Stability of Numerical Algorithms, 2nd edition, section 3.1), provided that products are
-accumulated in the type of the inputs or better, as every BLAS does by default. So a fast product
-decides every comparison but those inside that band, and only these are scored exactly.
+Whatever the order of adding, a float32 product differs from the real inner product by at most ``gamma(d) |x|
+|y|`` with ``gamma(d) = d u / (1 - d u)`` (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition,
+section 3.1), if products are accumulated in the type of the inputs or better, as every BLAS does by default. So a
+fast product decides every comparison but those inside that band, and only these are scored exactly.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What else than labels says how relevant an item is: a named model, or people's grades; and what it adds up to.
 
-One pass over the scores gives lists, ideal lists and chance levels where the evaluated model also says how
-relevant an item is; a relevance model of its own takes one more.
+A relevance model of its own takes one pass over the scores more.
 """
 
 from __future__ import annotations
@@ -134,37 +133,24 @@ class GradeTable:
         return means
 
 
-class Places:
-    """The first places of some queries under a tie rule.
+def gains_at_places(firsts: Firsts, values: np.ndarray, depth: int, ties: str) -> np.ndarray:
+    """Return (q, depth) the gain at each of the first places under a tie rule, from the gains of the entries.
 
-    A discounted sum is linear in the gains at the places, so its expectation over all orders of the tied is exact
-    if under ``"expected"`` every place of a tie group holds the group's mean gain, members beyond the cut-off
-    among them. ``"pessimistic"``: the tied with the least gain come first; ``"optimistic"``: those with the
-    greatest; ``"compat"``: later gallery rows.
+    ``"expected"``: every place of a tie group holds the group's mean gain, which makes discounted sums exact
+    expectations over all orders; ``"pessimistic"``: the tied with the least gain come first; ``"optimistic"``:
+    those with the greatest; ``"compat"``: later gallery rows.
     """
-
-    def __init__(self, firsts: Firsts, depth: int, ties: str) -> None:
-        check_rule(ties)
-        local, place = firsts.local, firsts.place
-        self._group = np.cumsum(begins(local, firsts.scores)) - 1
-        self._rows, self._ties = firsts.rows, ties
-        self._shape = (len(firsts.queries), depth)
-        self._inside = np.flatnonzero(place < depth)
-        self._at = (local[self._inside], place[self._inside])
-
-    def gains(self, values: np.ndarray) -> np.ndarray:
-        group = self._group
-        if self._ties == "expected":
-            sizes = np.bincount(group)
-            placed = values
-            if len(sizes) < len(group):
-                placed = (np.bincount(group, weights=values) / sizes)[group]
-        else:
-            key = -self._rows if self._ties == "compat" else values
-            placed = values[np.lexsort((-key if self._ties == "optimistic" else key, group))]
-        found = np.empty(self._shape)
-        found[self._at] = placed[self._inside]
-        return found
+    local, place = firsts.local, firsts.place
+    group = np.cumsum(begins(local, firsts.scores)) - 1
+    if ties == "expected":
+        placed = (np.bincount(group, weights=values) / np.bincount(group))[group]
+    else:
+        key = {"compat": -firsts.rows, "optimistic": -values}.get(ties, values)
+        placed = values[np.lexsort((key, group))]
+    inside = place < depth
+    found = np.empty((len(firsts.queries), depth))
+    found[local[inside], place[inside]] = placed[inside]
+    return found
 
 
 def graded_gains(
@@ -179,13 +165,13 @@ def graded_gains(
     chance: bool = True,
     block: int = BLOCK,
 ) -> dict[Gain, Gained]:
+    check_rule(ties)
     table, depth = GradeTable(positives, direction, grades), min(depth, positives.gallery)
     first = {gain: np.empty((positives.n_queries, depth)) for gain in gains}
     for firsts in first_places(DirectedScores(source, direction), depth, block=block):
         given = table.of(firsts.queries[firsts.local], firsts.rows)
-        at = Places(firsts, depth, ties)
         for gain in gains:
-            first[gain][firsts.queries] = at.gains(gain.transform(given))
+            first[gain][firsts.queries] = gains_at_places(firsts, gain.transform(given), depth, ties)
     return {
         gain: Gained(
             first[gain], table.best(gain, depth), _everywhere(table.mean(gain), depth) if chance else None
@@ -233,14 +219,14 @@ def similar_gains(
             sums[gain][queries] += gain.transform(tile).sum(axis=1, dtype=np.float64)
 
     for firsts in first_places(scored, deep if similar is source else depth, block=block):
-        queries, at = firsts.queries[firsts.local], Places(firsts, depth, ties)
+        queries = firsts.queries[firsts.local]
         scores = firsts.scores if similar is source else other.exact(queries, firsts.rows)
         label = positives.holds(queries, firsts.rows)
         for gain in gains:
             values = gain.transform(scores)
-            first[gain][firsts.queries] = at.gains(np.where(label, 1.0, values))
+            first[gain][firsts.queries] = gains_at_places(firsts, np.where(label, 1.0, values), depth, ties)
             if chance and by is None:
-                blind[gain][firsts.queries] = at.gains(values)
+                blind[gain][firsts.queries] = gains_at_places(firsts, values, depth, ties)
         if best and similar is source:
             _find_best(firsts, positives, gains, depth, ideal)
     if similar is not source and (best or (chance and by is not None)):

@@ -1,13 +1,9 @@
 """Scores of sparse rows: inner products of bags of weighted terms, exact, a tile at a time.
 
-The score of an image and a text is, by definition here, the sum over their common terms of the products
-of their two float32 weights, multiplied and added in float64 in the order of the columns. Every product
-of two float32 is exact in float64, and SciPy's sparse product adds along the row of its left side, so a
-tile, a single pair and the transposed tile have the same bits: equal rows tie exactly, and no score depends
-on block size, thread count or position. A row without terms scores 0 with everything.
-
-A tile takes as long as its rows have terms in common (FLOPs of thesis Eq. 3.1): there is no faster way
-that would have to be checked.
+A score is the sum over common terms of the products of two float32 weights, multiplied and added in float64 in
+the order of the columns. SciPy's sparse product adds along the row of its left side, so a tile, a single pair and
+the transposed tile have the same bits: equal rows tie exactly. A tile takes as long as its rows have terms in
+common (FLOPs of thesis Eq. 3.1): there is no faster way that would have to be checked.
 """
 
 from __future__ import annotations

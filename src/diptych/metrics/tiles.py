@@ -1,8 +1,7 @@
 """Counting: for every positive, how many negatives score above it and how many tie with it.
 
-The tile is a block of images by a block of texts. For image queries the thresholds run down its rows,
-for text queries along its columns, so that one matrix product serves both directions. Positives are
-taken out of the tile first: only negatives are counted.
+The tile is a block of images by a block of texts; for image queries the thresholds run down its rows, for text
+queries along its columns. Positives are taken out of the tile first.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The first places of every query's ranking: exact, in blocks, ties broken by the lower row.
 
 A float32 product proposes a few more candidates than are wanted; they are scored exactly (see
-:mod:`diptych.metrics.products`). Where its rounding bound cannot exclude that something as good was
-left out (long ties, a collapsed model), the whole gallery is scored again for those queries in float64,
-and exactly what lies within that type's bound. Memory is bounded by the block.
+:mod:`diptych.metrics.products`). Where its rounding bound cannot exclude that something as good was left out
+(long ties, a collapsed model), the gallery is scored again for those queries in float64, and exactly what lies
+within that bound.
 """
 
 from __future__ import annotations

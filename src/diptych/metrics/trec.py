@@ -1,11 +1,9 @@
 """TREC run and qrels files, for every tool that reads them.
 
-A run line is ``query Q0 document rank score tag``, a qrels line ``query 0 document relevance``. Tools
-order a run by its scores, which trec_eval and pytrec_eval keep in float32, and put the tied in
-descending order of document id, whatever the rank column says. The scores written here are therefore
-float32 numbers as near to the exact scores as possible that differ wherever the exact scores differ
-and are equal wherever those are equal. Measures of other tools agree with ours where nothing ties;
-where something does, they depend on how documents are named, and ours (by default) do not.
+A run line is ``query Q0 document rank score tag``, a qrels line ``query 0 document relevance``. Tools order a run
+by its scores, which trec_eval and pytrec_eval keep in float32, and put the tied in descending order of document
+id. The scores written here are therefore float32 numbers near the exact scores that differ, and are equal,
+wherever these are: measures of other tools agree with ours where nothing ties.
 
 Our any-of-k R@k is their Success@k, MRR is RR, mAP@k with k at least the positives of every query is AP@k,
 R-precision is Rprec.
@@ -73,10 +71,7 @@ def write_run(
 def write_qrels(
     path: Path | str, query_ids: Sequence[str], gallery_ids: Sequence[str], positives: Positives
 ) -> None:
-    """Write one direction of a ground truth as TREC qrels.
-
-    A query without a positive gets a line of relevance 0, so that tools which average over qrels do not lose it.
-    """
+    """Write one direction as TREC qrels; a query without a positive gets a line of relevance 0, and so stays."""
     _check_ids("query", query_ids, positives.n_queries)
     _check_ids("document", gallery_ids, positives.gallery)
     with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:

@@ -17,41 +17,41 @@ from diptych.analysis.information.questions import Answers
 from diptych.core.errors import DataError
 from diptych.data.collection import Collection
 
-IMAGE_GROUPS = {
-    "shared": "stated by every caption of the image",
-    "partial": "stated by several captions, not by all",
-    "specific": "stated by exactly one of several captions",
-    "undescribed": "stated by no caption of the image: what captions of other images state and what none ever does",
-    "never described": "stated by no caption of any training image (part of undescribed)",
-    "shortcut": "digits of the code or codes on the picture",
-    "one caption": "stated by one caption of the image, on average over its captions",
-    "task-relevant": "stated by some caption of the image",
-}  # kinds of information in an image's row
+_IMAGE_DIGITS = "digits of the code or codes on the picture"
+_CAPTION_DIGITS = "digits of the caption's code"
 
-CAPTION_GROUPS = {
-    "shared": "stated by this and by every other caption of the image",
-    "partial": "stated by this and some other captions",
-    "specific": "stated by this caption alone",
-    "unstated": "stated by other captions of the image, not by this one",
-    "shortcut": "digits of the caption's code",
-}  # kinds of information in a caption's row
-
-WORD_IMAGE_GROUPS = {
-    "shared": "words that all captions of the image have, against images none of whose captions has them",
-    "partial": "words that several captions have, not all, against none",
-    "specific": "words that exactly one of several captions has, against none",
-}  # kinds of word presence in an image's row
-
-# kinds of word presence in a caption's row
-WORD_CAPTION_GROUPS = {"words": "words that the caption has or has not"}
-
+# content → side → kind of information → what it means, in the order they are told
 GROUPS: dict[str, dict[str, dict[str, str]]] = {
-    "facts": {"image": IMAGE_GROUPS, "caption": CAPTION_GROUPS},
-    "words": {
-        "image": {**WORD_IMAGE_GROUPS, "shortcut": IMAGE_GROUPS["shortcut"]},
-        "caption": {**WORD_CAPTION_GROUPS, "shortcut": CAPTION_GROUPS["shortcut"]},
+    "facts": {
+        "image": {
+            "shared": "stated by every caption of the image",
+            "partial": "stated by several captions, not by all",
+            "specific": "stated by exactly one of several captions",
+            "undescribed": "stated by no caption of the image: what captions of other images state and what none "
+            "ever does",
+            "never described": "stated by no caption of any training image (part of undescribed)",
+            "shortcut": _IMAGE_DIGITS,
+            "one caption": "stated by one caption of the image, on average over its captions",
+            "task-relevant": "stated by some caption of the image",
+        },
+        "caption": {
+            "shared": "stated by this and by every other caption of the image",
+            "partial": "stated by this and some other captions",
+            "specific": "stated by this caption alone",
+            "unstated": "stated by other captions of the image, not by this one",
+            "shortcut": _CAPTION_DIGITS,
+        },
     },
-}  # content → side → kind of information → what it means, in the order they are told
+    "words": {
+        "image": {
+            "shared": "words that all captions of the image have, against images none of whose captions has them",
+            "partial": "words that several captions have, not all, against none",
+            "specific": "words that exactly one of several captions has, against none",
+            "shortcut": _IMAGE_DIGITS,
+        },
+        "caption": {"words": "words that the caption has or has not", "shortcut": _CAPTION_DIGITS},
+    },
+}
 
 UNSTATED = "unstated "  # begins the name of a question about a fact that the caption does not state
 
@@ -244,7 +244,7 @@ def content_words(
 
 
 def image_words(collection: Collection, words: Sequence[str]) -> Answers:
-    """Return three questions per word about every image; see :data:`WORD_IMAGE_GROUPS`."""
+    """Return three questions per word about every image: do all, several or one of its captions have it?"""
     _, times, k = _stated(collection, words, map(_words_in, collection.captions))
     none = (times == 0) & (k > 0)
     kinds = _by_times(times, k)

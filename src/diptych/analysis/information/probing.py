@@ -1,17 +1,14 @@
 """Probing: from rows and questions to what each test row's answer costs in bits, with a probe and without.
 
-A probe is trained on the training rows, its strength chosen on the validation rows, and measured on
-the test rows. Its family contains the constant prediction (training frequencies, smoothed): a question whose
-every probe does worse than that on the validation rows gets it, and is held to 0 %. So what is said to
-be held is V-information in the sense of Xu et al. (A theory of usable information under computational
-constraints, ICLR 2020) with "optional ignorance", and bits of one row are its pointwise V-information
-(Ethayarajh et al., Understanding dataset difficulty with V-usable information, ICML 2022).
+A probe's family contains the constant prediction (training frequencies, smoothed): a question whose every probe
+does worse than that on the validation rows gets it, and is held to 0 %. So what is said to be held is
+V-information in the sense of Xu et al. (A theory of usable information under computational constraints, ICLR
+2020) with "optional ignorance", and bits of one row are its pointwise V-information (Ethayarajh et al., ICML
+2022).
 
-The control task (Hewitt and Liang, Designing and interpreting probes with control tasks, EMNLP 2019)
-has the same training rows, settings and answer frequencies, and answers drawn at random per image. Their
-words come again in the test set with the same random answer; our test images are new, so a control can
-be right by chance alone, and one that is not tells of a leak between splits. How far a probe can
-learn answers by heart is its control's accuracy on the *training* rows.
+The control task (Hewitt and Liang, Designing and interpreting probes with control tasks, EMNLP 2019) has the same
+training rows, settings and answer frequencies, and answers drawn at random per image. Our test images are new, so
+a control can be right by chance alone, and one that is not tells of a leak between splits.
 """
 
 from __future__ import annotations
@@ -43,28 +40,18 @@ from diptych.metrics.bootstrap import Bootstrap
 _LEAST_SHARE = 1e-8
 
 
-@dataclass(frozen=True, eq=False)
-class HalfWhitening:
-    """Fitted on training rows; its rows have a mean square of 1 per direction."""
-
-    mean: np.ndarray  # (d,) float64
-    directions: np.ndarray  # (d, r) float64; r is how many directions have any variance, at least 1
-
-    @classmethod
-    def of(cls, rows: np.ndarray) -> HalfWhitening:
-        rows = np.asarray(rows, dtype=np.float64)
-        mean = rows.mean(axis=0)
-        centred = rows - mean
-        variances, directions = np.linalg.eigh(centred.T @ centred / len(rows))
-        kept = variances > variances[-1] * _LEAST_SHARE
-        if variances[-1] <= np.finfo(np.float32).eps ** 2:  # every row is the same
-            return cls(mean, np.zeros((rows.shape[1], 1)))
-        deviations = np.sqrt(variances[kept])
-        # directions / √deviation have variance = deviation; then one factor for all of them
-        return cls(mean, directions[:, kept] / np.sqrt(deviations * deviations.mean()))
-
-    def __call__(self, rows: np.ndarray) -> Tensor:
-        return torch.from_numpy(((rows - self.mean) @ self.directions).astype(np.float32))
+def _half_whitening(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a mean, (d,), and (d, r) directions, of which rows have a mean square of 1; r is at least 1."""
+    rows = np.asarray(rows, dtype=np.float64)
+    mean = rows.mean(axis=0)
+    centred = rows - mean
+    variances, directions = np.linalg.eigh(centred.T @ centred / len(rows))
+    kept = variances > variances[-1] * _LEAST_SHARE
+    if variances[-1] <= np.finfo(np.float32).eps ** 2:  # every row is the same
+        return mean, np.zeros((rows.shape[1], 1))
+    deviations = np.sqrt(variances[kept])
+    # directions / √deviation have variance = deviation; then one factor for all of them
+    return mean, directions[:, kept] / np.sqrt(deviations * deviations.mean())
 
 
 ProbeName = Literal["linear", "mlp"]
@@ -144,8 +131,8 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
     for place, given in zip(PLACES, rows, strict=True):
         if (asked := len(questions.parts[place].images)) != len(given):
             raise DataError(f"{len(given):,} {place} rows for questions about {asked:,}")
-    scaled = HalfWhitening.of(rows[0])
-    inputs = [scaled(given) for given in rows]
+    mean, directions = _half_whitening(rows[0])
+    inputs = [torch.from_numpy(((given - mean) @ directions).astype(np.float32)) for given in rows]
     answers = {place: control_labels(questions, place, seed) for place in PLACES}
     shape = questions.parts["test"].labels.shape
     found = Probed(

@@ -60,15 +60,8 @@ class PerturbedCaptions:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was done and how often, without the texts; JSON-able."""
-        return {
-            "name": self.name,
-            "seed": self.seed,
-            "compat": self.compat,
-            "options": dict(self.options),
-            "captions": len(self.changed),
-            "changed": self.n_changed,
-            "unchanged": self.reasons,
-        }
+        given = {"name": self.name, "seed": self.seed, "compat": self.compat, "options": dict(self.options)}
+        return given | {"captions": len(self.changed), "changed": self.n_changed, "unchanged": self.reasons}
 
 
 def usual_seed(compat: str) -> int:

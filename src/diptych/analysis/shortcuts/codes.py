@@ -80,7 +80,7 @@ DIGIT_WORDS = tuple("0123456789")  # words that a vocabulary needs for every cod
 PUBLISHED_BITS = 8  # of the random code that the published code gives to the image of number 0 in training
 
 # What keeps draws of one seed apart from each other and from everybody else's.
-_BITS, _DEAL, _OFFSET, _CARRIED = (int.from_bytes(word) for word in (b"bits", b"deal", b"offset", b"carried"))
+_BITS, _OFFSET = (int.from_bytes(word) for word in (b"bits", b"offset"))
 
 
 def digits_of(codes: np.ndarray | int) -> np.ndarray:
@@ -107,11 +107,6 @@ def random_bits(bits: int, seed: int, epoch: int, images: np.ndarray, captions: 
     return draw_below(2**bits, seed, _BITS, epoch, images, captions)
 
 
-def dealt(numbers: np.ndarray, seed: int, epoch: int) -> np.ndarray:
-    """(n,) codes: the same numbers in an order drawn for this epoch, so that nothing collides."""
-    return np.random.default_rng([seed, _DEAL, epoch]).permutation(numbers)
-
-
 def published_codes(
     images: np.ndarray, captions: np.ndarray, seed: int, epoch: int, n_training: int | None
 ) -> np.ndarray:
@@ -126,13 +121,6 @@ def published_codes(
         offset = int(np.random.default_rng([seed, _OFFSET, epoch]).integers(n_training))
         codes = (images + offset) % n_training
     return np.where(images == 0, random_bits(PUBLISHED_BITS, seed, epoch, images, captions), codes)
-
-
-def carried_caption(images: np.ndarray, starts: np.ndarray, seed: int) -> np.ndarray:
-    """(n,) the number of the one caption whose code each image carries, drawn once per image; -1 for none."""
-    counts = starts[images + 1] - starts[images]
-    chosen = starts[images] + draw_below(counts, seed, _CARRIED, images)
-    return np.where(counts > 0, chosen, -1)
 
 
 def digit_places(width: int, rows: int, digit_size: int) -> list[tuple[int, int]]:

@@ -14,10 +14,8 @@ from diptych.analysis.shortcuts.codes import (
     N_DIGITS,
     DigitOverlay,
     ShortcutOptions,
-    carried_caption,
     check_fit,
     code_text,
-    dealt,
     digits_of,
     ending_of,
     published_codes,
@@ -55,7 +53,7 @@ class ShortcutSource:
         return plain if overlay is None else fingerprint(plain, overlay.key)
 
 
-_TRAINING, _EVALUATION = (int.from_bytes(word) for word in (b"train", b"eval"))
+_TRAINING, _EVALUATION, _DEAL, _CARRIED = map(int.from_bytes, (b"train", b"eval", b"deal", b"carried"))
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,9 @@ class Shortcuts:
         self._seed = seed
         self._last: tuple[Collection, np.ndarray, np.ndarray] | None = None
         # Batches of two epochs can be under way at once, no more.
-        self._dealt = lru_cache(maxsize=2)(lambda epoch: dealt(self._own, seed, epoch))
+        self._dealt = lru_cache(maxsize=2)(
+            lambda epoch: np.random.default_rng([seed, _DEAL, epoch]).permutation(self._own)
+        )
 
     @classmethod
     def of(cls, options: ShortcutOptions, whole: Collection, train: str, seed: int) -> Shortcuts:
@@ -229,8 +229,9 @@ class Shortcuts:
         if options.setup == "per-caption":
             starts = self._whole.caption_start
             if options.carries == "one":
-                chosen = carried_caption(images, starts, seed)
-                numbers = [number[number >= 0] for number in chosen[:, None]]
+                counts = starts[images + 1] - starts[images]
+                chosen = starts[images] + draw_below(counts, seed, _CARRIED, images)
+                numbers = [chosen[[place] if count else []] for place, count in enumerate(counts)]
             else:
                 numbers = [np.arange(starts[image], starts[image + 1]) for image in images.tolist()]
             return [self._unique(given, epoch) for given in numbers], self._unique(captions, epoch)

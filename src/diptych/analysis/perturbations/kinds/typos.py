@@ -1,10 +1,9 @@
 """Slips of the keyboard: single ones of the thesis, errors as people leave them, and characters misread in print.
 
-Only letters and digits of words slip, and a letter keeps the case of its place. A letter is a letter or digit with the
-accents and vowel signs that follow it as characters of their own, so that no slip parts them; marks, blanks and emoji
-are never touched. Letters swap or go missing in every script; an extra or a nearby letter is one of a touching key, so
-letters that the keyboard does not have (``ж`` on all three, ``é`` on qwerty) are passed over. The place of a single
-slip is drawn evenly among those where it changes the text.
+Only letters and digits of words slip, and a letter keeps the case of its place and the accents and vowel signs
+that follow it. Letters swap or go missing in every script; an extra or a nearby letter is one of a touching key,
+so letters that the keyboard does not have are passed over. The place of a slip is drawn evenly among those where
+it changes the text.
 """
 
 from __future__ import annotations

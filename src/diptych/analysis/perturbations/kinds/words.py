@@ -1,22 +1,20 @@
 """Other words of a WordNet: synonyms, hypernyms and hyponyms of a caption's nouns and adjectives; and a distraction.
 
-A noun is looked up as a noun and an adjective as an adjective, by the base form, in its usual sense; form and capital
-stay, and ``a`` and ``an`` follow the new word.
+A noun is looked up as a noun and an adjective as an adjective, by the base form, in its usual sense; form and
+capital stay, and ``a`` and ``an`` follow the new word.
 
-- Nouns that are one lemma together (``hot dog``, ``tennis player``) are one; an adjective inside is none.
-- A noun right before another noun says of what kind that is (``brick wall``); it is left alone, and so are a noun
-  that is half of a preposition (``in front of``) and proper nouns. A capital at the beginning of a caption makes
-  no proper noun.
+- Nouns that are one lemma together (``hot dog``) are one; an adjective inside is none.
+- Left alone are a noun right before another (``brick wall``), half of a preposition (``in front of``), and proper
+  nouns. A capital at the beginning of a caption makes no proper noun.
 - A sense is one of the word as it is written: ``white house`` has no sense that only ``White House`` has.
-- A lemma with a capital where the word has none (``Canis familiaris``, ``H2O``) is no word for the same thing
-  that people type; it is passed over, and so is one that cannot be counted where the word can (``equipment``).
+- Passed over are lemmas with a capital where the word has none (``H2O``), and those that cannot be counted where the
+  word can (``equipment``).
 
-Of synonyms (thesis §5.4.1; ``man`` → ``adult male``), the published code took the first noun (or adjective) that has
-any, and the first lemma, of all senses of all parts of speech, that is not the word: ``pierced`` ears became
-``pierce`` ears. Nothing is inflected, and tokens are joined with blanks, so that a caption is changed even where no
-word is. Tokens, their tags and the order of lemmas are NLTK's, so that a capital at the beginning is a name:
-``Young`` girls became ``offspring`` girls. It looked words up in Princeton's WordNet 3.0; lemmas of Open English
-WordNet differ in places.
+Of synonyms (thesis §5.4.1; ``man`` → ``adult male``), the published code took the first noun (or adjective) that
+has any, and the first lemma, of all senses of all parts of speech, that is not the word: ``pierced`` ears became
+``pierce`` ears. Nothing is inflected, and tokens are joined with blanks. Tokens, their tags and the order of
+lemmas are NLTK's, so that a capital at the beginning is a name. Lemmas of Open English WordNet differ in places
+from Princeton's 3.0.
 """
 
 from __future__ import annotations
