@@ -29,10 +29,7 @@ class Aggregate:
         return float(np.mean(values))
 
     def resampled(self, values: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return (samples,) statistics of samples with cluster c ``weights[s, c]`` times; NaN without a query.
-
-        ``cluster`` is (n,) the cluster of each query.
-        """
+        """Return (samples,) statistics with cluster c ``weights[s, c]`` times; NaN of a sample without a query."""
         size = weights.shape[1]
         sums = weights @ np.bincount(cluster, weights=values, minlength=size)
         counts = weights @ np.bincount(cluster, minlength=size).astype(np.float64)
@@ -41,33 +38,24 @@ class Aggregate:
 
 
 class Median(Aggregate):
-    name = "median"
+    """The median, or with ``floor`` the published median rank: ``floor(median(rank counted from 0)) + 1``."""
+
+    def __init__(self, floor: bool = False) -> None:
+        self.name = "floor of the median" if floor else "median"
+        self._rounded = np.floor if floor else np.asarray
 
     def of(self, values: np.ndarray) -> float:
-        return float(np.median(values))
+        return float(self._rounded(np.median(values)))
 
     def resampled(self, values: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> np.ndarray:
         order = np.argsort(values, kind="stable")
         ordered, below = values[order], np.cumsum(weights[:, cluster[order]], axis=1)
         count = below[:, -1]
         middle = [ordered[(below > (half // 2)[:, None]).argmax(axis=1)] for half in (count - 1, count)]
-        return np.where(count == 0, np.nan, (middle[0] + middle[1]) / 2)
+        return np.where(count == 0, np.nan, self._rounded((middle[0] + middle[1]) / 2))
 
 
-class FloorMedian(Median):
-    """The published median rank: ``floor(median(rank counted from 0)) + 1``."""
-
-    name = "floor of the median"
-
-    def of(self, values: np.ndarray) -> float:
-        return float(np.floor(super().of(values)))
-
-    def resampled(self, values: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        floors: np.ndarray = np.floor(super().resampled(values, cluster, weights))
-        return floors
-
-
-MEAN, MEDIAN, FLOOR_MEDIAN = Aggregate(), Median(), FloorMedian()
+MEAN, MEDIAN, FLOOR_MEDIAN = Aggregate(), Median(), Median(floor=True)
 
 
 @dataclass(frozen=True)

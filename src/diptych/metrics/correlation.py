@@ -90,10 +90,7 @@ def _resampled(x: np.ndarray, y: np.ndarray, of: np.ndarray, size: int, how: Boo
 def weighted_correlations(
     x: np.ndarray, y: np.ndarray, cluster: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Return (samples, 4) coefficients, every entry occurring as often as its cluster; NaN for a constant list.
-
-    ``weights`` are (samples, n_clusters) int64, ``cluster`` (n,) from 0.
-    """
+    """Return (samples, 4) coefficients by (samples, n_clusters) int64 ``weights``; NaN for a constant list."""
     x_levels, x_of = np.unique(x, return_inverse=True)
     y_levels, y_of = np.unique(y, return_inverse=True)
     order = np.argsort(x_of, kind="stable")

@@ -187,11 +187,11 @@ def _homes(given: object | None, t2i: Positives) -> np.ndarray:
         home = np.full(t2i.n_queries, -1, dtype=np.int64)
         has = t2i.counts > 0
         home[has] = t2i.rows[t2i.start[:-1][has]]
-        return _frozen(home)
-    home = _as_rows("text_image", given)
-    if len(home) != t2i.n_queries:
-        raise DataError(f"ground truth: text_image has {len(home)} entries for {t2i.n_queries} texts")
-    _as_rows("text_image", home[home != -1], t2i.gallery)
+    else:
+        home = _as_rows("text_image", given)
+        if len(home) != t2i.n_queries:
+            raise DataError(f"ground truth: text_image has {len(home)} entries for {t2i.n_queries} texts")
+        _as_rows("text_image", home[home != -1], t2i.gallery)
     return _frozen(home)
 
 

@@ -329,10 +329,7 @@ def discounted_gain(gains: np.ndarray, best: np.ndarray | None = None) -> np.nda
 
 
 def normalised_gain(gains: np.ndarray, best: np.ndarray | None) -> np.ndarray:
-    """Return (n,) discounted gain over the greatest that any order reaches, in [0, 1]; 0 where that is 0.
-
-    ``best`` are (n, places) the greatest gains there are, descending.
-    """
+    """Return (n,) discounted gain over that of the (n, places) ``best`` gains, descending; 0 where that is 0."""
     assert best is not None
     most = discounted_gain(best)
     ratio = np.divide(discounted_gain(gains), most, out=np.zeros(len(most)), where=most > 0)

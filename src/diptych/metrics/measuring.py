@@ -78,11 +78,7 @@ class Measure(DeclaredMeasure):
         return self.per_query(groups, self.cutoff)
 
     def chance(self, relevant: np.ndarray, gallery: int, ranked: int | None = None) -> float:
-        """Return the exact expectation when every order of the gallery is equally likely.
-
-        ``relevant`` are (n_queries,) positives of each query; of a gallery, ``ranked`` items drawn at random are
-        ranked.
-        """
+        """Return the exact expectation of a random order of ``ranked`` random items, by (n_queries,) positives."""
         ranked = gallery if ranked is None else min(ranked, gallery)
         if self.chance_of is not None:
             return self.chance_of(relevant, gallery, ranked)
@@ -112,10 +108,7 @@ def _drawn_positives(relevant: int, gallery: int, ranked: int) -> np.ndarray:
 def _truncated_chance(
     values: Callable[[TieGroups], np.ndarray], kinds: np.ndarray, gallery: int, ranked: int
 ) -> np.ndarray:
-    """Return (n,) expectations for numbers of positives when random items are ranked, in a random order.
-
-    However many of a query's positives are drawn lie anywhere among the ranked; the others are unranked.
-    """
+    """Return (n,) expectations for numbers of positives, which lie anywhere among those that are ranked."""
     chances = [_drawn_positives(int(kind), gallery, ranked) for kind in kinds]
     kind = np.repeat(np.arange(len(kinds)), [len(part) for part in chances])
     drawn = np.concatenate([np.arange(len(part)) for part in chances])

@@ -123,10 +123,7 @@ def shares_of(differences: np.ndarray, cluster: np.ndarray, clusters: int) -> Sh
 
 
 def t_test(folds: Sequence[Shares]) -> float | None:
-    """Return the two-sided p-value of the mean over folds of a difference.
-
-    None of fewer than two clusters in a fold, or of one and the same difference, not 0, in every cluster.
-    """
+    """Return the two-sided p-value of the mean over folds; None of fewer than two clusters, or if all are equal."""
     from scipy.special import stdtr
 
     difference = sum(fold.difference for fold in folds) / len(folds)
@@ -146,11 +143,9 @@ def t_test(folds: Sequence[Shares]) -> float | None:
 
 
 def sign_flip_tests(parts: np.ndarray, flips: int, seed: int) -> np.ndarray:
-    """Return two-sided p-values: how often a difference as large comes of swapping the two runs at random.
+    """Return two-sided p-values of swapping the two runs at random, cluster by cluster, all differences at once.
 
-    Each cluster's values are swapped or not, by a fair coin, for all differences at once. ``parts`` are
-    (clusters, n) what each cluster adds to each of n differences. Of random swaps the one that was observed is
-    counted in.
+    ``parts`` are (clusters, n) what each cluster adds to each of n differences.
     """
     clusters, random = len(parts), np.random.default_rng(seed)
     exact = clusters < 63 and 2**clusters <= flips  # every assignment of signs, the observed one among them

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,8 @@ class ScoreSource(ABC):
 class DenseRows(ScoreSource):
     """Two matrices of float32 rows, (n, d) and (m, d), possibly memory-mapped; checked once."""
 
+    unit = False  # rows are divided by their length first
+
     def __init__(
         self,
         images: np.ndarray,
@@ -77,17 +80,17 @@ class DenseRows(ScoreSource):
                 f"image rows have width {images.shape[1]}, text rows {texts.shape[1]}",
                 "evaluate images and texts that the same model encoded",
             )
-        self._hold(images, texts, *norms)
-
-    def _hold(self, images: np.ndarray, texts: np.ndarray, *norms: np.ndarray) -> None:
-        self.images, self.texts = images, texts
+        self.images, self.texts = (cosine_rows(rows) if self.unit else rows for rows in (images, texts))
+        if self.images is not images or self.texts is not texts:
+            norms = check_rows(self.images, "image"), check_rows(self.texts, "text")
         self.shape = len(images), len(texts)
-        self._norms = dict(zip(("i2t", "t2i"), norms, strict=True))
+        self._norms = {"i2t": norms[0], "t2i": norms[1]}
 
     def part(self, images: Rows, texts: Rows) -> DenseRows:
-        found = object.__new__(type(self))
-        norms = self._norms["i2t"][images], self._norms["t2i"][texts]
-        found._hold(self.images[images], self.texts[texts], *norms)
+        found = copy(self)
+        found.images, found.texts = self.images[images], self.texts[texts]
+        found.shape = len(found.images), len(found.texts)
+        found._norms = {"i2t": self._norms["i2t"][images], "t2i": self._norms["t2i"][texts]}
         return found
 
 
@@ -141,18 +144,7 @@ class CosineRows(RowProducts):
     """Cosines: inner products of the rows divided by their length; unit rows are used as they are."""
 
     similarity = "cosine"
-
-    def __init__(
-        self,
-        images: np.ndarray,
-        texts: np.ndarray,
-        image_ids: Sequence[str] | None = None,
-        text_ids: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(images, texts, image_ids, text_ids)
-        unit = cosine_rows(self.images), cosine_rows(self.texts)
-        if unit[0] is not self.images or unit[1] is not self.texts:
-            super().__init__(*unit)
+    unit = True
 
     def cosines(self) -> ScoreSource | None:
         return self
@@ -241,7 +233,7 @@ class GivenScores(ScoreSource):
         return f"the given scores lie between {low:g} and {high:g}"
 
     def part(self, images: Rows, texts: Rows) -> GivenScores:
-        found = object.__new__(GivenScores)
+        found = copy(self)
         found.scores = self.scores[images][:, texts]
         found.shape = found.scores.shape
         return found

@@ -25,10 +25,7 @@ _MOST_ADDENDS = 255  # so many ones fit into one byte
 
 
 def count_rows(mask: np.ndarray) -> np.ndarray:
-    """Count the true entries per row of a C-contiguous boolean matrix whose width is a multiple of eight.
-
-    Eight bytes are added at a time as a 64-bit word: 15 times faster than ``np.count_nonzero(mask, axis=1)``.
-    """
+    """Count per row, a multiple of eight bytes wide: 15 times faster than ``np.count_nonzero(mask, axis=1)``."""
     words = mask.view(np.uint64)
     counts = np.zeros(len(mask), dtype=np.int64)
     for begin in range(0, words.shape[1], _MOST_ADDENDS):

@@ -47,13 +47,9 @@ class Firsts:
     def place(self) -> np.ndarray:
         return places(np.diff(self.start))
 
-    def taken(self, some: np.ndarray) -> Firsts:
-        if len(some) == len(self.queries):
-            return self
-        inside = np.zeros(len(self.queries), dtype=bool)
-        inside[some] = True
-        entries, start = inside[self.local], starts(np.diff(self.start)[some])
-        return Firsts(self.queries[some], start, self.rows[entries], self.scores[entries])
+    def taken(self, inside: np.ndarray) -> Firsts:
+        entries, start = inside[self.local], starts(np.diff(self.start)[inside])
+        return Firsts(self.queries[inside], start, self.rows[entries], self.scores[entries])
 
 
 def top_k(
@@ -133,7 +129,7 @@ def first_places(
         if candidates.shape[1] < scored.gallery:
             # What was left out scores at most `worst` + band; only if that is less is nothing as good.
             unsure = ~(worst < last - band[here])
-        yield found.taken(np.flatnonzero(~unsure))
+        yield found.taken(~unsure) if unsure.any() else found
         again = np.flatnonzero(unsure) + here.start
         for run in np.split(again, np.flatnonzero(np.diff(again) > 1) + 1):
             if len(run):

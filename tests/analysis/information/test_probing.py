@@ -176,7 +176,7 @@ def test_the_path_takes_the_best_penalty_of_each_question():
     more_rows, more_labels = data(400, seed=1)
     each = {penalty: Regressions((), N_CLASSES, rows.shape[1]) for penalty in (None, *PENALTIES)}
     chosen, *_ = (
-        probes.fit(rows, labels, more_rows, more_labels, penalty and torch.full((4,), penalty))
+        probes.fit((rows, labels), (more_rows, more_labels), penalty and torch.full((4,), penalty))
         for penalty, probes in each.items()
     )
     found, *costs = (probes.cross_entropy(more_rows, more_labels) for probes in each.values())

@@ -153,10 +153,7 @@ def effects_of(sides: Sequence[Side], is_paired: bool, how: Bootstrap) -> list[d
 
 
 def _statistics(tables: Sequence[np.ndarray], delta: np.ndarray) -> dict[str, np.ndarray]:
-    """Return statistics of sums: counts, values, squares and placements of both, and four of paired images.
-
-    ``delta`` is δ of all captions: resampled, it moves with the placements of both (Hájek's projection).
-    """
+    """Return statistics of sums; ``delta``, of all captions, moves with both placements (Hájek's projection)."""
     (counts, sums, squares, placed), (counts_2, sums_2, squares_2, placed_2) = tables[:4], tables[4:8]
     mean, mean_2 = divided(sums, counts), divided(sums_2, counts_2)
     freedom, freedom_2 = np.maximum(counts - 1, 0), np.maximum(counts_2 - 1, 0)
@@ -177,10 +174,7 @@ def _statistics(tables: Sequence[np.ndarray], delta: np.ndarray) -> dict[str, np
 
 
 def paired_p(sides: Sequence[Side], flips: int, seed: int) -> list[float | None]:
-    """Return p-values of sign flips: an image's values of both collections are swapped or not.
-
-    Values count from the mean of both, or an image with more captions in one would seem to differ by their length.
-    """
+    """Return p-values of sign flips of images, whose values count from the mean of both collections."""
     totals = [side.sums.counts.sum(axis=0) for side in sides]
     mean = divided(sum(side.sums.sums.sum(axis=0) for side in sides), totals[0] + totals[1])
     before, after = (

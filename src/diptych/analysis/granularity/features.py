@@ -32,9 +32,7 @@ class Lexicon:
         self._language = language
         # Bounded, for a million captions have as many misspellings; per object, so that it goes with it.
         self.usual_sense = lru_cache(_REMEMBERED)(self._usual_sense)
-        # the least depth of each synset of a word, whatever its part of speech; none where it is unknown
         self.least_depths = lru_cache(_REMEMBERED)(self._least_depths)
-        # every lemma of every synset of a word, in small letters, itself among them
         self.synonyms = lru_cache(_REMEMBERED)(self._synonyms)
 
     @property
@@ -270,9 +268,8 @@ def _quantifiers(caption: Caption, lexicon: Lexicon) -> float:
 # How long captions are: in characters, and in words.
 #
 # The thesis defines "caption length" as the count of characters and, two sentences on, as that of words; the numbers
-# of its Table 5.1 are characters, those of the file with blanks and marks. Its words lie between single blanks: a
-# blank at the end of a caption, which every seventh of COCO's must have had for the printed 10.59, counts as one more
-# word, and so does the blank before a full stop in Flickr30k's.
+# of its Table 5.1 are characters. Its words lie between single blanks: a blank at the end of a caption, which every
+# seventh of COCO's must have had for the printed 10.59, counts as one more word.
 _feature(
     "characters",
     "characters, marks included, with one blank between words and none around them",

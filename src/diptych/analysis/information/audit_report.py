@@ -45,11 +45,7 @@ class Held:
 def held_of(
     there: np.ndarray, left: np.ndarray, answers: np.ndarray, images: np.ndarray, bootstrap: Bootstrap
 ) -> list[Held | None]:
-    """Return what is held of groups of answers, on the same resamples of images; None where a group has no bits.
-
-    ``there`` are (n, groups) bits of each row's answers without a probe, ``left`` with it, ``answers`` (groups,)
-    weights.
-    """
+    """Return what is held per group, on the same resamples of images, from (n, groups) bits; None without bits."""
     _, cluster = np.unique(images, return_inverse=True)
     sums = np.zeros((2, int(cluster.max(initial=-1)) + 1, there.shape[1]))
     np.add.at(sums[0], cluster, there)

@@ -84,18 +84,14 @@ PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
 _IN_VAIN = 2
 
 
+Asked = tuple[Tensor, Tensor]  # (n, d) rows, and (n, q) labels that are negative where a row is not asked
+
+
 class Probes(ABC):
     """Probes of questions that the same rows are asked, fitted together."""
 
     @abstractmethod
-    def fit(
-        self,
-        rows: Tensor,
-        labels: Tensor,
-        validation_rows: Tensor,
-        validation_labels: Tensor,
-        settings: Tensor | None = None,
-    ) -> Tensor:
+    def fit(self, train: Asked, validation: Asked, settings: Tensor | None = None) -> Tensor:
         """Fit each question with its setting, (q,), or the best one on validation rows; return them."""
 
     @abstractmethod
@@ -121,15 +117,8 @@ class Regressions(Probes):
         found = self.log_probabilities(rows)
         return self.heads.of_labels(found, labels), self.heads.most_probable(found)
 
-    def fit(
-        self,
-        rows: Tensor,
-        labels: Tensor,
-        validation_rows: Tensor,
-        validation_labels: Tensor,
-        settings: Tensor | None = None,
-    ) -> Tensor:
-        heads = self.heads
+    def fit(self, train: Asked, validation: Asked, settings: Tensor | None = None) -> Tensor:
+        heads, (rows, labels) = self.heads, train
         if settings is not None:
             self.weights = fit_linear(rows, labels, heads, settings)
             return settings
@@ -145,7 +134,7 @@ class Regressions(Probes):
             penalties = torch.full((len(on_path),), penalty)
             part.weights = fit_linear(rows, labels[:, on_path], part.heads, penalties, weights[:, columns])
             weights[:, columns] = part.weights
-            cost = part.cross_entropy(validation_rows, validation_labels[:, on_path])
+            cost = part.cross_entropy(validation[0], validation[1][:, on_path])
             better = cost < best[on_path]
             best[on_path[better]] = cost[better]
             chosen[on_path[better]] = penalty
@@ -299,15 +288,9 @@ class Perceptrons(Probes):
                 answers.append(found.argmax(dim=2).T)
         return torch.cat(costs), torch.cat(answers)
 
-    def fit(
-        self,
-        rows: Tensor,
-        labels: Tensor,
-        validation_rows: Tensor,
-        validation_labels: Tensor,
-        settings: Tensor | None = None,
-    ) -> Tensor:
+    def fit(self, train: Asked, validation: Asked, settings: Tensor | None = None) -> Tensor:
         """Train with AdamW; it ends early when several epochs helped no question."""
+        rows, labels = train
         # of few rows, more and smaller batches: at least eight steps an epoch
         batch = max(16, min(_BATCH, len(rows) // 8))
         kept = [one.clone() for one in self.weights]
@@ -329,7 +312,7 @@ class Perceptrons(Probes):
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
             if settings is None:
-                found = self.cross_entropy(validation_rows, validation_labels)
+                found = self.cross_entropy(*validation)
                 better = found < best
                 best = torch.where(better, found, best)
             else:

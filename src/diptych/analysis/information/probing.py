@@ -33,8 +33,7 @@ from diptych.metrics.bootstrap import Bootstrap
 #
 # A penalty on a probe's weights makes directions of little variance expensive, and what a contrastive loss suppresses
 # is in just those; rows whitened wholly make noise as cheap as signal. Halfway (each direction divided by the square
-# root of its deviation) a linear probe finds as much on validation rows as with either, or more, and is solved several
-# times faster than with rows as they are. The functions that a probe can express are the same in all three.
+# root of its deviation) a linear probe finds as much as with either, or more, and is solved several times faster.
 
 # A direction with less than this share of the largest variance is rounding error and is left out
 _LEAST_SHARE = 1e-8
@@ -151,11 +150,11 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
         drawn = [torch.from_numpy(answers[place][:, columns]) for place in PLACES]
         drawn[0] = drawn[0][torch.from_numpy(chosen)]
         fitted, control = (kind(part.keys, part.n_classes, used[0].shape[1], seed) for _ in range(2))
-        chosen_settings = fitted.fit(used[0], own[0], used[1], own[1])
+        chosen_settings = fitted.fit((used[0], own[0]), (used[1], own[1]))
         validation = part.parts["validation"].labels
         bits = constant_bits(part, validation).sum(axis=0) / (validation != NOT_ASKED).sum(axis=0)
         constant = fitted.cross_entropy(used[1], own[1]) >= torch.from_numpy(bits * np.log(2)).float()
-        control.fit(used[0], drawn[0], used[1], drawn[1], chosen_settings)
+        control.fit((used[0], drawn[0]), (used[1], drawn[1]), chosen_settings)
         found.settings[columns] = settings = torch.where(constant, 0, chosen_settings).numpy()
         for bits, right, probed, labels in (
             (found.bits, found.right, fitted, own[2]),

@@ -96,10 +96,7 @@ def registering(
 
 
 def choose_perturbations(names: Iterable[str]) -> list[Perturbation]:
-    """Return what ``names`` ask for, in the order of :data:`GROUPS`, each once.
-
-    Names are of perturbations or groups; or ``text``, ``pictures``, ``thesis`` (its thirteen) or ``all``.
-    """
+    """Return what ``names`` (of perturbations, groups, or text, thesis, all) ask for, each once, by group."""
     order = list(GROUPS)
     every = sorted(PERTURBATIONS, key=lambda one: (order.index(one.group), one.name))
     text = [one for one in every if isinstance(one, TextPerturbation)]

@@ -112,11 +112,7 @@ def close(caption: Caption, place: int, other: int) -> bool:
 
 
 def finite_verbs(caption: Caption, tags: Sequence[str]) -> list[int]:
-    """The places of verbs that agree with a subject, and of modal verbs.
-
-    Of verbs in the past only ``was`` and ``were``: a tagger mistakes participles. A form for several is one only
-    where something before it can be several.
-    """
+    """The places of verbs that agree with a subject; of those in the past only ``was`` and ``were`` are sure."""
     found, several = [], False
     for place, tag in enumerate(tags):
         several = several or tag in _SEVERAL_TAGS

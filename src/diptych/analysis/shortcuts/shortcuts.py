@@ -29,6 +29,8 @@ from diptych.core.fingerprint import fingerprint
 from diptych.data.batches import Batch
 from diptych.data.collection import Collection
 from diptych.data.images import Overlay, OverlaySource
+from diptych.metrics.ground_truth import places_of
+from diptych.metrics.runs import places
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -78,11 +80,7 @@ class Shortcuts:
 
     @classmethod
     def of(cls, options: ShortcutOptions, whole: Collection, train: str, seed: int) -> Shortcuts:
-        """Return the shortcuts that a recipe asks for.
-
-        An image's number is its row in ``whole``, which holds all splits, and so is a caption's; the seed is of
-        codes that are drawn, and of which picture shows a digit.
-        """
+        """Return a recipe's shortcuts; numbers are rows in ``whole``, which holds all splits."""
         what = "captions" if options.setup == "per-caption" else "images"
         tuples = whole.n_captions if what == "captions" else whole.n_images
         if options.setup not in ("none", "bits") and tuples > N_CODES:
@@ -250,14 +248,14 @@ class Shortcuts:
         if epoch is None or not self.options.shuffled:
             return numbers
         own = self._own
-        places = np.minimum(np.searchsorted(own, numbers), len(own) - 1)
-        if np.any(own[places] != numbers):
+        place, known = places_of(own, numbers)
+        if not known.all():
             raise MismatchError(
                 f"a batch holds what is not in split {self._train!r}, among whose {len(own):,} numbers "
                 "codes are dealt",
                 "take batches of that split",
             )
-        codes: np.ndarray = self._dealt(epoch)[places]
+        codes: np.ndarray = self._dealt(epoch)[place]
         return codes
 
     @cached_property
@@ -283,7 +281,7 @@ class Shortcuts:
         counts = np.array([len(codes) for codes in carried], dtype=np.int64)
         ends = np.cumsum(counts)
         owner = np.repeat(np.arange(len(carried)), counts)
-        row = np.arange(len(owner)) - (ends - counts)[owner]
+        row = places(counts)
         digits = digits_of(np.concatenate([np.empty(0, dtype=np.int64), *carried]))
         pictures = draw_below(
             drawn.images.counts[digits],

@@ -85,10 +85,7 @@ def _blurred(picture: Image, draws: Draws, options: Any) -> Image:
     le=255,
 )
 def _lit(picture: Image, draws: Draws, options: Any) -> Image:
-    """Multiply values as exposure does it, so that half of the images become darker; the factors are ours.
-
-    Hendrycks and Dietterich add to the value of every pixel, which makes all images brighter and black ones grey.
-    """
+    """Multiply as exposure does; Hendrycks and Dietterich add, which makes all brighter and black ones grey."""
     factor = draws.choice((1 / options.factor, options.factor))
     values = [min(255, round(value * factor)) for value in range(256)]
     return picture.point(values * 3)
