@@ -94,11 +94,7 @@ class GroundTruth:
     def from_pairs(
         cls, images: object, texts: object, n_images: int, n_texts: int, text_image: object | None = None
     ) -> GroundTruth:
-        """Return that of relevant pairs, (n_pairs,) image rows and text rows; a pair given twice counts once.
-
-        ``text_image`` is (n_texts,) the image each text was written for, -1 for none; without it, the first
-        relevant image.
-        """
+        """Return that of (n_pairs,) image and text rows; ``text_image`` is by default the first relevant image."""
         pairs = images, texts
         return cls.from_directions(pairs, pairs, n_images, n_texts, text_image=text_image)
 

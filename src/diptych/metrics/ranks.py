@@ -155,10 +155,7 @@ TIE_RULES: tuple[TieRule, ...] = get_args(TieRule)
 
 @dataclass(frozen=True, eq=False)
 class TieGroups:
-    """Sets of neighbours in a ranking whose order is open, each with at least one positive.
-
-    A rule that decides every order gives groups of one positive and no negative.
-    """
+    """Neighbours in a ranking whose order is open, a positive among them; it alone where a rule decides."""
 
     query: np.ndarray  # (g,) the query of each group; ascending, best group first within a query
     before: np.ndarray  # items of the gallery that certainly come before the group
