@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import logging
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -20,29 +22,24 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from diptych.core.errors import UsageError
+from diptych.core.errors import MismatchError, UsageError
 from diptych.core.options import Options
 from diptych.data.vocabulary import PADDING, UNKNOWN, Vocabulary, first_words
-from diptych.encoders.tower import TokenInputs, Tower, needs_head, text_head, word_embedding
+from diptych.data.word_vectors import read_word_vectors, row_of
+from diptych.encoders.tower import TokenInputs, Tower, needs_head, text_head
 
 logger = logging.getLogger(__name__)
 
 
 class WordTowerConfig(Options):
-    """What towers of words have in common.
-
-    Attributes:
-        word_vector_scale: ``matched`` scales the file as a whole to the spread of fresh embeddings;
-            ``given`` takes it as it is and draws all other words from N(0, 1), as published.
-        word_vector_lookup: ``published`` looks for a word that is not in the file without hyphens, dots and
-            apostrophes, and before a slash.
-        head: ``none`` takes the state as it is (VSE++), ``linear`` and ``mlp`` put a head on it.
-    """
+    """Options of both towers of words."""
 
     word_vectors: str | None = None  # an .npz file with words and vectors that word embeddings start from
+    # matched: scaled as a whole to the spread of fresh embeddings; given: as it is, all other words from N(0, 1)
     word_vector_scale: Literal["matched", "given"] = "matched"
+    # published: a word that is not there is looked for without hyphens, dots, apostrophes, and before a slash
     word_vector_lookup: Literal["exact", "published"] = "exact"
-    head: Literal["none", "linear", "mlp"] = "none"
+    head: Literal["none", "linear", "mlp"] = "none"  # none: the state as it is (VSE++)
     hidden: int = Field(1024, ge=1)  # width of the MLP head's hidden layer
     bias: bool = True  # whether the head's layers have one
     batch_norm: bool = False  # normalise the head's output over the batch, before unit length
@@ -54,23 +51,62 @@ class WordTowerConfig(Options):
 
 
 class CaptionTowerConfig(WordTowerConfig):
-    """What a caption tower is made of.
-
-    Attributes:
-        hidden_state: length of the GRU's state (both directions together); the shared space's width when
-            not given.
-        compat: ``last-token`` gathers both directions at the last token, as published.
-    """
+    """Options of a caption tower."""
 
     kind: Literal["gru"] = "gru"
     word_width: int = Field(300, ge=1)
     bidirectional: bool = False  # read captions in both directions, half the state each
     layers: int = Field(1, ge=1)  # GRU layers
-    hidden_state: int | None = Field(None, ge=2)
-    pool: Literal["last", "mean", "max"] = "last"  # last, mean or max over tokens
+    hidden_state: int | None = Field(
+        None, ge=2
+    )  # of both directions together; None: the shared space's width
+    pool: Literal["last", "mean", "max"] = "last"  # over tokens
     word_dropout: float = Field(0.0, ge=0, lt=1)  # probability that a word becomes <unk>, in training
     max_tokens: int = Field(100, ge=3)  # longer captions are cut, start and end included
-    compat: Literal["none", "last-token"] = "none"
+    compat: Literal["none", "last-token"] = (
+        "none"  # last-token: both directions at the last token, as published
+    )
+
+
+class WordTower(Tower):
+    """Token ids to unit rows: word embeddings, what subclasses read them with, and a head."""
+
+    def __init__(
+        self, config: Any, width: int, vocabulary: Vocabulary, load_weights: bool = True, **ends: Any
+    ) -> None:
+        super().__init__(width, **ends)
+        self.config = config
+        self.vocabulary = vocabulary
+        self.word_width: int = config.word_width or self.base
+        self.embed = nn.Embedding(len(vocabulary), self.word_width)
+        nn.init.uniform_(self.embed.weight, -0.1, 0.1)
+        if config.word_vectors is not None and load_weights:
+            self._start_from(Path(config.word_vectors))
+        state, key = self._add_layers()
+        self.dropout = nn.Dropout(config.dropout)
+        self.head = text_head(config, state, self.base, config.hidden, key)
+
+    @abstractmethod
+    def _add_layers(self) -> tuple[int, str]:
+        """Add the layers between words and head; return the width of what they give, and the option that sets it."""
+
+    @torch.no_grad()
+    def _start_from(self, file: Path) -> None:
+        known, vectors = read_word_vectors(file, "model.text.word_vectors in the recipe")
+        if vectors.shape[1] > self.word_width:
+            raise MismatchError(
+                f"word vectors of shape {vectors.shape} do not fit word_width {self.word_width}",
+                f"set model.text.word_width to at least {vectors.shape[-1]}",
+            )
+        weight = self.embed.weight
+        spread = float(weight.std()) / max(float(vectors.std()), 1e-12)
+        if self.config.word_vector_scale == "given":
+            nn.init.normal_(weight)
+            spread = 1.0
+        for number, word in enumerate(self.vocabulary.entries):
+            row = row_of(word, known, self.config.word_vector_lookup == "published")
+            if row is not None:
+                weight[number, : vectors.shape[1]] = torch.from_numpy(vectors[row] * spread)
 
 
 _PUBLISHED = {"fc.projector.0.": "head.1.", "fc.projector.2.": "head.4.", "bn.": "head.5."}
@@ -80,29 +116,15 @@ def _renamed(name: str) -> str:
     return next((new + name[len(old) :] for old, new in _PUBLISHED.items() if name.startswith(old)), name)
 
 
-class CaptionTower(Tower):
-    """Token ids to unit rows."""
+class CaptionTower(WordTower):
+    """A GRU over the words."""
 
-    def __init__(
-        self,
-        config: CaptionTowerConfig,
-        width: int,
-        vocabulary: Vocabulary,
-        load_weights: bool = True,
-        **ends: Any,
-    ) -> None:
-        super().__init__(width, **ends)
-        self.config = config
-        self.vocabulary = vocabulary
-        state = config.hidden_state or self.base
-        if config.head == "none" and state != self.base:
-            raise UsageError(
-                f"hidden_state {state} differs from the shared width {self.base} and there is no head",
-                "set model.text.head = 'linear', or leave hidden_state out",
-            )
+    config: CaptionTowerConfig
+
+    def _add_layers(self) -> tuple[int, str]:
+        config, state = self.config, self.config.hidden_state or self.base
         if config.bidirectional and state % 2:
             raise UsageError(f"hidden_state {state} is odd", "two directions share it evenly")
-        self.embed = word_embedding(vocabulary, config.word_width, config, load_weights)
         self.rnn = nn.GRU(
             config.word_width,
             state // (2 if config.bidirectional else 1),
@@ -111,8 +133,7 @@ class CaptionTower(Tower):
             dropout=config.dropout if config.layers > 1 else 0.0,
             batch_first=True,
         )
-        self.dropout = nn.Dropout(config.dropout)
-        self.head = text_head(config, state, self.base, config.hidden)
+        return state, "hidden_state"
 
     def inputs(self, texts: Sequence[str]) -> TokenInputs:
         """Return ``texts`` as token ids, ready to be batched; those that reach the limit are counted and logged."""
@@ -124,7 +145,7 @@ class CaptionTower(Tower):
         return inputs
 
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
-        """Return texts with their endings: :meth:`inputs` makes the tokens of them that ``batch`` makes of both."""
+        """Return texts with their endings, of which :meth:`inputs` makes the tokens that ``batch`` makes of both."""
         cut = 0
         ended = list(texts)
         for place, (text, ending) in enumerate(zip(texts, endings, strict=True)):
@@ -147,10 +168,7 @@ class CaptionTower(Tower):
         return {"limit": self.config.max_tokens, "words": len(self.vocabulary), "cut": "end"}
 
     def load_published(self, weights: Mapping[str, Tensor]) -> None:
-        """Load a published caption encoder's weights under its names, VSE++'s, or LTD's with a head ``fc.projector``.
-
-        A vocabulary of the same words in the same order is up to the caller.
-        """
+        """Load a caption encoder of VSE++ or, with a head, of LTD; the vocabulary has to have the same order."""
         self.load_state_dict({_renamed(name): value for name, value in weights.items()})
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
@@ -179,46 +197,26 @@ class CaptionTower(Tower):
 
 
 class BagTowerConfig(WordTowerConfig):
-    """What a bag-of-words tower is made of; ``word_width`` is the shared space's when not given."""
+    """Options of a bag-of-words tower."""
 
     kind: Literal["bag"] = "bag"
-    word_width: int | None = Field(None, ge=1)
+    word_width: int | None = Field(None, ge=1)  # None: the shared space's width
 
 
-class BagTower(Tower):
-    """Token ids to unit rows, the same for the same words in any order, to the last bit.
+class BagTower(WordTower):
+    """The mean of the words: the same rows for the same words in any order, to the last bit.
 
-    Words are added in the order of their ids, all of them count (no caption is cut, or other words would fall off the
-    end of a shuffled one), and in evaluation a caption's dense layers are computed by themselves, for the last bits
-    of a matrix product depend on how many rows it has.
+    No caption is cut: other words would fall off the end of a shuffled one.
 
     Source: the control is ours; Yuksekgonul et al., When and Why Vision-Language Models Behave like Bags-of-Words,
     ICLR 2023, for the question.
     """
 
-    def __init__(
-        self,
-        config: BagTowerConfig,
-        width: int,
-        vocabulary: Vocabulary,
-        load_weights: bool = True,
-        **ends: Any,
-    ) -> None:
-        super().__init__(width, **ends)
-        self.config = config
-        self.vocabulary = vocabulary
-        words = config.word_width or self.base
-        if config.head == "none" and words != self.base:
-            raise UsageError(
-                f"word_width {words} differs from the shared width {self.base} and there is no head",
-                "set model.text.head = 'linear', or leave word_width out",
-            )
-        self.embed = word_embedding(vocabulary, words, config, load_weights)
-        self.dropout = nn.Dropout(config.dropout)
-        self.head = text_head(config, words, self.base, config.hidden)
+    def _add_layers(self) -> tuple[int, str]:
+        return self.word_width, "word_width"
 
     def inputs(self, texts: Sequence[str]) -> TokenInputs:
-        """Return ``texts`` as token ids, start and end included, ready to be batched; none is cut."""
+        """Return ``texts`` as token ids, ready to be batched; none is cut."""
         return TokenInputs(*self.vocabulary.encode_all(texts), self.vocabulary)
 
     def describe(self) -> dict[str, Any]:
@@ -226,17 +224,13 @@ class BagTower(Tower):
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, t) token ids and (n,) lengths ≥ 1 → (n, width) unit rows."""
-        means = self._means(tokens, lengths.to(tokens.device))
+        ordered = tokens.sort(dim=1).values  # added in the order of ids
+        lengths = lengths.to(tokens.device)
+        means: Tensor = nn.functional.embedding_bag(
+            ordered[ordered != PADDING], self.embed.weight, lengths.cumsum(0) - lengths, mode="mean"
+        )
         if self.training:
             return self.finish(self.head(self.dropout(means)))
-        # Each mean a tensor of its own: where it lies in memory can change a product's last bits, too.
+        # Caption by caption, each mean a tensor of its own: a product's last bits depend on the number of rows and
+        # can depend on where they lie in memory.
         return torch.cat([self.finish(self.head(mean[None].clone())) for mean in means])
-
-    def _means(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(n, t) token ids → (n, word_width), added one after another in the order of ids."""
-        ordered = tokens.sort(dim=1).values
-        starts = lengths.cumsum(0) - lengths
-        bags: Tensor = nn.functional.embedding_bag(
-            ordered[ordered != PADDING], self.embed.weight, starts, mode="mean"
-        )
-        return bags

@@ -1,7 +1,6 @@
 """Target tower: a sentence encoder's vectors as captions, as they are or through a head.
 
-With ``head = "none"`` the targets are fixed and the image tower learns to meet them; with a head they
-are fine-tuned (Bleeker, Yates, de Rijke, 2022, 5.5; the published head has two layers without bias).
+Source: Bleeker, Yates, de Rijke, 2022, 5.5; the published head has two layers without bias.
 """
 
 from __future__ import annotations
@@ -20,17 +19,12 @@ from diptych.encoders.tower import TargetInputs, Tower, needs_head, text_head
 
 
 class TargetTowerConfig(Options):
-    """What a target tower is made of.
-
-    Attributes:
-        head: ``none`` takes them as they are; ``linear`` and ``mlp`` put a head on them.
-        hidden: width of the MLP head's hidden layer; the targets' own when not given.
-    """
+    """Options of a target tower."""
 
     kind: Literal["targets"] = "targets"
     targets: TargetOptions = TargetOptions()  # the model that makes the vectors
-    head: Literal["none", "linear", "mlp"] = "none"
-    hidden: int | None = Field(None, ge=1)
+    head: Literal["none", "linear", "mlp"] = "none"  # none: the vectors as they are
+    hidden: int | None = Field(None, ge=1)  # width of the MLP head's hidden layer; None: the targets' own
     bias: bool = False  # whether the head's layers have one
     batch_norm: bool = False  # normalise the head's output over the batch, before unit length
 
@@ -57,11 +51,10 @@ class TargetTower(Tower):
                 f"targets of width {targets.width} do not fit the shared width {self.base} and there is no head",
                 f"set model.width = {targets.width}, or model.text.head = 'mlp'",
             )
-        self.head = text_head(config, targets.width, self.base, config.hidden or targets.width)
+        self.head = text_head(config, targets.width, self.base, config.hidden or targets.width, "targets")
 
     def inputs(self, texts: Sequence[str]) -> TargetInputs:
-        """Return the targets of ``texts``; the last are kept, for validation asks for the same after every epoch."""
-        key = fingerprint(list(texts))
+        key = fingerprint(list(texts))  # the last are kept: validation needs the same after every epoch
         if self._last is None or self._last[0] != key:
             self._last = key, TargetInputs(self.targets.encode(texts))
         return self._last[1]
@@ -70,5 +63,5 @@ class TargetTower(Tower):
         return {"targets": self.targets.describe(), "head": self.config.head}
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """(n, d) vectors → (n, width) unit rows; ``lengths`` say nothing here."""
+        """(n, d) vectors → (n, width) unit rows."""
         return self.finish(self.head(vectors))
