@@ -93,6 +93,15 @@ def loading_failure(source: str, folder: Path | None, error: BaseException, fix:
     return UsageError(f"{source} could not be loaded, neither from its hub nor from the cache: {reason}", fix)
 
 
+@contextmanager
+def loading(source: str, folder: Path | None, fix: str) -> Iterator[None]:
+    """Raise our error for a library's while the block loads ``source``, from a folder or by name from a hub."""
+    try:
+        yield
+    except LOADING_ERRORS as error:
+        raise loading_failure(source, folder, error, fix) from error
+
+
 def sentence_model_folder(name: str, **patterns: list[str]) -> Path:
     """Return the folder of the hub's cache that holds a sentence-transformers model, filled when it can be."""
     hub = require("huggingface_hub", *_EXTRA)

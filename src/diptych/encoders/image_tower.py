@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from diptych.core.errors import RecipeError, UnknownNameError
 from diptych.core.options import Options
 from diptych.core.reading import file_errors
-from diptych.encoders.hub import LOADING_ERRORS, hub_within_reach, loading_failure
+from diptych.encoders.hub import hub_within_reach, loading
 from diptych.encoders.inputs import load_fitting, split_picture
 from diptych.encoders.preprocessing import Augmentation, Preprocessing
 from diptych.encoders.tower import Tower, make_head, unit_rows
@@ -135,17 +135,12 @@ def _make_backbone(config: ImageTowerConfig, pretrained: bool) -> Any:
     with file_errors(given, RecipeError, f"give options that timm's {config.backbone} has", noun="possible"):
         if not pretrained:
             return timm.create_model(config.backbone, num_classes=0, **options)
-        try:
-            with hub_within_reach():
-                return timm.create_model(config.backbone, pretrained=True, num_classes=0, **options)
-        except LOADING_ERRORS as error:
-            raise loading_failure(
-                f"the backbone {config.backbone}",
-                None,
-                error,
-                "give a safetensors file of its weights (model.image.weights, as an image option weights=FILE), or "
-                "run this once where there is network",
-            ) from error
+        fix = (
+            "give a safetensors file of its weights (model.image.weights, as an image option weights=FILE), or "
+            "run this once where there is network"
+        )
+        with loading(f"the backbone {config.backbone}", None, fix), hub_within_reach():
+            return timm.create_model(config.backbone, pretrained=True, num_classes=0, **options)
 
 
 def _map_channels(backbone: Any, config: ImageTowerConfig) -> int:

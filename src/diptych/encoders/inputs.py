@@ -134,13 +134,14 @@ class ByteTable:
         return found
 
 
-def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
     """Write named tensors."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     try:
-        save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, path)
+        content = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        save_file(content, path, metadata)
     except SafetensorError as error:
         # The library wraps the system's error: every failed write of ours is a full disk or a quota.
         raise OSError(errno.ENOSPC, str(error)) from error

@@ -1,7 +1,6 @@
 """MatchingEncoder: a dual encoder whose model also has a head that reads image and text together.
 
-The head is slow, so it is only asked about the few candidates that the rows of the dual encoder chose;
-see :mod:`diptych.encoders.rerank`.
+The head is slow: it scores the few candidates that the rows of the dual encoder chose (:mod:`diptych.encoders.rerank`).
 """
 
 from __future__ import annotations
@@ -15,15 +14,13 @@ import numpy as np
 from diptych.core.errors import NumericalError
 
 PairInputs = dict[str, np.ndarray]
-"""What the head needs of each item, by name: arrays whose first dimension is the item. Every item's part
-has the same shape and type in every call, so that they can be kept on disk."""
+"""What the head reads, by name: arrays with the item first, every item's part of the same shape and type."""
 
 
 class MatchingEncoder(ABC):
-    """What a :class:`~diptych.encoders.dual_encoder.DualEncoder` with a matching head can do besides."""
+    """The matching head of a :class:`~diptych.encoders.dual_encoder.DualEncoder`."""
 
-    adds_contrastive: ClassVar[bool]
-    """Whether the final score is matching + contrastive (BLIP), or the matching score alone."""
+    adds_contrastive: ClassVar[bool]  # whether the final score is matching + contrastive (BLIP)
 
     @abstractmethod
     def image_inputs(self, images: Iterable[Any], batch_size: int = 32) -> PairInputs:

@@ -229,12 +229,15 @@ def _inside(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return places < lengths[:, None], places
 
 
-def pad_tokens(rows: Sequence[Sequence[int] | np.ndarray], padding: int, width: int | None = None) -> Batch:
+def pad_tokens(
+    rows: Sequence[Sequence[int] | np.ndarray], padding: int, width: int | None = None, left: bool = False
+) -> Batch:
     """Return rows of token ids filled to ``width``, or to the longest, and their lengths."""
     lengths = np.asarray([len(row) for row in rows], dtype=np.int64)
     padded = np.full((len(rows), width or int(lengths.max())), padding, dtype=np.int64)
     for place, row in zip(padded, rows, strict=True):
-        place[: len(row)] = row
+        begin = len(place) - len(row) if left else 0
+        place[begin : begin + len(row)] = row
     return torch.from_numpy(padded), torch.from_numpy(lengths)
 
 

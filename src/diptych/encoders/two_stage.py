@@ -22,8 +22,7 @@ class TwoStageEncoder(PretrainedEncoder, MatchingEncoder):
     """A pretrained dual encoder with a matching head on ``model.itm_head``."""
 
     cleaning: Cleaning
-    text_parts: ClassVar[frozenset[str]]
-    """The names of what the head reads of texts; ``mask`` is one of them."""
+    text_parts: ClassVar[frozenset[str]]  # the names of what the head reads of texts, ``mask`` among them
 
     @abstractmethod
     def pixel_states(self, pixels: Tensor) -> Tensor:
@@ -62,11 +61,7 @@ class TwoStageEncoder(PretrainedEncoder, MatchingEncoder):
 
     @torch.inference_mode()
     def fused(self, images: PairInputs, texts: PairInputs, rows: np.ndarray | None = None) -> Tensor:
-        """Return (n, width), the first state of each text after it was read with an image.
-
-        Args:
-            rows: (n,) image of each text, the same ones side by side; text i goes with image i when not given.
-        """
+        """Return (n, width), the first state of text i read with image ``rows[i]``, which ascend, or with image i."""
         if images.keys() != {"states"} or texts.keys() != self.text_parts:
             raise MismatchError(
                 f"inputs {', '.join(sorted(images)) or 'none'} of images and "

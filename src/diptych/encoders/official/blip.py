@@ -1,7 +1,6 @@
 """BLIP's retrieval checkpoints in their authors' layout, as the model of transformers.
 
-Transformers has BLIP's layers, under other names and with other defaults: 8 heads for the text, norms with
-an epsilon of 1e-5 for the picture. Here both are those of the published code.
+Transformers has other defaults: 8 heads for the text, norms with an epsilon of 1e-5 for the image.
 """
 
 from __future__ import annotations
@@ -15,20 +14,18 @@ import torch
 import transformers
 from torch import Tensor
 
-from diptych.core.errors import StorageError
 from diptych.encoders.blip import BlipEncoder
 from diptych.encoders.official.checkpoint import (
     LAYOUTS,
     Stage,
-    check_names,
     read_checkpoint,
     retrieval_weights,
     split_stage,
 )
 from diptych.encoders.official.inputs import Given, Squashed, configured, find_tokenizer
-from diptych.encoders.official.model import PRE_TRAINED_SIZE, PUBLISHED_TEXT_WIDTH
+from diptych.encoders.official.model import PRE_TRAINED_SIZE, PUBLISHED_TEXT_WIDTH, filled
 from diptych.encoders.official.vision import position_table, vit_config
-from diptych.encoders.official.weights import Weights, given_heads, not_cut_off, usable
+from diptych.encoders.official.weights import Weights, given_heads, not_cut_off
 
 _NAMES = {
     r"vision_model\.embeddings\.class_embedding": "visual_encoder.cls_token",
@@ -58,11 +55,7 @@ def blip_state_from_official(
     stage: Stage = "fine-tuned",
     source: str = "the checkpoint",
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return a checkpoint of BLIP's authors as configuration and weights of ``BlipForImageTextRetrieval``.
-
-    Momentum copies, queues and the temperature are left out; positions are interpolated when the images
-    are of another size than the checkpoint's.
-    """
+    """Return a checkpoint of BLIP's authors as configuration and weights of ``BlipForImageTextRetrieval``."""
     kept = retrieval_weights(state, LAYOUTS["blip"], stage, source)
     default = PRE_TRAINED_SIZE if stage == "pre-training" else None
     seen, _ = vit_config(Weights(kept, "visual_encoder.", source), vision, image_size, default)
@@ -83,19 +76,12 @@ def blip_state_from_official(
     with torch.device("meta"):
         wanted = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**config)).state_dict()
     names = {name: _published_name(name) for name in wanted}
-    check_names(kept, set(names.values()), LAYOUTS["blip"], source)
     side = seen.image_size // seen.patch_size
-    found = {
-        name: position_table(value, side) if names[name].endswith("pos_embed") else value
-        for name, value in ((name, usable(kept[theirs], theirs, source)) for name, theirs in names.items())
-    }
-    for name, value in found.items():
-        if value.shape != wanted[name].shape:
-            raise StorageError(
-                f"{source}: {names[name]} has the shape {tuple(value.shape)}, wanted {tuple(wanted[name].shape)}",
-                "it is corrupt or of another model",
-            )
-    return config, found
+
+    def fitted(name: str, value: Tensor) -> Tensor:
+        return position_table(value, side) if name == "pos_embed" else value
+
+    return config, filled(wanted, names, kept, LAYOUTS["blip"], source, fitted)
 
 
 def _text_config(weights: Weights, given: Mapping[str, Any] | None) -> dict[str, Any]:

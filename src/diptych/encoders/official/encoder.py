@@ -10,7 +10,6 @@ import numpy as np
 import torch
 import transformers
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import write_json
@@ -32,11 +31,11 @@ from diptych.encoders.official.model import (
     MatchingConfig,
     MatchingModel,
     built,
-    filled,
     model_config_of,
 )
 from diptych.encoders.official.weights import agreed
 from diptych.encoders.text_cleaning import ALBEF_CLEANING
+from diptych.encoders.tower import pad_tokens
 from diptych.encoders.two_stage import TwoStageEncoder
 
 _WEIGHTS, _CONFIG = "model.safetensors", "config.json"
@@ -46,16 +45,13 @@ _AGAIN = "load the checkpoint and save it again"
 class OfficialEncoder(TwoStageEncoder):
     """A two-stage model of its authors' checkpoint; make one with :meth:`from_checkpoint` or :meth:`open`.
 
-    Rows are the contrastive projections of the image encoder's first token and of the text half's. The
-    matching head reads a text's states through the fusion half, which looks at all tokens of the image.
-    What takes prepared images or token ids takes NumPy arrays or tensors on any device.
+    Preprocessed images and token ids are taken as NumPy arrays or as tensors on any device.
     """
 
     adds_contrastive: ClassVar[bool] = False
     cleaning = ALBEF_CLEANING
     text_parts: ClassVar[frozenset[str]] = frozenset(("states", "mask"))
-    published_limit: ClassVar[int]
-    """Tokens that the published evaluation cuts a text to."""
+    published_limit: ClassVar[int]  # tokens that the published evaluation cuts a text to
 
     def __init__(
         self,
@@ -69,8 +65,7 @@ class OfficialEncoder(TwoStageEncoder):
         characters: int | None = None,
         prefix: str = "",
     ) -> None:
-        super().__init__(model, name, config.text_limit, device, characters)
-        self.prefix = prefix
+        super().__init__(model, name, config.text_limit, device, characters, prefix)
         self.config = config
         self._pixels = Squashed(config.vision.image_size)
         self._tokenizer, self._beside = tokenizer, beside
@@ -120,7 +115,7 @@ class OfficialEncoder(TwoStageEncoder):
                 f"choose 3 to {positions}",
             )
         sizes = MatchingConfig(**fields, stage=stage, checkpoint=found.name, text_limit=limit)
-        model = built(sizes, lambda model: filled(model, state, layout, found.name))
+        model = built(sizes, lambda model: model.weights_of(state, layout, found.name))
         return cls(model, sizes, name or found.name, tokenizer=tokenizer, beside=found.folder, device=device)
 
     @classmethod
@@ -172,15 +167,15 @@ class OfficialEncoder(TwoStageEncoder):
 
     def _token_counts(self, texts: list[str]) -> list[int]:
         # One token more than the limit is enough to know that a text is longer; so are lost words.
-        counts = map(len, self._tokens(texts, self.text_limit + 1)) if texts else ()
-        return self.cleaning.counts(texts, list(counts), self.text_limit)
+        counts = [len(ids) for ids in self._tokens(texts, self.text_limit + 1)]
+        return self.cleaning.counts(texts, counts, self.text_limit)
 
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
         return [np.asarray(row, dtype=np.int64) for row in self._tokens(texts, self.text_limit)]
 
     @property
-    def padding(self) -> tuple[int, int | None]:
-        return int(self.tokenizer.pad_token_id), None
+    def padding(self) -> tuple[int, int | None, bool]:
+        return int(self.tokenizer.pad_token_id), None, False
 
     def pixel_states(self, pixels: Tensor | np.ndarray) -> Tensor:
         pixels = torch.as_tensor(pixels).to(self.device, torch.float32)
@@ -253,15 +248,6 @@ class OfficialEncoder(TwoStageEncoder):
             "mask": torch.nn.functional.pad(inside, (0, missing)).cpu().numpy(),
         }
 
-    def _padded(self, texts: list[str]) -> tuple[Tensor, Tensor]:
-        """(n, t) token ids and (n,) lengths of texts as they are read."""
-        ids = [torch.from_numpy(row) for row in self._ids(texts)]
-        tokens = pad_sequence(ids, batch_first=True, padding_value=self.padding[0])
-        return tokens, torch.tensor([len(row) for row in ids])
-
-    def _text_features(self, texts: list[str]) -> Tensor:
-        return self.token_features(*self._padded(texts))
-
     def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
         """Return (n, limit, width) float32 ``states`` of the text half, and (n, limit) bool ``mask``."""
         check_texts(texts)
@@ -270,9 +256,8 @@ class OfficialEncoder(TwoStageEncoder):
         mask = np.zeros((len(texts), self.text_limit), dtype=bool)
         for start in range(0, len(texts), batch_size):
             here = slice(start, start + batch_size)
-            with self._tokenizing:
-                tokens, lengths = self._padded([self._read(text) for text in texts[here]])
-            inputs = self.token_inputs(tokens, lengths, self.text_limit)
+            tokens = pad_tokens(self.token_ids(texts[here], start), *self.padding)
+            inputs = self.token_inputs(*tokens, self.text_limit)
             states[here], mask[here] = inputs["states"], inputs["mask"]
         return {"states": states, "mask": mask}
 
