@@ -64,12 +64,6 @@ class BlipEncoder(HuggingFaceEncoder, TwoStageEncoder):
                 'write "is_decoder": true into the text_config of its config.json',
             )
 
-    def _tokenized(self, texts: list[str], limit: int) -> list[list[int]]:
-        return super()._tokenized([self.cleaning(text) for text in texts], limit)
-
-    def _token_counts(self, texts: list[str]) -> list[int]:
-        return self.cleaning.counts(texts, super()._token_counts(texts), self.text_limit)
-
     def _picture_rows(self, **inputs: torch.Tensor) -> torch.Tensor:
         rows: torch.Tensor = self.model.vision_proj(self.pixel_states(inputs["pixel_values"])[:, 0])
         return rows

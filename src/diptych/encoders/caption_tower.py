@@ -183,7 +183,6 @@ class CaptionTower(WordTower):
         return self.finish(self.head(self.dropout(self._pool(outputs, lengths.to(outputs.device)))))
 
     def _pool(self, outputs: Tensor, lengths: Tensor) -> Tensor:
-        """(n, t, state) → (n, state)."""
         if self.config.pool == "last":
             last = outputs[torch.arange(len(outputs), device=outputs.device), lengths - 1]
             if self.config.bidirectional and self.config.compat == "none":

@@ -55,13 +55,10 @@ class DualEncoder(ABC):
     family: ClassVar[str]  # in diptych.encoders.family.FAMILIES
 
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
-        """Encode images, a batch in memory at a time.
+        """Encode images to (n, d) float32 unit rows, a batch in memory at a time.
 
         Args:
             images: Pillow images or (height, width, 3) uint8 arrays; (regions, features) matrices where it takes those.
-
-        Returns:
-            (n, d) float32 unit rows.
 
         Raises:
             ImageError, NumericalError: an item cannot be encoded; the message names its position.
@@ -81,10 +78,7 @@ class DualEncoder(ABC):
 
     @abstractmethod
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        """Encode texts; those longer than the encoder's limit are cut, counted and logged.
-
-        Returns:
-            (n, d) float32 unit rows.
+        """Encode texts to (n, d) float32 unit rows; those longer than the encoder's limit are cut and logged.
 
         Raises:
             CaptionError, NumericalError: a text cannot be encoded; the message names its position.

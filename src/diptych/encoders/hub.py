@@ -80,7 +80,7 @@ LOADING_ERRORS = (
 
 
 def loading_failure(source: str, folder: Path | None, error: BaseException, fix: str) -> DiptychError:
-    """Return our error for a library's, raised while it loaded ``source``."""
+    """Return our error for a library's."""
     if isinstance(error, pickle.UnpicklingError):
         return StorageError(
             f"the weights of {source} hold more than tensors (pickled code), or are corrupt, and are refused",
@@ -154,7 +154,7 @@ def check_complete(source: str, missing: Iterable[str], tokenizer: Any) -> None:
 
 
 def saved_settings(folder: Path) -> dict[str, Any]:
-    """Return the settings that ``DualEncoder.save`` kept in ``folder``; empty where it did not write it."""
+    """Return the settings that ``DualEncoder.save`` wrote; empty in another folder."""
     return EncoderHeader.open(folder).settings if EncoderHeader.is_at(folder) else {}
 
 

@@ -93,10 +93,6 @@ class HuggingFaceEncoder(PretrainedEncoder):
         """Return rows of token ids and, where the model takes it, their mask."""
         return _pooled(self.model.get_text_features(**inputs))
 
-    def _tokenized(self, texts: list[str], limit: int) -> list[list[int]]:
-        ids: list[list[int]] = self.tokenizer(texts, truncation=True, max_length=limit)["input_ids"]
-        return ids
-
     def _image_features(self, pictures: list[Any]) -> torch.Tensor:
         return self._picture_rows(
             **self.image_processor(images=pictures, return_tensors="pt").to(self.device)
@@ -110,7 +106,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
         return self._picture_rows(pixel_values=pixels)
 
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
-        ids = [np.asarray(row, dtype=np.int64) for row in self._tokenized(texts, self.text_limit)]
+        ids = super()._ids(texts)
         largest = max(int(row.max(initial=0)) for row in ids)
         if largest >= self._vocabulary_size:
             raise MismatchError(
@@ -135,10 +131,6 @@ class HuggingFaceEncoder(PretrainedEncoder):
         names = [name for name, _ in self.model.named_children()]
         images = [name for name in names if name.startswith(("vision", "visual"))]
         return images, [name for name in names if name.startswith("text")]
-
-    def _token_counts(self, texts: list[str]) -> list[int]:
-        # One token more than the limit is enough to know that a text is longer.
-        return [len(ids) for ids in self._tokenized(texts, self.text_limit + 1)]
 
     def preprocessing(self) -> dict[str, Any]:
         settings = without_keys(self.image_processor.to_dict(), NO_EFFECT)
@@ -197,7 +189,7 @@ class SentenceTransformersEncoder(HuggingFaceEncoder):
 
 
 def _load(encoder: type[HuggingFaceEncoder], where: Path | str, source: str) -> tuple[Any, Any, Any]:
-    """Return model, tokenizer and image processor from a folder, or by name from the hub or its cache."""
+    """Return model, tokenizer and image processor."""
     import transformers
 
     folder = where if isinstance(where, Path) else None

@@ -127,7 +127,6 @@ class ImageTower(Tower):
 
 
 def _make_backbone(config: ImageTowerConfig, pretrained: bool) -> Any:
-    """Return the backbone without its classifier."""
     import timm
 
     options = config.backbone_options

@@ -32,7 +32,6 @@ def split_picture(item: Any, position: int | str) -> tuple[Image, Overlay | None
 
 
 def as_picture(item: Any, position: int | str) -> Image:
-    """Turn one item into a Pillow RGB picture."""
     from PIL import Image as pillow
 
     from diptych.data.images import to_rgb
@@ -135,7 +134,6 @@ class ByteTable:
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
-    """Write named tensors."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
@@ -148,7 +146,6 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, 
 
 
 def load_tensors(path: Path, fix: str) -> dict[str, Tensor]:
-    """Read named tensors to the CPU."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

@@ -23,6 +23,7 @@ from diptych.data.images import OverlaidPicture
 from diptych.encoders.dual_encoder import TrainableEncoder, unit_rows
 from diptych.encoders.inputs import as_picture, check_texts, pick_device, split_picture, weights_fingerprint
 from diptych.encoders.pretrained_towers import PretrainedTowers
+from diptych.encoders.text_cleaning import Cleaning
 from diptych.encoders.tower import pad_tokens
 from diptych.metrics.products import EPSILON
 
@@ -65,6 +66,8 @@ class PretrainedEncoder(TrainableEncoder):
     """Another library's model behind :class:`DualEncoder`, in float32, frozen unless fine-tuned through its towers."""
 
     _pixels: Any  # RGB image and overlay, pasted before normalisation → (3, height, width) float32
+    tokenizer: Any
+    cleaning: Cleaning | None = None  # of texts before they are tokenised
 
     def __init__(
         self,
@@ -86,9 +89,19 @@ class PretrainedEncoder(TrainableEncoder):
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
         """(n, 3, height, width) preprocessed images → (n, d) rows of any length."""
 
-    @abstractmethod
+    def _tokenised(self, texts: list[str], limit: int) -> list[list[int]]:
+        cleaned = [self.cleaning(text) for text in texts] if self.cleaning else texts
+        ids: list[list[int]] = self.tokenizer(cleaned, truncation=True, max_length=limit)["input_ids"]
+        return ids
+
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
         """Return token ids of each text, cut to the limit, with special tokens, without padding."""
+        return [np.asarray(row, dtype=np.int64) for row in self._tokenised(texts, self.text_limit)]
+
+    def _token_counts(self, texts: list[str]) -> list[int]:
+        """Count the tokens of each text with the special ones; any number above the limit if it is above."""
+        counts = [len(ids) for ids in self._tokenised(texts, self.text_limit + 1)]
+        return self.cleaning.counts(texts, counts, self.text_limit) if self.cleaning else counts
 
     @property
     @abstractmethod
@@ -104,15 +117,10 @@ class PretrainedEncoder(TrainableEncoder):
         """Return the names of the model's parts that belong to images, and of those that belong to texts."""
 
     @abstractmethod
-    def _token_counts(self, texts: list[str]) -> list[int]:
-        """Count the tokens of each text with the special ones; any number above the limit if it is above."""
-
-    @abstractmethod
     def preprocessing(self) -> dict[str, Any]:
         """Describe what happens to an image before the model, as JSON-able values."""
 
     def _copy(self, **changes: Any) -> Self:
-        """Return the same model and tokenizer with other attributes."""
         other = copy.copy(self)
         other.__dict__.pop("fingerprint", None)
         other.__dict__.update(changes)

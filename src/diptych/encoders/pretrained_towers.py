@@ -54,16 +54,25 @@ class PretrainedInputs(CaptionInputs):
         return pad_tokens(ids, *self._encoder.padding)
 
 
-class PretrainedImages(nn.Module):
-    """The image side: images to unit rows; ``backbone`` is empty: nothing is frozen unless a stage says so."""
-
-    takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
+class _Side(nn.Module):
+    """Some parts of the model, modules or parameters; ``backbone`` is empty: nothing is frozen by default."""
 
     def __init__(self, encoder: PretrainedEncoder, parts: Sequence[str]) -> None:
         super().__init__()
         self._encoder = encoder
         self.backbone = nn.Module()
-        _share(self, encoder.model, parts)
+        for name in parts:
+            part = getattr(encoder.model, name)
+            if isinstance(part, nn.Parameter):
+                self.register_parameter(name, part)
+            else:
+                self.add_module(name, part)
+
+
+class PretrainedImages(_Side):
+    """The image side: images to unit rows."""
+
+    takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
         return self._encoder.prepare(item, position)
@@ -95,13 +104,8 @@ class PretrainedImages(nn.Module):
         return self.project(self.features(pictures))
 
 
-class PretrainedTexts(nn.Module):
+class PretrainedTexts(_Side):
     """The caption side: token ids to unit rows."""
-
-    def __init__(self, encoder: PretrainedEncoder, parts: Sequence[str]) -> None:
-        super().__init__()
-        self._encoder = encoder
-        _share(self, encoder.model, parts)
 
     def inputs(self, texts: Sequence[str]) -> PretrainedInputs:
         return PretrainedInputs(self._encoder, texts)
@@ -129,13 +133,3 @@ class PretrainedTowers:
         if left or len(ids) < len(held):
             what = f"weights of neither side, e.g. {left[0]}" if left else "weights that both sides share"
             raise UsageError(f"{encoder.name} has {what}", "it cannot be fine-tuned as two towers")
-
-
-def _share(side: nn.Module, model: nn.Module, parts: Sequence[str]) -> None:
-    """Register the model's ``parts``, modules or parameters, as the side's own."""
-    for name in parts:
-        part = getattr(model, name)
-        if isinstance(part, nn.Parameter):
-            side.register_parameter(name, part)
-        else:
-            side.add_module(name, part)

@@ -124,7 +124,6 @@ def rerank_prepared(
 
 
 def require_matching(encoder: DualEncoder) -> MatchingEncoder:
-    """Return an encoder that has a matching head."""
     if isinstance(encoder, MatchingEncoder):
         return encoder
     from diptych.encoders.family import FAMILIES
@@ -218,7 +217,7 @@ def _check_same(encoder: DualEncoder, collection: Collection, encoded: EncodedCo
 
 @contextmanager
 def _workplace(target: Path | str | None, key: str) -> Iterator[Path]:
-    """Yield the folder of the work that was begun under ``key``, or a new one; it is gone when the block succeeds."""
+    """Yield the folder of the work that was begun under ``key``, or a new one; removed when the block succeeds."""
     if target is None:
         with tempfile.TemporaryDirectory(prefix="diptych-rerank-") as temporary:
             yield Path(temporary)

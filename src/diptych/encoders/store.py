@@ -1,7 +1,4 @@
-"""The feature store: frozen backbone features, computed once, memory-mapped, resumable, keyed by content.
-
-Beside the central view it can hold several random views per image, so that augmentation survives caching.
-"""
+"""The feature store: frozen backbone features of central and random views, computed once, memory-mapped, resumable."""
 
 from __future__ import annotations
 

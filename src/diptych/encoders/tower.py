@@ -160,11 +160,7 @@ class TokenInputs(CaptionInputs):
     """Token ids of captions, end to end; ``starts`` are (n + 1,) int64."""
 
     def __init__(
-        self,
-        flat: np.ndarray,
-        starts: np.ndarray,
-        vocabulary: Vocabulary | None = None,
-        max_tokens: int | None = None,
+        self, flat: np.ndarray, starts: np.ndarray, vocabulary: Vocabulary, max_tokens: int | None = None
     ) -> None:
         self._flat, self._starts = flat, starts
         self._vocabulary, self._max_tokens = vocabulary, max_tokens
@@ -201,13 +197,8 @@ class TokenInputs(CaptionInputs):
         return self._ended(torch.from_numpy(moved), torch.from_numpy(lengths), endings)
 
     def _ended(self, tokens: Tensor, lengths: Tensor, endings: Endings) -> Batch:
-        """Return padded captions with the words of their endings before each END."""
         if endings is None or not any(endings):
             return tokens, lengths
-        if self._vocabulary is None:
-            raise UsageError(
-                "endings without a vocabulary", "give TokenInputs the vocabulary of its captions"
-            )
         ids = [self._vocabulary.encode(ending)[1:] for ending in endings]
         kept = lengths.numpy() - 1
         if self._max_tokens is not None:

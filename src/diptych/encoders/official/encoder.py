@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -93,7 +94,7 @@ class OfficialEncoder(TwoStageEncoder):
             raise UsageError(
                 f"pictures of {image_size} × {image_size} pixels", "give a whole number, 1 or more"
             )
-        said = configured(found.config() if config is None else {}, config, vision, text)
+        said = configured(found, config, vision, text)
         state = retrieval_weights(found.state, layout, stage, found.name)
         fields = model_config_of(
             state,
@@ -148,30 +149,16 @@ class OfficialEncoder(TwoStageEncoder):
         settings = {"name": folder.resolve().name} | saved_settings(folder)
         return cls(model, config, beside=folder, device=device, **settings)
 
-    @property
+    @cached_property
     def tokenizer(self) -> Any:
         """The tokenizer, found when first asked for."""
         if self._tokenizer is None or isinstance(self._tokenizer, str | Path):
-            self._tokenizer = find_tokenizer(self._tokenizer, self._beside)
+            return find_tokenizer(self._tokenizer, self._beside)
         return self._tokenizer
 
     @property
     def width(self) -> int:
         return self.config.width
-
-    def _tokens(self, texts: list[str], limit: int) -> list[list[int]]:
-        ids: list[list[int]] = self.tokenizer(
-            [self.cleaning(text) for text in texts], truncation=True, max_length=limit
-        )["input_ids"]
-        return ids
-
-    def _token_counts(self, texts: list[str]) -> list[int]:
-        # One token more than the limit is enough to know that a text is longer; so are lost words.
-        counts = [len(ids) for ids in self._tokens(texts, self.text_limit + 1)]
-        return self.cleaning.counts(texts, counts, self.text_limit)
-
-    def _ids(self, texts: list[str]) -> list[np.ndarray]:
-        return [np.asarray(row, dtype=np.int64) for row in self._tokens(texts, self.text_limit)]
 
     @property
     def padding(self) -> tuple[int, int | None, bool]:
@@ -227,7 +214,7 @@ class OfficialEncoder(TwoStageEncoder):
 
     @torch.inference_mode()
     def pixel_rows(self, pixels: Tensor | np.ndarray) -> np.ndarray:
-        """(n, 3, size, size) prepared images → (n, d) float32 unit rows."""
+        """(n, 3, size, size) preprocessed images → (n, d) float32 unit rows."""
         return unit_rows(self.pixel_features(pixels).float().cpu().numpy(), "image", range(len(pixels)))
 
     @torch.inference_mode()

@@ -15,6 +15,7 @@ from diptych.core.reading import read_json
 from diptych.data.images import Overlay, pasted
 from diptych.encoders.hub import loading, quiet
 from diptych.encoders.inputs import ByteTable
+from diptych.encoders.official.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -39,11 +40,11 @@ class Configuration:
 
 
 def configured(
-    beside: Mapping[str, Any], config: Given = None, vision: Given = None, text: Given = None
+    checkpoint: Checkpoint, config: Given = None, vision: Given = None, text: Given = None
 ) -> Configuration:
     """Return what the file beside a checkpoint says, or what is given instead."""
     given = _content(config, "configuration")
-    found = read_configuration(beside if given is None else given)
+    found = read_configuration(checkpoint.config() if given is None else given)
     seen = _content(vision, "image encoder's configuration")
     read = _content(text, "text encoder's configuration")
     return replace(

@@ -64,7 +64,7 @@ class TextConfig(Options):
     activation: str = "gelu"
 
     def layers(self, depth: int) -> dict[str, Any]:
-        """Return ``depth`` layers in the words of transformers."""
+        """Return the options of ``depth`` layers of transformers."""
         return {
             "hidden_size": self.width,
             "num_hidden_layers": depth,

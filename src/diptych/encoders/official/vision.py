@@ -189,7 +189,7 @@ class SwinConfig(Options):
         return self.width * int(2 ** (len(self.depths) - 1))
 
     def sides(self) -> list[int]:
-        """Return the side of each stage, in patches."""
+        """Return the sides of the stages, in patches."""
         sides = [self.image_size // self.patch_size // 2**stage for stage in range(len(self.depths))]
         whole = self.patch_size * sides[-1] * 2 ** (len(sides) - 1) == self.image_size and sides[-1]
         if not whole or any(side % min(side, self.window) for side in sides):

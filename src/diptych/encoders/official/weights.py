@@ -31,7 +31,6 @@ class Weights:
         return self.prefix + name in self.state
 
     def shape(self, name: str, dimensions: int) -> tuple[int, ...]:
-        """Return the shape of one weight."""
         value = self.state.get(self.prefix + name)
         if value is None or value.ndim != dimensions:
             what = "lacks" if value is None else f"has a {tuple(value.shape)}"
