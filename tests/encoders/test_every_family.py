@@ -24,8 +24,8 @@ from diptych.core.errors import (
 )
 from diptych.data.images import OverlaidPicture
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.matching import MatchingEncoder
 from diptych.encoders.pretrained import PretrainedEncoder
+from diptych.encoders.rerank import MatchingEncoder
 
 from .tiny_pretrained import CAPTIONS, Square, pictures, transformers_model
 

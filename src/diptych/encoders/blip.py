@@ -16,7 +16,7 @@ import torch
 from diptych.core.errors import UsageError
 from diptych.encoders.huggingface import HuggingFaceEncoder
 from diptych.encoders.inputs import check_texts
-from diptych.encoders.matching import PairInputs
+from diptych.encoders.rerank import PairInputs
 from diptych.encoders.text_cleaning import BLIP_CLEANING, TextRule, encode_token
 from diptych.encoders.tower import pad_tokens
 from diptych.encoders.two_stage import TwoStageEncoder

@@ -1,8 +1,7 @@
-"""Caption tower: word embeddings and a GRU, one- or two-directional.
+"""Caption towers: word embeddings and a GRU, one- or two-directional; a bag of words; vectors of sentences.
 
-``pool="last"`` takes each direction where it has read the whole caption, the forward half at the last token and the
-backward half at the first. The published code took both at the last token, where the backward half has seen one
-word (``compat="last-token"``). ``mean`` and ``max`` pool over all tokens instead.
+``pool="last"`` takes the forward half at the last token and the backward half at the first; the published code took
+both at the last one, where the backward half has seen one word (``compat="last-token"``).
 
 Sources: Faghri et al., VSE++, BMVC 2018; Bleeker, Yates, de Rijke, 2022, for the bidirectional tower.
 """
@@ -23,10 +22,12 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from diptych.core.errors import MismatchError, UsageError
+from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.data.vocabulary import PADDING, UNKNOWN, Vocabulary, first_words
 from diptych.data.word_vectors import read_word_vectors, row_of
-from diptych.encoders.tower import TokenInputs, Tower, needs_head, text_head
+from diptych.encoders.targets.contract import TargetModel, TargetOptions
+from diptych.encoders.tower import TargetInputs, TokenInputs, Tower, needs_head, text_head
 
 logger = logging.getLogger(__name__)
 
@@ -63,9 +64,7 @@ class CaptionTowerConfig(WordTowerConfig):
     pool: Literal["last", "mean", "max"] = "last"  # over tokens
     word_dropout: float = Field(0.0, ge=0, lt=1)  # probability that a word becomes <unk>, in training
     max_tokens: int = Field(100, ge=3)  # longer captions are cut, start and end included
-    compat: Literal["none", "last-token"] = (
-        "none"  # last-token: both directions at the last token, as published
-    )
+    compat: Literal["none", "last-token"] = "none"  # both directions at the last token, as published
 
 
 class WordTower(Tower):
@@ -233,3 +232,55 @@ class BagTower(WordTower):
         # Caption by caption, each mean a tensor of its own: a product's last bits depend on the number of rows and
         # can depend on where they lie in memory.
         return torch.cat([self.finish(self.head(mean[None].clone())) for mean in means])
+
+
+class TargetTowerConfig(Options):
+    """Options of a target tower."""
+
+    kind: Literal["targets"] = "targets"
+    targets: TargetOptions = TargetOptions()  # the model that makes the vectors
+    head: Literal["none", "linear", "mlp"] = "none"  # none: the vectors as they are
+    hidden: int | None = Field(None, ge=1)  # width of the MLP head's hidden layer; None: the targets' own
+    bias: bool = False  # whether the head's layers have one
+    batch_norm: bool = False  # normalise the head's output over the batch, before unit length
+
+    _head = model_validator(mode="after")(needs_head)
+
+
+class TargetTower(Tower):
+    """A sentence encoder's vectors, as they are or through a head, to unit rows.
+
+    Source: Bleeker, Yates, de Rijke, 2022, 5.5; the published head has two layers without bias.
+    """
+
+    def __init__(
+        self,
+        config: TargetTowerConfig,
+        width: int,
+        targets: TargetModel,
+        load_weights: bool = True,
+        **ends: Any,
+    ) -> None:
+        super().__init__(width, **ends)
+        self.config = config
+        self.targets = targets
+        self._last: tuple[str, TargetInputs] | None = None
+        if config.head == "none" and targets.width != self.base:
+            raise UsageError(
+                f"targets of width {targets.width} do not fit the shared width {self.base} and there is no head",
+                f"set model.width = {targets.width}, or model.text.head = 'mlp'",
+            )
+        self.head = text_head(config, targets.width, self.base, config.hidden or targets.width, "targets")
+
+    def inputs(self, texts: Sequence[str]) -> TargetInputs:
+        key = fingerprint(list(texts))  # the last are kept: validation needs the same after every epoch
+        if self._last is None or self._last[0] != key:
+            self._last = key, TargetInputs(self.targets.encode(texts))
+        return self._last[1]
+
+    def describe(self) -> dict[str, Any]:
+        return {"targets": self.targets.describe(), "head": self.config.head}
+
+    def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+        """(n, d) vectors → (n, width) unit rows."""
+        return self.finish(self.head(vectors))

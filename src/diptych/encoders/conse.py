@@ -1,7 +1,4 @@
-"""ConSE: a dual encoder without any training on pairs, of a classifier and a sentence encoder.
-
-An image's row is the mean of the sentence encoder's rows of the T most probable classes' names, weighted by their
-probabilities; a text's row is the sentence encoder's own::
+"""ConSE: a dual encoder without any training on pairs: the sentence encoder's rows of the T most probable class names::
 
     f(x) = Σ_{t ≤ T} p(ŷ_t | x) s(ŷ_t) / Σ_{t ≤ T} p(ŷ_t | x),    p = softmax(logits / τ)
 
@@ -50,9 +47,7 @@ class ConseConfig(Options):
 
     network: str  # a timm model name (timm.list_models())
     network_options: dict[str, Any] = Field(default_factory=dict)  # for timm.create_model
-    weights: str | None = (
-        None  # a safetensors file of the whole state dict, classifier included; None: timm's
-    )
+    weights: str | None = None  # a safetensors file of the state dict, classifier included; None: timm's
     preprocessing: Preprocessing | None = None  # None: as timm describes the network
     names: str = f"imagenet-1k{DEFINITIONS}"  # see :func:`class_texts`
     template: str = "{name}"  # what is made of a name before the sentence encoder reads it

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Cut: TypeAlias = Callable[[Image], np.ndarray]
     """From an image to (height, width, 3) uint8."""
 
-_TRIED = ((500, 375), (333, 500), (97, 41), (64, 64))  # sizes of images on which both ways have to agree
+_TRIED = ((375, 500), (500, 333), (41, 97), (64, 64))  # (height, width) of images on which both have to agree
 
 
 class LibraryPixels(ABC):
@@ -44,21 +44,21 @@ class LibraryPixels(ABC):
         halves = self._halves()
         if halves is None:
             raise self._no_parts()
-        return halves[1](pasted(halves[0](picture), overlay))
+        cut, finish = halves
+        return finish(pasted(cut(picture), overlay))
 
     @cached_property
     def direct(self) -> tuple[Cut, ByteTable] | None:
         """Return a cut and a table with the library's bits; None where there are none."""
         halves = self._halves()
-        table = None if halves is None else ByteTable.of(halves[1])
-        if halves is None or table is None:
+        if halves is None:
             return None
+        cut, table = halves[0], ByteTable.of(halves[1])
         random = np.random.default_rng(0)
-        for width, height in _TRIED:
-            picture = _picture(random.integers(0, 256, (height, width, 3), dtype=np.uint8))
-            if not np.array_equal(table(halves[0](picture)), self.whole(picture)):
-                return None
-        return halves[0], table
+        tried = [_picture(random.integers(0, 256, (*size, 3), dtype=np.uint8)) for size in _TRIED]
+        if table is None or any(not np.array_equal(table(cut(one)), self.whole(one)) for one in tried):
+            return None
+        return cut, table
 
     def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
         if self.direct is not None:

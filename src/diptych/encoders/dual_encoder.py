@@ -22,11 +22,10 @@ from diptych.metrics import products
 if TYPE_CHECKING:
     import torch
 
-    from diptych.encoders.caption_tower import BagTower, CaptionTower
+    from diptych.encoders.caption_tower import BagTower, CaptionTower, TargetTower
     from diptych.encoders.image_tower import ImageTower
     from diptych.encoders.pretrained_towers import PretrainedImages, PretrainedTexts
     from diptych.encoders.region_tower import RegionTower
-    from diptych.encoders.target_tower import TargetTower
 
     ImageSide: TypeAlias = ImageTower | RegionTower | PretrainedImages
     TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts

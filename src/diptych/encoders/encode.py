@@ -166,12 +166,15 @@ def encode_collection(
     with exclusive_folder(folder) if context.is_main_process else nullcontext():
         if context.is_main_process:
             (folder / EncodedCollection.marker()).unlink(missing_ok=True)
-        if processes == 1 or isinstance(encoder, GivenRows):
-            _finish(_encode_share(context, encoder, collection, folder, metadata), context)
-        else:
             halves = _halves(encoder, collection, folder, metadata)
+        context.barrier()
+        if not context.is_main_process:
+            halves = _halves(encoder, collection, folder, metadata)
+        if processes == 1 or isinstance(encoder, GivenRows):
+            _encode_share(context, encoder, collection, halves)
+        else:
             _encode_in_processes(encoder, collection, halves, processes, accelerator)
-            _finish(halves, context)
+        _finish(halves, context)
         if context.is_main_process:
             images, texts = (Embeddings.open(folder / name) for name in ("images", "texts"))
             EncodedCollection(images, texts, collection.caption_image, metadata).write_header(folder)
@@ -245,7 +248,6 @@ def _halves(
 
 
 def _finish(halves: Sequence[_Half], context: DistributedContext) -> None:
-    """Make embeddings of rows that are complete."""
     missing = any(len(half.store.missing()) for half in halves)
     done = [f"{half.store.done():,} of {half.store.plan.count:,} {half.noun}" for half in halves]
     context.barrier()  # all have looked before the main process gives the rows their names
@@ -256,17 +258,9 @@ def _finish(halves: Sequence[_Half], context: DistributedContext) -> None:
 
 
 def _encode_share(
-    context: DistributedContext,
-    encoder: DualEncoder,
-    collection: Collection,
-    folder: Path,
-    metadata: dict[str, Any],
-) -> list[_Half]:
+    context: DistributedContext, encoder: DualEncoder, collection: Collection, halves: Sequence[_Half]
+) -> None:
     """Encode this process's part of what is missing; return when all have, or have been asked to stop."""
-    halves = _halves(encoder, collection, folder, metadata) if context.is_main_process else []
-    context.barrier()
-    if not context.is_main_process:
-        halves = _halves(encoder, collection, folder, metadata)
     # Known to all before any of them writes.
     shares = [np.array_split(half.store.missing(), context.world_size)[context.rank] for half in halves]
     context.barrier()
@@ -281,7 +275,6 @@ def _encode_share(
         if stopping():
             break
     context.barrier()
-    return halves
 
 
 def encode_blocks(

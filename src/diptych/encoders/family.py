@@ -28,7 +28,7 @@ class Family:
     prefix: str | None  # PREFIX:rest names a source of this family; None when it has folders only
     load: Callable[[str, str | None], DualEncoder]  # (source without prefix, device); imports the library
     recognises: Callable[[Path], bool] = lambda folder: False  # whether a folder without diptych.json is its
-    matches: bool = False  # whether its encoders have a matching head; see diptych.encoders.matching
+    matches: bool = False  # whether its encoders have a matching head; see diptych.encoders.rerank
     load_texts: Callable[[str, str | None], DualEncoder] | None = None  # without what images alone need
 
 

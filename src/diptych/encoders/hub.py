@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _EXTRA = ("hub", "models of the hub")
+_PATIENCE = 5.0  # seconds
 
 _CARD = """---
 library_name: diptych
@@ -48,7 +49,6 @@ What its numbers depend on:
 
 
 def model_card(encoder: DualEncoder) -> str:
-    """Return the README of a saved encoder, in the hub's format."""
     description = encoder.describe()
     return _CARD.format(
         name=Path(str(description.get("name", encoder.family))).name,
@@ -59,7 +59,6 @@ def model_card(encoder: DualEncoder) -> str:
 
 
 def push(encoder: DualEncoder, repo_id: str, *, private: bool, message: str) -> str:
-    """Save an encoder to a temporary folder, upload it, and return the address of the upload."""
     hub = require("huggingface_hub", *_EXTRA)
     with tempfile.TemporaryDirectory() as temporary:
         folder = encoder.save(Path(temporary) / "encoder")
@@ -135,9 +134,6 @@ def hub_within_reach() -> Iterator[None]:
         constants.HF_HUB_OFFLINE = offline
 
 
-_PATIENCE = 5.0  # seconds
-
-
 def check_complete(source: str, missing: Iterable[str], tokenizer: Any) -> None:
     """Raise StorageError for what a library would make up: weights, or a tokenizer of special tokens alone."""
     lost = sorted(missing)
@@ -159,7 +155,6 @@ def saved_settings(folder: Path) -> dict[str, Any]:
 
 
 def without_keys(config: Any, keys: Collection[str]) -> Any:
-    """Return a nested configuration without ``keys``, at every depth."""
     if isinstance(config, dict):
         return {key: without_keys(value, keys) for key, value in config.items() if key not in keys}
     return config

@@ -47,28 +47,16 @@ class HuggingFaceEncoder(PretrainedEncoder):
     rules: ClassVar[Mapping[str, TextRule]] = TEXT_RULES  # of the model types that this class knows
     what: ClassVar[str] = "an image–text dual encoder"
     library_class: ClassVar[str] = "AutoModel"
-    backend: ClassVar[str] = (
-        "pil"  # of these models' published numbers; torchvision gives slightly other pixels
-    )
+    backend: ClassVar[str] = "pil"  # as published; torchvision gives slightly other pixels
 
-    def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        image_processor: Any,
-        name: str,
-        *,
-        device: str | None = None,
-        characters: int | None = None,
-        prefix: str = "",
-    ) -> None:
+    def __init__(self, model: Any, tokenizer: Any, image_processor: Any, name: str, **options: Any) -> None:
         self.rule = self.rules[model.config.model_type]
         self.tokenizer = tokenizer
         self.image_processor = image_processor
         config = model.config.text_config
         limits = [config.max_position_embeddings - self.rule.reserved, tokenizer.model_max_length]
         limit = min(limits if self.rule.limit is None else [*limits, self.rule.limit])
-        super().__init__(model, name, int(limit), device, characters, prefix)
+        super().__init__(model, name, int(limit), **options)
         self._vocabulary_size = int(config.vocab_size)
         self._pixels = ProcessorPixels(image_processor)
 
@@ -268,7 +256,6 @@ def _default_prompt(folder: Path) -> str:
 
 
 def _limited(tokenizer: Any, inner: Path) -> Any:
-    """Return the tokenizer with the module's own limit."""
     file = inner / "sentence_bert_config.json"
     content = read_json(file) if file.is_file() else {}
     if content.get("do_lower_case"):

@@ -60,9 +60,8 @@ class ImageTower(Tower):
         import timm
 
         if not timm.is_model(config.backbone):
-            raise UnknownNameError(
-                "timm backbone", config.backbone, timm.list_models(f"{config.backbone[:4]}*")
-            )
+            near = timm.list_models(f"{config.backbone[:4]}*")
+            raise UnknownNameError("timm backbone", config.backbone, near)
         self.config = config
         self.backbone = _make_backbone(config, config.pretrained and config.weights is None and load_weights)
         if config.weights is not None and load_weights:
@@ -82,7 +81,6 @@ class ImageTower(Tower):
         )
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
-        """Return an image, with its overlay where it has one, as (3, size, size) float32."""
         return self.config.preprocessing(*split_picture(item, position))
 
     def augmented(

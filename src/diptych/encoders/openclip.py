@@ -81,18 +81,9 @@ class OpenClipEncoder(PretrainedEncoder):
     family: ClassVar[str] = "open_clip"
 
     def __init__(
-        self,
-        model: Any,
-        preprocess: Any,
-        tokenizer: Any,
-        config: dict[str, Any],
-        name: str,
-        *,
-        device: str | None = None,
-        characters: int | None = None,
-        prefix: str = "",
+        self, model: Any, preprocess: Any, tokenizer: Any, config: dict[str, Any], name: str, **options: Any
     ) -> None:
-        super().__init__(model, name, int(tokenizer.context_length), device, characters, prefix)
+        super().__init__(model, name, int(tokenizer.context_length), **options)
         self.preprocess = preprocess
         self._pixels = ComposedPixels(preprocess)
         self.tokenizer = tokenizer

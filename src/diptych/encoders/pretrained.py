@@ -74,8 +74,9 @@ class PretrainedEncoder(TrainableEncoder):
         model: torch.nn.Module,
         name: str,
         text_limit: int,
-        device: str | None,
-        characters: int | None,
+        *,
+        device: str | None = None,
+        characters: int | None = None,
         prefix: str = "",
     ) -> None:
         self.device = pick_device(device)
@@ -183,9 +184,8 @@ class PretrainedEncoder(TrainableEncoder):
         with_ending = [place for place, ending in enumerate(endings) if ending]
         cut = 0
         with self._tokenizing:
-            for place, fits in zip(
-                with_ending, self._fit([whole[place] for place in with_ending]), strict=True
-            ):
+            whole_fits = self._fit([whole[place] for place in with_ending])
+            for place, fits in zip(with_ending, whole_fits, strict=True):
                 if not fits:
                     whole[place] = shortened(texts[place], endings[place], lambda text: self._fit([text])[0])
                     cut += 1

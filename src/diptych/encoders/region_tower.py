@@ -32,9 +32,7 @@ class RegionTowerConfig(Options):
     regions: int = Field(36, ge=1)  # how many each picture has
     feature_width: int = Field(2048, ge=1)  # length of a region's features
     layers: int = Field(4, ge=0)  # graph convolutions
-    fusion: Literal["gru", "mean"] = (
-        "gru"  # the last state of a GRU that reads the regions in order, or their mean
-    )
+    fusion: Literal["gru", "mean"] = "gru"  # last state of a GRU over the regions in order, or mean
     normalise_input: bool = True  # unit length before the graph convolutions
     batch_norm: bool = False  # normalise the fused row over the batch
     compat: Literal["none", "region-axis"] = "none"  # region-axis: unit length over the regions, as published

@@ -15,11 +15,12 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,7 +33,6 @@ from diptych.data.collection import Collection
 from diptych.data.loading import batched, read_ahead
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
-from diptych.encoders.matching import MatchingEncoder, PairInputs, finite_scores
 from diptych.metrics.candidates import Candidates, Reranked
 from diptych.metrics.ground_truth import DIRECTIONS, Direction
 from diptych.metrics.sources import similarity as similarity_of
@@ -43,6 +43,42 @@ logger = logging.getLogger(__name__)
 _PICTURES = 8  # what is lost to an interruption: of COCO at k = 256 some 10,000 pairs
 _PAIRS = 64
 _TEXT_BLOCK = 1024
+
+PairInputs = dict[str, np.ndarray]
+"""What the head reads, by name: arrays with the item first, every item's part of the same shape and type."""
+
+
+class MatchingEncoder(ABC):
+    """The matching head of a :class:`~diptych.encoders.dual_encoder.DualEncoder`."""
+
+    adds_contrastive: ClassVar[bool]  # whether the final score is matching + contrastive (BLIP)
+
+    @abstractmethod
+    def image_inputs(self, images: Iterable[Any], batch_size: int = 32) -> PairInputs:
+        """Return what the head reads of images: the image encoder's output tokens."""
+
+    @abstractmethod
+    def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
+        """Return what the head reads of texts: the text encoder's states, or token ids, and their mask."""
+
+    @abstractmethod
+    def match(self, images: PairInputs, texts: PairInputs) -> np.ndarray:
+        """Score image i with text i: (n,) float32, the head's raw output for "they belong together"."""
+
+    def match_rows(self, images: PairInputs, rows: np.ndarray, texts: PairInputs) -> np.ndarray:
+        """Score image ``rows[i]``, which do not decrease, with text i; a head may read each image only once for it."""
+        return self.match({name: values[rows] for name, values in images.items()}, texts)
+
+
+def finite_scores(scores: np.ndarray) -> np.ndarray:
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if len(bad):
+        raise NumericalError(
+            f"the matching score of pair {int(bad[0])} is {scores[bad[0]]}",
+            "the weights are corrupt or diverged, or its inputs are: load or make them again",
+        )
+    return np.ascontiguousarray(scores)
+
 
 Chosen = Mapping[Direction, tuple[np.ndarray, np.ndarray]]
 """Of each direction, (queries, k) rows of the gallery and their contrastive scores."""

@@ -36,9 +36,7 @@ class FeatureOptions(Options):
 
     views: int = Field(0, ge=0, le=1000)  # random crops stored per picture beside the central one
     augmentation: Augmentation = Augmentation()  # what a random view is
-    precision: Literal["float32", "bfloat16"] = (
-        "float32"  # of the backbone; bfloat16 has 2 to 3 significant digits
-    )
+    precision: Literal["float32", "bfloat16"] = "float32"  # of the backbone; bfloat16: 2 to 3 digits
     storage: Literal["float32", "float16"] = "float32"  # on disk
     seed: int = 0  # of the random views
 

@@ -27,7 +27,7 @@ class Cleaning:
         return re.sub(r"\s{2,}", " ", text).rstrip("\n").strip(" ").split(" ")
 
     def __call__(self, text: str) -> str:
-        """``text`` cleaned and cut.
+        """Return ``text`` cleaned and cut.
 
         >>> ALBEF_CLEANING("A man's well-lit dog, Rex, runs!")
         'a mans well lit dog rex runs'

@@ -17,12 +17,18 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.core.reading import opening, read_json
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.caption_tower import BagTower, BagTowerConfig, CaptionTower, CaptionTowerConfig
+from diptych.encoders.caption_tower import (
+    BagTower,
+    BagTowerConfig,
+    CaptionTower,
+    CaptionTowerConfig,
+    TargetTower,
+    TargetTowerConfig,
+)
 from diptych.encoders.dual_encoder import EncoderHeader, TrainableEncoder, unit_rows
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
 from diptych.encoders.inputs import check_texts, load_tensors, pick_device, save_tensors, weights_fingerprint
 from diptych.encoders.region_tower import RegionTower, RegionTowerConfig
-from diptych.encoders.target_tower import TargetTower, TargetTowerConfig
 from diptych.encoders.targets.contract import TargetModel, open_target_model
 from diptych.encoders.tower import ProjectionConfig, choose_kind
 
@@ -195,9 +201,8 @@ class TwoTowerEncoder(TrainableEncoder):
         config = self.model.config.model_dump(mode="json", exclude=_NO_EFFECT)
         if config["image"].get("grid", ...) is None:
             del config["image"]["grid"]  # encoders from before there were grids keep their names
-        content = (
-            list(self.source.entries) if isinstance(self.source, Vocabulary) else self.source.fingerprint
-        )
+        source = self.source
+        content = list(source.entries) if isinstance(source, Vocabulary) else source.fingerprint
         more = [self.similarity] if self.similarity != "cosine" else []
         return fingerprint(weights_fingerprint(weights), config, content, *more)
 
@@ -241,10 +246,8 @@ class TwoTowerEncoder(TrainableEncoder):
                 source = Vocabulary.load(folder / "vocabulary.json")
             model = TwoTowerModel(config, source, load_weights=False, images=images)
             weights = load_tensors(folder / "model.safetensors", _AGAIN)
-            needed = model.state_dict()
-            model.load_state_dict(
-                weights if images else {key: weights[key] for key in needed if key in weights}
-            )
+            kept = weights if images else {key: weights[key] for key in model.state_dict() if key in weights}
+            model.load_state_dict(kept)
         except (ValidationError, RuntimeError) as error:
             reason = str(error).splitlines()[0]
             raise StorageError(f"{folder} is damaged or of another version: {reason}", _AGAIN) from None

@@ -192,7 +192,6 @@ class Layout:
 
     @property
     def named(self) -> str:
-        """Return the model with its article."""
         return f"a {self.model}" if self.model == "BLIP" else f"an {self.model}"
 
 

@@ -18,7 +18,6 @@ from diptych.core.reading import read_json
 from diptych.encoders.dual_encoder import CONFIG_FILE, unit_rows
 from diptych.encoders.hub import saved_settings, tokenizer_content
 from diptych.encoders.inputs import check_texts, load_tensors, save_tensors
-from diptych.encoders.matching import PairInputs
 from diptych.encoders.official.checkpoint import (
     LAYOUTS,
     Stage,
@@ -35,6 +34,7 @@ from diptych.encoders.official.model import (
     model_config_of,
 )
 from diptych.encoders.official.weights import agreed
+from diptych.encoders.rerank import PairInputs
 from diptych.encoders.text_cleaning import ALBEF_CLEANING
 from diptych.encoders.tower import pad_tokens
 from diptych.encoders.two_stage import TwoStageEncoder
@@ -62,11 +62,9 @@ class OfficialEncoder(TwoStageEncoder):
         *,
         tokenizer: Any = None,
         beside: Path | None = None,
-        device: str | None = None,
-        characters: int | None = None,
-        prefix: str = "",
+        **options: Any,
     ) -> None:
-        super().__init__(model, name, config.text_limit, device, characters, prefix)
+        super().__init__(model, name, config.text_limit, **options)
         self.config = config
         self._pixels = Squashed(config.vision.image_size)
         self._tokenizer, self._beside = tokenizer, beside

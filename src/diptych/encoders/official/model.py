@@ -76,7 +76,6 @@ class TextConfig(Options):
 
 
 def text_config(weights: Weights, given: Mapping[str, Any] | None) -> TextConfig:
-    """Return the sizes that the weights and ``given`` say."""
     said = canonical(given, _ALIASES, "text encoder's configuration")
     if said.get("kind", "bert") != "bert":
         raise UsageError(f"a text encoder of type {said['kind']!r}", "BERT alone is known")

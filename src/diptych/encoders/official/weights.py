@@ -54,7 +54,6 @@ class Weights:
 
 
 def usable(value: Tensor, name: str, source: str) -> Tensor:
-    """Return a weight as float32."""
     if not value.is_floating_point() or value.layout != torch.strided:
         kind = f"{value.dtype}, {value.layout}".replace("torch.", "")
         raise StorageError(

@@ -1,7 +1,4 @@
-"""Targets of a sentence encoder: any model of the sentence-transformers library.
-
-Weights that its files lack are an error (the library would make them up), and so is a folder without ``modules.json``
-(the library would make up the pooling).
+"""Targets of a sentence encoder: any model of the sentence-transformers library, of which nothing is made up.
 
 Sources: Reimers and Gurevych, Sentence-BERT, EMNLP 2019; Bleeker, Yates, de Rijke, 2022.
 """
