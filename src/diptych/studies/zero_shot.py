@@ -17,8 +17,7 @@ from diptych.core.options import Options
 from diptych.data.captions import choose_captions
 from diptych.data.collection import Collection
 from diptych.encoders.embeddings import EncodedCollection
-from diptych.encoders.matching import MatchingEncoder
-from diptych.encoders.rerank import rerank
+from diptych.encoders.rerank import MatchingEncoder, rerank
 from diptych.metrics import DIRECTIONS
 from diptych.studies.dense import encode_split
 from diptych.studies.plan import MEASURE, Plan
