@@ -367,7 +367,7 @@ class Captions(Source):
     def check(self, plan: Plan, row: Row) -> None:
         """Check that nothing is set about a training."""
         for key in filter(plan.is_of_recipes, plan.choices.values):
-            known = ", ".join(f"measure.{name}" for name in plan.study.measured_by)
+            known = ", ".join(f"measure.{name}" for name in plan.study.measured_by) or "nothing"
             raise UsageError(
                 f"{key} is about a training, and {plan.study.name} trains nothing",
                 f"leave it out; what can be set: {known}",
