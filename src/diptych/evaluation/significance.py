@@ -138,13 +138,7 @@ class _PairedRuns:
                     self._per_query(one, (way, name), fold)[0][rows] for one in (run, self.baseline)
                 )
                 each.append(shares_of(mine - theirs, of[way][rows], size))
-            found.append(
-                Shares(
-                    scale * np.sum([one.parts for one in each], axis=0),
-                    scale * np.sum([one.residuals for one in each], axis=0),
-                    np.any([one.used for one in each], axis=0),
-                )
-            )
+            found.append(Shares.added(each, scale))
         return found
 
     def differences(self, flips: int) -> list[Difference]:

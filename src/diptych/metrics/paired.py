@@ -40,9 +40,27 @@ class Shares:
     residuals: np.ndarray  # (clusters,) of mean 0; their spread is what the difference's error is made of
     used: np.ndarray  # (clusters,) booleans: clusters that hold a query
 
+    @classmethod
+    def added(cls, shares: Sequence[Shares], scale: float = 1.0) -> Shares:
+        """Return the shares of a sum of differences, times ``scale``."""
+        parts = scale * np.sum([one.parts for one in shares], axis=0)
+        residuals = scale * np.sum([one.residuals for one in shares], axis=0)
+        return cls(parts, residuals, np.any([one.used for one in shares], axis=0))
+
     @property
     def difference(self) -> float:
         return float(self.parts.sum())
+
+    @property
+    def freedom(self) -> int:
+        """The degrees of freedom of its variance; below 1 it has none."""
+        return int(self.used.sum()) - 1
+
+    @property
+    def variance(self) -> float:
+        """The variance of the difference: a sum over C clusters, it is C times that of one residual."""
+        freedom = max(self.freedom, 1)
+        return (self.freedom + 1) / freedom * float(np.sum(self.residuals**2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,17 +147,12 @@ def t_test(folds: Sequence[Shares]) -> float | None:
     difference = sum(fold.difference for fold in folds) / len(folds)
     if all(not np.any(fold.parts) for fold in folds):
         return 1.0
-    sizes = [int(fold.used.sum()) for fold in folds]
-    if min(sizes) < 2:
+    if min(fold.freedom for fold in folds) < 1:
         return None
-    # A fold's difference is a sum over C clusters; its variance is C times that of one residual.
-    variance = sum(
-        size / (size - 1) * float(np.sum(fold.residuals**2)) for fold, size in zip(folds, sizes, strict=True)
-    )
-    error = float(np.sqrt(variance)) / len(folds)
+    error = float(np.sqrt(sum(fold.variance for fold in folds))) / len(folds)
     if error <= _TOLERANCE * abs(difference):
         return None
-    return float(2 * stdtr(sum(sizes) - len(sizes), -abs(difference) / error))
+    return float(2 * stdtr(sum(fold.freedom for fold in folds), -abs(difference) / error))
 
 
 def sign_flip_tests(parts: np.ndarray, flips: int, seed: int) -> np.ndarray:
