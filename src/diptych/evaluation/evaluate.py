@@ -6,10 +6,11 @@ averaged over the galleries.
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +20,12 @@ from diptych.evaluation.result import (
     BOTH,
     OWN_GAINS,
     Fold,
+    Protocol,
     Reranking,
     Result,
     Score,
     one_gallery,
     partition,
-    protocol_of,
 )
 from diptych.metrics.bootstrap import Bootstrap, interval, resample
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
@@ -53,20 +54,12 @@ _Plain = Measure | GainMeasure
 _WARNING = "its scale counts, so models are not compared by it"
 
 
-class Ranker(Protocol):
+class Ranker(typing.Protocol):
     """Ranks of a whole test set that are not those of every score: re-ranked candidates, retrieved items."""
 
-    @property
-    def similarity(self) -> str:
-        """What the ranks are by, for the protocol."""
-
-    @property
-    def usual_ties(self) -> str:
-        """The tie rule unless another is asked for."""
-
-    @property
-    def protocol(self) -> Reranking | None:
-        """The second stage; None where there is one stage alone."""
+    similarity: str  # what the ranks are by
+    usual_ties: str  # the tie rule unless another is asked for
+    protocol: Reranking | None  # the second stage; None where there is one stage alone
 
     def ranks(self, every: bool, block: int, threads: int | None) -> dict[Direction, Ranks]:
         """Return the ranks of both directions, of every positive or of each query's best alone."""
@@ -98,13 +91,9 @@ def evaluate(
             -1 and 1, any score source, or candidates that a second stage scored
             (:class:`~diptych.evaluation.reranking.RerankedScores`).
         texts: (m, d) float32 rows, or sparse rows over the same terms; None where scores are given.
-        ground_truth: which texts are relevant to which images.
         measures: names such as ``"R@5"`` (any cut-off), or measures.
-        similarity: ``"cosine"``, whatever the lengths of the rows; ``"dot"``, their inner product; or
-            ``"order"``, the score of order embeddings. Dense rows are compared by the cosine unless another
-            is named, sparse rows by their inner product. A sparse row without terms scores 0 with
-            everything; the protocol says how many there are.
-        image_ids, text_ids: for messages.
+        similarity: ``"cosine"``, whatever the lengths of the rows, the default of dense rows; ``"dot"``, their
+            inner product, that of sparse rows; or ``"order"``, the score of order embeddings.
         protocol: how the test set is cut into galleries; see :mod:`diptych.evaluation.result`.
         ties: the tie rule; see :mod:`diptych.metrics.ranks`. ``"expected"`` by default, ``"compat"`` for
             candidates whose rest ties as published.
@@ -113,7 +102,6 @@ def evaluate(
         grades: grades of pairs for nDCG; labels alone by default.
         bootstrap: how confidence intervals are made; none by default.
         block: scores held at once by one worker.
-        threads: workers; all available cores by default.
         about: dataset, split, fingerprints, seed, ...: JSON-able, printed with the numbers.
 
     Raises:
@@ -162,8 +150,8 @@ def evaluate(
             aggregates = {key: of[key[1]] for key in values}
             samples = resample(how, number, fold.ground_truth, values, aggregates)
         found.append(_Found(fold, measured, samples))
-    said = {
-        one.name: _gains_said(one, truth, relevance, grades) for one in plain if isinstance(one, GainMeasure)
+    gains = {
+        one.name: _gain_text(one, truth, relevance, grades) for one in plain if isinstance(one, GainMeasure)
     }
 
     def whole(name: Direction, parts: Iterable[np.ndarray]) -> np.ndarray:
@@ -185,8 +173,30 @@ def evaluate(
     best: dict[str, np.ndarray] = {
         name: whole(name, (one.measured[name].best for one in found)) for name in DIRECTIONS
     }
-    about_it = protocol_of(truth, chosen, ties, plain, how, about, source.similarity, second, said)
-    return Result(about_it, _scores(found, plain, sums, how), per_query, best, truth.text_image)
+    counts = {name: truth.positives(name).counts[truth.queries(name)].tolist() for name in DIRECTIONS}
+    asked = {name: len(given) for name, given in counts.items()}
+    published = ["ties"] if ties == "compat" else []
+    published += ["unranked"] if second is not None and second.unranked == "published" else []
+    metadata = Protocol(
+        name=chosen.name,
+        n_images=truth.n_images,
+        n_texts=truth.n_texts,
+        texts_per_image=(min(counts["i2t"]), max(counts["i2t"])),
+        images_per_text=(min(counts["t2i"]), max(counts["t2i"])),
+        galleries=chosen.count,
+        ties=ties,
+        any_of_k=tuple(member.name for member in plain if member.positives == "best"),
+        all_positives=tuple(member.name for member in plain if member.positives == "all"),
+        compat=tuple(published + [member.name for member in plain if member.compat]),
+        without_positive={str(name): count for name, count in truth.without_positive.items()},
+        **asdict(how),
+        about=dict(about or {}),
+        similarity=source.similarity,
+        asked={name: n for name, n in asked.items() if n < truth.positives(name).n_queries},
+        reranking=second,
+        gains=gains,
+    )
+    return Result(metadata, _scores(found, plain, sums, how), per_query, best, truth.text_image)
 
 
 def rows_source(
@@ -210,7 +220,7 @@ class _Measured:
     """One direction of one gallery."""
 
     values: dict[str, np.ndarray]  # per measure, (n_queries,) float64
-    chances: dict[str, float]  # per measure, the chance level; empty unless wanted
+    chances: dict[str, float]  # per measure; empty unless wanted
     best: np.ndarray  # (n_queries,) the rank of each query's best positive; empty where no rank was asked for
 
 
@@ -292,17 +302,14 @@ def measure_queries(
     *,
     query_side: Direction,  # ``"i2t"`` where images are the queries
     similarity: str = "cosine",
-    relevance: tuple[np.ndarray, np.ndarray] | None = None,
+    relevance: tuple[np.ndarray, np.ndarray]
+    | None = None,  # rows of queries and gallery by a relevance model
     ties: str = "expected",
     grades: Grades | None = None,
     block: int = BLOCK,
     threads: int | None = None,
 ) -> dict[str, np.ndarray]:
-    """Return per measure (n,) values of some queries of one direction, the same that :func:`evaluate` has.
-
-    Args:
-        relevance: rows of queries and gallery by a relevance model.
-    """
+    """Return per measure (n,) values of some queries of one direction, the same that :func:`evaluate` has."""
     plain, _ = resolve(measures)
     turned = query_side == "t2i"
     sides = (gallery, queries) if turned else (queries, gallery)
@@ -335,10 +342,9 @@ def check_gains(
         )
 
 
-def _gains_said(
+def _gain_text(
     member: GainMeasure, truth: GroundTruth, relevance: Relevance | None, grades: Grades | None
 ) -> str:
-    """Say what the gains are and by what, for the protocol."""
     says = member.gain.says
     if member.gain.of == "similarity":
         if relevance is None:
@@ -358,7 +364,6 @@ def _gains_said(
 def _scores(
     found: list[_Found], plain: Sequence[_Plain], sums: Sequence[Sum], how: Bootstrap
 ) -> dict[str, dict[str, Score]]:
-    """Average over the galleries, and sum over both directions."""
     values: dict[_Key, float] = {}
     chances: dict[_Key, float] = {}
     samples: dict[_Key, np.ndarray] = {}
