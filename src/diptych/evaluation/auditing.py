@@ -33,33 +33,18 @@ _IMAGES = int.from_bytes(b"images")
 def audit_encoder(
     encoder: DualEncoder,
     collection: Collection,
-    folder: Path | str,
+    folder: Path | str,  # for embeddings, which are used again when nothing has changed
     *,
-    splits: tuple[str, str, str] = USUAL,
-    shortcuts: Shortcuts | None = None,
+    splits: tuple[str, str, str] = USUAL,  # that probes are trained, chosen and tested on
+    shortcuts: Shortcuts | None = None,  # what the encoder was trained with; both conditions are audited
     probes: Sequence[ProbeName] = ("linear", "mlp"),
-    seed: int = 0,
-    most: int = MOST_ROWS,
-    samples: int = 1000,
-    tested: Collection | None = None,
-    about: dict[str, Any] | None = None,
+    seed: int = 0,  # of the training images that are drawn, of probes and of control tasks
+    most: int = MOST_ROWS,  # training images, and training rows per question
+    samples: int = 1000,  # bootstrap resamples of the intervals
+    tested: Collection | None = None,  # other data to test the probes on, instead of the test split
+    about: dict[str, Any] | None = None,  # what else the figures depend on
 ) -> Audit:
-    """Audit any encoder on a collection that says facts, or on the words of any other.
-
-    Args:
-        collection: all splits.
-        folder: embeddings per split and condition go there, and are used again when nothing has changed.
-        splits: names of what probes are trained, chosen and tested on.
-        shortcuts: what the encoder was trained with; both conditions are audited.
-        seed: of the training images that are drawn, of probes and of control tasks.
-        most: training images, and training rows per question.
-        samples: bootstrap resamples of the intervals.
-        tested: other data that the probes of ``collection`` are tested on, instead of its test split.
-        about: what else the figures depend on.
-
-    Raises:
-        DataError: nothing can be asked of the rows.
-    """
+    """Audit any encoder on a collection that says facts, or on the words of any other."""
     folder = Path(folder)
     needed = splits if tested is None else splits[:2]
     if missing := [name for name in needed if name not in collection.split_sizes]:

@@ -6,10 +6,9 @@ all conditions and measures (:func:`diptych.metrics.paired.paired`). Where a con
 seeds, a query's value is the mean over them, so intervals and p-values are of other images and say nothing of
 other seeds; the spread does.
 
-Two models' drops are compared by ``(changed - clean of the second) - (changed - clean of the first)``, so that
-what one model has ahead of the other on clean queries plays no part. Of two models the one that starts higher
-has more to lose, so the drops as shares of each model's own clean mean are compared as well. The two may point
-to different models: p-values and verdicts are of the absolute difference.
+What one of two models has ahead of the other on clean queries plays no part in the difference of their drops. The
+one that starts higher has more to lose, so drops as shares of each model's clean mean are compared as well: they
+may point to the other model; p-values and verdicts are of the absolute difference.
 """
 
 from __future__ import annotations
@@ -24,8 +23,9 @@ from diptych.core.errors import DataError
 from diptych.metrics.bootstrap import Bootstrap, interval
 from diptych.metrics.paired import LEVEL, PairedTest, correction_named, correction_text, paired
 
-_ROUNDING = 16 * float(np.finfo(np.float64).eps)
-"""Of the greatest of a query's values: what lies below is rounding of four values added and subtracted."""
+_ROUNDING = 16 * float(
+    np.finfo(np.float64).eps
+)  # of four values added and subtracted, by the greatest of them
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,9 @@ class OwnDrop:
 
 @dataclass(frozen=True)
 class DropDifference(_Tested):
-    """Two models under one condition by one measure: the drop of the second less that of the first.
+    """Two models under one condition: the drop of the second less that of the first, above 0 where it loses less.
 
-    Of shares it is above 0 where the second loses less. The relative one is that of drops as shares of each
-    model's own clean mean. Its verdict is ``"more robust"`` or ``"less robust"``, of the second.
+    The verdict is ``"more robust"`` or ``"less robust"``, of the second.
     """
 
     first: OwnDrop  # what the baseline loses
@@ -121,11 +120,7 @@ def drops(pairs: Sequence[Paired], **settings: Any) -> list[Drop]:
 
 
 def drop_differences(pairs: Sequence[tuple[Paired, Paired]], **settings: Any) -> list[DropDifference]:
-    """Return how the drop of each pair's second model differs from that of its first, corrected over all.
-
-    A pair has the same queries in the same order, with the same clusters. Each model's seeds are averaged query
-    by query.
-    """
+    """Return how drops of second models differ from those of first ones on the same queries, corrected over all."""
     how = PairedSettings(**settings)
     both = [(_Evaluated.of(first), _Evaluated.of(second)) for first, second in pairs]
     gaps = [_gaps(one, two) for one, two in both]

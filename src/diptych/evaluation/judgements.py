@@ -74,13 +74,11 @@ class HumanAgreement:
 
     def lines(self) -> list[str]:
         """Return what was judged, and which queries are left out."""
-        left_out = [
-            f"{count:,} {direction} queries left out: {reason}"
-            for direction, reasons in self.left_out.items()
-            for reason, count in reasons.items()
-            if count
-        ]
-        return [self.line, *left_out]
+        lines = [self.line]
+        for direction, reasons in self.left_out.items():
+            left_out = (f"{n:,} {direction} queries left out: {reason}" for reason, n in reasons.items() if n)
+            lines += left_out
+        return lines
 
 
 def condensed_gain(

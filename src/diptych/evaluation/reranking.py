@@ -64,11 +64,8 @@ def check_no_gains(measures: Sequence[object]) -> None:
 class RerankedScores:
     """The second stage in an evaluation: candidates held against a ground truth, under a rule for the rest.
 
-    With ``unranked="miss"`` a positive that is no candidate has no rank: no R@K finds it whatever K is, it
-    has no reciprocal rank and adds nothing to an average precision, and a query whose positives are all
-    unranked has the rank after the gallery's last in ``medr`` and ``meanr``. Chance is then that of a ranker
-    which draws k items at random, orders them at random and ranks no others; under the other two rules
-    every item has a place and chance is that of the whole gallery.
+    Under ``miss`` chance is that of a ranker which draws k items at random, orders them at random and ranks no
+    others; under the other two rules every item has a place and chance is that of the whole gallery.
     """
 
     def __init__(

@@ -42,8 +42,7 @@ from diptych.metrics.paired import (
     t_test,
 )
 
-Part = tuple[Direction, str]
-"""A direction and a measure."""
+Part = tuple[Direction, str]  # a direction and a measure
 
 
 class _PairedRuns:
@@ -194,31 +193,19 @@ def _check(given: Mapping[str, np.ndarray], name: str, asked: np.ndarray, where:
 
 
 def compare(
-    runs: Mapping[str, Result | Sequence[Result]],
-    measures: Sequence[str] | None = None,
+    runs: Mapping[str, Result | Sequence[Result]],  # by name, one evaluation, or several seeds of one recipe
+    measures: Sequence[str] | None = None,  # those that all have in common by default
     *,
-    baseline: int | str = 0,
-    test: str = "randomisation",
-    correction: str = "bonferroni",
-    samples: int = 1000,
-    flips: int = 10_000,
+    baseline: int | str = 0,  # the number or name of the run the others are compared with
+    test: str = "randomisation",  # or ``"t"``: which p-value is corrected and judged by; both are given
+    correction: str = "bonferroni",  # or ``"holm"``, ``"none"``
+    samples: int = 1000,  # bootstrap resamples for the intervals; 0 for none
+    flips: int = 10_000,  # random swaps; a p-value is at least 1 / (flips + 1)
     confidence: float = 0.95,
-    seed: int = 0,
+    seed: int = 0,  # of resamples and swaps
 ) -> Comparison:
     """Compare runs with a baseline, measure by measure, from their values per query.
-
-    Args:
-        runs: by name, an evaluation, or several of one recipe with different seeds.
-        measures: names; those that all have in common by default.
-        baseline: the number or name of the run the others are compared with.
-        test: ``"randomisation"`` (sign flips) or ``"t"``: which p-value is corrected and judged by;
-            both are given.
-        correction: ``"bonferroni"``, ``"holm"`` or ``"none"``.
-        samples: bootstrap resamples for the intervals; 0 for none.
-        flips: random swaps; a p-value is at least 1 / (flips + 1).
-
     Raises:
-        UsageError: fewer than two runs, a baseline, test or correction that does not exist.
         MismatchError: the runs were not measured on the same test set in the same way.
         NumericalError: a value is NaN; run, measure and query are named.
         StorageError: a run without values per query.

@@ -1,7 +1,4 @@
-"""What printed numbers say by themselves: of how many queries they are shares, and what cannot be.
-
-Nothing here sees an embedding; see :mod:`diptych.evaluation.variants` for what embeddings can add.
-"""
+"""What printed numbers say by themselves: of how many queries they are shares, and what cannot be."""
 
 from __future__ import annotations
 

@@ -43,46 +43,25 @@ DEFAULT_SEEDS = (0, 1, 2)
 def stress(
     encoder: DualEncoder,
     collection: Collection,
-    folder: Path | str,
+    folder: Path | str,  # of the result, conditions and embeddings; what is there of the same content is used
     *,
     perturbations: Sequence[Perturbation],
-    seeds: Sequence[int] | None = None,
-    split: str | None = None,
-    language: Language | None = None,
-    compat: str = "none",
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-    gallery: str = "split",
-    relevance: DualEncoder | None = None,
-    measures: Sequence[str] | None = None,
-    samples: int = 1000,
-    flips: int = 100_000,
-    required: Iterable[str] = (),
-    embeddings: Path | str | None = None,
-    about: Mapping[str, Any] | None = None,
+    seeds: Sequence[int] | None = None,  # of each perturbation: 0, 1, 2; 42 under ``compat="published"``
+    split: str | None = None,  # the part that asks; None for all of the collection
+    language: Language | None = None,  # without a tagger or WordNet, perturbations that need it are left out
+    compat: str = "none",  # published: perturbations as published, and the relevance of the changed query
+    options: Mapping[str, Mapping[str, Any]] | None = None,  # per perturbation
+    gallery: str = "split",  # whose images captions query; ``all`` of the collection in the published runs
+    relevance: DualEncoder
+    | None = None,  # its similarity is the gain of DCG_CM; else the encoder's (Eq. 5.1)
+    measures: Sequence[str] | None = None,  # shares or gains; ``rsum`` is that of one direction
+    samples: int = 1000,  # resamples for 95 % intervals; 0 for none
+    flips: int = 100_000,  # random swaps for p-values, corrected by Holm's method over all
+    required: Iterable[str] = (),  # names of perturbations that must not be left out
+    embeddings: Path | str | None = None,  # where clean rows are kept; ``folder/embeddings`` by default
+    about: Mapping[str, Any] | None = None,  # what else the numbers depend on
 ) -> StressResult:
-    """Find out which changes of queries hurt an encoder, whom, and whether that is significant.
-
-    Args:
-        folder: the result, its conditions and embeddings go there; what is there of the same content is used.
-        perturbations: of :func:`diptych.analysis.perturbations.choose_perturbations`.
-        seeds: each perturbation is run with; 0, 1 and 2 when not given, 42 under ``compat="published"``.
-        split: the part that asks; all of the collection when not given.
-        language: a tagger and a WordNet; without one, perturbations that need it are left out.
-        compat: ``published`` for the published code's perturbations, and for the relevance of the changed
-            query instead of the clean one's.
-        options: per perturbation, its options.
-        gallery: the images that captions query: of the ``split``, or ``all`` of the collection, as in
-            the published runs. Images query the split's captions either way.
-        relevance: the model whose similarity is the gain of DCG_CM where an item is no labelled match; the
-            stressed encoder's own when not given (Eq. 5.1).
-        measures: shares or gains; ``rsum`` is that of one direction. :data:`STRESS_MEASURES` when not given,
-            without DCG_CM where order embeddings and no relevance model say what a gain is.
-        samples: resamples for 95 % intervals; 0 for none.
-        flips: random swaps for p-values, which are corrected by Holm's method over all of them.
-        required: names of perturbations that must not be left out.
-        embeddings: where clean rows are kept; ``folder/embeddings`` when not given.
-        about: what else the numbers depend on.
-    """
+    """Find out which changes of queries hurt an encoder, whom, and whether that is significant."""
     folder, language = Path(folder), language or Language("none")
     for given in (encoder, relevance):
         if isinstance(given, GivenRows):

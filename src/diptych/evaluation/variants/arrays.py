@@ -25,14 +25,14 @@ def explore_scores(
     target: object,
     *,
     matching: object = None,
-    adds_contrastive: bool = False,
-    also: Mapping[str, Scored] | None = None,
-    tolerance: float = TOLERANCE,
-    axes: Iterable[str | Axis] | None = None,
-    changes: int = 4,
+    adds_contrastive: bool = False,  # whether the final score is matching + contrastive score (BLIP)
+    also: Mapping[str, Scored] | None = None,  # by label, further test sets of the model: another split
+    tolerance: float = TOLERANCE,  # relative distance per cell that counts as explained
+    axes: Iterable[str | Axis] | None = None,  # what to vary; everything by default
+    changes: int = 4,  # up to how many changes of protocol are combined
     threads: int | None = None,
-    image_ids: Sequence[str] | None = None,
-    label: str = "",
+    image_ids: Sequence[str] | None = None,  # for random captions as of ``Collection.random_captions``
+    label: str = "",  # where the target was printed
 ) -> Exploration:
     """Say which choice of protocol would explain printed numbers, from score matrices.
 
@@ -55,13 +55,6 @@ def explore_scores(
         matching: scores of a second stage that reads picture and text together: a matrix of the same shape;
             or one of each direction, ``{"i2t": (n_images, n_texts), "t2i": (n_texts, n_images)}``, in which
             -100 marks what was not scored; or :class:`Reranked`. None where there is one stage.
-        adds_contrastive: whether the final score is matching + contrastive score (BLIP).
-        also: further test sets of the same model by label, to find that another split was scored.
-        tolerance: relative distance per cell that counts as explained.
-        axes: what to vary, by name; everything by default (:data:`AXES`).
-        changes: up to how many changes of protocol are combined.
-        image_ids: one per image, so that random captions are those of ``Collection.random_captions``.
-        label: where the target was printed.
     """
     wanted, matrix = as_target(target, label=label), np.asarray(scores)
     truth, metadata = as_ground_truth(ground_truth, matrix.shape)

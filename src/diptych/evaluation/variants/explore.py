@@ -21,12 +21,6 @@ from diptych.evaluation.variants.exploration import NEAR, Change, Exploration, R
 from diptych.evaluation.variants.recompute import Recompute
 from diptych.evaluation.variants.settings import AXES, Axis, Choice, Inputs, NotPossible, Settings
 
-# Luck: how easily something fits, when so many variants are tried.
-#
-# Targets are made up halfway between two tried variants that differ by more than the tolerance: numbers of the
-# same height as the real ones, and nobody's. The share of them that some variant meets all the same is how much
-# a fit says: little where it is large.
-
 _PAIRS = 4_000  # made-up targets at most
 
 
@@ -39,11 +33,11 @@ def distinct(variants: Sequence[Variant]) -> list[Variant]:
 
 
 def luck(variants: Sequence[Variant], target: Target, tolerance: float, met: str) -> float | None:
-    """Return the share of made-up targets that some variant meets too; None where nothing meets the real one.
+    """Return the share of made-up targets that some variant meets too: where it is large, a fit says little.
 
-    None also where no two variants are far enough apart. Halfway is the geometric mean, cell by cell. They meet
-    as ``explains`` or ``is_near`` of :class:`Variant` says, with as few changes as the simplest that does, or as
-    ``is_exact`` does.
+    They lie halfway (geometric mean, cell by cell) between two tried variants that differ by more than the
+    tolerance. They meet as ``explains`` or ``is_near`` of :class:`Variant` says, with as few changes as the simplest
+    that does, or as ``is_exact`` does. None where nothing meets the real one, or no two variants are far apart.
     """
     meeting = [one for one in variants if getattr(one, met)]
     if not meeting:
@@ -67,8 +61,7 @@ def luck(variants: Sequence[Variant], target: Target, tolerance: float, met: str
     return float(np.mean(hits))
 
 
-TOLERANCE = 0.05
-"""Relative distance within which the thesis (ch. 2) counts a number as reproduced."""
+TOLERANCE = 0.05  # relative distance within which the thesis (ch. 2) counts a number as reproduced
 
 _EXHAUSTIVE = 2  # changes up to which everything is tried
 _BEAM = 16  # of the nearest that are changed further

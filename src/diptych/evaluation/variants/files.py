@@ -23,15 +23,15 @@ from diptych.evaluation.variants.recompute import RowScores, Scored
 from diptych.evaluation.variants.settings import Inputs
 from diptych.metrics.candidates import Reranked
 
-Embedded = tuple[EncodedCollection, Origin, Path]
-"""Embeddings, their origin and their folder."""
+Embedded = tuple[EncodedCollection, Origin, Path]  # embeddings, their origin and their folder
+
+
+_Opened = Callable[[str, DataSpec, str | None, Path | None], Embedded]
+_Warnings = Callable[[Mapping[str, tuple[Mapping[str, Any], int]]], tuple[str, ...]]
 
 
 def explore_named(
-    options: ProtocolOptions,
-    target: Target,
-    opened: Callable[[str, DataSpec, str | None, Path | None], Embedded],
-    warnings: Callable[[Mapping[str, tuple[Mapping[str, Any], int]]], tuple[str, ...]],
+    options: ProtocolOptions, target: Target, opened: _Opened, warnings: _Warnings
 ) -> tuple[Exploration | None, list[str]]:
     """Explore what was named, and say what it is; None where the digits alone are read.
 
@@ -75,11 +75,7 @@ def _loaded(file: Path) -> np.ndarray:
 
 
 def _explore_embedded(
-    first: Embedded,
-    options: ProtocolOptions,
-    target: Target,
-    opened: Callable[[str, DataSpec, str | None, Path | None], Embedded],
-    warnings: Callable[[Mapping[str, tuple[Mapping[str, Any], int]]], tuple[str, ...]],
+    first: Embedded, options: ProtocolOptions, target: Target, opened: _Opened, warnings: _Warnings
 ) -> tuple[Exploration, list[str]]:
     """Explore embeddings, and others of the same model beside them."""
     sets = {first[1].split or "all": first}

@@ -1,9 +1,4 @@
-"""Settings and axes: everything a variant of the protocol is, one field per stage, and what changes the fields.
-
-Stages, in order: which embeddings, which texts stay, how they are cut into galleries, what is relevant, how
-many candidates are ranked and by what, what becomes of the others, how ties stand, how hits are counted,
-which value is printed in which column, and what is done with the digits that are not printed.
-"""
+"""Settings and axes: everything a variant of the protocol is, one field per stage, and what changes the fields."""
 
 from __future__ import annotations
 
