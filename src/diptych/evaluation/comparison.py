@@ -11,7 +11,7 @@ import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.table import Cell, Table
-from diptych.evaluation.result import BOTH, OWN_GAINS, Protocol, Result
+from diptych.evaluation.result import BOTH, OWN_GAINS, Protocol, Result, interval_line
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.ground_truth import DIRECTIONS
 from diptych.metrics.measuring import GainMeasure, Measure
@@ -154,7 +154,7 @@ class Comparison:
         test = swaps if self.test == "randomisation" else "the paired t-test over images"
         parts = [f"differences to {self.baseline}"]
         if self.how.samples:
-            parts.append(self.how.line(" (not corrected)", "images with their captions"))
+            parts.append(interval_line(self.how, " (not corrected)", "images with their captions"))
         tests = (f"p of {test}", correction_text(self.correction, self.tested), "two-sided")
         return "; ".join([*parts, ", ".join(text for text in tests if text), *self.notes])
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import DataError
+from diptych.evaluation.result import interval_line
 from diptych.metrics.bootstrap import Bootstrap, interval
 from diptych.metrics.paired import LEVEL, PairedTest, correction_named, correction_text, paired
 
@@ -157,7 +158,7 @@ def drops_line(tested: int, *, what: str = "differences to the clean queries", *
     name = correction_named(how.correction)
     parts = [f"{what}, paired by query"]
     if how.samples:
-        parts.append(how.line(" (not corrected)", "pictures with their captions"))
+        parts.append(interval_line(how, " (not corrected)", "pictures with their captions"))
     tests = [f"p of {how.flips:,} random swaps per picture", correction_text(name, tested), "two-sided"]
     parts.append(", ".join(text for text in tests if text))
     if name != "none" and tested / (how.flips + 1) > LEVEL:

@@ -23,7 +23,7 @@ from diptych.data.extended_positives import ExtendedPositives
 from diptych.data.judgements import Judged, MatchedJudgements, match_judgements
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation.evaluate_encoder import grades_of, ground_truth_of
-from diptych.evaluation.result import Result
+from diptych.evaluation.result import Result, interval_line
 from diptych.metrics.bootstrap import Bootstrap, clusters
 from diptych.metrics.correlation import LEAST_HITS, Coefficient, correlate
 from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
@@ -156,7 +156,7 @@ def agreement_with_people(
         f"{len(ratings):,} judged pairs of {len(np.unique(images)):,} images, {labelled.sum():,} labelled",
         "queries by nDCG of their judged items alone",
     ]
-    parts += [how.line()] if how.samples else []
+    parts += [interval_line(how)] if how.samples else []
     return HumanAgreement("; ".join(parts), tuple(pairs), tuple(queries), left_out)
 
 

@@ -152,6 +152,12 @@ class Reranking:
         )
 
 
+def interval_line(how: Bootstrap, corrected: str = "", of: str = "images") -> str:
+    """Return what intervals are, to be printed with them."""
+    resamples = f"{how.samples:,} resamples of {of}, seed {how.seed}"
+    return f"{100 * how.confidence:g} % intervals{corrected} from {resamples}"
+
+
 @dataclass(frozen=True)
 class Protocol:
     """Everything a number depends on besides the embeddings."""
@@ -208,7 +214,7 @@ class Protocol:
             if count
         ]
         if self.samples:
-            parts.append(Bootstrap(self.samples, self.confidence, self.seed).line())
+            parts.append(interval_line(Bootstrap(self.samples, self.confidence, self.seed)))
         return "; ".join(parts)
 
 

@@ -108,13 +108,13 @@ class _PairedRuns:
         """Return per run and part its value in every resample; the same draws for all runs."""
         found: dict[tuple[str, Part], list[np.ndarray]] = {}
         for number, fold in enumerate(self.folds):
-            values = {
+            values: dict[Any, np.ndarray] = {
                 (way, name, run, seed): one
                 for run, way, name in product(self.groups, DIRECTIONS, self.aggregates)
                 for seed, one in enumerate(self._per_query(run, (way, name), fold))
             }
-            aggregates = {key: self.aggregates[key[1]] for key in values}
-            drawn = resample(self.how, number, fold.ground_truth, values, aggregates)
+            aggregates: dict[Any, Aggregate] = {key: self.aggregates[key[1]] for key in values}
+            drawn: dict[Any, np.ndarray] = resample(self.how, number, fold.ground_truth, values, aggregates)
             for (way, name, run), keys in groupby(drawn, key=lambda key: key[:3]):
                 seeds = np.mean([drawn[key] for key in keys], axis=0)
                 found.setdefault((run, (way, name)), []).append(seeds)

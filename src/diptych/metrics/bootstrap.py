@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from diptych.core.errors import UsageError
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.metrics.runs import blocks
 
-K = TypeVar("K", bound=tuple[Any, ...])
 _CHUNK_NUMBERS = 1 << 21  # weights held at once: 16 MB
 
 
@@ -91,11 +89,6 @@ class Bootstrap:
         if not 0 < self.confidence < 1:
             raise UsageError(f"confidence is {self.confidence}, it must lie between 0 and 1")
 
-    def line(self, corrected: str = "", of: str = "images") -> str:
-        """Return what intervals are of, to be printed with them."""
-        resamples = f"{self.samples:,} resamples of {of}, seed {self.seed}"
-        return f"{100 * self.confidence:g} % intervals{corrected} from {resamples}"
-
 
 def clusters(ground_truth: GroundTruth) -> tuple[dict[Direction, np.ndarray], int]:
     """Return the cluster of every query of each direction, and how many clusters there are.
@@ -131,16 +124,16 @@ def resample(
     bootstrap: Bootstrap,
     fold: int,
     ground_truth: GroundTruth,
-    values: Mapping[K, np.ndarray],
-    aggregates: Mapping[K, Aggregate],
-) -> dict[K, np.ndarray]:
+    values: Mapping[tuple[Direction, str], np.ndarray],
+    aggregates: Mapping[tuple[Direction, str], Aggregate],
+) -> dict[tuple[Direction, str], np.ndarray]:
     """Return (samples,) values of every measure of one fold; the same draws for all measures and directions.
 
-    A key's first item is the direction. NaN for a resample without a query.
+    NaN for a resample without a query.
     """
     of, size = clusters(ground_truth)
     asked = {name: ground_truth.queries(name) for name in DIRECTIONS}
-    found: dict[K, list[np.ndarray]] = {key: [] for key in values}
+    found: dict[tuple[Direction, str], list[np.ndarray]] = {key: [] for key in values}
     widest = max(ground_truth.n_images, ground_truth.n_texts)
     for weights in drawn_clusters(bootstrap, fold, size, widest):
         for key, per_query in values.items():
