@@ -37,8 +37,6 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Spread:
-    """A number over seeds."""
-
     values: tuple[float, ...]  # one per seed
 
     @property
@@ -86,7 +84,6 @@ def _spread_cell(name: str, spread: Spread) -> Cell:
 
 
 def p_cell(p: float | None) -> Cell:
-    """Return the cell of a p-value."""
     return Cell("–" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}", value=p)
 
 
@@ -104,8 +101,6 @@ def _difference_cell(one: Difference) -> Cell:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What :func:`~diptych.evaluation.significance.compare` returns."""
-
     runs: tuple[str, ...]  # names, the baseline's among them
     baseline: str  # the baseline's name
     values: dict[tuple[str, str], dict[str, Spread]]  # per direction (or "both") and measure, each run's
@@ -119,7 +114,6 @@ class Comparison:
     notes: tuple[str, ...] = ()  # what a reader of the p-values should know
 
     def difference(self, run: str, measure: str, direction: str = BOTH) -> Difference:
-        """Return one difference."""
         for one in self.differences:
             if (one.run, one.measure, one.direction) == (run, measure, direction):
                 return one
@@ -159,7 +153,6 @@ class Comparison:
         return "; ".join([*parts, ", ".join(text for text in tests if text), *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it JSON-able."""
         same = ("baseline", "protocol", "test", "correction", "tested", "flips")
         return {
             "format": 1,

@@ -141,7 +141,6 @@ def ground_truth_of(encoded: EncodedCollection, positives: ExtendedPositives | N
 
 
 def grades_of(positives: ExtendedPositives | None) -> Grades | None:
-    """Return the grades of pairs, where the extended positives have any."""
     if positives is None or positives.grades is None:
         return None
     return Grades(*positives.grades, what=positives.what.split(",")[0])
@@ -150,7 +149,6 @@ def grades_of(positives: ExtendedPositives | None) -> Grades | None:
 def _write_candidates(
     folder: Path, reranked: Reranked, truth: GroundTruth, images: list[str], texts: list[str]
 ) -> None:
-    """Write the candidates of the evaluated queries in their final order as TREC files."""
     for name in DIRECTIONS:
         asked, positives = truth.queries(name), truth.positives(name)
         query_ids, gallery_ids = (images, texts) if name == "i2t" else (texts, images)

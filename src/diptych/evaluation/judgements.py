@@ -37,8 +37,6 @@ _LEAST = 2  # judged items that make an order
 
 @dataclass(frozen=True)
 class Agreement:
-    """One correlation with people."""
-
     what: str  # a kind of gain, or a measure
     over: str  # what is correlated: pairs, or queries of a direction
     n: int  # how many
@@ -47,8 +45,6 @@ class Agreement:
 
 @dataclass(frozen=True)
 class HumanAgreement:
-    """What :func:`agreement_with_people` returns."""
-
     line: str  # what was judged, by whom, and how intervals are made
     pairs: tuple[Agreement, ...]  # per kind of gain
     queries: tuple[Agreement, ...]  # per direction and measure
@@ -73,7 +69,6 @@ class HumanAgreement:
         return tables
 
     def lines(self) -> list[str]:
-        """Return what was judged, and which queries are left out."""
         lines = [self.line]
         for direction, reasons in self.left_out.items():
             left_out = (f"{n:,} {direction} queries left out: {reason}" for reason, n in reasons.items() if n)

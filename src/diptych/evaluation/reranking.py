@@ -40,7 +40,6 @@ _NUMBERS = 1 << 21  # candidates looked at at once
 
 
 def check_candidates(reranked: Reranked, truth: GroundTruth) -> None:
-    """Refuse candidates of another test set, and corrupt ones."""
     have, want = (reranked.n_images, reranked.n_texts), (truth.n_images, truth.n_texts)
     if have != want:
         raise DataError(
@@ -52,7 +51,6 @@ def check_candidates(reranked: Reranked, truth: GroundTruth) -> None:
 
 
 def check_no_gains(measures: Sequence[object]) -> None:
-    """Refuse measures of gains where only candidates were ranked."""
     for member in measures:
         if isinstance(member, GainMeasure):
             raise UsageError(
@@ -130,7 +128,6 @@ class FirstStage:
 def first_stages(
     source: ScoreSource, truth: GroundTruth, ranks: Mapping[Direction, Ranks]
 ) -> dict[Direction, FirstStage]:
-    """Return both directions of a first stage, from its ranks of every positive."""
     found: dict[Direction, FirstStage] = {}
     for name in DIRECTIONS:
         positives, scores = truth.positives(name), DirectedScores(source, name)

@@ -153,7 +153,6 @@ class Reranking:
 
 
 def interval_line(how: Bootstrap, corrected: str = "", of: str = "images") -> str:
-    """Return what intervals are, to be printed with them."""
     resamples = f"{how.samples:,} resamples of {of}, seed {how.seed}"
     return f"{100 * how.confidence:g} % intervals{corrected} from {resamples}"
 
@@ -224,8 +223,6 @@ _HEADS = {"i2t": "image → text", "t2i": "text → image"}
 
 @dataclass(frozen=True)
 class Score:
-    """A measure's value."""
-
     value: float  # a share in [0, 1], a rank from 1, or a sum in per cent
     chance: float  # what a model that knows nothing gets
     low: float | None = None  # lower end of the interval; None without one
@@ -234,8 +231,6 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Result(Artifact, kind="evaluation", version=2, recreate="diptych evaluate"):
-    """What :func:`~diptych.evaluation.evaluate.evaluate` returns."""
-
     protocol: Protocol
     scores: dict[str, dict[str, Score]]  # per direction, or ``"both"`` for sums, and measure
     # per direction and measure, one float64 per query, NaN for one that was not asked
@@ -246,7 +241,6 @@ class Result(Artifact, kind="evaluation", version=2, recreate="diptych evaluate"
     text_image: np.ndarray | None = None
 
     def score(self, name: str, direction: str = BOTH) -> Score:
-        """Return the score of one measure."""
         if direction not in self.scores:
             raise UnknownNameError("direction", direction, self.scores)
         if name not in self.scores[direction]:
@@ -305,5 +299,4 @@ class Result(Artifact, kind="evaluation", version=2, recreate="diptych evaluate"
         return [Chart("Recall against chance", bars, "", "% of queries", names)]
 
     def protocol_line(self) -> str:
-        """Return one line, to be printed with every number."""
         return self.protocol.line()

@@ -49,7 +49,6 @@ class BothConditions:
         return [Table.of(f"with the shortcuts of training: {self.shortcuts}", "", columns, rows)]
 
     def protocol_line(self) -> str:
-        """Return one line, to be printed with the numbers."""
         line = self.without.protocol_line()
         return f"{line}; with shortcuts: {self.shortcuts}" if self.with_shortcuts is not None else line
 

@@ -88,7 +88,6 @@ class _PairedRuns:
         self.folds: list[Fold] = list(partition(protocol.name).folds(truth))
 
     def values(self) -> dict[tuple[str, str], dict[str, Spread]]:
-        """Return per cell and run the values over its seeds."""
         return {
             (way, name): {
                 run: Spread(tuple(one.value(name, way) for one in group))

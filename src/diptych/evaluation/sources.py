@@ -196,8 +196,6 @@ class Evaluated:
 
 @dataclass(frozen=True, eq=False)
 class Evaluations:
-    """What :func:`evaluate_named` returns."""
-
     each: list[Evaluated]  # per format of positives the first stage, and the second where there is one
     folder: Path  # of the embeddings
     encoded: EncodedCollection

@@ -140,8 +140,6 @@ _MOST_QUERIES = 200_000  # larger test sets are not looked for
 
 @dataclass(frozen=True)
 class DigitReport:
-    """What the digits of a target say."""
-
     sizes: Mapping[
         str, Mapping[str, PossibleSizes]
     ]  # by recalls (``"all recalls"``, ``"i2t"``, ...) and rule

@@ -85,7 +85,6 @@ def truncation(
 def signs(
     target: Target, galleries: Mapping[Direction, tuple[int, float, int]] | None = None
 ) -> tuple[Sign, ...]:
-    """Return all signs of a target."""
     found: list[Sign] = []
     for direction in DIRECTIONS:
         recalls = target.recalls(direction)

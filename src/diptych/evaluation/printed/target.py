@@ -81,8 +81,6 @@ def sum_cells(name: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Target:
-    """What was printed."""
-
     cells: Mapping[str, Printed]  # by name: ``"i2t R@1"``, ``"t2i MRR"``, ``"i2t rsum"``, ``"rsum"``
     label: str = ""  # where it was printed
     runs: int = 1  # of how many runs each number is a mean
@@ -123,7 +121,6 @@ class Target:
         return replace(self, cells=cells)
 
     def to_dict(self) -> dict[str, str]:
-        """Return the cells as they are printed."""
         return {name: str(cell) for name, cell in self.cells.items()}
 
 
@@ -188,7 +185,6 @@ def as_target(given: object, decimals: int | None = None, label: str = "") -> Ta
 
 
 def _flat(given: Mapping[Any, Any]) -> list[tuple[str, object]]:
-    """Return names and values of a mapping; of directions with several values each, one after the other."""
     found: list[tuple[str, object]] = []
     for key, value in given.items():
         name = " ".join(map(str, key)) if isinstance(key, tuple) else str(key)

@@ -69,17 +69,14 @@ class StressComparison:
 
     @property
     def others(self) -> list[str]:
-        """Return all models but the baseline."""
         return [name for name in self.models if name != self.baseline]
 
     def of(self, measure: str) -> list[ComparedRow]:
-        """Return the rows of one measure."""
         if measure not in self.measures:
             raise UnknownNameError("measure", measure, self.measures)
         return [row for row in self.rows if row.measure == measure]
 
     def protocol_line(self) -> str:
-        """Return one line, to be printed with every number."""
         return "; ".join(f"{name} {value}" for name, value in self.protocol.items())
 
     def tables(self) -> list[Table]:
@@ -96,7 +93,6 @@ class StressComparison:
         return [*head, *self.notes, self.protocol_line(), self.method]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it JSON-able."""
         return asdict(self)
 
 

@@ -170,7 +170,6 @@ def conditions_job(folder: Path) -> Job[Condition]:
 
 
 def open_condition(folder: Path, perturbation: str, seed: int) -> Condition:
-    """Open a condition of a stress run's folder."""
     return Condition.open(conditions_job(folder).path(f"{perturbation}-{seed}"))
 
 
@@ -192,7 +191,6 @@ class Conditions:
 
     @cached_property
     def clean(self) -> dict[Direction, dict[str, np.ndarray]]:
-        """Return values of the clean queries."""
         return {direction: side.measured(self.measures) for direction, side in self.sides.items()}
 
     def stored_clean(self) -> Clean:

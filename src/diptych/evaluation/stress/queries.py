@@ -123,7 +123,6 @@ class Queries:
 def queries_of(
     part: Part, encoded: EncodedCollection, relevance: EncodedCollection | None = None
 ) -> dict[Direction, Queries]:
-    """Return both directions of what was encoded."""
     truth = GroundTruth.from_caption_image(encoded.caption_image, len(encoded.images))
     rows, owner, image_ids, text_ids = part.rows, truth.text_image, encoded.images.ids, encoded.texts.ids
     images, texts = np.asarray(encoded.images.rows), np.asarray(encoded.texts.rows)

@@ -44,8 +44,6 @@ class Preference:
 
 @dataclass(frozen=True)
 class LengthBin:
-    """Captions of like length."""
-
     low: int  # words of the shortest
     high: int  # words of the longest
     captions: int  # how many
@@ -102,7 +100,6 @@ class StressRow:
         return sum(self.same) / max(1, sum(self.changed))
 
     def drop(self, measure: str) -> Drop:
-        """Return what it costs in one measure."""
         if measure not in self.drops:
             raise UnknownNameError("measure", measure, self.drops)
         return self.drops[measure]
@@ -124,8 +121,6 @@ class Agreement:
 class StressResult(
     Artifact, kind="stress", version=3, recreate="the command of diptych analyse stress once more"
 ):
-    """What a stress run found."""
-
     key: str  # what it was made of, by content
     model: str  # what reports call the encoder
     protocol: Mapping[str, Any]  # what every number depends on, by name
@@ -139,14 +134,12 @@ class StressResult(
     opened: bool = field(default=False, init=False, compare=False)  # found finished; not kept
 
     def row(self, perturbation: str) -> StressRow:
-        """Return the row of a perturbation."""
         found = {row.name: row for row in self.rows}
         if perturbation not in found:
             raise UnknownNameError("perturbation of this run", perturbation, found)
         return found[perturbation]
 
     def protocol_line(self) -> str:
-        """Return one line, to be printed with every number."""
         return "; ".join(f"{name} {value}" for name, value in self.protocol.items())
 
     def tables(self) -> list[Table]:

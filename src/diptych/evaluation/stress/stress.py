@@ -158,7 +158,6 @@ def _protocol(
     conditions: Conditions,
     about: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return what the numbers depend on, by name, in the order it is printed."""
     asking, pictures = part.asking, len(encoded.images)
     which = "of the split" if gallery == "split" else "of the whole collection"
     gain = "the encoder's own similarity"

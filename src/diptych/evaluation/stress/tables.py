@@ -38,7 +38,6 @@ def shown_difference(name: str, value: float, digits: int = 3) -> str:
 
 
 def main_measure(found: StressResult) -> str:
-    """Return the measure of headlines: rsum where it was measured."""
     return RSUM if RSUM in found.measures else found.measures[0]
 
 
@@ -127,7 +126,6 @@ COST_LEGEND = (
     "their clean value. Worse / better: queries whose R@1 + R@5 + R@10 went down / up. Not seen: changed queries "
     "whose embedding is exactly the clean one."
 )
-"""How the tables of costs are read."""
 
 
 def _cost(row: StressRow, main: str, gains: Sequence[str]) -> list[Cell]:
@@ -305,7 +303,6 @@ COMPARISON_LEGEND = (
     "the model is blind to the change. Other meaning: a model that reads captions should lose, so to lose less is no "
     "merit by itself. p is corrected over everything compared; it and the verdict are of the difference."
 )
-"""How the tables of a comparison are read."""
 
 
 def comparison_tables(found: StressComparison) -> list[Table]:

@@ -18,8 +18,6 @@ _RARE = 0.05  # what more made-up targets than these meet as nearly is not put b
 
 @dataclass(frozen=True, order=True)
 class Change:
-    """One departure from the default protocol."""
-
     axis: str
     choice: str
 
@@ -29,8 +27,6 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """One variant with its cells."""
-
     changes: tuple[Change, ...]  # departures from the default protocol; empty for the default itself
     values: Mapping[str, float]  # the target's cells, shares in per cent, with all their digits
     errors: Mapping[str, float]  # relative distance per cell
@@ -74,8 +70,6 @@ class Variant:
 
 @dataclass(frozen=True, eq=False)
 class SingleChange:
-    """How far the best choice on one axis alone goes."""
-
     axis: str
     best: Variant  # that comes nearest
     tried: int  # how many choices the axis had besides its default
@@ -83,8 +77,6 @@ class SingleChange:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Variants that these inputs cannot give."""
-
     reason: str
     count: int
     first: tuple[Change, ...]  # the changes of one of them

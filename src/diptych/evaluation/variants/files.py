@@ -48,7 +48,6 @@ def explore_named(
 
 
 def _explore_files(scores: Path, options: ProtocolOptions, target: Target) -> tuple[Exploration, list[str]]:
-    """Explore (n_images, n_texts) contrastive scores, as ``numpy.save`` writes them."""
     files: dict[str, Path] = {}
     for text in options.matching:
         side, _, file = text.partition("=")
@@ -77,7 +76,6 @@ def _loaded(file: Path) -> np.ndarray:
 def _explore_embedded(
     first: Embedded, options: ProtocolOptions, target: Target, opened: _Opened, warnings: _Warnings
 ) -> tuple[Exploration, list[str]]:
-    """Explore embeddings, and others of the same model beside them."""
     sets = {first[1].split or "all": first}
     for text in options.also:
         key, _, place = text.partition("=")

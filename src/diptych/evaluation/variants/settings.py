@@ -70,17 +70,14 @@ class Settings:
 
     @property
     def view(self) -> View:
-        """Return what is ranked."""
         return self.source, self.keep, self.partition, self.relevance
 
     @property
     def unranked_rule(self) -> str:
-        """Return what becomes of items that are no candidates, by name."""
         return self.unranked or ("published" if self.matched and not self.shrinks else "miss")
 
     @property
     def tie_rule(self) -> str:
-        """Return the tie rule by name."""
         if self.ties:
             return self.ties
         return "compat" if self.depth != "everything" and self.unranked_rule == "published" else "expected"
@@ -113,8 +110,6 @@ class Choice:
 
 @dataclass(frozen=True)
 class Axis:
-    """A declared axis."""
-
     name: str  # as it is printed, e.g. ``k_test``
     description: str  # one line of what is left open
     choices: Callable[[Inputs], Sequence[Choice]] = field(repr=False)  # the default first

@@ -56,7 +56,6 @@ class Verdict:
         return [*verdict, head, *(f"  {sign}" for sign in signs), *hints, *self.of]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it JSON-able."""
         content = {"format": 1, "target": self.target.to_dict(), "of": list(self.of), "says": self.explained}
         content |= {"digits say": self.digits.sentences()}
         content |= {} if self.found is None else {"exploration": self.found.to_dict()}
