@@ -51,7 +51,6 @@ class HumanAgreement:
     left_out: dict[str, dict[str, int]]  # per direction and reason, queries without a condensed list
 
     def tables(self) -> list[Table]:
-        """Return how relevance and measures correlate with what people said."""
         tables = []
         for caption, what, found in (
             ("gains of pairs", "gain", self.pairs),
